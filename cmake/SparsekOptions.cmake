@@ -1,0 +1,11 @@
+# Compile options that every target of the project takes.
+add_library(sparsek_options INTERFACE)
+target_compile_definitions(sparsek_options INTERFACE _GNU_SOURCE)
+target_compile_options(sparsek_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+if(SPARSEK_WERROR)
+  target_compile_options(sparsek_options INTERFACE -Werror)
+endif()
+if(SPARSEK_SANITIZE)
+  target_compile_options(sparsek_options INTERFACE -fsanitize=${SPARSEK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sparsek_options INTERFACE -fsanitize=${SPARSEK_SANITIZE})
+endif()

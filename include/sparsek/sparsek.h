@@ -1,0 +1,569 @@
+/* sparsek: block-sparse times dense matrix multiplication, chosen by measurement.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Conventions
+ * - Every function that can fail returns spk_status; outputs are written only on success. spk_last_error() gives the
+ *   message with the offending argument, value and limit. Nothing in the library prints or aborts.
+ * - Handles (spk_context, spk_pattern, spk_plan, spk_matrix, spk_report) are opaque. create/destroy own; destroy takes
+ *   the address of the handle, accepts NULL and clears it. Destroy patterns, plans, matrices and reports before their context.
+ * - Option structs begin with struct_size; initialise them with SPK_SIZED(type) so that they may grow. All-zero is the
+ *   default of every other field.
+ * - Sizes and leading dimensions count elements, never bytes, unless the name says bytes. Times carry their unit in the name.
+ * - Threads: a context may be used from many threads at once. Patterns are immutable. A plan may run in several threads at
+ *   once if each brings its own workspace. A matrix or a report belongs to one thread at a time.
+ */
+#ifndef SPARSEK_H
+#define SPARSEK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define SPK_API
+#else
+#define SPK_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SPK_VERSION_MAJOR 0
+#define SPK_VERSION_MINOR 1
+#define SPK_VERSION_PATCH 0
+
+/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. */
+#define SPK_SIZED(type) .struct_size = sizeof(type)
+
+/* Library version as "major.minor.patch", and the source revision it was built from ("unknown" outside a checkout).
+ * Static strings. */
+SPK_API const char *spk_version(void);
+SPK_API const char *spk_commit(void);
+
+/* ------------------------------------------------------------------------------------------------ status */
+
+typedef enum spk_status {
+    SPK_OK = 0,
+    SPK_ERR_ARGUMENT = 1,      /* a caller's argument is wrong */
+    SPK_ERR_OUT_OF_MEMORY = 2, /* the allocator returned NULL */
+    SPK_ERR_UNSUPPORTED = 3,   /* legal, but this build, device or version does not do it */
+    SPK_ERR_UNAVAILABLE = 4,   /* a device or library is not there */
+    SPK_ERR_IO = 5,            /* the operating system refused a file operation */
+    SPK_ERR_FORMAT = 6,        /* a file is malformed */
+    SPK_ERR_NO_CANDIDATE = 7,  /* no eligible kernel is left (see only/exclude/choice) */
+    SPK_ERR_UNKNOWN_CLASS = 8, /* the store does not know this class and tuning was forbidden */
+    SPK_ERR_INTERRUPTED = 9,   /* spk_context_interrupt was called */
+    SPK_ERR_NO_SPACE = 10,     /* disk full */
+    SPK_ERR_INTERNAL = 11      /* a defect in sparsek: please report */
+} spk_status;
+
+/* A short static name of a status: "argument", "out of memory", ... */
+SPK_API const char *spk_status_name(spk_status status);
+
+/* ------------------------------------------------------------------------------------------------ types */
+
+typedef enum spk_dtype {
+    SPK_DTYPE_DEFAULT = 0, /* in an option: take it from the other operands, or the file */
+    SPK_F32 = 1,
+    SPK_F64 = 2,
+    SPK_F16 = 3,
+    SPK_BF16 = 4,
+    SPK_F8E4M3 = 5,
+    SPK_F8E5M2 = 6,
+    SPK_TF32 = 7 /* a compute type only */
+} spk_dtype;
+
+typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
+typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
+typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
+typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
+typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4 } spk_operation;
+typedef enum spk_activation {
+    SPK_ACT_NONE = 0,
+    SPK_ACT_RELU = 1,
+    SPK_ACT_GELU_ERF = 2,  /* x/2 (1 + erf(x / sqrt 2)) */
+    SPK_ACT_GELU_TANH = 3, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    SPK_ACT_SILU = 4       /* x / (1 + exp(-x)) */
+} spk_activation;
+typedef enum spk_bias { SPK_BIAS_NONE = 0, SPK_BIAS_PER_ROW = 1, SPK_BIAS_PER_COL = 2 } spk_bias;
+
+/* Name and size of a dtype ("f32", 4); NULL and 0 for an unknown one. spk_dtype_from_name returns SPK_DTYPE_DEFAULT for an
+ * unknown name. */
+SPK_API const char *spk_dtype_name(spk_dtype dtype);
+SPK_API size_t spk_dtype_bytes(spk_dtype dtype);
+SPK_API spk_dtype spk_dtype_from_name(const char *name);
+
+/* ------------------------------------------------------------------------------------------------ context */
+
+typedef struct spk_context spk_context;
+
+/* Calls body(arg, task) for every task in [0, tasks), in any order, on any threads, and returns when all are done. */
+typedef void (*spk_parallel_body)(void *arg, int64_t task);
+typedef void (*spk_parallel_for)(void *user, int64_t tasks, spk_parallel_body body, void *arg);
+
+/* allocate returns memory aligned to alignment (a power of two), or NULL; release gets what allocate returned. Both must be
+ * callable from any thread. */
+typedef void *(*spk_allocate)(void *user, size_t bytes, size_t alignment);
+typedef void (*spk_release)(void *user, void *memory, size_t bytes);
+
+/* Warnings (level 1) and notes (level 2): never called with a lock held; the message is valid during the call only. */
+typedef void (*spk_log)(void *user, int level, const char *message);
+
+/* Progress of long work (tuning, reading): done of total steps, and what is being done. Called from the thread that asked. */
+typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char *what);
+
+typedef struct spk_context_options {
+    size_t struct_size;
+    const char *device;     /* "cpu" (NULL: the same) */
+    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory */
+    int threads;            /* 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
+    spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
+    void *parallel_user;
+    spk_allocate allocate; /* both NULL, or both set */
+    spk_release release;
+    void *allocate_user;
+    spk_log log; /* NULL: silent */
+    void *log_user;
+    spk_progress progress; /* NULL: none */
+    void *progress_user;
+} spk_context_options;
+
+/* Opens a device and its store. options may be NULL. On failure *context is untouched and spk_last_error(NULL) says why. A
+ * store that cannot be used costs a warning through `log`, never a failure. Costs < 5 ms; opens no vendor library. */
+SPK_API spk_status spk_context_create(const spk_context_options *options, spk_context **context);
+SPK_API void spk_context_destroy(spk_context **context);
+
+/* The message of the last call that failed on this context in this thread ("" if none); context NULL: of context creation.
+ * Valid until this thread's next failing call. */
+SPK_API const char *spk_last_error(const spk_context *context);
+
+/* Asks running tuning on this context to stop at the next sample; it keeps what was measured and returns
+ * SPK_ERR_INTERRUPTED. Async-signal-safe. spk_context_resume clears the request. */
+SPK_API void spk_context_interrupt(spk_context *context);
+SPK_API void spk_context_resume(spk_context *context);
+
+typedef struct spk_device_info {
+    size_t struct_size;
+    const char *kind; /* "cpu" */
+    const char *name; /* the processor's model */
+    int threads;
+    int isa_count;
+    const char *isa[16]; /* "sse2", "avx2", "fma", "avx512f", ... what the processor and the system offer */
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches, per core, per core, shared; 0: unknown */
+    int64_t memory_bytes;
+} spk_device_info;
+
+/* Strings live as long as the context. */
+SPK_API spk_status spk_context_device(spk_context *context, spk_device_info *info);
+
+typedef struct spk_library_info {
+    size_t struct_size;
+    const char *name;    /* "openblas", "mkl", "libxsmm" */
+    int found;           /* 1: a file is there (or it is built in) */
+    const char *path;    /* real path, or "" ("built in" where linked) */
+    const char *version; /* asks the library, which opens it; "" where it does not say */
+    const char *why;     /* where it is not found or does not open: what was tried */
+} spk_library_info;
+
+/* The vendor libraries sparsek looks for, index in [0, spk_library_count). Strings live as long as the context. */
+SPK_API int spk_library_count(void);
+SPK_API spk_status spk_context_library(spk_context *context, int index, spk_library_info *info);
+
+/* ------------------------------------------------------------------------------------------------ pattern */
+
+typedef struct spk_pattern spk_pattern;
+
+/* Where the stored blocks are (BSR). rows x cols is the logical size and need not be a multiple of the block; there are
+ * ceil(rows / block_rows) block rows. Block row i holds the blocks row_offsets[i] .. row_offsets[i+1]-1; col_indices are block
+ * columns, strictly increasing within a block row (see spk_matrix_canonicalize otherwise). */
+typedef struct spk_bsr_indices {
+    size_t struct_size;
+    int64_t rows, cols;             /* >= 0 */
+    int64_t block_rows, block_cols; /* 1 .. 256 each */
+    int64_t nnzb;                   /* stored blocks */
+    const void *row_offsets;        /* ceil(rows / block_rows) + 1 indices, the first 0, the last nnzb */
+    const void *col_indices;        /* nnzb indices in [0, ceil(cols / block_cols)) */
+    spk_index_type index_type;
+    spk_memory index_memory; /* SPK_HOST */
+} spk_bsr_indices;
+
+/* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards. */
+SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
+SPK_API void spk_pattern_destroy(spk_pattern **pattern);
+
+typedef struct spk_pattern_info {
+    size_t struct_size;
+    int64_t rows, cols, block_rows, block_cols;
+    int64_t grid_rows, grid_cols; /* blocks down and across, edge blocks included */
+    int64_t nnzb;
+    double density;         /* nnzb / (grid_rows * grid_cols); 0 for an empty grid */
+    int64_t empty_rows;     /* block rows with no block */
+    int64_t longest_row;    /* blocks in the fullest block row */
+    double row_spread;      /* standard deviation of blocks per block row over their mean */
+    double row_overlap;     /* share of a block row's columns that the next block row has too, averaged */
+    double bandwidth;       /* mean |scaled row - scaled column| of a block, 0 (diagonal) .. 1 */
+} spk_pattern_info;
+
+SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *info);
+
+/* ------------------------------------------------------------------------------------------------ SpMM */
+
+/* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N]
+ * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
+ * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. */
+typedef struct spk_spmm {
+    size_t struct_size;
+    int64_t n;                 /* columns of B and D, >= 0 */
+    spk_dtype dtype_a;         /* values; default: SPK_F32 */
+    spk_dtype dtype_b;         /* default: dtype_a */
+    spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b */
+    spk_dtype compute;         /* accumulator; default: f32, f64 for f64 */
+    spk_trans trans_a;
+    spk_layout block_layout;   /* inside a block of values */
+    spk_layout layout_b;
+    spk_layout layout_d;       /* D, C, residual and preact */
+    int64_t ldb, ldc, ldd;     /* 0: tight (the row length if row-major, the column length if column-major) */
+    int64_t ldr, ldp;          /* of residual and preact; 0: tight */
+    int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
+    spk_bias bias;             /* per row: M values; per column: N values */
+    spk_activation activation;
+    int use_residual;
+    int keep_preact;           /* 1: the value before the activation goes to args.preact */
+    int64_t batch;             /* 0 or 1 */
+} spk_spmm;
+
+typedef struct spk_spmm_args {
+    size_t struct_size;
+    const void *values; /* nnzb * block_rows * block_cols elements, in the order of col_indices; the overhang of edge blocks is ignored */
+    const void *b;
+    const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
+    void *d;              /* overlaps no input but c */
+    const void *bias;     /* with bias */
+    const void *residual; /* with use_residual; may equal d (then ldr must equal ldd) */
+    void *preact;         /* with keep_preact */
+    double alpha;         /* 1 is NOT the default of a zeroed struct: set it */
+    double beta;          /* 0 never reads c */
+    void *workspace;      /* NULL: the plan's own, for one thread at a time; a second thread meanwhile allocates one */
+    size_t workspace_bytes;
+} spk_spmm_args;
+
+/* ------------------------------------------------------------------------------------------------ tuning options */
+
+typedef enum spk_effort {
+    SPK_TUNE_MEASURE = 0,   /* the promising candidates, under the budget */
+    SPK_TUNE_ESTIMATE = 1,  /* run nothing: the nearest known class, else the cost model */
+    SPK_TUNE_EXHAUSTIVE = 2 /* every applicable candidate; the budget is ignored unless set */
+} spk_effort;
+
+typedef enum spk_unknown { /* what to do with a class the store does not know */
+    SPK_UNKNOWN_TUNE = 0,
+    SPK_UNKNOWN_ESTIMATE = 1,
+    SPK_UNKNOWN_FAIL = 2 /* SPK_ERR_UNKNOWN_CLASS */
+} spk_unknown;
+
+typedef enum spk_cache_mode { SPK_COLD = 0, SPK_WARM = 1 } spk_cache_mode;
+
+typedef struct spk_tune_options {
+    size_t struct_size;
+    spk_effort effort;
+    spk_unknown unknown;
+    spk_cache_mode cache;  /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
+    double budget_s;       /* 0: the default (2 s; none for exhaustive); limit 86400 */
+    double tolerance;      /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
+    int assume_finite;     /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
+    int static_values;     /* values change only through spk_plan_update_values: packing them once is free */
+    int fresh;             /* tune again though the class is known */
+    const char *only;      /* comma-separated kernel names, NULL: all */
+    const char *exclude;   /* comma-separated kernel names */
+    const char *choice;    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring */
+    uint64_t seed;         /* of the random operands; 0: from the clock */
+} spk_tune_options;
+
+/* ------------------------------------------------------------------------------------------------ plan */
+
+typedef struct spk_plan spk_plan;
+
+/* Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
+ * options may be NULL. The plan keeps the pattern alive. */
+SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
+SPK_API void spk_plan_destroy(spk_plan **plan);
+
+/* Runs a plan. stream is NULL on the CPU. With a workspace of its own: no lock, no allocation, no access to the store. */
+SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
+
+/* For a plan made with static_values: takes the values (again). Needed once before the first run. Not concurrent with runs. */
+SPK_API spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream);
+
+typedef struct spk_plan_info {
+    size_t struct_size;
+    const char *kernel; /* "spmm_f32_avx2" */
+    const char *params; /* "MR=6 NV=2 PACK=1" */
+    const char *why;    /* how it was chosen: "measured", "from the store", "estimated", "pinned" */
+    int from_store;
+    size_t workspace_bytes; /* 64-byte aligned */
+    double prepare_us;      /* one-off work done for this plan */
+} spk_plan_info;
+
+/* Strings live as long as the plan. */
+SPK_API spk_status spk_plan_get_info(const spk_plan *plan, spk_plan_info *info);
+SPK_API size_t spk_plan_workspace_bytes(const spk_plan *plan);
+
+/* The choice as text ("spmm_f32_avx2 MR=6 NV=2 PACK=1"), to pin it elsewhere through spk_tune_options.choice. */
+SPK_API const char *spk_plan_choice(const spk_plan *plan);
+
+/* One call: looks the plan up in the context's cache (keyed by pattern, problem and options) or makes it, and runs it.
+ * Overhead on a known pattern < 1 us. options may be NULL. */
+SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const spk_tune_options *options);
+
+/* The oracle: plain loops, accumulated in float64 (compensated, for float64 inputs). Computes rows[0..row_count) of D (all M
+ * where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
+ * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error. args->d, ->preact
+ * and ->workspace are not used. */
+SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const int64_t *rows,
+                                   int64_t row_count, double *out, double *preact, double *magnitude);
+
+/* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
+ * |D - oracle| / magnitude. */
+SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance);
+
+/* ------------------------------------------------------------------------------------------------ kernels and reports */
+
+typedef enum spk_kind { SPK_KIND_OWN = 1, SPK_KIND_VENDOR = 2, SPK_KIND_DENSE = 3, SPK_KIND_REFERENCE = 4, SPK_KIND_PEER = 5 } spk_kind;
+
+typedef struct spk_kernel_info {
+    size_t struct_size;
+    const char *name;
+    spk_operation operation;
+    spk_kind kind;
+    const char *device;   /* "cpu" */
+    const char *isa;      /* "" or what it needs: "avx2,fma" */
+    const char *tunables; /* "MR=4,6 PACK=0,1" */
+} spk_kernel_info;
+
+/* The table of kernels, index in [0, spk_kernel_count). Static strings. */
+SPK_API int spk_kernel_count(void);
+SPK_API spk_status spk_kernel_get(int index, spk_kernel_info *info);
+
+typedef enum spk_candidate_status {
+    SPK_CANDIDATE_OK = 0,
+    SPK_CANDIDATE_WRONG = 1,          /* its result missed the tolerance */
+    SPK_CANDIDATE_FAILED = 2,         /* it returned an error */
+    SPK_CANDIDATE_TIMED_OUT = 3,
+    SPK_CANDIDATE_PRUNED = 4,         /* not measured: the model or early samples ruled it out, or the budget ended */
+    SPK_CANDIDATE_NOT_ELIGIBLE = 5,   /* may not win here (needs assume_finite, excluded, ...); measured all the same where times are given */
+    SPK_CANDIDATE_NOT_APPLICABLE = 6  /* cannot compute this problem on this device */
+} spk_candidate_status;
+
+typedef struct spk_candidate_info {
+    size_t struct_size;
+    const char *name, *params;
+    const char *hash; /* of the kernel's source and parameters, 16 hex digits */
+    spk_kind kind;
+    spk_candidate_status status;
+    const char *why;      /* NULL, or the reason of a status other than ok */
+    double predicted_us;  /* the cost model's; 0: none */
+    double median_us;     /* 0: not measured */
+    double spread_us;     /* half the distance between the quartiles */
+    double prepare_us;    /* one-off work of a plan */
+    double error;         /* largest |D - oracle| / magnitude on the sampled rows; negative: not checked */
+    double tolerance;
+    int64_t sample_count;      /* interleaved samples of the last phase, if any */
+    const double *samples_us;  /* sample i of two candidates of one report was taken in the same round */
+} spk_candidate_info;
+
+typedef struct spk_report spk_report;
+
+typedef struct spk_report_info {
+    size_t struct_size;
+    int candidate_count;
+    int chosen;           /* index, or -1 */
+    int from_store;       /* 1: the stored evidence, nothing was measured */
+    double tuning_s;      /* spent (then, when from the store) */
+    int64_t measured_at;  /* seconds since 1970-01-01 UTC; 0: never */
+    const char *class_key; /* the class of problems this evidence is for */
+    const char *summary;  /* one paragraph: why the chosen one won */
+} spk_report_info;
+
+SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
+SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
+SPK_API void spk_report_destroy(spk_report **report);
+
+/* What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
+SPK_API spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+
+/* Tunes as spk_plan_spmm does (stored evidence where the class is known and options->fresh is 0) and tells. On
+ * SPK_ERR_INTERRUPTED the report is written too if anything was measured. */
+SPK_API spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+
+/* The stored evidence of the problem's class; SPK_ERR_UNKNOWN_CLASS where there is none. Runs nothing. */
+SPK_API spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+
+typedef struct spk_race_options {
+    size_t struct_size;
+    int rounds;          /* interleaved rounds of the last phase; 0: 20 */
+    const char *choices; /* ';'-separated choices to race against each other; NULL: the best parameters of every row of the table */
+    int keep;            /* 1: the result goes to the store */
+} spk_race_options;
+
+/* The whole race: every row of the table, whatever the effort, ineligible ones too (marked); the best parameters of each row
+ * then meet in interleaved rounds. One report entry a row. Dense is always measured as the yardstick. */
+SPK_API spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, const spk_race_options *race,
+                                 spk_report **report);
+
+/* ------------------------------------------------------------------------------------------------ matrices in host memory */
+
+typedef struct spk_matrix spk_matrix;
+typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 } spk_format;
+
+typedef struct spk_matrix_desc {
+    size_t struct_size;
+    spk_format format;
+    spk_dtype dtype;               /* SPK_F32 or SPK_F64 */
+    int64_t rows, cols;
+    int64_t block_rows, block_cols; /* BSR; else 1 */
+    spk_layout layout;              /* dense: of the array; BSR: inside a block */
+    int64_t ld;                     /* dense; 0: tight */
+    int64_t nnz;                    /* stored entries (COO, CSR) or stored blocks (BSR); dense: rows * cols */
+    spk_index_type index_type;      /* what the library hands out is always SPK_I64 */
+    const void *row_offsets;        /* CSR: rows + 1; BSR: block rows + 1 */
+    const void *row_indices;        /* COO */
+    const void *col_indices;        /* COO, CSR: columns; BSR: block columns */
+    const void *values;             /* NULL: all ones */
+    int pattern_only;               /* the source gave no values */
+} spk_matrix_desc;
+
+/* Copies a caller's arrays after checking every index. Duplicates and unsorted entries are allowed in COO and CSR;
+ * BSR may have them too until it becomes a pattern (see spk_matrix_canonicalize). */
+SPK_API spk_status spk_matrix_create(spk_context *context, const spk_matrix_desc *desc, spk_matrix **matrix);
+SPK_API void spk_matrix_destroy(spk_matrix **matrix);
+
+/* Borrowed pointers, valid as long as the matrix. */
+SPK_API spk_status spk_matrix_view(const spk_matrix *matrix, spk_matrix_desc *desc);
+
+/* The pattern of a canonical BSR matrix. */
+SPK_API spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern);
+
+/* Each makes a new matrix. to_bsr takes any format (BSR too: re-blocks); explicit zeros are kept as stored entries, a dense
+ * source stores the blocks that hold a non-zero. Duplicate entries are summed. The overhang of edge blocks is zero. */
+SPK_API spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, spk_layout block_layout, spk_matrix **out);
+SPK_API spk_status spk_matrix_to_csr(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
+SPK_API spk_status spk_matrix_to_coo(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
+SPK_API spk_status spk_matrix_to_dense(spk_context *context, const spk_matrix *matrix, spk_layout layout, spk_matrix **out);
+SPK_API spk_status spk_matrix_cast(spk_context *context, const spk_matrix *matrix, spk_dtype dtype, spk_matrix **out);
+SPK_API spk_status spk_matrix_transpose(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
+
+/* Sorts the blocks (entries) of each row and sums duplicates. */
+SPK_API spk_status spk_matrix_canonicalize(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
+
+typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk_norm;
+
+/* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format; what is kept
+ * is a BSR matrix. density in [0, 1]. */
+SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density, spk_norm norm, spk_matrix **out);
+
+typedef struct spk_block_advice {
+    size_t struct_size;
+    int64_t block_rows, block_cols;
+    int64_t nnzb;
+    double density; /* of blocks */
+    double fill;    /* stored elements (edge overhang not counted) over entries of the source, >= 1 */
+    double score;   /* estimated time relative to the best of the list, >= 1: 1 marks the advice */
+} spk_block_advice;
+
+/* Fill-in at natural square sizes (1 2 3 4 5 6 8 12 16 24 32 48 64 128) up to the matrix's size. In: *count = room in advice;
+ * out: *count = entries written, sorted by block size. */
+SPK_API spk_status spk_matrix_advise(spk_context *context, const spk_matrix *matrix, spk_block_advice *advice, int *count);
+
+/* ------------------------------------------------------------------------------------------------ files */
+
+typedef struct spk_read_options {
+    size_t struct_size;
+    const char *tensor;  /* safetensors: name of a tensor or of a BSR triple; NULL: the only one in the file */
+    spk_dtype dtype;     /* convert on reading; default: the file's (Matrix Market and .smtx: f64) */
+    int64_t max_bytes;   /* refuse a file that would need more memory; 0: three quarters of the machine's memory */
+} spk_read_options;
+
+/* Format by content and extension: .mtx, .smtx, .npy, .safetensors. options may be NULL. A bad file gives SPK_ERR_FORMAT with
+ * the line or byte offset. Matrix Market coordinate gives COO in file order (symmetric files expanded), array and .npy dense,
+ * .smtx CSR with values of one, safetensors BSR or dense. */
+SPK_API spk_status spk_matrix_read(spk_context *context, const char *path, const spk_read_options *options, spk_matrix **matrix);
+
+typedef struct spk_write_options {
+    size_t struct_size;
+    const char *tensor;  /* safetensors: name to write under; NULL: "matrix" */
+    const char *comment; /* Matrix Market: a comment line */
+} spk_write_options;
+
+/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one.
+ * What a format cannot hold is refused (.smtx: values are dropped only where all are one; .npy: dense only). */
+SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, const char *path, const spk_write_options *options);
+
+/* ------------------------------------------------------------------------------------------------ generators */
+
+typedef enum spk_generator {
+    SPK_GEN_UNIFORM = 1,   /* exactly round(density * grid) blocks; rows differ by at most one */
+    SPK_GEN_BERNOULLI = 2, /* uniformly random blocks, no limit on a row */
+    SPK_GEN_BANDED = 3,    /* the blocks nearest the diagonal */
+    SPK_GEN_WINDOW = 4,    /* a sliding window of whole rows */
+    SPK_GEN_CAUSAL = 5,    /* uniform, at and below the diagonal */
+    SPK_GEN_DIAGONAL = 6,  /* square groups along the diagonal */
+    SPK_GEN_POWER_LAW = 7, /* row length ~ rank^-0.5, shuffled, capped at the grid */
+    SPK_GEN_EMPTY_ROWS = 8, /* uniform over half of the rows, the others empty */
+    SPK_GEN_ELASTICITY = 9 /* 3-D linear elasticity, hexahedral elements: see cells_* */
+} spk_generator;
+
+typedef struct spk_generate {
+    size_t struct_size;
+    spk_generator generator;
+    int64_t rows, cols, block_rows, block_cols; /* not for elasticity (3 x 3 blocks) */
+    double density;                             /* [0, 1] */
+    uint64_t seed;
+    spk_dtype dtype;             /* default: f32; elasticity f64 */
+    int64_t cells_x, cells_y, cells_z; /* elasticity: hexahedra along each axis, >= 1 */
+    double young, poisson;       /* elasticity: 0: 1.0 and 0.3 */
+} spk_generate;
+
+/* A BSR matrix with normally distributed values (elasticity: the stiffness matrix with one face clamped, symmetric positive
+ * definite). The same bits on every machine for one seed. *shortfall (may be NULL) gets the blocks that the pattern's shape
+ * had no room for: requested minus stored. */
+SPK_API spk_status spk_matrix_generate(spk_context *context, const spk_generate *options, spk_matrix **matrix, int64_t *shortfall);
+
+/* Name of a generator ("uniform", "power-law", ...), NULL if unknown; 0 for an unknown name. */
+SPK_API const char *spk_generator_name(spk_generator generator);
+SPK_API spk_generator spk_generator_from_name(const char *name);
+
+/* Fills count elements with standard normal numbers, the same on every machine for one seed. */
+SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count, uint64_t seed, void *out);
+
+/* ------------------------------------------------------------------------------------------------ store */
+
+/* Where the store is ("" in memory). Lives as long as the context. */
+SPK_API const char *spk_store_path(const spk_context *context);
+
+typedef struct spk_store_entry {
+    size_t struct_size;
+    const char *class_key;
+    const char *device;
+    const char *choice;
+    double median_us;
+    int candidate_count;
+    int64_t measured_at; /* seconds since 1970-01-01 UTC */
+    int64_t bytes;       /* reserved, 0 */
+} spk_store_entry;
+
+/* Calls visit for every class, newest first, until it returns non-zero. The entry is valid during the call. */
+SPK_API spk_status spk_store_list(spk_context *context, int (*visit)(void *user, const spk_store_entry *entry), void *user);
+
+/* All entries as JSON, and back. import keeps the newer entry of a class; a bad file changes nothing. *count (may be NULL)
+ * gets the number of classes written or taken. */
+SPK_API spk_status spk_store_export(spk_context *context, const char *path, int64_t *count);
+SPK_API spk_status spk_store_import(spk_context *context, const char *path, int64_t *count);
+
+/* Checks the database's integrity and every entry's shape. *bad (may be NULL) gets the number of bad entries. */
+SPK_API spk_status spk_store_verify(spk_context *context, int64_t *good, int64_t *bad);
+SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SPARSEK_H */

@@ -1,0 +1,78 @@
+/* The backend: a kind of device. The tuner and the plans reach a device only through this table of functions, so that a GPU with
+ * its own memory and queue fits beside the CPU. */
+#ifndef SPK_BACKEND_BACKEND_H
+#define SPK_BACKEND_BACKEND_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+typedef enum spk_backend_id { SPK_BACKEND_CPU = 1, SPK_BACKEND_CUDA = 2 } spk_backend_id;
+
+/* Instruction sets and features as bits; a kernel row names what it needs. */
+enum {
+    SPK_ISA_SSE2 = 1u << 0,
+    SPK_ISA_AVX = 1u << 1,
+    SPK_ISA_AVX2 = 1u << 2,
+    SPK_ISA_FMA = 1u << 3,
+    SPK_ISA_F16C = 1u << 4,
+    SPK_ISA_AVX512F = 1u << 5, /* with BW, DQ and VL */
+    SPK_ISA_AVX512_BF16 = 1u << 6,
+    SPK_ISA_AVX512_FP16 = 1u << 7,
+    SPK_ISA_AMX_BF16 = 1u << 8,
+    SPK_ISA_NEON = 1u << 9
+};
+
+/* Runs tasks on the device's host threads: OpenMP, or the caller's parallel-for. */
+typedef struct spk_executor {
+    int threads;
+    spk_parallel_for parallel_for; /* NULL: OpenMP */
+    void *user;
+} spk_executor;
+
+/* body(arg, 0 .. tasks-1), any order; serial in a child of fork() and for one task. */
+void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg);
+
+/* A vendor library: found without opening it, opened at first use (thread safe, once). */
+typedef struct spk_library spk_library;
+
+typedef struct spk_device {
+    const struct spk_backend *backend;
+    spk_mem mem;
+    spk_executor executor;
+    char name[96];
+    unsigned isa;
+    int64_t l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* caches: 0 unknown */
+    double peak_gflops_f32; /* a rough guess from ISA, clock and threads: for cost models */
+    double stream_gbs;      /* likewise, from memory */
+    struct spk_libraries *libraries; /* the vendor libraries of this backend */
+    void *state;
+} spk_device;
+
+struct spk_bound;
+
+typedef struct spk_backend {
+    spk_backend_id id;
+    const char *kind; /* "cpu" */
+    spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
+    void (*close)(spk_device **device);
+    /* device memory, for tuning and workspaces */
+    spk_status (*allocate)(spk_device *device, size_t bytes, void **memory);
+    void (*release)(spk_device *device, void *memory);
+    spk_status (*copy_in)(spk_device *device, void *to, const void *from_host, size_t bytes);
+    spk_status (*copy_out)(spk_device *device, void *to_host, const void *from, size_t bytes);
+    int64_t (*free_memory)(spk_device *device);
+    /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
+    spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
+    /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
+    spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
+    int (*library_count)(void);
+    spk_status (*library_info)(spk_device *device, int index, spk_library_info *info);
+} spk_backend;
+
+extern const spk_backend spk_backend_cpu;
+
+/* The backend of a device name ("cpu", later "cuda:0"); SPK_ERR_UNAVAILABLE for one this build does not have. */
+spk_status spk_backend_find(const char *device, const spk_backend **backend);
+
+#endif

@@ -1,0 +1,32 @@
+/* What kernels of the CPU backend share. */
+#ifndef SPK_BACKEND_CPU_CPU_H
+#define SPK_BACKEND_CPU_CPU_H
+
+#include "kernel/kernel.h"
+
+/* Block rows cut into parts of nearly equal work (blocks + a constant a row), for `parts` tasks: bounds[parts + 1], bounds[0] = 0,
+ * bounds[parts] = grid_rows. */
+spk_status spk_partition_rows(const spk_mem *mem, const spk_bsr_view *view, int parts, int64_t **bounds);
+
+/* A finished piece of the product, still without alpha: acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j]. Applies alpha, beta,
+ * bias, activation, residual and stores to D (either layout), keeping preact where asked. Rows and columns are already clipped. */
+void spk_epilogue_f32(const spk_problem *problem, const spk_spmm_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols);
+void spk_epilogue_f64(const spk_problem *problem, const spk_spmm_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols);
+
+/* True where D = alpha * acc needs nothing else and D is row-major: kernels store straight from registers. */
+bool spk_epilogue_is_plain(const spk_problem *problem, const spk_spmm_args *args);
+
+/* Vendor libraries (vendor/library.c). names: "openblas", "mkl", "libxsmm". */
+bool spk_library_found(const spk_device *device, const char *name);
+/* Symbol of a library, opened at first use; SPK_ERR_UNAVAILABLE with what was tried. */
+spk_status spk_library_open(const spk_device *device, const char *name, void **handle);
+
+struct spk_libraries;
+spk_status spk_libraries_find(const spk_mem *mem, struct spk_libraries **libraries); /* looks at the file system only */
+void spk_libraries_release(struct spk_libraries **libraries);
+int spk_libraries_count(void);
+spk_status spk_libraries_info(struct spk_libraries *libraries, int index, spk_library_info *info); /* may open */
+/* "openblas:/real/path:size:mtime_ns;mkl:...": what belongs in the key. */
+void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size_t size);
+
+#endif

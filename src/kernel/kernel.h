@@ -1,0 +1,80 @@
+/* The kernel row: one way to compute an operation, as data. The build, the registry, `check` and `bench` walk the same table
+ * (src/backend/cpu/kernels.def and its like). Adding a kernel is one file that defines its spk_kernel_ops, and one row. */
+#ifndef SPK_KERNEL_KERNEL_H
+#define SPK_KERNEL_KERNEL_H
+
+#include "backend/backend.h"
+#include "op/problem.h"
+
+#define SPK_MAX_TUNABLES 8
+#define SPK_MAX_PARAMS_TEXT 96
+
+/* Values of a row's tunables, in the row's order. */
+typedef struct spk_params {
+    int v[SPK_MAX_TUNABLES];
+} spk_params;
+
+/* A problem bound to a candidate, ready to run. Immutable while it runs; several threads may run it, each with its workspace. */
+typedef struct spk_bound {
+    const struct spk_kernel *kernel;
+    spk_problem problem; /* problem.pattern is shared by the owner */
+    spk_params params;
+    spk_device *device;
+    spk_bsr_view view;      /* op(A); filled before bind is called */
+    size_t workspace_bytes; /* bind sets it; a run gets this much, 64-byte aligned */
+    void *state;            /* the kernel's, made by bind, released by unbind */
+} spk_bound;
+
+typedef struct spk_kernel_ops {
+    /* Pure: can this candidate compute the problem on this device? Says why not (a static string). */
+    bool (*applicable)(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
+    /* Predicted microseconds of one run: orders candidates, never decides alone. */
+    double (*predict_us)(const spk_problem *problem, const spk_device *device, const spk_params *params);
+    /* Makes state (partition, tables) from the pattern: O(nnzb). NULL: nothing to do. On failure state is released by itself. */
+    spk_status (*bind)(spk_bound *bound);
+    void (*unbind)(spk_bound *bound); /* NULL: nothing; must accept a NULL state */
+    /* Takes (new) values with static_values: repacks them. NULL: the kernel has no use for it. */
+    spk_status (*update_values)(spk_bound *bound, const void *values);
+    /* Computes D. args are checked; workspace is there. No lock, no allocation of device memory. */
+    spk_status (*run)(const spk_bound *bound, const spk_spmm_args *args, void *stream);
+    /* Of the sources that make the kernel (the build defines SPK_SOURCE_HASH for each kernel file). */
+    const char *source_hash;
+} spk_kernel_ops;
+
+typedef struct spk_kernel {
+    spk_operation operation;
+    const char *name;
+    spk_backend_id backend;
+    spk_kind kind;
+    unsigned isa;         /* needed bits */
+    int priority;         /* breaks ties: larger first */
+    bool fills_zeros;     /* multiplies zeros it filled in: wins only with assume_finite */
+    const char *library;  /* vendor library it needs, or NULL */
+    const char *tunables; /* "MR=4,6 PACK=0,1", "" if none */
+    const spk_kernel_ops *ops;
+} spk_kernel;
+
+/* The table of all backends in this build. */
+int spk_kernels(const spk_kernel **table);
+const spk_kernel *spk_kernel_by_name(const char *name);
+
+/* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text. */
+int spk_params_count(const spk_kernel *kernel);
+void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params);
+void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size);
+spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params);
+
+/* 16 hex digits over the kernel's source hash, its name and the parameters' text. */
+void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17]);
+
+/* Row limits (operation, backend, isa, library present) and then ops->applicable. Pure. */
+bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why);
+
+/* Whether it may win: fills_zeros needs assume_finite. Says why not. */
+bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem, const char **why);
+
+/* Binds (shares the pattern) and unbinds. unbind accepts a zeroed bound. */
+spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound);
+void spk_unbind(spk_bound *bound);
+
+#endif

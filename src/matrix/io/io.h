@@ -1,0 +1,34 @@
+/* Readers and writers, one file a format. A reader takes a spk_reader (file or memory, so that it can be fuzzed), a limit on the
+ * memory it may ask for, and gives a matrix or an error with a line or byte offset. It never trusts a count in the file before the
+ * file has shown that it holds as much. */
+#ifndef SPK_MATRIX_IO_H
+#define SPK_MATRIX_IO_H
+
+#include "base/file.h"
+#include "matrix/matrix.h"
+
+typedef struct spk_read_context {
+    const spk_mem *mem;
+    spk_reader *reader;
+    const char *tensor;    /* safetensors, or NULL */
+    spk_dtype dtype;       /* wanted; SPK_DTYPE_DEFAULT: the file's */
+    int64_t max_bytes;     /* of memory for the result */
+    spk_progress progress; /* may be NULL: bytes read of bytes in all */
+    void *progress_user;
+} spk_read_context;
+
+spk_status spk_read_mtx(const spk_read_context *in, spk_matrix **out);
+spk_status spk_read_smtx(const spk_read_context *in, spk_matrix **out);
+spk_status spk_read_npy(const spk_read_context *in, spk_matrix **out);
+spk_status spk_read_safetensors(const spk_read_context *in, spk_matrix **out);
+
+spk_status spk_write_mtx(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
+spk_status spk_write_smtx(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
+spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
+spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
+
+/* Dispatch by content and extension (io.c). */
+spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress, void *progress_user, spk_matrix **out);
+spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options);
+
+#endif

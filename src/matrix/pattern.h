@@ -1,0 +1,65 @@
+/* The pattern: where the stored blocks are. Immutable and shared (reference-counted); the transposed index is derived on demand. */
+#ifndef SPK_MATRIX_PATTERN_H
+#define SPK_MATRIX_PATTERN_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+/* Quantised in the tuning key; each in [0, 1] but row_spread, which has no upper limit. */
+typedef struct spk_features {
+    double row_spread, row_overlap, bandwidth;
+    double col_spread; /* standard deviation of blocks per block column over their mean: the row spread of op T */
+    int64_t empty_rows, longest_row;
+} spk_features;
+
+/* The compressed index of one orientation. Kernels see 64-bit offsets and 32-bit block columns, whatever the caller gave. */
+typedef struct spk_index {
+    int64_t grid_rows, grid_cols;
+    int64_t *offsets;   /* grid_rows + 1 */
+    int32_t *columns;   /* nnzb */
+    int64_t *positions; /* where block p of this order lies in values; NULL: block p */
+} spk_index;
+
+struct spk_pattern {
+    spk_mem mem;
+    uint64_t id; /* unique in the process */
+    int64_t rows, cols;
+    int block_rows, block_cols;
+    int64_t nnzb;
+    double density;
+    spk_index index;
+    spk_features features;
+    /* internal: reference count, lock and the lazily made transposed index */
+    int references;
+    struct spk_pattern_lazy *lazy;
+};
+
+/* Validates (message names the argument, the index, the value, the limit), copies, inspects. */
+spk_status spk_pattern_make(const spk_mem *mem, const spk_bsr_indices *indices, spk_pattern **pattern);
+spk_pattern *spk_pattern_share(spk_pattern *pattern); /* one more reference (atomic) */
+void spk_pattern_release(spk_pattern **pattern);      /* accepts NULL */
+
+/* The transposed index, made at the first call (thread safe), owned by the pattern. */
+spk_status spk_pattern_transposed(const spk_pattern *pattern, const spk_index **index);
+
+/* op(A) as kernels see it: effective orientation, element strides inside a stored block. */
+typedef struct spk_bsr_view {
+    int64_t rows, cols;           /* of op(A): M and K */
+    int block_rows, block_cols;   /* of a block of op(A) */
+    int64_t grid_rows, grid_cols; /* of op(A) */
+    int64_t nnzb;
+    const int64_t *offsets;
+    const int32_t *columns;
+    const int64_t *positions; /* NULL: identity */
+    int64_t row_stride, col_stride; /* elements between neighbours inside a block of op(A) */
+    int64_t block_stride;           /* elements a block: block_rows * block_cols */
+} spk_bsr_view;
+
+spk_status spk_pattern_view(const spk_pattern *pattern, spk_trans trans, spk_layout block_layout, spk_bsr_view *view);
+
+/* A pattern of the same shape family made of the given output block rows of op(A) only (ascending): what tuning times in place
+ * of a very large problem. */
+spk_status spk_pattern_sample(const spk_pattern *pattern, spk_trans trans, const int64_t *block_rows, int64_t count, spk_pattern **sample);
+
+#endif

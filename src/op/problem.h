@@ -1,0 +1,59 @@
+/* The problem: what to compute, normalised. One struct for every operation, so that the key, the table and the tuner have one shape. */
+#ifndef SPK_OP_PROBLEM_H
+#define SPK_OP_PROBLEM_H
+
+#include <stdbool.h>
+
+#include "matrix/pattern.h"
+
+typedef struct spk_epilogue {
+    bool use_c, use_residual, keep_preact;
+    spk_bias bias;
+    spk_activation activation;
+} spk_epilogue;
+
+typedef struct spk_problem {
+    spk_operation operation;
+    spk_pattern *pattern; /* borrowed here; a plan shares it */
+    int64_t m, n, k;      /* of the product, after op(A) */
+    spk_trans trans_a;
+    spk_dtype dtype_a, dtype_b, dtype_d, compute; /* never SPK_DTYPE_DEFAULT */
+    spk_layout block_layout, layout_b, layout_d;
+    int64_t ldb, ldc, ldd, ldr, ldp; /* never 0 where the array has elements */
+    spk_epilogue epilogue;
+    int64_t batch; /* 1 */
+    /* promises of the caller (spk_tune_options) */
+    bool assume_finite, static_values;
+    spk_cache_mode cache;
+} spk_problem;
+
+/* Checks a caller's SpMM and makes it a problem (op/spmm.c). options may be NULL. */
+spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *options, spk_problem *problem);
+
+/* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
+spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args);
+
+/* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N. Dense FLOPs: 2 M K N. Least bytes: values, B, C, D once. */
+double spk_problem_flops(const spk_problem *problem);
+double spk_problem_dense_flops(const spk_problem *problem);
+double spk_problem_bytes(const spk_problem *problem);
+
+/* Elements that an operand occupies, (leading dimension) * (count - 1) + row length; 0 for an empty one. */
+typedef enum spk_operand { SPK_OPERAND_VALUES, SPK_OPERAND_B, SPK_OPERAND_C, SPK_OPERAND_D, SPK_OPERAND_BIAS, SPK_OPERAND_RESIDUAL, SPK_OPERAND_PREACT, SPK_OPERAND_COUNT } spk_operand;
+int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand);
+spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand);
+
+/* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact"; buffer of 96 bytes is enough. */
+void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
+
+/* The largest number of terms in a sum, and the tolerance from it: eps * (8 + 2 sqrt(terms)). */
+double spk_problem_tolerance(const spk_problem *problem);
+
+/* Oracle (op/oracle.c); same contract as spk_oracle_spmm. */
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_spmm_args *args, const int64_t *rows, int64_t row_count, double *out,
+                          double *preact, double *magnitude);
+
+/* activation in float64 (op/activation.c), for the oracle and for scalar tails. */
+double spk_activate_f64(spk_activation activation, double x);
+
+#endif

@@ -1,0 +1,43 @@
+/* The tuner: problem x candidates -> validated, timed, ranked, stored. */
+#ifndef SPK_TUNE_TUNE_H
+#define SPK_TUNE_TUNE_H
+
+#include <stdatomic.h>
+
+#include "tune/store.h"
+
+typedef struct spk_tuner {
+    const spk_mem *mem;
+    spk_device *device;
+    spk_store *store;
+    const atomic_int *interrupted; /* non-zero: stop at the next sample */
+    spk_log log;
+    void *log_user;
+    spk_progress progress;
+    void *progress_user;
+} spk_tuner;
+
+#define SPK_MAX_KEY_TEXT 1024
+
+/* The class of a problem on a device, as text (tune/key.c): exact fields, then "|", then the fields that the nearest class may differ in. */
+spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size);
+
+/* Distance of two keys with the same exact part; infinity for others. */
+double spk_key_distance(const char *a, const char *b);
+
+/* What a plan shall run. */
+typedef struct spk_choice {
+    const spk_kernel *kernel;
+    spk_params params;
+    bool from_store;
+    const char *why; /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned" */
+} spk_choice;
+
+/* options are normalised copies (spk_struct_read), never NULL. */
+spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
+spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_list(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race, spk_report **report);
+
+#endif
