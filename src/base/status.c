@@ -1,0 +1,91 @@
+/* Messages live in thread-local storage, one slot for each of the last few contexts a thread has used: no allocation, no lock. */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SLOTS = 4, MESSAGE_BYTES = 768 };
+
+typedef struct slot {
+    uint64_t context_id;
+    uint64_t used_at; /* 0: free */
+    char text[MESSAGE_BYTES];
+} slot;
+
+static _Thread_local slot slots[SLOTS];
+static _Thread_local uint64_t current_context;
+static _Thread_local uint64_t use_counter;
+
+void spk_error_enter(uint64_t context_id)
+{
+    current_context = context_id;
+}
+
+static slot *find_slot(uint64_t context_id)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i].used_at != 0 && slots[i].context_id == context_id)
+            return &slots[i];
+    return NULL;
+}
+
+spk_status spk_fail(spk_status status, const char *format, ...)
+{
+    slot *place = find_slot(current_context);
+    for (int i = 0; place == NULL && i < SLOTS; i++)
+        if (slots[i].used_at == 0)
+            place = &slots[i];
+    if (place == NULL) {
+        place = &slots[0];
+        for (int i = 1; i < SLOTS; i++)
+            if (slots[i].used_at < place->used_at)
+                place = &slots[i];
+    }
+    /* The arguments may point into the slot itself (a message that wraps an older one). */
+    char text[MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(place->text, text, sizeof text);
+    place->context_id = current_context;
+    place->used_at = ++use_counter;
+    return status;
+}
+
+const char *spk_error_message(uint64_t context_id)
+{
+    const slot *place = find_slot(context_id);
+    return place != NULL ? place->text : "";
+}
+
+spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, const char *name)
+{
+    size_t their_bytes = 0;
+    memcpy(&their_bytes, theirs, sizeof their_bytes);
+    if (their_bytes < sizeof their_bytes)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
+    if (their_bytes > 4096)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, the limit is 4096: the struct is not initialised", name, their_bytes);
+    for (size_t i = ours_bytes; i < their_bytes; i++)
+        if (((const unsigned char *)theirs)[i] != 0)
+            return spk_fail(SPK_ERR_UNSUPPORTED, "%s sets a field at byte %zu that this version of sparsek (%zu bytes) does not know", name, i, ours_bytes);
+    memset(ours, 0, ours_bytes);
+    memcpy(ours, theirs, their_bytes < ours_bytes ? their_bytes : ours_bytes);
+    memcpy(ours, &ours_bytes, sizeof ours_bytes);
+    return SPK_OK;
+}
+
+spk_status spk_struct_write(void *theirs, const void *ours, size_t ours_bytes, const char *name)
+{
+    size_t their_bytes = 0;
+    memcpy(&their_bytes, theirs, sizeof their_bytes);
+    if (their_bytes < sizeof their_bytes || their_bytes > 4096)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
+    size_t common = their_bytes < ours_bytes ? their_bytes : ours_bytes;
+    memcpy((char *)theirs + sizeof(size_t), (const char *)ours + sizeof(size_t), common - sizeof(size_t));
+    if (their_bytes > ours_bytes)
+        memset((char *)theirs + ours_bytes, 0, their_bytes - ours_bytes);
+    return SPK_OK;
+}

@@ -1,0 +1,59 @@
+/* Applicability, eligibility, and binding a problem to a candidate. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "kernel/kernel.h"
+
+static const char *isa_reason(unsigned missing)
+{
+    if (missing & (SPK_ISA_AVX512F | SPK_ISA_AVX512_BF16 | SPK_ISA_AVX512_FP16))
+        return "the processor has no AVX-512 of the kind it needs";
+    if (missing & SPK_ISA_AMX_BF16)
+        return "the processor has no AMX";
+    if (missing & (SPK_ISA_AVX2 | SPK_ISA_FMA | SPK_ISA_AVX | SPK_ISA_F16C))
+        return "the processor has no AVX2 with FMA";
+    return "the processor lacks an instruction set it needs";
+}
+
+bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
+{
+    *why = NULL;
+    if (kernel->operation != problem->operation)
+        *why = "it computes another operation";
+    else if (kernel->backend != device->backend->id)
+        *why = "it is for another kind of device";
+    else if ((kernel->isa & ~device->isa) != 0)
+        *why = isa_reason(kernel->isa & ~device->isa);
+    else if (kernel->library != NULL && !spk_library_found(device, kernel->library))
+        *why = "its library was not found";
+    else if (!kernel->ops->applicable(problem, device, params, why) && *why == NULL)
+        *why = "it does not compute this problem";
+    return *why == NULL;
+}
+
+bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem, const char **why)
+{
+    *why = kernel->fills_zeros && !problem->assume_finite ? "needs assume_finite" : NULL;
+    return *why == NULL;
+}
+
+spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound)
+{
+    spk_bound made = {.kernel = kernel, .problem = *problem, .params = *params, .device = device};
+    SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &made.view));
+    if (kernel->ops->bind != NULL)
+        SPK_TRY(kernel->ops->bind(&made));
+    made.problem.pattern = spk_pattern_share(problem->pattern);
+    *bound = made;
+    return SPK_OK;
+}
+
+void spk_unbind(spk_bound *bound)
+{
+    if (bound->kernel == NULL)
+        return;
+    if (bound->kernel->ops->unbind != NULL)
+        bound->kernel->ops->unbind(bound);
+    spk_pattern_release(&bound->problem.pattern);
+    memset(bound, 0, sizeof *bound);
+}

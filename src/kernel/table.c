@@ -1,0 +1,29 @@
+/* The table of kernels: every backend's .def file, one row each. */
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) extern const spk_kernel_ops name##_ops;
+#include "backend/cpu/kernels.def"
+#undef SPK_KERNEL
+
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) \
+    {operation, #name, SPK_BACKEND_CPU, kind, isa, priority, fills_zeros, library, tunables, &name##_ops},
+static const spk_kernel table[] = {
+#include "backend/cpu/kernels.def"
+};
+#undef SPK_KERNEL
+
+int spk_kernels(const spk_kernel **out)
+{
+    *out = table;
+    return (int)(sizeof table / sizeof table[0]);
+}
+
+const spk_kernel *spk_kernel_by_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    return NULL;
+}
