@@ -1,0 +1,114 @@
+/* The oracle: plain loops from the definition of SpMM, one output row at a time. float32 inputs accumulate in float64, float64 inputs in
+ * long double (where that is wider), so that its own rounding stays far below every tolerance. */
+#include <math.h>
+#include <string.h>
+
+#include "op/problem.h"
+
+typedef struct oracle {
+    const spk_problem *problem;
+    const spk_spmm_args *args;
+    const spk_bsr_view *view;
+    int64_t b_row_stride, b_col_stride, b_cols;
+} oracle;
+
+/* sum[j] += a B[k][j] and size[j] += |a B[k][j]| over one row of op(A). */
+#define ACCUMULATE(name, element, wide)                                                                                       \
+    static void name(const oracle *o, int64_t row, wide *sum, wide *size)                                                     \
+    {                                                                                                                         \
+        const spk_bsr_view *v = o->view;                                                                                      \
+        const element *values = o->args->values, *b = o->args->b;                                                             \
+        int64_t block_row = row / v->block_rows, inner = row % v->block_rows;                                                 \
+        for (int64_t p = v->offsets[block_row]; p < v->offsets[block_row + 1]; p++) {                                         \
+            const element *block = values + (v->positions != NULL ? v->positions[p] : p) * v->block_stride;                   \
+            int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                              \
+            int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */     \
+            for (int64_t k = 0; k < width; k++) {                                                                             \
+                wide a = block[inner * v->row_stride + k * v->col_stride];                                                    \
+                const element *b_row = b + (k0 + k) * o->b_row_stride;                                                        \
+                for (int64_t j = 0; j < o->b_cols; j++) {                                                                     \
+                    wide term = a * (wide)b_row[j * o->b_col_stride];                                                         \
+                    sum[j] += term;                                                                                           \
+                    size[j] += term < 0 ? -term : term;                                                                       \
+                }                                                                                                             \
+            }                                                                                                                 \
+        }                                                                                                                     \
+    }
+
+ACCUMULATE(accumulate_f32, float, double)
+ACCUMULATE(accumulate_f64, double, long double)
+
+static double load(const void *array, spk_dtype dtype, int64_t index)
+{
+    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+}
+
+static int64_t at(const spk_problem *p, int64_t ld, int64_t i, int64_t j)
+{
+    return p->layout_d == SPK_ROW_MAJOR ? i * ld + j : j * ld + i;
+}
+
+/* One element through the epilogue. The magnitude bounds what rounding the terms and the activation (slope below 1.13) can do. */
+static double finish(const oracle *o, int64_t i, int64_t j, long double sum, long double size, double *preact, double *magnitude)
+{
+    const spk_problem *p = o->problem;
+    const spk_spmm_args *args = o->args;
+    long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
+    if (p->epilogue.use_c && args->beta != 0) {
+        long double term = (long double)args->beta * load(args->c, p->dtype_d, at(p, p->ldc, i, j));
+        value += term;
+        total += fabsl(term);
+    }
+    if (p->epilogue.bias != SPK_BIAS_NONE) {
+        long double term = load(args->bias, p->dtype_d, p->epilogue.bias == SPK_BIAS_PER_ROW ? i : j);
+        value += term;
+        total += fabsl(term);
+    }
+    *preact = (double)value;
+    double result = p->epilogue.activation == SPK_ACT_NONE ? (double)value : spk_activate_f64(p->epilogue.activation, (double)value);
+    if (p->epilogue.activation != SPK_ACT_NONE)
+        total *= 1.13L;
+    if (p->epilogue.use_residual) {
+        double term = load(args->residual, p->dtype_d, at(p, p->ldr, i, j));
+        result += term;
+        total += fabs(term);
+    }
+    *magnitude = (double)total;
+    return result;
+}
+
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_spmm_args *args, const int64_t *rows, int64_t row_count, double *out,
+                          double *preact, double *magnitude)
+{
+    spk_bsr_view view;
+    SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
+    oracle o = {problem, args, &view, 0, 0, problem->n};
+    o.b_row_stride = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1;
+    o.b_col_stride = problem->layout_b == SPK_ROW_MAJOR ? 1 : problem->ldb;
+    bool wide = problem->dtype_a == SPK_F64;
+    size_t accumulator_bytes = wide ? sizeof(long double) : sizeof(double);
+    char *sums = NULL;
+    int64_t n = problem->n;
+    SPK_TRY(spk_alloc(mem, 2 * (size_t)n, accumulator_bytes, &sums));
+    char *sizes = sums + (size_t)n * accumulator_bytes;
+    for (int64_t r = 0; r < row_count; r++) {
+        int64_t row = rows != NULL ? rows[r] : r;
+        memset(sums, 0, 2 * (size_t)n * accumulator_bytes);
+        if (wide)
+            accumulate_f64(&o, row, (long double *)(void *)sums, (long double *)(void *)sizes);
+        else
+            accumulate_f32(&o, row, (double *)(void *)sums, (double *)(void *)sizes);
+        for (int64_t j = 0; j < n; j++) {
+            long double sum = wide ? ((long double *)(void *)sums)[j] : (long double)((double *)(void *)sums)[j];
+            long double size = wide ? ((long double *)(void *)sizes)[j] : (long double)((double *)(void *)sizes)[j];
+            double before, total;
+            out[r * n + j] = finish(&o, row, j, sum, size, &before, &total);
+            if (preact != NULL)
+                preact[r * n + j] = before;
+            if (magnitude != NULL)
+                magnitude[r * n + j] = total;
+        }
+    }
+    spk_free(mem, sums);
+    return SPK_OK;
+}
