@@ -1,0 +1,15 @@
+/* Finds the backend of a device name. */
+#include "backend/backend.h"
+
+#include <string.h>
+
+spk_status spk_backend_find(const char *device, const spk_backend **backend)
+{
+    if (device == NULL || strcmp(device, "cpu") == 0) {
+        *backend = &spk_backend_cpu;
+        return SPK_OK;
+    }
+    if (strncmp(device, "cuda", 4) == 0)
+        return spk_fail(SPK_ERR_UNAVAILABLE, "device = \"%s\": this build of sparsek has the CPU only", device);
+    return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": the devices are \"cpu\"", device);
+}

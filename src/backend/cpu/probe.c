@@ -1,0 +1,129 @@
+/* What this processor is: model, instruction sets, caches, memory, and the threads this process may use. */
+#include "backend/cpu/probe.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 1024 };
+
+unsigned spk_probe_isa(void)
+{
+    unsigned isa = 0;
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_cpu_init();
+    isa |= __builtin_cpu_supports("sse2") ? SPK_ISA_SSE2 : 0;
+    isa |= __builtin_cpu_supports("avx") ? SPK_ISA_AVX : 0;
+    isa |= __builtin_cpu_supports("avx2") ? SPK_ISA_AVX2 : 0;
+    isa |= __builtin_cpu_supports("fma") ? SPK_ISA_FMA : 0;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        isa |= SPK_ISA_AVX512F;
+#elif defined(__aarch64__)
+    isa |= SPK_ISA_NEON;
+#endif
+    return isa;
+}
+
+int spk_isa_names(unsigned isa, const char *names[16])
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } all[] = {{SPK_ISA_SSE2, "sse2"}, {SPK_ISA_AVX, "avx"}, {SPK_ISA_AVX2, "avx2"}, {SPK_ISA_FMA, "fma"}, {SPK_ISA_F16C, "f16c"}, {SPK_ISA_AVX512F, "avx512f"},
+               {SPK_ISA_AVX512_BF16, "avx512_bf16"}, {SPK_ISA_AVX512_FP16, "avx512_fp16"}, {SPK_ISA_AMX_BF16, "amx_bf16"}, {SPK_ISA_NEON, "neon"}};
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (isa & all[i].bit)
+            names[count++] = all[i].name;
+    return count;
+}
+
+/* The value after "key" and a colon in a file of such lines; "" where there is none. */
+static void line_value(const char *path, const char *key, char *value, size_t size)
+{
+    char line[512];
+    value[0] = '\0';
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    while (value[0] == '\0' && fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, key, strlen(key)) != 0)
+            continue;
+        for (colon++; *colon == ' ' || *colon == '\t';)
+            colon++;
+        snprintf(value, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+    }
+    fclose(file);
+}
+
+void spk_probe_name(char *name, size_t size)
+{
+    line_value("/proc/cpuinfo", "model name", name, size);
+    if (name[0] == '\0')
+        line_value("/proc/cpuinfo", "CPU part", name, size);
+    if (name[0] == '\0')
+        snprintf(name, size, "unknown processor");
+}
+
+double spk_probe_ghz(void)
+{
+    char text[64];
+    line_value("/proc/cpuinfo", "cpu MHz", text, sizeof text);
+    double mhz = strtod(text, NULL);
+    return mhz > 100 ? mhz / 1000 : 2.5;
+}
+
+int64_t spk_probe_cache_bytes(int level)
+{
+    static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+    long bytes = sysconf(names[level]);
+    return bytes > 0 ? bytes : 0;
+}
+
+int64_t spk_probe_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && bytes > 0 ? (int64_t)pages * bytes : 0;
+}
+
+int64_t spk_probe_free_bytes(void)
+{
+    char text[64];
+    line_value("/proc/meminfo", "MemAvailable", text, sizeof text);
+    int64_t kib = strtoll(text, NULL, 10);
+    return kib > 0 ? kib * 1024 : spk_probe_memory_bytes() / 2;
+}
+
+/* A container's share of processors, rounded up; MOST_THREADS where there is no limit. */
+static int quota_threads(void)
+{
+    long long quota = 0, period = 0;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (file == NULL)
+        return MOST_THREADS;
+    int fields = fscanf(file, "%lld %lld", &quota, &period);
+    fclose(file);
+    if (fields != 2 || quota <= 0 || period <= 0)
+        return MOST_THREADS;
+    long long threads = (quota + period - 1) / period;
+    return threads < MOST_THREADS ? (int)threads : MOST_THREADS;
+}
+
+int spk_probe_threads(void)
+{
+    const char *wanted = getenv("OMP_NUM_THREADS");
+    if (wanted != NULL && isdigit((unsigned char)wanted[0]) && atoi(wanted) > 0)
+        return atoi(wanted) < MOST_THREADS ? atoi(wanted) : MOST_THREADS;
+    cpu_set_t set;
+    int threads = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        threads = CPU_COUNT(&set);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 0)
+        threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int quota = quota_threads();
+    return threads < quota ? threads : quota;
+}

@@ -1,0 +1,16 @@
+/* Facts about this machine; each call reads the system, nothing is kept. */
+#ifndef SPK_BACKEND_CPU_PROBE_H
+#define SPK_BACKEND_CPU_PROBE_H
+
+#include "backend/backend.h"
+
+unsigned spk_probe_isa(void);                          /* SPK_ISA_ bits that processor and system offer */
+int spk_isa_names(unsigned isa, const char *names[16]); /* static strings; returns how many */
+void spk_probe_name(char *name, size_t size);
+double spk_probe_ghz(void);                  /* the present clock, a guess where the system does not say */
+int64_t spk_probe_cache_bytes(int level);    /* 1..3; 0: unknown */
+int64_t spk_probe_memory_bytes(void);
+int64_t spk_probe_free_bytes(void);
+int spk_probe_threads(void); /* $OMP_NUM_THREADS, else affinity and the container's quota; 1..1024 */
+
+#endif
