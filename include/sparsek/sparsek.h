@@ -291,7 +291,9 @@ SPK_API void spk_plan_destroy(spk_plan **plan);
 /* Runs a plan. stream is NULL on the CPU. With a workspace of its own: no lock, no allocation, no access to the store. */
 SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
 
-/* For a plan made with static_values: takes the values (again). Needed once before the first run. Not concurrent with runs. */
+/* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
+ * values; runs ignore args->values then. The array itself must stay until the next update or the plan's end. Not concurrent
+ * with runs. */
 SPK_API spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream);
 
 typedef struct spk_plan_info {

@@ -33,6 +33,9 @@ spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, con
 /* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args);
 
+/* The inputs alone: for who writes elsewhere. */
+spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_spmm_args *args);
+
 /* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N. Dense FLOPs: 2 M K N. Least bytes: values, B, C, D once. */
 double spk_problem_flops(const spk_problem *problem);
 double spk_problem_dense_flops(const spk_problem *problem);

@@ -208,33 +208,51 @@ static bool overlap(const operand_range *a, const operand_range *b)
     return a->bytes > 0 && b->bytes > 0 && (uintptr_t)a->start < (uintptr_t)b->start + b->bytes && (uintptr_t)b->start < (uintptr_t)a->start + a->bytes;
 }
 
-spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args)
+static void operand_ranges(const spk_problem *problem, const spk_spmm_args *args, operand_range all[SPK_OPERAND_COUNT])
 {
-    operand_range all[SPK_OPERAND_COUNT] = {
-        [SPK_OPERAND_VALUES] = {.name = "values", .start = args->values},  [SPK_OPERAND_B] = {.name = "b", .start = args->b, .ld = problem->ldb},
-        [SPK_OPERAND_C] = {.name = "c", .start = args->c, .ld = problem->ldc}, [SPK_OPERAND_D] = {.name = "d", .start = args->d, .ld = problem->ldd},
-        [SPK_OPERAND_BIAS] = {.name = "bias", .start = args->bias},
-        [SPK_OPERAND_RESIDUAL] = {.name = "residual", .start = args->residual, .ld = problem->ldr},
-        [SPK_OPERAND_PREACT] = {.name = "preact", .start = args->preact, .ld = problem->ldp},
-    };
+    all[SPK_OPERAND_VALUES] = (operand_range){"values", args->values, 0, 0};
+    all[SPK_OPERAND_B] = (operand_range){"b", args->b, 0, problem->ldb};
+    all[SPK_OPERAND_C] = (operand_range){"c", args->c, 0, problem->ldc};
+    all[SPK_OPERAND_D] = (operand_range){"d", args->d, 0, problem->ldd};
+    all[SPK_OPERAND_BIAS] = (operand_range){"bias", args->bias, 0, 0};
+    all[SPK_OPERAND_RESIDUAL] = (operand_range){"residual", args->residual, 0, problem->ldr};
+    all[SPK_OPERAND_PREACT] = (operand_range){"preact", args->preact, 0, problem->ldp};
+}
+
+static spk_status check_inputs(const spk_problem *problem, const spk_spmm_args *args, operand_range all[SPK_OPERAND_COUNT])
+{
     if (!isfinite(args->alpha))
         return spk_fail(SPK_ERR_ARGUMENT, "args.alpha = %g: it must be finite", args->alpha);
     if (problem->epilogue.use_c && !isfinite(args->beta))
         return spk_fail(SPK_ERR_ARGUMENT, "args.beta = %g: it must be finite", args->beta);
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        /* beta = 0 never reads c; values kept by a static plan may be NULL at a run (the plan checks that). */
-        if (i == SPK_OPERAND_C && args->beta == 0)
-            continue;
-        if (i == SPK_OPERAND_VALUES && problem->static_values && args->values == NULL)
-            continue;
-        SPK_TRY(check_pointer(problem, (spk_operand)i, &all[i]));
-    }
-    for (int out = SPK_OPERAND_D; out < SPK_OPERAND_COUNT; out += SPK_OPERAND_PREACT - SPK_OPERAND_D)
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (i != SPK_OPERAND_D && i != SPK_OPERAND_PREACT && !(i == SPK_OPERAND_C && args->beta == 0)) /* beta = 0 never reads c */
+            SPK_TRY(check_pointer(problem, (spk_operand)i, &all[i]));
+    return SPK_OK;
+}
+
+spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_spmm_args *args)
+{
+    operand_range all[SPK_OPERAND_COUNT];
+    operand_ranges(problem, args, all);
+    return check_inputs(problem, args, all);
+}
+
+spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args)
+{
+    operand_range all[SPK_OPERAND_COUNT];
+    operand_ranges(problem, args, all);
+    SPK_TRY(check_inputs(problem, args, all));
+    static const spk_operand outputs[] = {SPK_OPERAND_D, SPK_OPERAND_PREACT};
+    for (int i = 0; i < 2; i++)
+        SPK_TRY(check_pointer(problem, outputs[i], &all[outputs[i]]));
+    for (int i = 0; i < 2; i++)
         for (int in = 0; in < SPK_OPERAND_COUNT; in++) {
-            bool in_place = out == SPK_OPERAND_D && (in == SPK_OPERAND_C || in == SPK_OPERAND_RESIDUAL) && all[in].start == all[out].start && all[in].ld == all[out].ld;
-            if (in != out && !in_place && overlap(&all[out], &all[in]))
-                return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", all[out].name, all[out].start, all[out].bytes,
-                                all[in].name, all[in].start, all[in].bytes);
+            const operand_range *a = &all[outputs[i]], *b = &all[in];
+            bool may_share = outputs[i] == SPK_OPERAND_D && (in == SPK_OPERAND_C || in == SPK_OPERAND_RESIDUAL);
+            if (a == b || (may_share && a->start == b->start && a->ld == b->ld) || !overlap(a, b))
+                continue;
+            return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", a->name, a->start, a->bytes, b->name, b->start, b->bytes);
         }
     return SPK_OK;
 }

@@ -1,0 +1,72 @@
+/* What the public functions share: the context, the plan, and how an entry point begins. */
+#ifndef SPK_API_CONTEXT_H
+#define SPK_API_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "tune/tune.h"
+
+struct spk_plan_cache;
+
+struct spk_context {
+    spk_mem mem;
+    uint64_t id; /* of its messages; never 0 */
+    spk_device *device;
+    spk_store *store;
+    atomic_int interrupted;
+    spk_log log;
+    void *log_user;
+    spk_progress progress;
+    void *progress_user;
+    struct spk_plan_cache *plans;
+};
+
+/* Begins an entry point: later failures of this thread belong to the context. Refuses NULL. */
+spk_status spk_enter(const spk_context *context);
+
+/* "name is NULL". */
+spk_status spk_check_pointer(const void *pointer, const char *name);
+
+/* A caller's options (may be NULL) checked and copied; strings are borrowed. */
+spk_status spk_tune_options_read(const spk_tune_options *theirs, spk_tune_options *ours);
+
+spk_tuner spk_context_tuner(spk_context *context);
+
+/* ---- plans (plan.c): counted, so that the cache may drop one while it runs */
+
+/* A plan's own workspace, lent to one run at a time. */
+typedef struct spk_scratch {
+    atomic_int busy;
+    void *memory; /* NULL where no workspace is needed */
+} spk_scratch;
+
+struct spk_plan {
+    spk_context *context;
+    atomic_int references;
+    spk_bound bound;
+    spk_scratch *scratch;
+    const void *values; /* with static_values: what spk_plan_update_values took */
+    bool from_store;
+    const char *why;
+    double prepare_us;
+    char params[SPK_MAX_PARAMS_TEXT];
+    char choice[SPK_MAX_PARAMS_TEXT + 64];
+};
+
+spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
+void spk_plan_release(spk_plan **plan);
+spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *args, void *stream);
+
+/* ---- plan cache (cache.c) */
+
+spk_status spk_plan_cache_make(const spk_mem *mem, struct spk_plan_cache **cache);
+void spk_plan_cache_release(struct spk_plan_cache **cache);
+
+/* One reference more to the cached plan of that problem and those options, or NULL. */
+spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *problem, const spk_tune_options *options);
+
+/* Keeps a reference; drops the least recently made plan when full. Does nothing where memory is short. */
+void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan);
+void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id);
+
+#endif
