@@ -34,6 +34,9 @@ void spk_report_release(spk_report **report);
 /* A new zeroed entry (status pruned, error -1), or the entry of that candidate if there is one. The pointer is valid until the next add. */
 spk_status spk_report_add(spk_report *report, const spk_kernel *kernel, const spk_params *params, spk_evidence **entry);
 
+/* A copy of `evidence` (its samples_us are taken over) as a new last entry; entry may be NULL. */
+spk_status spk_report_append(spk_report *report, const spk_evidence *evidence, spk_evidence **entry);
+
 /* Writes the paragraph of spk_report_info.summary: why the chosen one won, by how much over the best of the others, what was refused and
  * why (and what assume_finite would gain), how old the evidence is. */
 spk_status spk_report_summarise(spk_report *report, int64_t now);

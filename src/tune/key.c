@@ -1,0 +1,153 @@
+/* The tuning key: the class of a problem on a device, as text. It holds everything that changes which candidate is fastest, and
+ * nothing that changes from one pattern of a family to the next. Exact part, "|", then what the nearest class may differ in. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "tune/tune.h"
+
+/* Raised whenever the meaning of a field changes: old classes are then simply unknown. */
+enum { KEY_VERSION = 1, MAX_DEVICE_TEXT = 448, MAX_ALIGNMENT = 16 };
+
+/* The largest power of two up to 16 elements that divides every leading dimension given: what vector and TMA loads ask about. */
+static int alignment_class(int64_t all_bits)
+{
+    int class = 1;
+    while (class < MAX_ALIGNMENT && all_bits % (2 * class) == 0)
+        class *= 2;
+    return class;
+}
+
+static int64_t d_side_bits(const spk_problem *problem)
+{
+    const spk_epilogue *e = &problem->epilogue;
+    return problem->ldd | (e->use_c ? problem->ldc : 0) | (e->use_residual ? problem->ldr : 0) | (e->keep_preact ? problem->ldp : 0);
+}
+
+/* Exact up to 8, then four classes an octave with the powers of two in the middle of theirs; a class is named by its middle. */
+static int64_t class_of_n(int64_t n)
+{
+    if (n <= 8)
+        return n;
+    return llround(exp2(round(4 * log2((double)n)) / 4));
+}
+
+/* Two classes an octave. */
+static int64_t class_of_nnzb(int64_t nnzb)
+{
+    if (nnzb <= 1)
+        return nnzb;
+    return llround(exp2(round(2 * log2((double)nnzb)) / 2));
+}
+
+static int class_of_spread(double spread)
+{
+    static const double limits[] = {0.25, 0.5, 1, 2};
+    int class = 0;
+    while (class < 4 && spread >= limits[class])
+        class++;
+    return class;
+}
+
+/* How much more two neighbouring rows share than two random rows of this density would. The raw overlap of a random pattern lies at
+ * its density and strays by chance, so that fresh patterns of one family would fall into different classes. */
+static int class_of_overlap(double overlap, double density)
+{
+    double excess = density < 1 ? (overlap - density) / (1 - density) : 0;
+    return excess < 0.5 ? 0 : excess < 0.75 ? 1 : 2;
+}
+
+static const char *operation_name(spk_operation operation)
+{
+    static const char *const names[] = {[SPK_SPMM] = "spmm", [SPK_SDDMM] = "sddmm", [SPK_GEMM] = "gemm", [SPK_ATTENTION] = "attention"};
+    return names[operation];
+}
+
+static char major(spk_layout layout)
+{
+    return layout == SPK_ROW_MAJOR ? 'r' : 'c';
+}
+
+/* The device's own text, fit for a field: printable, no separator of ours, and folded to a hash where it is long. */
+static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
+{
+    char text[4096] = "";
+    SPK_TRY(device->backend->key_text(device, text, sizeof text));
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++)
+        if (text[i] <= ' ' || text[i] > '~' || text[i] == '|')
+            text[i] = '_';
+    if (length >= MAX_DEVICE_TEXT)
+        snprintf(text + MAX_DEVICE_TEXT - 32, 32, "...#%016" PRIx64, spk_hash_text(SPK_HASH_START, text));
+    memcpy(out, text, MAX_DEVICE_TEXT);
+    return SPK_OK;
+}
+
+spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size)
+{
+    const spk_pattern *pattern = problem->pattern;
+    char epilogue[96], where[MAX_DEVICE_TEXT], key[SPK_MAX_KEY_TEXT];
+    spk_epilogue_text(&problem->epilogue, epilogue, sizeof epilogue);
+    SPK_TRY(device_text(device, where));
+    double spread = problem->trans_a == SPK_TRANS ? pattern->features.col_spread : pattern->features.row_spread;
+    int length = snprintf(key, sizeof key,
+                          "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%" PRId64 ";finite=%d;static=%d;cache=%s;dev=%s"
+                          "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d",
+                          KEY_VERSION, operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b),
+                          spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout),
+                          major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb), alignment_class(d_side_bits(problem)), epilogue,
+                          problem->batch, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", where, problem->m, problem->k,
+                          pattern->block_rows, pattern->block_cols, class_of_nnzb(pattern->nnzb), class_of_n(problem->n), class_of_spread(spread),
+                          class_of_overlap(pattern->features.row_overlap, pattern->density));
+    if (length < 0 || (size_t)length >= sizeof key || (size_t)length >= size)
+        return spk_fail(SPK_ERR_INTERNAL, "the tuning key needs %d bytes, the limit is %zu", length, size < sizeof key ? size : sizeof key);
+    memcpy(buffer, key, (size_t)length + 1);
+    return SPK_OK;
+}
+
+/* What one field adds to a distance: sizes by the octaves between them, classes by the steps. A block shape weighs most: kernels care
+ * about it more than about anything else here. */
+typedef struct field {
+    const char *name;
+    double weight;
+    bool is_class;
+} field;
+
+static const field fields[] = {{"m", 1, false},   {"k", 1, false}, {"br", 4, false}, {"bc", 4, false},
+                               {"nz", 1, false}, {"n", 1, false}, {"rs", 0.5, true}, {"ov", 0.5, true}};
+
+/* Reads "name=number" and the ';' behind it; false where the text differs. */
+static bool read_field(const char **text, const char *name, double *value)
+{
+    size_t length = strlen(name);
+    if (strncmp(*text, name, length) != 0 || (*text)[length] != '=')
+        return false;
+    const char *digits = *text + length + 1;
+    char *end = NULL;
+    long long number = strtoll(digits, &end, 10);
+    if (end == digits || number < 0 || (*end != ';' && *end != '\0'))
+        return false;
+    *text = *end == ';' ? end + 1 : end;
+    *value = (double)number;
+    return true;
+}
+
+double spk_key_distance(const char *a, const char *b)
+{
+    const char *bar_a = strchr(a, '|'), *bar_b = strchr(b, '|');
+    if (bar_a == NULL || bar_b == NULL || bar_a - a != bar_b - b || memcmp(a, b, (size_t)(bar_a - a)) != 0)
+        return INFINITY;
+    double distance = 0;
+    const char *rest_a = bar_a + 1, *rest_b = bar_b + 1;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        double x = 0, y = 0;
+        if (!read_field(&rest_a, fields[i].name, &x) || !read_field(&rest_b, fields[i].name, &y))
+            return INFINITY;
+        if (x != y)
+            distance += fields[i].weight * (fields[i].is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
+    }
+    return *rest_a == '\0' && *rest_b == '\0' ? distance : INFINITY;
+}

@@ -1,0 +1,265 @@
+/* The tuning key: what separates classes, what does not, and the distance between them. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tune/tune.h"
+
+static const char *device_text = "cpu:Test_9000:threads=2";
+
+static spk_status key_text(spk_device *device, char *buffer, size_t size)
+{
+    (void)device;
+    snprintf(buffer, size, "%s", device_text);
+    return SPK_OK;
+}
+
+static const spk_backend backend = {.id = SPK_BACKEND_CPU, .kind = "cpu", .key_text = key_text};
+
+typedef struct sample {
+    spk_pattern pattern;
+    spk_problem problem;
+    spk_device device;
+} sample;
+
+static void make_sample(sample *s)
+{
+    memset(s, 0, sizeof *s);
+    s->pattern = (spk_pattern){.rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
+    s->problem = (spk_problem){.operation = SPK_SPMM, .pattern = &s->pattern, .m = 2048, .n = 512, .k = 2048, .dtype_a = SPK_F32, .dtype_b = SPK_F32, .dtype_d = SPK_F32,
+                               .compute = SPK_F32, .ldb = 512, .ldc = 512, .ldd = 512, .ldr = 512, .ldp = 512, .batch = 1};
+    s->device.backend = &backend;
+}
+
+static void key_of(sample *s, char key[SPK_MAX_KEY_TEXT])
+{
+    assert_int_equal(spk_key_make(&s->problem, &s->device, key, SPK_MAX_KEY_TEXT), SPK_OK);
+    assert_null(strchr(key, ' '));
+    assert_non_null(strchr(key, '|'));
+}
+
+/* Whether one changed statement changes the exact part, the part behind the bar, or nothing. */
+enum { SAME, NEARBY, OTHER };
+static int change(sample *changed)
+{
+    sample base;
+    make_sample(&base);
+    changed->problem.pattern = &changed->pattern;
+    char a[SPK_MAX_KEY_TEXT], b[SPK_MAX_KEY_TEXT];
+    key_of(&base, a);
+    key_of(changed, b);
+    double distance = spk_key_distance(a, b);
+    assert_true(distance == spk_key_distance(b, a));
+    if (strcmp(a, b) == 0) {
+        assert_true(distance == 0);
+        return SAME;
+    }
+    assert_true(distance > 0);
+    return isinf(distance) ? OTHER : NEARBY;
+}
+
+#define CHANGE(statement, expected)             \
+    do {                                        \
+        sample s;                               \
+        make_sample(&s);                        \
+        statement;                              \
+        assert_int_equal(change(&s), expected); \
+    } while (0)
+
+static void test_what_separates(void **state)
+{
+    (void)state;
+    CHANGE((void)0, SAME);
+    CHANGE(s.problem.operation = SPK_SDDMM, OTHER);
+    CHANGE(s.problem.dtype_a = SPK_F64, OTHER);
+    CHANGE(s.problem.dtype_b = SPK_F64, OTHER);
+    CHANGE(s.problem.dtype_d = SPK_F64, OTHER);
+    CHANGE(s.problem.compute = SPK_TF32, OTHER);
+    CHANGE(s.problem.trans_a = SPK_TRANS, OTHER);
+    CHANGE(s.problem.block_layout = SPK_COL_MAJOR, OTHER);
+    CHANGE(s.problem.layout_b = SPK_COL_MAJOR, OTHER);
+    CHANGE(s.problem.layout_d = SPK_COL_MAJOR, OTHER);
+    CHANGE(s.problem.epilogue.activation = SPK_ACT_GELU_ERF, OTHER);
+    CHANGE(s.problem.epilogue.bias = SPK_BIAS_PER_COL, OTHER);
+    CHANGE(s.problem.epilogue.use_c = true, OTHER);
+    CHANGE(s.problem.epilogue.use_residual = true, OTHER);
+    CHANGE(s.problem.epilogue.keep_preact = true, OTHER);
+    CHANGE(s.problem.batch = 2, OTHER);
+    CHANGE(s.problem.assume_finite = true, OTHER);
+    CHANGE(s.problem.static_values = true, OTHER);
+    CHANGE(s.problem.cache = SPK_WARM, OTHER);
+    CHANGE(s.problem.m = 2049, NEARBY);
+    CHANGE(s.problem.k = 2049, NEARBY);
+    CHANGE(s.pattern.block_rows = 63, NEARBY);
+    CHANGE(s.pattern.block_cols = 63, NEARBY);
+}
+
+static void test_alignment(void **state)
+{
+    (void)state;
+    CHANGE(s.problem.ldb = 1024, SAME); /* the leading dimension itself does not count */
+    CHANGE(s.problem.ldb = 528, SAME);
+    CHANGE(s.problem.ldb = 520, OTHER);
+    CHANGE(s.problem.ldb = 513, OTHER);
+    CHANGE(s.problem.ldd = 516, OTHER);
+    CHANGE(s.problem.ldc = 513, SAME); /* C takes no part */
+    sample a, b;
+    make_sample(&a);
+    make_sample(&b);
+    a.problem.epilogue.use_c = b.problem.epilogue.use_c = true;
+    b.problem.ldc = 513;
+    char key_a[SPK_MAX_KEY_TEXT], key_b[SPK_MAX_KEY_TEXT];
+    key_of(&a, key_a);
+    key_of(&b, key_b);
+    assert_true(isinf(spk_key_distance(key_a, key_b)));
+}
+
+static void test_buckets(void **state)
+{
+    (void)state;
+    CHANGE(s.problem.n = 500, SAME);
+    CHANGE(s.problem.n = 540, SAME);
+    CHANGE(s.problem.n = 600, NEARBY);
+    CHANGE(s.pattern.nnzb = 100, SAME);
+    CHANGE(s.pattern.nnzb = 140, NEARBY);
+    CHANGE(s.pattern.features.row_spread = 0.2, SAME);
+    CHANGE(s.pattern.features.row_spread = 0.3, NEARBY);
+    CHANGE(s.pattern.features.row_spread = 1e9, NEARBY);
+    CHANGE(s.pattern.features.col_spread = 3, SAME); /* op N looks at the rows */
+    CHANGE(s.pattern.features.row_overlap = 0.3, SAME);
+    CHANGE(s.pattern.features.row_overlap = 0.95, NEARBY);
+
+    /* N: every value up to 8 has its own class; then four an octave, never fewer than the value moves by a fifth. */
+    char last[SPK_MAX_KEY_TEXT] = "";
+    int classes = 0;
+    for (int64_t n = 0; n <= 1024; n++) {
+        sample s;
+        make_sample(&s);
+        s.problem.n = n;
+        char key[SPK_MAX_KEY_TEXT];
+        key_of(&s, key);
+        classes += strcmp(key, last) != 0;
+        memcpy(last, key, sizeof key);
+    }
+    assert_int_equal(classes, 9 + 4 * 7);
+    last[0] = '\0';
+    classes = 0;
+    for (int64_t nnzb = 0; nnzb <= 4096; nnzb++) {
+        sample s;
+        make_sample(&s);
+        s.pattern.nnzb = nnzb;
+        char key[SPK_MAX_KEY_TEXT];
+        key_of(&s, key);
+        classes += strcmp(key, last) != 0;
+        memcpy(last, key, sizeof key);
+    }
+    assert_int_equal(classes, 2 + 2 * 12 - 1); /* 0; 1; every half octave but 2^(1/2), which holds no integer */
+}
+
+static void test_transposed_looks_at_columns(void **state)
+{
+    (void)state;
+    sample a, b;
+    make_sample(&a);
+    make_sample(&b);
+    a.problem.trans_a = b.problem.trans_a = SPK_TRANS;
+    b.pattern.features.col_spread = 3;
+    b.problem.pattern = &b.pattern;
+    a.problem.pattern = &a.pattern;
+    char key_a[SPK_MAX_KEY_TEXT], key_b[SPK_MAX_KEY_TEXT];
+    key_of(&a, key_a);
+    key_of(&b, key_b);
+    assert_string_not_equal(key_a, key_b);
+}
+
+static void test_distance_orders(void **state)
+{
+    (void)state;
+    sample s;
+    char base[SPK_MAX_KEY_TEXT], near_n[SPK_MAX_KEY_TEXT], far_n[SPK_MAX_KEY_TEXT], block[SPK_MAX_KEY_TEXT];
+    make_sample(&s);
+    key_of(&s, base);
+    s.problem.n = 256;
+    key_of(&s, near_n);
+    s.problem.n = 16;
+    key_of(&s, far_n);
+    make_sample(&s);
+    s.pattern.block_rows = 32;
+    key_of(&s, block);
+    assert_true(spk_key_distance(base, near_n) < spk_key_distance(base, far_n));
+    assert_true(spk_key_distance(base, near_n) < spk_key_distance(base, block));
+    s.problem.n = 0;
+    s.pattern.nnzb = 0;
+    key_of(&s, far_n);
+    assert_true(isfinite(spk_key_distance(base, far_n)));
+}
+
+static void test_distance_of_bad_text(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "|", "x|", "x|m=1", "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=", "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
+                                      "x|m=-1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0", "x|m=1;k=1;br=1;bc=1;nz=1;n=one;rs=0;ov=0"};
+    const char *good = "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0";
+    assert_true(spk_key_distance(good, good) == 0);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_true(isinf(spk_key_distance(good, bad[i])));
+        assert_true(isinf(spk_key_distance(bad[i], good)));
+    }
+}
+
+static void test_device_text(void **state)
+{
+    (void)state;
+    sample s;
+    make_sample(&s);
+    char plain[SPK_MAX_KEY_TEXT], key[SPK_MAX_KEY_TEXT], other[SPK_MAX_KEY_TEXT], text[3000];
+    key_of(&s, plain);
+    device_text = "cpu:a b|c\n\xc3\xa9";
+    key_of(&s, key);
+    assert_non_null(strstr(key, "cpu:a_b_c___"));
+    assert_string_not_equal(plain, key);
+    /* Long texts are folded, and still told apart by their last letter. */
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    device_text = text;
+    key_of(&s, key);
+    text[sizeof text - 2] = 'y';
+    key_of(&s, other);
+    assert_true(isinf(spk_key_distance(key, other)));
+    device_text = "cpu:Test_9000:threads=2";
+}
+
+static void test_longest_key_fits(void **state)
+{
+    (void)state;
+    sample s;
+    make_sample(&s);
+    char text[3000], key[SPK_MAX_KEY_TEXT];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    device_text = text;
+    s.problem.operation = SPK_ATTENTION;
+    s.problem.dtype_a = s.problem.dtype_b = s.problem.dtype_d = SPK_F8E4M3;
+    s.problem.m = s.problem.k = s.problem.n = s.problem.batch = s.pattern.nnzb = INT64_C(1) << 60;
+    s.problem.epilogue = (spk_epilogue){true, true, true, SPK_BIAS_PER_ROW, SPK_ACT_GELU_TANH};
+    key_of(&s, key);
+    assert_true(spk_key_distance(key, key) == 0);
+    device_text = "cpu:Test_9000:threads=2";
+    char small[16];
+    assert_int_equal(spk_key_make(&s.problem, &s.device, small, sizeof small), SPK_ERR_INTERNAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_separates), cmocka_unit_test(test_alignment),          cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_transposed_looks_at_columns), cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
+        cmocka_unit_test(test_device_text),    cmocka_unit_test(test_longest_key_fits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
