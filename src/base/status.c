@@ -60,6 +60,11 @@ const char *spk_error_message(uint64_t context_id)
     return place != NULL ? place->text : "";
 }
 
+const char *spk_error_last(void)
+{
+    return spk_error_message(current_context);
+}
+
 spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, const char *name)
 {
     size_t their_bytes = 0;

@@ -15,6 +15,9 @@ void spk_error_enter(uint64_t context_id);
 /* The message of the last failure in this thread for that context, "" if none. */
 const char *spk_error_message(uint64_t context_id);
 
+/* The same for the context that this thread entered last. */
+const char *spk_error_last(void);
+
 /* Copies a caller's option struct of any version into ours: the part that the caller does not have is zero. Refuses a size of
  * zero, and a newer struct whose unknown tail is not zero. `name` is for the message. */
 spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, const char *name);

@@ -15,6 +15,8 @@ typedef struct spk_tuner {
     void *log_user;
     spk_progress progress;
     void *progress_user;
+    const spk_kernel *table; /* NULL: spk_kernels() */
+    int table_count;
 } spk_tuner;
 
 #define SPK_MAX_KEY_TEXT 1024
