@@ -1,0 +1,54 @@
+# Shared by the scripts: where we are, what must be installed, how to build. Sourced, not run.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=$(nproc)
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else
+        die "these must be installed first, as root: $*"
+    fi
+}
+
+# install_packages NAME...: installs the Debian or Ubuntu packages that are not there yet.
+install_packages() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return 0
+    command -v apt-get >/dev/null || die "not a Debian or Ubuntu system: install what matches ${missing[*]}"
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
+test_packages=(g++ binutils libcmocka-dev clang-14 libclang-rt-14-dev valgrind python3-jsonschema)
+
+# MKL joins the race where it can be had; it is a peer, never a need.
+install_mkl() {
+    case "$(uname -m)" in x86_64) ;; *) return 0 ;; esac
+    local mkl
+    mkl=$(find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1)
+    if [ -z "$mkl" ]; then
+        say "installing MKL into build/venv, as a peer for the race"
+        /usr/bin/python3 -m venv build/venv
+        build/venv/bin/pip install -q --disable-pip-version-check mkl || { echo "MKL could not be installed: the race runs without it"; return 0; }
+        mkl=$(find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' | sort | tail -n 1)
+    fi
+    [ -n "$mkl" ] && export SPARSEK_MKL="$root/$mkl"
+    return 0
+}
+
+# build PRESET: configures and builds into build/PRESET.
+build() {
+    say "building $1"
+    cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { cat "build/$1.configure.log"; die "configuring $1 failed"; }
+    cmake --build --preset "$1" -j "$jobs" -- --quiet
+}
+
+mkdir -p build
