@@ -157,7 +157,7 @@ static spk_status check_box(const spk_elastic_box *box, int64_t *nodes, int64_t 
 
 spk_status spk_elasticity_assemble(const spk_mem *mem, const spk_elastic_box *box, spk_dtype dtype, spk_matrix **out)
 {
-    int64_t nodes, blocks;
+    int64_t nodes = 0, blocks = 0;
     if (dtype != SPK_F32 && dtype != SPK_F64)
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32 or f64", (int)dtype);
     SPK_TRY(check_box(box, &nodes, &blocks));

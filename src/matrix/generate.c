@@ -135,7 +135,7 @@ spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, 
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32 or f64", (int)dtype);
     if (!(options->density >= 0 && options->density <= 1))
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", options->density);
-    int64_t grid_rows, grid_cols;
+    int64_t grid_rows = 0, grid_cols = 0;
     SPK_TRY(check_size("rows", options->rows, options->block_rows, &grid_rows));
     SPK_TRY(check_size("cols", options->cols, options->block_cols, &grid_cols));
 
