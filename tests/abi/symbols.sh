@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The shared library exports what the header declares with SPK_API, all of it and nothing else, and carries its soname.
+# Usage: symbols.sh LIBRARY
+set -euo pipefail
+library=$1
+cd "$(dirname "$0")/../.."
+declared=$(tr '\n' ' ' <include/sparsek/sparsek.h | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | sort)
+exported=$(nm -D --defined-only "$library" | awk '{print $3}' | sort)
+if [ "$declared" != "$exported" ]; then
+    echo "declared (<) and exported (>) differ:"
+    diff <(echo "$declared") <(echo "$exported") || true
+    exit 1
+fi
+readelf -d "$library" | grep -q 'SONAME.*libsparsek\.so\.[0-9]' || { echo "no soname"; exit 1; }
+needed=$(readelf -d "$library" | grep NEEDED | grep -oE 'lib[a-z0-9_+-]+' | sort -u | tr '\n' ' ')
+for name in $needed; do
+    case "$name" in libsqlite3 | libjansson | libgomp | libc | libm | libpthread | libdl) ;; *) echo "the library needs $name, which it should open at run time or do without"; exit 1 ;; esac
+done
+echo "symbols: $(echo "$declared" | wc -l) functions, needs $needed"
