@@ -66,6 +66,8 @@ typedef struct spk_backend {
     spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
+    /* Whether a vendor library that a kernel row names is there; opens nothing. */
+    bool (*library_found)(const spk_device *device, const char *name);
     int (*library_count)(void);
     spk_status (*library_info)(spk_device *device, int index, spk_library_info *info);
 } spk_backend;

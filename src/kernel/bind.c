@@ -1,7 +1,6 @@
 /* Applicability, eligibility, and binding a problem to a candidate. */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
 #include "kernel/kernel.h"
 
 static const char *isa_reason(unsigned missing)
@@ -24,7 +23,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = "it is for another kind of device";
     else if ((kernel->isa & ~device->isa) != 0)
         *why = isa_reason(kernel->isa & ~device->isa);
-    else if (kernel->library != NULL && !spk_library_found(device, kernel->library))
+    else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = "its library was not found";
     else if (!kernel->ops->applicable(problem, device, params, why) && *why == NULL)
         *why = "it does not compute this problem";

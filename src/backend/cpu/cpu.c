@@ -115,6 +115,7 @@ const spk_backend spk_backend_cpu = {
     .free_memory = cpu_free_memory,
     .time_runs = cpu_time_runs,
     .key_text = cpu_key_text,
+    .library_found = spk_library_found,
     .library_count = spk_libraries_count,
     .library_info = cpu_library_info,
 };
