@@ -37,6 +37,9 @@ void spk_reader_skip(spk_reader *reader, size_t count); /* count <= have of the 
 /* Exactly count bytes, else SPK_ERR_FORMAT "ends after ... bytes". */
 spk_status spk_reader_bytes(spk_reader *reader, void *out, size_t count);
 
+/* Passes over count bytes, however many; a regular file is not read for it. */
+spk_status spk_reader_pass(spk_reader *reader, int64_t count);
+
 /* Folder of a path made with its parents (mode 0700 for new ones). */
 spk_status spk_make_folders(const char *path_of_file);
 
