@@ -33,6 +33,9 @@ typedef struct spk_executor {
 /* body(arg, 0 .. tasks-1), any order; serial in a child of fork() and for one task. */
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg);
 
+/* The number of threads for a library that brings its own parallel loops: the executor's; 1 in a child of fork() that must not use them. */
+int spk_executor_library_threads(const spk_executor *executor);
+
 /* A vendor library: found without opening it, opened at first use (thread safe, once). */
 typedef struct spk_library spk_library;
 

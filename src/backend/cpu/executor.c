@@ -18,6 +18,15 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, note_fork);
 }
 
+static void note_pool_use(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!atomic_load_explicit(&pool_used, memory_order_relaxed)) {
+        pthread_once(&once, watch_forks);
+        atomic_store(&pool_used, 1);
+    }
+}
+
 static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
 {
     for (int64_t task = 0; task < tasks; task++)
@@ -67,7 +76,6 @@ static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *a
 
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int threads = executor->threads < tasks ? executor->threads : (int)tasks;
     if (threads <= 1) {
         run_serially(tasks, body, arg);
@@ -76,10 +84,15 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
     } else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed)) {
         run_serially(tasks, body, arg);
     } else {
-        if (!atomic_load_explicit(&pool_used, memory_order_relaxed)) {
-            pthread_once(&once, watch_forks);
-            atomic_store(&pool_used, 1);
-        }
+        note_pool_use();
         run_pool(threads, tasks, body, arg);
     }
+}
+
+int spk_executor_library_threads(const spk_executor *executor)
+{
+    if (executor->threads <= 1 || atomic_load_explicit(&in_forked_child, memory_order_relaxed))
+        return 1;
+    note_pool_use();
+    return executor->threads;
 }

@@ -1,0 +1,131 @@
+/* What the vendor rows share: the libraries' functions, a product through them, and the two ways to use one (a call for each stored
+ * block; one call for the whole matrix). */
+#ifndef SPK_BACKEND_CPU_VENDOR_VENDOR_H
+#define SPK_BACKEND_CPU_VENDOR_VENDOR_H
+
+#include "backend/cpu/cpu.h"
+
+/* ------------------------------------------------------------------------------------------------ libraries */
+
+typedef struct spk_opened {
+    const char *path;
+    bool by_host; /* the program had it open before: its settings are not ours to change */
+} spk_opened;
+
+/* Makes a freshly opened library ready and checks that it is usable: called once, under a lock. false: why says what is wrong. */
+bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
+bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
+/* Version text, or "". */
+void spk_openblas_version(void *handle, char *text, size_t size);
+void spk_mkl_version(void *handle, char *text, size_t size);
+#ifdef SPK_HAVE_LIBXSMM
+const char *spk_libxsmm_version(void);
+#endif
+
+/* Address of a function of a library, stored through `function` (a pointer to a function pointer). false: it has none. */
+bool spk_library_function(void *handle, const char *name, void *function);
+
+/* ------------------------------------------------------------------------------------------------ products */
+
+typedef struct spk_cblas {
+    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta,
+                  float *c, int ldc);
+    void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb, double beta,
+                  double *c, int ldc);
+} spk_cblas;
+
+bool spk_cblas_find(void *handle, spk_cblas *cblas);
+
+/* D[m,n] = alpha A[m,k] B[k,n] + beta D. */
+typedef struct spk_product {
+    spk_dtype dtype;
+    int m, n, k;
+    spk_layout layout_a, layout_b, layout_d;
+    const void *a, *b;
+    void *d;
+    int lda, ldb, ldd;
+    double alpha, beta;
+} spk_product;
+
+void spk_cblas_multiply(const spk_cblas *cblas, const spk_product *product);
+
+/* How a block of op(A) lies in memory: its layout and leading dimension. */
+spk_layout spk_block_layout_of(const spk_bsr_view *view, int *ld);
+
+/* What no vendor row computes: other dtypes, empty products, sizes beyond 32-bit integers. NULL: none of that. */
+const char *spk_vendor_refusal(const spk_problem *problem);
+
+/* True where D = alpha * acc (with_c: + beta * C) needs nothing else, in either layout of D. */
+bool spk_product_is_result(const spk_problem *problem, bool with_c);
+
+/* beta as a product on top of D takes it: 0 without C; C is copied to D where it lies elsewhere and beta is not 0. */
+double spk_start_from_c(const spk_problem *problem, const spk_spmm_args *args);
+
+/* GFLOP/s of the device for the problem's dtype, never 0. */
+double spk_peak_gflops(const spk_problem *problem, const spk_device *device);
+
+/* Applies the epilogue to a whole acc[M,N] on all threads. A column-major acc goes through small tiles: `tiles` has
+ * spk_finish_bytes() of room. */
+size_t spk_finish_bytes(const spk_bound *bound, spk_layout layout);
+void spk_finish(const spk_bound *bound, const spk_spmm_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles);
+
+/* ------------------------------------------------------------------------------------------------ a call for each stored block */
+
+/* Our partition of the rows on our threads, one single-threaded product for each stored block, summed into D (where nothing but alpha
+ * follows) or into a tile that the epilogue stores. */
+typedef struct spk_blocks_library {
+    void (*multiply)(const void *user, const spk_product *product); /* beta is 0 or 1 */
+    bool takes_alpha;                 /* else alpha is always 1 */
+    int (*begin)(const void *user);   /* around each task, on its thread; may be NULL */
+    void (*end)(const void *user, int token);
+} spk_blocks_library;
+
+typedef struct spk_blocks {
+    spk_blocks_library library;
+    const void *user;
+    int64_t *bounds; /* of row_parts parts */
+    int row_parts, col_parts;
+    int64_t panel, panels; /* columns a panel, and how many there are */
+    bool direct;
+    spk_layout layout; /* of what the products are summed into: D's if direct, else row-major */
+    spk_layout layout_a;
+    int lda;
+    size_t tile_bytes;
+} spk_blocks;
+
+/* panel: the widest panel wanted; 0: as wide as a tile of 256 KiB. Sets bound->workspace_bytes. */
+spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct, spk_blocks *blocks);
+void spk_blocks_release(const spk_bound *bound, spk_blocks *blocks);
+void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_spmm_args *args);
+
+/* Microseconds: calls * call_us, and the FLOPs at a share of the peak, on all threads; at least the time to stream the bytes. */
+double spk_blocks_predict_us(const spk_problem *problem, const spk_device *device, double call_us, double share);
+
+/* ------------------------------------------------------------------------------------------------ one call for the densified matrix */
+
+typedef struct spk_dense {
+    void (*multiply)(const void *user, const spk_product *product, int threads);
+    const void *user;
+    spk_layout layout; /* of the dense A: that of the blocks, so that whole runs are copied */
+    size_t dense_bytes, acc_bytes;
+    void *values; /* with static_values: A, densified by the last update */
+    bool ready;
+} spk_dense;
+
+bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+double spk_dense_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
+spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user, spk_dense *dense);
+void spk_dense_release(const spk_bound *bound, spk_dense *dense);
+spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *values);
+spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_spmm_args *args);
+
+/* ------------------------------------------------------------------------------------------------ MKL */
+
+typedef struct spk_mkl {
+    spk_cblas cblas;
+    int (*set_threads)(int); /* of this thread; returns what it was, 0: the global number */
+} spk_mkl;
+
+spk_status spk_mkl_open(const spk_device *device, void **handle, spk_mkl *mkl);
+
+#endif
