@@ -1,0 +1,93 @@
+/* Block-size advice: what each natural block size would store, counted exactly, and a rule of thumb for what that costs. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "matrix/check.h"
+#include "matrix/entries.h"
+
+/* Throughput of one stored element by block size, relative to blocks of 64: small blocks spend their time on indices and on loads of B that they
+ * hardly reuse. Rounded from typical CPU measurements; a rule of thumb for a first choice, not a prediction: tuning measures the real thing. */
+static const struct {
+    int block;
+    double rate;
+} natural[] = {{1, 0.03}, {2, 0.08}, {3, 0.15}, {4, 0.2}, {5, 0.25}, {6, 0.3}, {8, 0.45}, {12, 0.6}, {16, 0.75}, {24, 0.9}, {32, 0.97}, {48, 1}, {64, 1}, {128, 1}};
+
+enum { SIZES = sizeof natural / sizeof natural[0] };
+
+/* Counts of one block size while the rows go by. */
+typedef struct counter {
+    int64_t block;
+    spk_divider divider;
+    int64_t *met; /* for each block column, 1 + the last block row that had an entry there */
+    int64_t nnzb, elements;
+} counter;
+
+static void count_row(counter *c, const spk_entries *entries, int64_t rows, int64_t cols, int64_t row)
+{
+    int64_t block_row = spk_divide(c->divider, row), height = spk_min_i64(c->block, rows - block_row * c->block);
+    for (int64_t i = 0; i < entries->count; i++) {
+        int64_t block_col = spk_divide(c->divider, entries->cols[i]);
+        if (c->met[block_col] == block_row + 1)
+            continue;
+        c->met[block_col] = block_row + 1;
+        c->nnzb++;
+        c->elements += height * spk_min_i64(c->block, cols - block_col * c->block);
+    }
+}
+
+static spk_status count_all(const spk_mem *mem, spk_entries *entries, counter *counters, int sizes)
+{
+    spk_status status = SPK_OK;
+    const spk_matrix *matrix = entries->matrix;
+    for (int k = 0; k < sizes; k++) {
+        counters[k] = (counter){.block = natural[k].block, .divider = spk_divider_make(natural[k].block)};
+        int64_t grid_cols = matrix->nnz > 0 ? spk_ceil_div(matrix->cols, natural[k].block) : 0;
+        SPK_GOTO(spk_calloc(mem, (size_t)grid_cols, sizeof *counters[k].met, &counters[k].met));
+    }
+    for (int64_t row = 0; row < matrix->rows; row++) {
+        spk_entries_load(entries, row, false);
+        for (int k = 0; k < sizes; k++)
+            count_row(&counters[k], entries, matrix->rows, matrix->cols, row);
+    }
+done:
+    for (int k = 0; k < sizes; k++)
+        spk_free(mem, counters[k].met);
+    return status;
+}
+
+/* Time is taken as proportional to whole blocks, overhang included: kernels work on those. */
+static void write_advice(const spk_matrix *matrix, const counter *counters, int sizes, spk_block_advice *advice)
+{
+    double best = 0;
+    for (int k = 0; k < sizes; k++) {
+        const counter *c = &counters[k];
+        double grid = (double)spk_ceil_div(matrix->rows, c->block) * (double)spk_ceil_div(matrix->cols, c->block);
+        double time = (double)c->nnzb * (double)c->block * (double)c->block / natural[k].rate;
+        advice[k] = (spk_block_advice){SPK_SIZED(spk_block_advice), .block_rows = c->block, .block_cols = c->block, .nnzb = c->nnzb};
+        advice[k].density = (double)c->nnzb / grid;
+        advice[k].fill = c->elements > 0 ? (double)c->elements / (double)counters[0].elements : 1; /* blocks of one count each element once */
+        advice[k].score = time;
+        best = k == 0 || time < best ? time : best;
+    }
+    for (int k = 0; k < sizes; k++)
+        advice[k].score = best > 0 ? advice[k].score / best : 1;
+}
+
+spk_status spk_advise_blocks(const spk_mem *mem, const spk_matrix *in, spk_block_advice *advice, int *count)
+{
+    int sizes = 0;
+    if (*count < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "*count = %d is negative: it is the room in advice", *count);
+    while (sizes < SIZES && sizes < *count && natural[sizes].block <= spk_min_i64(in->rows, in->cols))
+        sizes++;
+    counter counters[SIZES] = {0};
+    spk_entries entries;
+    SPK_TRY(spk_entries_open(mem, in, &entries));
+    spk_status status = count_all(mem, &entries, counters, sizes);
+    spk_entries_close(mem, &entries);
+    if (status != SPK_OK)
+        return status;
+    write_advice(in, counters, sizes, advice);
+    *count = sizes;
+    return SPK_OK;
+}

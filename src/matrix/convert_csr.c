@@ -1,0 +1,119 @@
+/* Any format to canonical CSR (sorted, no duplicates) and from there to COO. Linear: rows are sorted by transposing twice. */
+#include <string.h>
+
+#include "matrix/check.h"
+#include "matrix/entries.h"
+
+static bool is_sorted(const spk_matrix *csr)
+{
+    for (int64_t row = 0; row < csr->rows; row++)
+        for (int64_t p = csr->row_offsets[row] + 1; p < csr->row_offsets[row + 1]; p++)
+            if (csr->col_indices[p] <= csr->col_indices[p - 1])
+                return false;
+    return true;
+}
+
+/* Entries as they are stored, row by row. */
+static spk_status expand(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
+{
+    if (in->format == SPK_COO)
+        return spk_coo_to_rows(mem, in, out);
+    if (in->format == SPK_CSR)
+        return spk_convert_cast(mem, in, in->dtype, out);
+    spk_entries entries;
+    spk_matrix *made = NULL;
+    SPK_TRY(spk_entries_open(mem, in, &entries));
+    spk_status status = spk_matrix_make(mem, SPK_CSR, in->dtype, in->rows, in->cols, 1, 1, SPK_ROW_MAJOR, spk_entries_total(&entries), &made);
+    if (status == SPK_OK) {
+        int64_t filled = 0;
+        made->row_offsets[0] = 0;
+        for (int64_t row = 0; row < in->rows; row++) {
+            spk_entries_load(&entries, row, true);
+            for (int64_t i = 0; i < entries.count; i++, filled++) {
+                made->col_indices[filled] = entries.cols[i];
+                spk_value_set(made->values, made->dtype, filled, entries.values[i]);
+            }
+            made->row_offsets[row + 1] = filled;
+        }
+        made->pattern_only = in->pattern_only;
+        *out = made;
+    }
+    spk_entries_close(mem, &entries);
+    return status;
+}
+
+/* Sums neighbours of equal column, in place. */
+static void sum_duplicates(spk_matrix *csr)
+{
+    int64_t kept = 0, start = 0;
+    for (int64_t row = 0; row < csr->rows; row++) {
+        int64_t first = kept, end = csr->row_offsets[row + 1];
+        for (int64_t p = start; p < end; p++) {
+            double value = spk_value_at(csr->values, csr->dtype, p);
+            if (kept > first && csr->col_indices[kept - 1] == csr->col_indices[p]) {
+                spk_value_add(csr->values, csr->dtype, kept - 1, value);
+            } else {
+                csr->col_indices[kept] = csr->col_indices[p];
+                spk_value_set(csr->values, csr->dtype, kept++, value);
+            }
+        }
+        start = end;
+        csr->row_offsets[row + 1] = kept;
+    }
+    if (kept < csr->nnz)
+        csr->pattern_only = 0;
+    csr->nnz = kept;
+}
+
+spk_status spk_convert_to_csr(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
+{
+    spk_matrix *loose = NULL, *turned = NULL, *sorted = NULL;
+    SPK_TRY(expand(mem, in, &loose));
+    if (is_sorted(loose)) {
+        *out = loose;
+        return SPK_OK;
+    }
+    spk_status status = spk_convert_transpose(mem, loose, &turned);
+    spk_matrix_release(&loose);
+    if (status == SPK_OK)
+        status = spk_convert_transpose(mem, turned, &sorted);
+    spk_matrix_release(&turned);
+    if (status != SPK_OK)
+        return status;
+    sum_duplicates(sorted);
+    *out = sorted;
+    return SPK_OK;
+}
+
+spk_status spk_convert_to_coo(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
+{
+    spk_matrix *made = NULL;
+    SPK_TRY(spk_convert_to_csr(mem, in, &made));
+    spk_status status = spk_alloc(mem, (size_t)made->nnz, sizeof *made->row_indices, &made->row_indices);
+    if (status != SPK_OK) {
+        spk_matrix_release(&made);
+        return status;
+    }
+    for (int64_t row = 0; row < made->rows; row++)
+        for (int64_t p = made->row_offsets[row]; p < made->row_offsets[row + 1]; p++)
+            made->row_indices[p] = row;
+    spk_free(mem, made->row_offsets);
+    made->row_offsets = NULL;
+    made->format = SPK_COO;
+    *out = made;
+    return SPK_OK;
+}
+
+spk_status spk_convert_canonicalize(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
+{
+    switch (in->format) {
+    case SPK_COO:
+        return spk_convert_to_coo(mem, in, out);
+    case SPK_CSR:
+        return spk_convert_to_csr(mem, in, out);
+    case SPK_BSR:
+        return spk_convert_to_bsr(mem, in, in->block_rows, in->block_cols, in->layout, out);
+    default:
+        return spk_convert_cast(mem, in, in->dtype, out);
+    }
+}
