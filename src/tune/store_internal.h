@@ -1,0 +1,158 @@
+/* What the files of the store share. spk_db is one SQLite connection with its statements: the file, or a database in memory with the
+ * same schema that holds what the file cannot take. Functions on it return SQLite's codes, or one of the negative ones below. */
+#ifndef SPK_TUNE_STORE_INTERNAL_H
+#define SPK_TUNE_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "tune/store.h"
+#include "tune/tune.h"
+
+enum {
+    SPK_STORE_APPLICATION = 0x73706b31, /* SQLite's application_id: tells our files from those of other programs */
+    SPK_STORE_VERSION = 1,              /* user_version: the number of migrations */
+    SPK_STORE_BUSY_MS = 5000,
+    SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */
+    SPK_STORE_LOCKS = 64,      /* classes that the threads of one process may tune at once */
+    SPK_STORE_PENDING = 4,
+    SPK_STORE_MAX_CANDIDATES = 100000 /* of one class: more is damage */
+};
+
+enum {
+    SPK_DB_ABSENT = -1,  /* there is no file, or this process does not use it */
+    SPK_DB_FOREIGN = -2, /* a database of another program */
+    SPK_DB_NEWER = -3,   /* written by a newer sparsek */
+    SPK_DB_STOPPED = -4  /* the job met an error of its own: nothing is wrong with the database */
+};
+
+typedef enum spk_statement {
+    SPK_SQL_DECISION,
+    SPK_SQL_FAMILY,
+    SPK_SQL_LOAD,
+    SPK_SQL_AGE,
+    SPK_SQL_LIST,
+    SPK_SQL_ADD_FAMILY,
+    SPK_SQL_ADD_CLASS,
+    SPK_SQL_ADD_CANDIDATE,
+    SPK_SQL_ERASE,
+    SPK_SQL_EVICT,
+    SPK_SQL_TIDY,
+    SPK_SQL_CLEAR,
+    SPK_SQL_COUNT
+} spk_statement;
+
+typedef struct spk_db {
+    sqlite3 *sql;
+    sqlite3_stmt *statements[SPK_SQL_COUNT];
+    struct spk_db *next_inherited;
+} spk_db;
+
+/* store_db.c. path NULL: in memory. On failure *db is untouched and reason (never NULL) says why. */
+int spk_db_open(const char *path, int busy_ms, spk_db **db, char *reason, size_t reason_size);
+void spk_db_close(spk_db **db); /* accepts NULL */
+int spk_db_statement(spk_db *db, spk_statement which, sqlite3_stmt **statement);
+/* Resets a statement of a finished query and passes its code on: SQLITE_DONE and SQLITE_ROW become SQLITE_OK. */
+int spk_db_finish(sqlite3_stmt *statement, int code);
+int spk_db_exec(spk_db *db, const char *sql);
+/* One integer out of a one-row query; SQLITE_CORRUPT where there is no row. */
+int spk_db_integer(spk_db *db, const char *sql, int64_t *value);
+/* job in a write transaction: all of it or nothing. */
+int spk_db_transaction(spk_db *db, int (*job)(spk_db *db, void *arg), void *arg);
+void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size);
+bool spk_db_is_damage(int code);
+
+/* store_rows.c: classes and candidates of one database. */
+int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool *found);
+int spk_rows_nearest(spk_db *db, const char *key, spk_decision *decision, double *distance); /* writes both where it finds one nearer */
+/* *report stays NULL where the class is unknown or *bad (its rows make no sense; may be NULL). */
+int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **report, bool *bad);
+int spk_rows_save(spk_db *db, const spk_report *report);
+int spk_rows_evict(spk_db *db, int64_t class_limit); /* the oldest beyond the limit */
+int spk_rows_erase(spk_db *db, const char *key);
+int spk_rows_age(spk_db *db, const char *key, int64_t *measured_at); /* INT64_MIN: unknown class */
+/* Printable ASCII without a bar: what may stand in the store. */
+bool spk_rows_text_is_clean(const char *text);
+bool spk_rows_evidence_is_sound(const spk_evidence *evidence);
+bool spk_rows_report_is_sound(const spk_report *report); /* chosen is one of the candidates and ok, numbers are finite */
+
+typedef enum spk_store_warning {
+    SPK_WARN_UNUSABLE = 1 << 0,
+    SPK_WARN_READ_ONLY = 1 << 1,
+    SPK_WARN_FULL = 1 << 2,
+    SPK_WARN_BUSY = 1 << 3,
+    SPK_WARN_IO = 1 << 4,
+    SPK_WARN_ASIDE = 1 << 5 /* told every time */
+} spk_store_warning;
+
+typedef struct spk_store_hold {
+    uint64_t hash; /* of the class key; 0: free */
+    int file;      /* open file description that holds the byte; -1: in this process only */
+} spk_store_hold;
+
+struct spk_store {
+    spk_mem mem;
+    spk_log log;
+    void *log_user;
+    char *path; /* absolute, "" in memory */
+    pthread_mutex_t mutex;
+    struct spk_store *next; /* of the stores that fork() must know */
+    /* guarded by mutex */
+    spk_db *disk, *memory; /* opened at first use */
+    bool disk_off;         /* the file is not ours to use: memory only, see off_reason */
+    bool read_only;        /* it may be read */
+    int busy_ms;
+    dev_t device; /* which file it was when it was opened */
+    ino_t inode;
+    int64_t class_limit;
+    int64_t asides; /* damaged files set aside by this handle */
+    char off_reason[256];
+    unsigned warned;
+    int pending_count;
+    char pending[SPK_STORE_PENDING][512];
+    spk_store_hold holds[SPK_STORE_LOCKS];
+};
+
+/* store.c */
+void spk_store_enter(spk_store *store);
+/* Unlocks, then hands pending warnings to the log. */
+void spk_store_leave(spk_store *store);
+__attribute__((format(printf, 3, 4))) void spk_store_warn(spk_store *store, spk_store_warning warning, const char *format, ...);
+/* A job on the database in memory, which is made where `make`; SPK_DB_ABSENT where there is none. */
+int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void *arg), void *arg);
+spk_status spk_store_status(const spk_store *store, int code); /* of a code that must reach the caller */
+
+/* store_disk.c: a job on the file, with everything that may be wrong with it. */
+typedef enum spk_disk_mode { SPK_DISK_READ, SPK_DISK_UPDATE, SPK_DISK_WRITE } spk_disk_mode; /* update: a transaction on a file that is there */
+int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg);
+
+/* store_lock.c */
+int spk_store_lock_byte(const spk_store *store, int64_t offset, int *file); /* 0, or errno; EAGAIN: somebody else has it */
+void spk_store_unlock_byte(int file, int64_t offset);
+
+/* store_fork.c: after fork() a child has no part in its parent's connection and locks. */
+spk_status spk_store_fork_watch(spk_store *store);
+void spk_store_fork_forget(spk_store *store);
+
+/* store_path.c: the file of a caller's path, or of the environment; "" (with *why) where there is no home. */
+spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, const char **why);
+
+/* store_list.c: every class of file and memory, newest first. */
+typedef struct spk_listed {
+    size_t key, device, choice; /* places in text */
+    double median_us;
+    int candidate_count;
+    int64_t measured_at;
+} spk_listed;
+typedef struct spk_listing {
+    const spk_mem *mem;
+    spk_listed *entries;
+    int64_t count, capacity;
+    char *text;
+    size_t text_used, text_capacity;
+} spk_listing;
+spk_status spk_store_listing(spk_store *store, spk_listing *listing);
+void spk_listing_release(spk_listing *listing);
+
+#endif
