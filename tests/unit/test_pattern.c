@@ -189,8 +189,8 @@ static void test_wide_grid(void **state)
     int64_t offsets[ROWS + 1] = {0}, columns[ROWS * 8], nnzb = 0;
     for (int64_t i = 0; i < ROWS; i++) {
         int64_t base = pick(&rng, 0, 3);
-        for (int64_t k = 0; k < 8; k++)
-            columns[nnzb++] = k < 4 ? base + k : WIDE - 20 + base + k; /* few distinct columns, at both ends */
+        for (int64_t k = 0; k < 8; k++) /* half of the columns come again, at both ends; half are hit once, so that hashes collide */
+            columns[nnzb++] = k < 2 ? base + k : k < 6 ? 1000 + (i * 4 + k) * 7919 * 997 : WIDE - 20 + base + k;
         offsets[i + 1] = nnzb;
     }
     spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), ROWS * 2, (int64_t)WIDE * 2, 2, 2, nnzb, offsets, columns, SPK_I64, SPK_HOST};
