@@ -1,0 +1,135 @@
+/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+static int64_t draw_size(random_state *r)
+{
+    if (random_chance(r, 0.03))
+        return 0;
+    return random_chance(r, 0.3) ? random_between(r, 1, 20) : random_between(r, 1, 300);
+}
+
+static int64_t draw_side(random_state *r)
+{
+    static const int64_t usual[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 40, 48, 64};
+    if (random_chance(r, 0.04))
+        return random_between(r, 65, 256);
+    return random_chance(r, 0.6) ? usual[random_between(r, 0, 13)] : random_between(r, 1, 64);
+}
+
+static int64_t draw_n(random_state *r)
+{
+    static const int64_t usual[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 100, 128, 200};
+    return random_chance(r, 0.5) ? usual[random_between(r, 0, 17)] : random_between(r, 1, 200);
+}
+
+static double draw_factor(random_state *r)
+{
+    static const double usual[] = {1, 0, -1, 0.5};
+    return random_chance(r, 0.7) ? usual[random_between(r, 0, 3)] : random_normal(r);
+}
+
+/* Leading dimension: 0 (tight), or tight and a little. */
+static int64_t draw_ld(random_state *r, spk_layout layout, int64_t rows, int64_t cols)
+{
+    int64_t tight = layout == SPK_ROW_MAJOR ? cols : rows;
+    return random_chance(r, 0.5) || tight == 0 ? 0 : tight + random_between(r, 0, 17);
+}
+
+static void draw_pattern(random_state *r, check_case *c)
+{
+    static const double densities[] = {0, 0.02, 0.1, 0.3, 0.6, 1};
+    double density = densities[random_between(r, 0, 5)], empty = random_chance(r, 0.3) ? 0.5 : 0;
+    c->grid_rows = (c->rows + c->block_rows - 1) / c->block_rows;
+    c->grid_cols = (c->cols + c->block_cols - 1) / c->block_cols;
+    c->offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int64_t));
+    c->columns = cli_alloc((size_t)(c->grid_rows * c->grid_cols), sizeof(int64_t));
+    for (int64_t i = 0; i < c->grid_rows; i++) {
+        bool none = random_chance(r, empty);
+        for (int64_t j = 0; j < c->grid_cols; j++)
+            if (random_chance(r, density) && !none)
+                c->columns[c->nnzb++] = j;
+        c->offsets[i + 1] = c->nnzb;
+    }
+}
+
+static void draw_epilogue(random_state *r, check_case *c)
+{
+    spk_spmm *s = &c->spmm;
+    c->alpha = random_chance(r, 0.5) ? 1 : draw_factor(r);
+    if (random_chance(r, 0.4))
+        return;
+    s->use_c = random_chance(r, 0.5);
+    s->bias = (spk_bias)random_between(r, 0, 2);
+    s->activation = random_chance(r, 0.4) ? SPK_ACT_NONE : (spk_activation)random_between(r, 1, 4);
+    s->use_residual = random_chance(r, 0.3);
+    s->keep_preact = random_chance(r, 0.3);
+    c->beta = s->use_c ? draw_factor(r) : 0;
+}
+
+static void draw_layouts(random_state *r, check_case *c)
+{
+    spk_spmm *s = &c->spmm;
+    s->block_layout = (spk_layout)random_between(r, 0, 1);
+    s->layout_b = (spk_layout)random_between(r, 0, 1);
+    s->layout_d = (spk_layout)random_between(r, 0, 1);
+    s->ldb = draw_ld(r, s->layout_b, c->k, c->n);
+    s->ldd = draw_ld(r, s->layout_d, c->m, c->n);
+    s->ldc = s->use_c ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
+    s->ldr = s->use_residual ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
+    s->ldp = s->keep_preact ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
+    c->alias_c = s->use_c && random_chance(r, 0.4);
+    c->alias_residual = s->use_residual && !c->alias_c && random_chance(r, 0.4);
+    if (c->alias_c)
+        s->ldc = s->ldd;
+    if (c->alias_residual)
+        s->ldr = s->ldd;
+}
+
+void check_draw(uint64_t seed, int64_t number, check_case *out)
+{
+    random_state r = random_for(seed, (uint64_t)number, NULL);
+    check_case c = {.seed = seed, .number = number};
+    c.rows = draw_size(&r);
+    c.cols = draw_size(&r);
+    c.block_rows = draw_side(&r);
+    c.block_cols = random_chance(&r, 0.5) ? c.block_rows : draw_side(&r);
+    c.n = draw_n(&r);
+    spk_dtype dtype = random_chance(&r, 0.5) ? SPK_F32 : SPK_F64;
+    c.spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = c.n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};
+    c.spmm.trans_a = random_chance(&r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
+    c.m = c.spmm.trans_a ? c.cols : c.rows;
+    c.k = c.spmm.trans_a ? c.rows : c.cols;
+    c.index_type = (spk_index_type)random_between(&r, 0, 1);
+    draw_pattern(&r, &c);
+    draw_epilogue(&r, &c);
+    draw_layouts(&r, &c);
+    c.assume_finite = random_chance(&r, 0.4);
+    c.inf_in_use = random_chance(&r, 0.15);
+    c.static_values = random_chance(&r, 0.3);
+    c.own_workspace = random_chance(&r, 0.5);
+    c.threads = (int)random_between(&r, 1, 4);
+    *out = c;
+}
+
+void check_release(check_case *c)
+{
+    free(c->offsets);
+    free(c->columns);
+    *c = (check_case){0};
+}
+
+char *check_text(const check_case *c)
+{
+    const spk_spmm *s = &c->spmm;
+    static const char *const bias[] = {"", " bias-row", " bias-col"};
+    static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
+    return cli_format("%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s, %d threads",
+                      spk_dtype_name(s->dtype_a), s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
+                      (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
+                      (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
+                      activation[s->activation], s->use_residual ? " residual" : "", c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
+                      c->static_values ? " static-values" : "", c->threads);
+}

@@ -1,0 +1,200 @@
+/* One candidate on a case's data: bound through a pinned choice, run into poisoned memory between guards, compared with the oracle. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { GUARD_BYTES = 256, GUARD = 0xA7 };
+
+/* Memory that begins 64-byte aligned, between two guards; *whole is to be freed. */
+static void *guarded(size_t bytes, void **whole)
+{
+    size_t total = (bytes + 2 * GUARD_BYTES + 127) / 64 * 64;
+    *whole = aligned_alloc(64, total);
+    if (!*whole) {
+        fputs("sparsek: out of memory\n", stderr);
+        exit(EXIT_RESOURCES);
+    }
+    memset(*whole, GUARD, total);
+    return (char *)*whole + GUARD_BYTES;
+}
+
+static bool guards_whole(const void *whole, size_t bytes)
+{
+    const unsigned char *at = whole;
+    for (size_t i = 0; i < GUARD_BYTES; i++)
+        if (at[i] != GUARD || at[GUARD_BYTES + bytes + i] != GUARD)
+            return false;
+    return true;
+}
+
+static double get(spk_dtype dtype, const void *array, int64_t index)
+{
+    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+}
+
+static int64_t place(const check_case *c, int64_t ld, int64_t i, int64_t j)
+{
+    int64_t step = ld ? ld : c->spmm.layout_d == SPK_ROW_MAJOR ? c->n : c->m;
+    return c->spmm.layout_d == SPK_ROW_MAJOR ? i * step + j : j * step + i;
+}
+
+__attribute__((format(printf, 2, 3))) static void fail(check_outcome *o, const char *format, ...)
+{
+    if (o->failed)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(o->why, sizeof(o->why), format, list);
+    va_end(list);
+    o->failed = true;
+}
+
+/* Compares an output with the oracle where the sum is finite; where it is not, a result must not be finite either (an activation may
+ * make it so). */
+static void compare(const check_data *d, const char *name, const void *got, int64_t ld, const double *wanted, bool activated, check_outcome *o)
+{
+    const check_case *c = d->c;
+    for (int64_t i = 0; i < c->m; i++)
+        for (int64_t j = 0; j < c->n; j++) {
+            int64_t at = i * c->n + j;
+            double x = get(c->spmm.dtype_d, got, place(c, ld, i, j)), y = wanted[at];
+            if (!isfinite(d->preact[at]) || !isfinite(d->magnitude[at])) {
+                if (!activated && isfinite(x))
+                    fail(o, "%s[%lld,%lld] = %.9g, where the oracle has %g", name, (long long)i, (long long)j, x, y);
+                continue;
+            }
+            double off = fabs(x - y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
+            if (!(error <= 1))
+                fail(o, "%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", name, (long long)i, (long long)j, x, y,
+                     off / d->magnitude[at], d->tolerance);
+            if (error > o->error || isnan(error))
+                o->error = isnan(error) ? INFINITY : error;
+        }
+}
+
+/* Everything in an output's memory that is no element of it must be as it was. */
+static void compare_gaps(const check_data *d, const char *name, const void *got, const void *before, int64_t count, int64_t ld, check_outcome *o)
+{
+    const check_case *c = d->c;
+    size_t bytes = spk_dtype_bytes(c->spmm.dtype_d);
+    int64_t length = c->spmm.layout_d == SPK_ROW_MAJOR ? c->n : c->m, step = ld ? ld : length;
+    for (int64_t i = 0; i < count; i++)
+        if (i % step >= length && memcmp((const char *)got + (size_t)i * bytes, (const char *)before + (size_t)i * bytes, bytes) != 0)
+            fail(o, "wrote into the gap behind a line of %s (element %lld, leading dimension %lld)", name, (long long)i, (long long)step);
+}
+
+static uint64_t hash(uint64_t h, const void *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        h = (h ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
+    return h;
+}
+
+static uint64_t hash_inputs(const check_data *d)
+{
+    size_t size = spk_dtype_bytes(d->c->spmm.dtype_a);
+    uint64_t h = hash(0xCBF29CE484222325u, d->values, (size_t)d->value_count * size);
+    h = hash(h, d->b, (size_t)d->b_count * size);
+    h = hash(h, d->c_in, (size_t)d->c_count * size);
+    return hash(h, d->residual, (size_t)d->r_count * size);
+}
+
+typedef struct buffers {
+    void *d, *preact, *work, *whole_d, *whole_preact, *whole_work;
+    size_t d_bytes, preact_bytes, work_bytes;
+} buffers;
+
+static buffers make_buffers(const check_data *d, const spk_plan *plan)
+{
+    size_t size = spk_dtype_bytes(d->c->spmm.dtype_d);
+    buffers b = {.d_bytes = (size_t)d->d_count * size, .preact_bytes = (size_t)d->p_count * size, .work_bytes = spk_plan_workspace_bytes(plan)};
+    b.d = guarded(b.d_bytes, &b.whole_d);
+    b.preact = guarded(b.preact_bytes, &b.whole_preact);
+    b.work = guarded(b.work_bytes, &b.whole_work);
+    memcpy(b.d, d->d_image, b.d_bytes);
+    return b;
+}
+
+static void release_buffers(buffers *b)
+{
+    free(b->whole_d);
+    free(b->whole_preact);
+    free(b->whole_work);
+}
+
+static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
+{
+    const check_case *c = d->c;
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->values, .b = d->b, .c = c->alias_c ? b->d : d->c_in, .d = b->d, .bias = d->bias};
+    run_args.residual = c->alias_residual ? b->d : d->residual;
+    run_args.preact = c->spmm.keep_preact ? b->preact : NULL;
+    run_args.alpha = c->alpha;
+    run_args.beta = c->beta;
+    if (c->own_workspace && b->work_bytes) {
+        run_args.workspace = b->work;
+        run_args.workspace_bytes = b->work_bytes;
+    }
+    return spk_run_spmm(plan, &run_args, NULL);
+}
+
+static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
+{
+    const spk_spmm *s = &d->c->spmm;
+    void *blank = NULL;
+    if (!guards_whole(b->whole_d, b->d_bytes))
+        fail(o, "wrote outside of D");
+    if (!guards_whole(b->whole_preact, b->preact_bytes))
+        fail(o, "wrote outside of preact");
+    if (!guards_whole(b->whole_work, b->work_bytes))
+        fail(o, "wrote outside of the workspace (%zu bytes)", b->work_bytes);
+    if (hash_inputs(d) != inputs)
+        fail(o, "changed an input");
+    compare(d, "D", b->d, s->ldd, d->out, s->activation != SPK_ACT_NONE, o);
+    compare_gaps(d, "D", b->d, d->d_image, d->d_count, s->ldd, o);
+    if (!s->keep_preact)
+        return;
+    void *image = guarded(b->preact_bytes, &blank);
+    compare(d, "preact", b->preact, s->ldp, d->preact, false, o);
+    compare_gaps(d, "preact", b->preact, image, d->p_count, s->ldp, o);
+    free(blank);
+}
+
+static void judge_again(const check_data *d, const spk_plan *plan, const buffers *first, check_outcome *o)
+{
+    buffers second = make_buffers(d, plan);
+    if (run(d, plan, &second) != SPK_OK)
+        fail(o, "the second run: %s", spk_last_error(d->context));
+    else if (memcmp(first->d, second.d, first->d_bytes) != 0 || memcmp(first->preact, second.preact, first->preact_bytes) != 0)
+        fail(o, "two runs of one plan gave different bits");
+    release_buffers(&second);
+}
+
+void check_candidate(const check_data *d, const char *choice, bool again, check_outcome *outcome)
+{
+    check_outcome o = {0};
+    spk_plan *plan = NULL;
+    spk_tune_options options = check_options(d->c, d->finite);
+    options.choice = choice;
+    spk_status status = spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
+    if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
+        fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
+    if (status == SPK_OK && d->c->static_values)
+        status = spk_plan_update_values(plan, d->values, NULL);
+    if (status == SPK_OK) {
+        buffers b = make_buffers(d, plan);
+        uint64_t inputs = hash_inputs(d);
+        status = run(d, plan, &b);
+        if (status == SPK_OK)
+            judge(d, &b, inputs, &o);
+        if (status == SPK_OK && again)
+            judge_again(d, plan, &b, &o);
+        release_buffers(&b);
+    }
+    if (status != SPK_OK)
+        fail(&o, "%s: %s", spk_status_name(status), spk_last_error(d->context));
+    spk_plan_destroy(&plan);
+    *outcome = o;
+}

@@ -1,0 +1,115 @@
+/* What `check` has seen so far; kept in a file where the run shall be resumable. */
+#include "check_state.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "result.h"
+
+static bool listed(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
+void check_state_make(const cli *app, uint64_t seed, check_state *s)
+{
+    *s = (check_state){.seed = seed, .failed = json_array()};
+    for (int i = 0; i < spk_kernel_count() && s->row_count < CHECK_MAX_ROWS; i++) {
+        spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
+        if (spk_kernel_get(i, &info) != SPK_OK || info.operation != SPK_SPMM)
+            continue;
+        if ((app->only && !listed(app->only, info.name)) || (app->exclude && listed(app->exclude, info.name)))
+            continue;
+        s->rows[s->row_count++] = (check_row){.name = info.name, .kind = info.kind};
+    }
+}
+
+void check_state_release(check_state *s)
+{
+    json_decref(s->failed);
+    s->failed = NULL;
+}
+
+json_t *check_state_rows(const check_state *s)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < s->row_count; i++) {
+        const check_row *row = &s->rows[i];
+        json_t *o = json_object();
+        json_put(o, "name", json_text(row->name));
+        json_put(o, "kind", json_string(result_kind_name(row->kind)));
+        json_put(o, "cases", json_integer(row->cases));
+        json_put(o, "not_applicable", json_integer(row->not_applicable));
+        json_put(o, "failures", json_integer(row->failures));
+        json_put(o, "worst", json_number(row->worst));
+        json_push(list, o);
+    }
+    return list;
+}
+
+int check_state_save(const cli *app, const char *path, const check_state *s)
+{
+    json_t *root = json_object();
+    json_put(root, "schema", json_integer(1));
+    json_put(root, "what", json_string("sparsek check"));
+    json_put(root, "seed", json_integer((json_int_t)s->seed));
+    json_put(root, "next", json_integer(s->next));
+    json_put(root, "failures", json_integer(s->failures));
+    json_put(root, "failed", json_incref(s->failed));
+    json_put(root, "rows", check_state_rows(s));
+    int code = json_save(app, path, root);
+    json_decref(root);
+    return code;
+}
+
+static bool load_rows(const json_t *rows, check_state *s)
+{
+    size_t index;
+    json_t *one;
+    json_array_foreach((json_t *)rows, index, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        int at = 0;
+        while (at < s->row_count && name && strcmp(s->rows[at].name, name) != 0)
+            at++;
+        if (!name || at == s->row_count)
+            return false;
+        s->rows[at].cases = json_integer_value(json_object_get(one, "cases"));
+        s->rows[at].not_applicable = json_integer_value(json_object_get(one, "not_applicable"));
+        s->rows[at].failures = json_integer_value(json_object_get(one, "failures"));
+        s->rows[at].worst = json_number_value(json_object_get(one, "worst"));
+    }
+    return json_array_size(rows) == (size_t)s->row_count;
+}
+
+int check_state_load(const cli *app, const char *path, bool seed_given, check_state *s)
+{
+    int code = EXIT_DONE;
+    if (access(path, F_OK) != 0)
+        return EXIT_DONE;
+    json_t *root = json_read(app, path, &code);
+    if (!root)
+        return code;
+    const char *what = json_string_value(json_object_get(root, "what"));
+    json_t *next = json_object_get(root, "next"), *seed = json_object_get(root, "seed"), *failed = json_object_get(root, "failed");
+    if (!what || strcmp(what, "sparsek check") != 0 || !json_is_integer(next) || json_integer_value(next) < 0 || !json_is_integer(seed) || !json_is_array(failed))
+        code = cli_fail(app, EXIT_INPUT, "%s: is no state of 'sparsek check'", path);
+    else if (seed_given && json_integer_value(seed) != (json_int_t)s->seed)
+        code = cli_fail(app, EXIT_INPUT, "%s: is of a run with --seed %lld", path, (long long)json_integer_value(seed));
+    else if (!load_rows(json_object_get(root, "rows"), s))
+        code = cli_fail(app, EXIT_INPUT, "%s: is of a run over other kernels", path);
+    if (code == EXIT_DONE) {
+        s->seed = (uint64_t)json_integer_value(seed);
+        s->next = json_integer_value(next);
+        s->failures = json_integer_value(json_object_get(root, "failures"));
+        json_decref(s->failed);
+        s->failed = json_incref(failed);
+    }
+    json_decref(root);
+    return code;
+}

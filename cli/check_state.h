@@ -1,0 +1,39 @@
+/* What `check` has seen so far; kept in a file where the run shall be resumable. */
+#ifndef SPARSEK_CLI_CHECK_STATE_H
+#define SPARSEK_CLI_CHECK_STATE_H
+
+#include <jansson.h>
+
+#include "cli.h"
+
+enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };
+
+typedef struct check_row {
+    const char *name; /* static: of the kernel table */
+    spk_kind kind;
+    int64_t cases, not_applicable, failures;
+    double worst; /* error over tolerance */
+} check_row;
+
+typedef struct check_state {
+    uint64_t seed;
+    int64_t next;     /* the case to come */
+    int64_t failures;
+    json_t *failed;   /* messages, at most CHECK_MAX_FAILURES */
+    check_row rows[CHECK_MAX_ROWS];
+    int row_count;
+} check_state;
+
+/* A fresh state over the rows of the kernel table that only/exclude leave. */
+void check_state_make(const cli *app, uint64_t seed, check_state *s);
+void check_state_release(check_state *s);
+
+/* "results" rows, as in the summary. */
+json_t *check_state_rows(const check_state *s);
+
+/* Writes the state; reads it back over a fresh one. seed_given: the file's seed must be s->seed, else s->seed is set from it. A file that
+ * is not there leaves the fresh state. Exit codes. */
+int check_state_save(const cli *app, const char *path, const check_state *s);
+int check_state_load(const cli *app, const char *path, bool seed_given, check_state *s);
+
+#endif

@@ -1,0 +1,210 @@
+/* The frame of every subcommand: common options, the context, signals, messages and exit codes. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "output.h"
+#include "progress.h"
+
+/* Written by the program, read by the signal handler: only whole pointers, which are lock free. */
+static spk_context *volatile watched[2];
+static volatile sig_atomic_t interruptions;
+
+static void on_signal(int number)
+{
+    if (interruptions++) /* the second Ctrl-C means it */
+        _exit(128 + number);
+    for (int i = 0; i < 2; i++)
+        if (watched[i])
+            spk_context_interrupt(watched[i]);
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed at the end, so that a --json file is still written */
+}
+
+bool cli_interrupted(void)
+{
+    return interruptions != 0;
+}
+
+void cli_watch(spk_context *context)
+{
+    watched[1] = context;
+    if (context && interruptions)
+        spk_context_interrupt(context);
+}
+
+bool cli_talks(const cli *app)
+{
+    return !app->quiet && !(app->json && strcmp(app->json, "-") == 0);
+}
+
+int cli_fail(const cli *app, int code, const char *format, ...)
+{
+    va_list list;
+    progress_clear();
+    fprintf(stderr, "sparsek %s: ", app->command);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return code;
+}
+
+void cli_note(const cli *app, const char *format, ...)
+{
+    if (app->quiet)
+        return;
+    va_list list;
+    progress_clear();
+    fprintf(stderr, "sparsek %s: note: ", app->command);
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+}
+
+int cli_exit_code(spk_status status)
+{
+    switch (status) {
+    case SPK_OK:
+        return EXIT_DONE;
+    case SPK_ERR_ARGUMENT:
+        return EXIT_USAGE;
+    case SPK_ERR_UNSUPPORTED:
+    case SPK_ERR_UNAVAILABLE:
+    case SPK_ERR_NO_CANDIDATE:
+        return EXIT_ABSENT;
+    case SPK_ERR_IO: /* of a file to be read; writers say so themselves */
+    case SPK_ERR_FORMAT:
+        return EXIT_INPUT;
+    case SPK_ERR_OUT_OF_MEMORY:
+    case SPK_ERR_NO_SPACE:
+        return EXIT_RESOURCES;
+    case SPK_ERR_INTERRUPTED:
+        return EXIT_INTERRUPTED;
+    case SPK_ERR_UNKNOWN_CLASS:
+    case SPK_ERR_INTERNAL:
+        break;
+    }
+    return EXIT_SHORT;
+}
+
+int cli_status(const cli *app, const spk_context *context, spk_status status, const char *what)
+{
+    if (status == SPK_OK)
+        return EXIT_DONE;
+    if (status == SPK_ERR_INTERRUPTED) {
+        cli_note(app, "interrupted; what was measured is kept");
+        return EXIT_INTERRUPTED;
+    }
+    const char *message = spk_last_error(context ? context : app->context);
+    return cli_fail(app, cli_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "", message[0] ? message : spk_status_name(status));
+}
+
+void *cli_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+    if (!memory) {
+        fprintf(stderr, "sparsek: out of memory: %zu x %zu bytes\n", count, size);
+        exit(EXIT_RESOURCES);
+    }
+    return memory;
+}
+
+char *cli_format(const char *format, ...)
+{
+    va_list list;
+    char *text = NULL;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    if (length < 0) {
+        fputs("sparsek: out of memory\n", stderr);
+        exit(EXIT_RESOURCES);
+    }
+    return text;
+}
+
+void cli_common_options(args *a, cli *app)
+{
+    const args_option options[] = {
+        {"json", 0, ARGS_TEXT, &app->json, "FILE", 0, 0, "write the result as JSON to FILE; '-': to standard output, instead of text"},
+        {"threads", 0, ARGS_INT, &app->threads, "N", 1, 1024, "threads (default: OMP_NUM_THREADS, else the processors at hand)"},
+        {"device", 0, ARGS_TEXT, &app->device, "NAME", 0, 0, "device (default: cpu)"},
+        {"effort", 0, ARGS_CHOICE, &app->effort, "measure|estimate|exhaustive", 0, 0,
+         "how much to measure: the promising candidates, none, or all (default: measure)"},
+        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, "seconds for tuning one problem (default: 2; none for exhaustive)"},
+        {"store", 0, ARGS_TEXT, &app->store, "FILE", 0, 0,
+         "the store (default: SPARSEK_STORE, else store.db in SPARSEK_CACHE_DIR or the user's cache folder)"},
+        {"only", 0, ARGS_KERNELS, &app->only, "NAMES", 0, 0, "only these kernels, comma-separated"},
+        {"exclude", 0, ARGS_KERNELS, &app->exclude, "NAMES", 0, 0, "without these kernels, comma-separated"},
+        {"quiet", 'q', ARGS_FLAG, &app->quiet, NULL, 0, 0, "no text, notes, warnings or progress: errors and JSON alone"},
+    };
+    args_add(a, "Common options", options, (int)(sizeof(options) / sizeof(*options)));
+}
+
+static void on_log(void *user, int level, const char *message)
+{
+    const cli *app = user;
+    if (level > 1 || app->quiet)
+        return;
+    progress_clear();
+    fprintf(stderr, "sparsek %s: warning: %s\n", app->command, message);
+}
+
+int cli_context(cli *app, const char *store_path, int threads, spk_context **context)
+{
+    spk_context_options options = {SPK_SIZED(spk_context_options), .device = app->device, .store_path = store_path, .log = on_log, .log_user = app};
+    options.threads = threads ? threads : (int)app->threads;
+    if (context == &app->context && progress_wanted(app)) {
+        options.progress = progress_step;
+        options.progress_user = app;
+    }
+    spk_status status = spk_context_create(&options, context);
+    if (status != SPK_OK)
+        return cli_fail(app, cli_exit_code(status), "%s", spk_last_error(NULL));
+    return EXIT_DONE;
+}
+
+int cli_open(cli *app)
+{
+    if (app->json && strcmp(app->json, "-") != 0) {
+        int code = output_check(app, app->json);
+        if (code)
+            return code;
+    }
+    int code = cli_context(app, app->store, 0, &app->context);
+    if (code)
+        return code;
+    watched[0] = app->context;
+    if (interruptions)
+        spk_context_interrupt(app->context);
+    return EXIT_DONE;
+}
+
+void cli_close(cli *app)
+{
+    watched[0] = watched[1] = NULL;
+    spk_context_destroy(&app->context);
+}
+
+void cli_tune_options(const cli *app, spk_tune_options *options)
+{
+    *options = (spk_tune_options){SPK_SIZED(spk_tune_options)};
+    options->effort = (spk_effort)app->effort;
+    options->budget_s = app->budget_s;
+    options->only = app->only;
+    options->exclude = app->exclude;
+}

@@ -1,0 +1,91 @@
+/* The command line's frame: what every subcommand shares. The program uses the library's public header only. */
+#ifndef SPARSEK_CLI_H
+#define SPARSEK_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <sparsek/sparsek.h>
+
+#include "args.h"
+
+/* Exit codes, part of the program's contract (docs/cli.md). */
+enum {
+    EXIT_DONE = 0,
+    EXIT_SHORT = 1,       /* a check fell short */
+    EXIT_USAGE = 2,       /* the command line is wrong */
+    EXIT_INPUT = 3,       /* a file or its content is wrong */
+    EXIT_ABSENT = 4,      /* a device, a library or a feature is not there */
+    EXIT_RESOURCES = 5,   /* out of memory or disk, or an output cannot be written */
+    EXIT_INTERRUPTED = 130
+};
+
+typedef struct cli {
+    const char *command;      /* "bench" */
+    const char *command_line; /* as typed */
+    spk_context *context;     /* made by cli_open, destroyed by main */
+    const char *json, *device, *store, *only, *exclude;
+    int64_t threads;
+    int effort; /* spk_effort */
+    double budget_s;
+    int quiet;
+} cli;
+
+/* The options that all commands take. */
+void cli_common_options(args *a, cli *app);
+
+/* Checks the common options, sees that --json can be written, opens the context. Returns an exit code. */
+int cli_open(cli *app);
+
+/* Closes what cli_open opened; accepts an app that was not opened. */
+void cli_close(cli *app);
+
+/* A further context with a store and a number of threads of its own (0: as the common options say); same log, no progress. */
+int cli_context(cli *app, const char *store_path, int threads, spk_context **context);
+
+/* Makes Ctrl-C reach this context too (at most one besides app->context); NULL: none. */
+void cli_watch(spk_context *context);
+
+/* True once Ctrl-C (or SIGTERM) came. */
+bool cli_interrupted(void);
+void cli_catch_signals(void);
+
+/* Human output is wanted: not --quiet, and standard output is not taken by JSON. */
+bool cli_talks(const cli *app);
+
+/* Prints "sparsek COMMAND: message" on stderr and returns code. */
+__attribute__((format(printf, 3, 4))) int cli_fail(const cli *app, int code, const char *format, ...);
+
+/* The same for a status of the library on app->context (context NULL: app->context's message). `what` names the work ("reading x.mtx").
+ * Interruption prints nothing but a short note. */
+int cli_status(const cli *app, const spk_context *context, spk_status status, const char *what);
+int cli_exit_code(spk_status status);
+
+/* A note on stderr, unless --quiet. */
+__attribute__((format(printf, 2, 3))) void cli_note(const cli *app, const char *format, ...);
+
+/* Memory of the program: exits with code 5 where there is none. */
+void *cli_alloc(size_t count, size_t size);
+__attribute__((format(printf, 1, 2))) char *cli_format(const char *format, ...);
+
+/* The options for tuning that the common flags give. */
+void cli_tune_options(const cli *app, spk_tune_options *options);
+
+typedef struct cli_command {
+    const char *name, *about;
+    int (*run)(cli *app, int argc, char **argv);
+} cli_command;
+
+int cmd_info(cli *app, int argc, char **argv);
+int cmd_bench(cli *app, int argc, char **argv);
+int cmd_tune(cli *app, int argc, char **argv);
+int cmd_explain(cli *app, int argc, char **argv);
+int cmd_run(cli *app, int argc, char **argv);
+int cmd_inspect(cli *app, int argc, char **argv);
+int cmd_convert(cli *app, int argc, char **argv);
+int cmd_gen(cli *app, int argc, char **argv);
+int cmd_check(cli *app, int argc, char **argv);
+int cmd_regret(cli *app, int argc, char **argv);
+int cmd_cache(cli *app, int argc, char **argv);
+
+#endif

@@ -1,0 +1,150 @@
+/* sparsek bench: the race of every row of the table on one problem, or the stored evidence with the chosen one and dense timed again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "result.h"
+
+typedef struct bench_flags {
+    problem_flags problem;
+    int fresh;
+    int64_t rounds;
+} bench_flags;
+
+static const char about[] =
+    "Races every row of the kernel table on one problem, whatever the effort, and keeps the evidence in the store.\n"
+    "The problem comes from the options, or from a matrix FILE (.mtx, .smtx, .safetensors, .npy) with --block and\n"
+    "--n. Where the store knows the problem's class, its evidence is listed and the chosen kernel and dense are\n"
+    "timed again; --fresh races again. With --only or --exclude the race is always run, and not kept.\n\n"
+    "Times are medians in microseconds; the spread is half the distance between the quartiles. GFLOP/s count stored\n"
+    "blocks only (2 x blocks x block size x n), for dense rows too. 'x dense' is the time of the fastest dense row\n"
+    "over this row's time. Rows that may not win here are measured all the same, and marked.";
+
+static int parse(cli *app, bench_flags *f, int argc, char **argv)
+{
+    args a = {.command = "bench", .synopsis = "[FILE] [options]", .about = about, .max_operands = 1};
+    a.examples = "sparsek bench --m 2048 --k 2048 --n 512 --block 64 --density 10% --assume-finite --cache warm\n"
+                 "sparsek bench matrix.mtx --block 3 --n 32 --json result.json\n";
+    *f = (bench_flags){.problem = problem_defaults(), .rounds = 20};
+    const args_option race[] = {
+        {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "race though the store knows the problem's class"},
+        {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "interleaved rounds of the last phase (default: 20)"},
+    };
+    problem_options(&a, &f->problem);
+    args_add(&a, "Race", race, 2);
+    cli_common_options(&a, app);
+    int code = args_parse(&a, argc, argv);
+    f->problem.file = a.operand_count ? a.operands[0] : NULL;
+    return code;
+}
+
+static spk_status race(cli *app, problem *p, const char *choices, int keep, int64_t rounds, spk_report **report)
+{
+    spk_race_options options = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices, .keep = keep};
+    return spk_race_spmm(app->context, p->pattern, &p->spmm, &p->options, &options, report);
+}
+
+static char *choice_text(const char *name, const char *params)
+{
+    return cli_format("%s%s%s", name, params[0] ? " " : "", params);
+}
+
+/* The chosen one and the fastest stored dense row; every dense row that can compute the problem where none was measured. */
+static char *rematch(cli *app, problem *p, const result *stored)
+{
+    char *choices = choice_text(stored->rows[stored->chosen].name, stored->rows[stored->chosen].params);
+    int dense = result_best_dense(stored);
+    spk_report *list = NULL;
+    result listed = {.chosen = -1};
+    if (dense < 0 && spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, &list) == SPK_OK)
+        (void)result_from_report(list, true, &listed);
+    spk_report_destroy(&list);
+    const result *from = dense < 0 ? &listed : stored;
+    for (int i = 0; i < from->count; i++) {
+        const result_row *row = &from->rows[i];
+        bool wanted = dense < 0 ? row->kind == SPK_KIND_DENSE && row->status != SPK_CANDIDATE_NOT_APPLICABLE : i == dense && i != stored->chosen;
+        if (!wanted)
+            continue;
+        char *one = choice_text(row->name, row->params), *both = cli_format("%s;%s", choices, one);
+        free(one);
+        free(choices);
+        choices = both;
+    }
+    result_release(&listed);
+    return choices;
+}
+
+/* The stored evidence of the problem with the rematch laid over it; *known says whether there was any. */
+static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, bool *known)
+{
+    spk_report *report = NULL;
+    spk_status status = spk_explain_spmm(app->context, p->pattern, &p->spmm, &p->options, &report);
+    *known = status == SPK_OK;
+    if (status != SPK_OK)
+        return status == SPK_ERR_UNKNOWN_CLASS ? SPK_OK : status;
+    status = result_from_report(report, true, out);
+    spk_report_destroy(&report);
+    *known = status == SPK_OK && out->chosen >= 0;
+    if (!*known) {
+        result_release(out);
+        return status;
+    }
+    out->from_store = true;
+    char *choices = rematch(app, p, out);
+    status = race(app, p, choices, 0, rounds, &report);
+    free(choices);
+    if (report) {
+        spk_status renewed = result_renew(out, report);
+        status = status == SPK_OK ? renewed : status;
+    }
+    spk_report_destroy(&report);
+    return status;
+}
+
+static spk_status measured(cli *app, problem *p, int64_t rounds, result *out)
+{
+    spk_report *report = NULL;
+    spk_status status = race(app, p, NULL, !app->only && !app->exclude, rounds, &report);
+    if (report && result_from_report(report, true, out) != SPK_OK && status == SPK_OK)
+        status = SPK_ERR_INTERNAL;
+    spk_report_destroy(&report);
+    return status;
+}
+
+static int bench(cli *app, const bench_flags *f, problem *p)
+{
+    result r = {.chosen = -1};
+    bool known = false;
+    spk_status status = SPK_OK;
+    if (!f->fresh && !app->only && !app->exclude)
+        status = from_store(app, p, f->rounds, &r, &known);
+    if (status == SPK_OK && !known)
+        status = measured(app, p, f->rounds, &r);
+    int code = cli_status(app, NULL, status, NULL);
+    if (r.count > 0) { /* after Ctrl-C too */
+        json_t *results = json_array();
+        json_push(results, result_json(p, &r));
+        code = json_finish(app, json_envelope(app, results), code);
+        if (cli_talks(app))
+            result_print(app, p, &r);
+    }
+    result_release(&r);
+    return code;
+}
+
+int cmd_bench(cli *app, int argc, char **argv)
+{
+    bench_flags f;
+    int code = parse(app, &f, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    problem p;
+    code = cli_open(app);
+    if (code == EXIT_DONE)
+        code = problem_make(app, &f.problem, &p);
+    if (code != EXIT_DONE)
+        return code;
+    code = bench(app, &f, &p);
+    problem_release(&p);
+    return code;
+}

@@ -1,0 +1,167 @@
+/* sparsek cache: looks at the store and moves it about. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "json.h"
+#include "output.h"
+#include "result.h"
+#include "table.h"
+
+static const char about[] =
+    "The store of what was learned.\n\n"
+    "  path          where it is\n"
+    "  list          every class: choice, time, age\n"
+    "  export FILE   all of it as JSON\n"
+    "  import FILE   takes the classes of an export; the newer entry of a class stays\n"
+    "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
+    "  clear         forgets everything (it costs time to learn again, nothing else)";
+
+typedef struct listing {
+    json_t *results;
+    table *rows;
+} listing;
+
+static int visit(void *user, const spk_store_entry *entry)
+{
+    listing *l = user;
+    char age[48];
+    json_t *o = json_object();
+    json_put(o, "class", json_text(entry->class_key));
+    json_put(o, "device", json_text(entry->device));
+    json_put(o, "choice", json_text(entry->choice));
+    json_put(o, "median_us", entry->median_us > 0 ? json_number(entry->median_us) : json_null());
+    json_put(o, "candidates", json_integer(entry->candidate_count));
+    json_put(o, "measured_at", json_integer(entry->measured_at));
+    json_push(l->results, o);
+    result_age(entry->measured_at, age, sizeof(age));
+    table_row(l->rows, TABLE_PLAIN);
+    table_cell(l->rows, 0, "%s", entry->choice);
+    table_cell(l->rows, 1, "%.1f", entry->median_us);
+    table_cell(l->rows, 2, "%d", entry->candidate_count);
+    table_cell(l->rows, 3, "%s", age);
+    table_cell(l->rows, 4, "%s", entry->class_key);
+    return cli_interrupted();
+}
+
+static int list(cli *app, json_t *results)
+{
+    const table_column columns[] = {{"choice", false, 0, false}, {"median us", true, 3, false}, {"candidates", true, 1, false}, {"measured", false, 2, false}, {"class", false, 4, true}};
+    listing l = {results, table_make(columns, 5)};
+    spk_status status = spk_store_list(app->context, visit, &l);
+    if (status == SPK_OK && cli_talks(app) && json_array_size(results) > 0)
+        table_print(l.rows, 0);
+    else if (status == SPK_OK && cli_talks(app))
+        puts("The store is empty.");
+    table_release(&l.rows);
+    return cli_status(app, NULL, status, NULL);
+}
+
+static json_t *counted(const char *action, const char *path, int64_t count, const char *unit)
+{
+    json_t *o = json_object();
+    json_put(o, "action", json_string(action));
+    json_put(o, "path", json_text(path));
+    json_put(o, unit, json_integer(count));
+    return o;
+}
+
+static int transfer(cli *app, const char *action, const char *path, json_t *results)
+{
+    bool out = strcmp(action, "export") == 0;
+    int64_t count = 0;
+    int code = out ? output_check(app, path) : EXIT_DONE;
+    if (code)
+        return code;
+    spk_status status = out ? spk_store_export(app->context, path, &count) : spk_store_import(app->context, path, &count);
+    if (out && status == SPK_ERR_IO)
+        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, NULL);
+    json_push(results, counted(action, path, count, "classes"));
+    if (cli_talks(app))
+        printf("%lld classes %s %s\n", (long long)count, out ? "written to" : "taken from", path);
+    return EXIT_DONE;
+}
+
+static int verify(cli *app, json_t *results)
+{
+    int64_t good = 0, bad = 0;
+    spk_status status = spk_store_verify(app->context, &good, &bad);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, NULL);
+    json_t *o = counted("verify", spk_store_path(app->context), good, "good");
+    json_put(o, "bad", json_integer(bad));
+    json_push(results, o);
+    if (cli_talks(app))
+        printf("%lld good entries, %lld bad\n", (long long)good, (long long)bad);
+    return bad > 0 ? EXIT_SHORT : EXIT_DONE;
+}
+
+static int act(cli *app, const args *a, json_t *results)
+{
+    const char *action = a->operands[0];
+    if (strcmp(action, "list") == 0)
+        return list(app, results);
+    if (strcmp(action, "export") == 0 || strcmp(action, "import") == 0)
+        return transfer(app, action, a->operands[1], results);
+    if (strcmp(action, "verify") == 0)
+        return verify(app, results);
+    const char *path = spk_store_path(app->context);
+    if (strcmp(action, "path") == 0) {
+        json_t *o = json_object();
+        json_put(o, "path", json_text(path));
+        json_push(results, o);
+        if (cli_talks(app))
+            puts(path[0] ? path : "in memory");
+        return EXIT_DONE;
+    }
+    int64_t removed = 0;
+    spk_status status = spk_store_clear(app->context, &removed);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, NULL);
+    json_push(results, counted("clear", path, removed, "removed"));
+    if (cli_talks(app))
+        printf("%lld classes removed\n", (long long)removed);
+    return EXIT_DONE;
+}
+
+static int check_operands(const cli *app, const args *a)
+{
+    static const char *const actions[] = {"path", "list", "verify", "clear", "export", "import"};
+    int at = 0;
+    while (at < 6 && strcmp(actions[at], a->operands[0]) != 0)
+        at++;
+    if (at == 6) {
+        const char *near = args_nearest(a->operands[0], actions, 6);
+        return near ? cli_fail(app, EXIT_USAGE, "unknown action '%s'; did you mean '%s'?", a->operands[0], near)
+                    : cli_fail(app, EXIT_USAGE, "unknown action '%s': path, list, export, import, verify or clear", a->operands[0]);
+    }
+    if (at >= 4 && a->operand_count < 2)
+        return cli_fail(app, EXIT_USAGE, "%s needs a FILE", a->operands[0]);
+    if (at < 4 && a->operand_count > 1)
+        return cli_fail(app, EXIT_USAGE, "%s takes no FILE", a->operands[0]);
+    return EXIT_DONE;
+}
+
+int cmd_cache(cli *app, int argc, char **argv)
+{
+    args a = {.command = "cache", .synopsis = "path|list|export FILE|import FILE|verify|clear [options]", .about = about, .min_operands = 1, .max_operands = 2};
+    a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
+    a.operand_names = "an action: path, list, export, import, verify or clear";
+    cli_common_options(&a, app);
+    int code = args_parse(&a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    code = check_operands(app, &a);
+    if (code == EXIT_DONE)
+        code = cli_open(app);
+    if (code)
+        return code;
+    json_t *results = json_array();
+    code = act(app, &a, results);
+    if (code == EXIT_DONE || code == EXIT_SHORT)
+        return json_finish(app, json_envelope(app, results), code);
+    json_decref(results);
+    return code;
+}

@@ -1,0 +1,109 @@
+/* sparsek convert: reads a matrix file, re-blocks, prunes or casts it, writes another. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "matrix.h"
+#include "problem.h"
+
+static const char about[] =
+    "Reads IN and writes OUT; the endings say the formats: .mtx (Matrix Market), .smtx (positions only), .npy (dense),\n"
+    ".safetensors (BSR or dense). Nothing is left behind where it fails.";
+
+typedef struct convert_flags {
+    const char *tensor, *tensor_out;
+    args_block block;
+    double prune;
+    int by, to, pattern_only;
+    spk_dtype dtype;
+} convert_flags;
+
+static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
+{
+    *f = (convert_flags){.prune = -1, .by = -1};
+    const args_option options[] = {
+        {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "make it BSR with this block, in elements: 64 or 64x32"},
+        {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1, "keep this share of the blocks, those of largest norm: 0.1 or 10%; needs --block"},
+        {"by", 0, ARGS_CHOICE, &f->by, "l1|l2|max", 0, 0, "the norm for --prune (default: l2)"},
+        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: as they are)"},
+        {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "for .mtx and .safetensors: array or coordinate, tensor or BSR (default: as IN)"},
+        {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
+        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors IN: which tensor (default: the only one)"},
+        {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors OUT: name to write under (default: matrix)"},
+    };
+    args_add(a, "Conversion", options, (int)(sizeof(options) / sizeof(*options)));
+    cli_common_options(a, app);
+    int code = args_parse(a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    if (f->by >= 0 && f->prune < 0)
+        return cli_fail(app, EXIT_USAGE, "--by goes with --prune");
+    if (f->prune >= 0 && !f->block.rows)
+        return cli_fail(app, EXIT_USAGE, "--prune needs --block");
+    if (f->to == 1 && f->block.rows)
+        return cli_fail(app, EXIT_USAGE, "--to dense and --block exclude each other");
+    return ARGS_GO;
+}
+
+/* Every change that was asked for, in place. */
+static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
+{
+    spk_matrix *made = NULL;
+    int code = EXIT_DONE;
+    if (f->prune >= 0)
+        code = matrix_take(app, spk_matrix_prune(app->context, *matrix, f->block.rows, f->block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
+                           "pruning", matrix, made);
+    else if (f->block.rows)
+        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, made);
+    made = NULL;
+    if (code == EXIT_DONE && f->dtype && matrix_view(*matrix).dtype != f->dtype)
+        code = matrix_take(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, made);
+    made = NULL;
+    bool dense = code == EXIT_DONE && matrix_view(*matrix).format == SPK_DENSE;
+    if (code == EXIT_DONE && f->to == 1 && !dense)
+        code = matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, made);
+    else if (code == EXIT_DONE && f->to == 2 && dense)
+        code = matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it sparse", matrix, made);
+    return code;
+}
+
+int cmd_convert(cli *app, int argc, char **argv)
+{
+    args a = {.command = "convert", .synopsis = "IN OUT [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "IN and OUT"};
+    a.examples = "sparsek convert matrix.mtx matrix.safetensors --block 3\n"
+                 "sparsek convert weights.npy pruned.safetensors --block 32 --prune 10% --by l1 --dtype f32\n";
+    convert_flags f;
+    int code = parse(app, &f, &a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    code = matrix_check_output(app, a.operands[1]);
+    if (code == EXIT_DONE)
+        code = cli_open(app);
+    spk_matrix *matrix = NULL;
+    if (code == EXIT_DONE)
+        code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
+    if (code)
+        return code;
+    char *before = matrix_text(matrix), *after = NULL;
+    code = change(app, &f, &matrix);
+    if (code == EXIT_DONE)
+        code = matrix_fit(app, a.operands[1], f.pattern_only, &matrix);
+    if (code == EXIT_DONE)
+        code = matrix_write(app, matrix, a.operands[1], f.tensor_out);
+    if (code == EXIT_DONE) {
+        after = matrix_text(matrix);
+        if (cli_talks(app))
+            printf("%s: %s\n%s: %s\n", a.operands[0], before, a.operands[1], after);
+        json_t *results = json_array(), *r = json_object();
+        json_put(r, "in", json_text(a.operands[0]));
+        json_put(r, "out", json_text(a.operands[1]));
+        json_put(r, "before", json_text(before));
+        json_put(r, "after", json_text(after));
+        json_push(results, r);
+        code = json_finish(app, json_envelope(app, results), code);
+    }
+    free(before);
+    free(after);
+    spk_matrix_destroy(&matrix);
+    return code;
+}

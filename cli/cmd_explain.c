@@ -1,0 +1,51 @@
+/* sparsek explain: the stored evidence of a problem's class; runs nothing. */
+#include <string.h>
+
+#include "json.h"
+#include "result.h"
+
+static const char about[] =
+    "Shows why the stored choice for a problem's class won: every candidate with its time, what lost and by how much,\n"
+    "what was refused and why, how old the evidence is. Runs nothing; exits 1 where the store does not know the class.";
+
+int cmd_explain(cli *app, int argc, char **argv)
+{
+    args a = {.command = "explain", .synopsis = "[FILE] [options]", .about = about, .max_operands = 1};
+    a.examples = "sparsek explain --m 2048 --k 2048 --n 512 --block 64 --density 10%\n"
+                 "sparsek explain matrix.mtx --block 3 --n 32\n";
+    problem_flags flags = problem_defaults();
+    problem_options(&a, &flags);
+    cli_common_options(&a, app);
+    int code = args_parse(&a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    flags.file = a.operand_count ? a.operands[0] : NULL;
+    problem p;
+    code = cli_open(app);
+    if (code == EXIT_DONE)
+        code = problem_make(app, &flags, &p);
+    if (code)
+        return code;
+    spk_report *report = NULL;
+    result r = {.chosen = -1};
+    spk_status status = spk_explain_spmm(app->context, p.pattern, &p.spmm, &p.options, &report);
+    if (status == SPK_OK)
+        status = result_from_report(report, false, &r);
+    spk_report_destroy(&report);
+    if (status == SPK_ERR_UNKNOWN_CLASS)
+        code = cli_fail(app, EXIT_SHORT, "the store does not know this problem's class; 'sparsek tune %s' measures it", p.flags);
+    else
+        code = cli_status(app, NULL, status, NULL);
+    if (code == EXIT_DONE) {
+        json_t *results = json_array();
+        json_push(results, result_json(&p, &r));
+        code = json_finish(app, json_envelope(app, results), code);
+        if (cli_talks(app)) {
+            result_print(app, &p, &r);
+            printf("\nclass: %s\n", r.class_key);
+        }
+    }
+    result_release(&r);
+    problem_release(&p);
+    return code;
+}

@@ -1,0 +1,157 @@
+/* sparsek gen: writes a generated block-sparse matrix to a file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "matrix.h"
+
+static const char about[] =
+    "Generates a block-sparse matrix, the same bits on every machine for one seed, with normally distributed values.\n"
+    "Patterns; each stores round(density x blocks down x blocks across) blocks where its shape has room:\n\n"
+    "  uniform      random blocks; rows differ by at most one block\n"
+    "  bernoulli    random blocks, no limit on a row\n"
+    "  banded       the blocks nearest the diagonal\n"
+    "  window       a sliding window of whole rows\n"
+    "  causal       random blocks at and below the diagonal\n"
+    "  diagonal     square groups along the diagonal\n"
+    "  power-law    row length in proportion to rank^-0.5, shuffled\n"
+    "  empty-rows   random blocks in half of the rows, the others empty\n"
+    "  elasticity   3-D linear elasticity by finite elements (hexahedra, one face clamped; 3x3 blocks, symmetric\n"
+    "               positive definite), of --cells hexahedra\n\n"
+    "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
+    "--pattern-only), .npy (dense).";
+
+typedef struct gen_flags {
+    const char *out, *tensor;
+    int64_t rows, cols, m, k;
+    args_block block;
+    args_cells cells;
+    double density, young, poisson;
+    spk_dtype dtype;
+    uint64_t seed;
+    int pattern_only;
+} gen_flags;
+
+static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
+{
+    *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .seed = 1};
+    const args_option options[] = {
+        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file to write"},
+        {"rows", 0, ARGS_INT, &f->rows, "ROWS", 0, 2147483647, "rows, in elements (default: 2048)"},
+        {"cols", 0, ARGS_INT, &f->cols, "COLS", 0, 2147483647, "columns, in elements (default: as many as rows)"},
+        {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "the same as --rows"},
+        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647, "the same as --cols"},
+        {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block, in elements: 64 or 64x32 (default: 64)"},
+        {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of the blocks: 0.1 or 10% (default: 0.1)"},
+        {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed (default: 1)"},
+        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: f32; f64 for elasticity)"},
+        {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "elasticity: hexahedra along each axis, 20 or 20x10x10 (default: 10)"},
+        {"young", 0, ARGS_REAL, &f->young, NULL, 1e-12, 1e15, "elasticity: Young's modulus (default: 1)"},
+        {"poisson", 0, ARGS_REAL, &f->poisson, NULL, 1e-6, 0.499, "elasticity: Poisson's ratio (default: 0.3)"},
+        {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
+        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
+    };
+    args_add(a, "Matrix", options, (int)(sizeof(options) / sizeof(*options)));
+    cli_common_options(a, app);
+    int code = args_parse(a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    if (!f->out)
+        return cli_fail(app, EXIT_USAGE, "needs -o FILE");
+    if ((f->rows >= 0 && f->m >= 0) || (f->cols >= 0 && f->k >= 0))
+        return cli_fail(app, EXIT_USAGE, "--m and --rows, --k and --cols are the same: give one of each");
+    return ARGS_GO;
+}
+
+static int options_of(const cli *app, const gen_flags *f, const char *pattern, spk_generate *o)
+{
+    const char *names[32];
+    int count = 0;
+    for (int i = 1; i < 32 && spk_generator_name((spk_generator)i); i++)
+        names[count++] = spk_generator_name((spk_generator)i);
+    *o = (spk_generate){SPK_SIZED(spk_generate), .generator = spk_generator_from_name(pattern), .seed = f->seed, .dtype = f->dtype};
+    if (!o->generator) {
+        const char *near = args_nearest(pattern, names, count);
+        return near ? cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; did you mean %s?", pattern, near)
+                    : cli_fail(app, EXIT_USAGE, "no pattern is called '%s' (see 'sparsek gen --help')", pattern);
+    }
+    int64_t rows = f->rows >= 0 ? f->rows : f->m, cols = f->cols >= 0 ? f->cols : f->k;
+    if (o->generator == SPK_GEN_ELASTICITY) {
+        if (rows >= 0 || cols >= 0 || f->density >= 0 || f->block.rows)
+            return cli_fail(app, EXIT_USAGE, "elasticity has 3x3 blocks and its size comes from --cells, not from --rows, --cols, --block or --density");
+        args_cells cells = f->cells.x ? f->cells : (args_cells){10, 10, 10};
+        o->cells_x = cells.x;
+        o->cells_y = cells.y;
+        o->cells_z = cells.z;
+        o->young = f->young;
+        o->poisson = f->poisson;
+        return EXIT_DONE;
+    }
+    if (f->cells.x || f->young > 0 || f->poisson > 0)
+        return cli_fail(app, EXIT_USAGE, "--cells, --young and --poisson go with elasticity");
+    o->rows = rows >= 0 ? rows : cols >= 0 ? cols : 2048;
+    o->cols = cols >= 0 ? cols : o->rows;
+    o->block_rows = f->block.rows ? f->block.rows : 64;
+    o->block_cols = f->block.cols ? f->block.cols : 64;
+    o->density = f->density < 0 ? 0.1 : f->density;
+    return EXIT_DONE;
+}
+
+static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk_matrix *bsr, int64_t shortfall, const char *text)
+{
+    spk_matrix_desc d = matrix_view(bsr);
+    json_t *results = json_array(), *r = json_object();
+    json_put(r, "pattern", json_string(spk_generator_name(o->generator)));
+    json_put(r, "seed", json_integer((json_int_t)o->seed));
+    json_put(r, "rows", json_integer(d.rows));
+    json_put(r, "cols", json_integer(d.cols));
+    json_put(r, "block_rows", json_integer(d.block_rows));
+    json_put(r, "block_cols", json_integer(d.block_cols));
+    json_put(r, "nnzb", json_integer(d.nnz));
+    json_put(r, "shortfall", json_integer(shortfall));
+    json_put(r, "dtype", json_string(spk_dtype_name(d.dtype)));
+    json_put(r, "path", json_text(f->out));
+    json_push(results, r);
+    if (cli_talks(app))
+        printf("%s: %s\n", f->out, text);
+    return json_finish(app, json_envelope(app, results), EXIT_DONE);
+}
+
+int cmd_gen(cli *app, int argc, char **argv)
+{
+    args a = {.command = "gen", .synopsis = "PATTERN -o FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a PATTERN"};
+    a.examples = "sparsek gen uniform --rows 4096 --cols 4096 --block 64x32 --density 10% -o a.safetensors\n"
+                 "sparsek gen elasticity --cells 20x10x10 -o beam.mtx\n";
+    gen_flags f;
+    int code = parse(app, &f, &a, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    spk_generate options;
+    code = options_of(app, &f, a.operands[0], &options);
+    if (code == EXIT_DONE)
+        code = matrix_check_output(app, f.out);
+    if (code == EXIT_DONE)
+        code = cli_open(app);
+    if (code)
+        return code;
+    spk_matrix *bsr = NULL, *file = NULL;
+    int64_t shortfall = 0;
+    spk_status status = spk_matrix_generate(app->context, &options, &bsr, &shortfall);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, NULL);
+    if (shortfall > 0)
+        cli_note(app, "the pattern has no room for %lld of the blocks asked for", (long long)shortfall);
+    char *text = matrix_text(bsr);
+    status = spk_matrix_canonicalize(app->context, bsr, &file); /* a second handle: the first one is described below */
+    code = cli_status(app, NULL, status, NULL);
+    if (code == EXIT_DONE)
+        code = matrix_fit(app, f.out, f.pattern_only, &file);
+    if (code == EXIT_DONE)
+        code = matrix_write(app, file, f.out, f.tensor);
+    if (code == EXIT_DONE)
+        code = finish(app, &f, &options, bsr, shortfall, text);
+    free(text);
+    spk_matrix_destroy(&file);
+    spk_matrix_destroy(&bsr);
+    return code;
+}

@@ -1,0 +1,376 @@
+/* sparsek regret: how far what default tuning chooses is from the best of all candidates, on problems it has not seen; resumable. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+#include "output.h"
+#include "progress.h"
+#include "random.h"
+#include "problem.h"
+#include "result.h"
+#include "stats.h"
+#include "table.h"
+
+static const char about[] =
+    "Draws problems that no store has seen, tunes each at the default effort in an empty store, finds the best of all\n"
+    "candidates exhaustively in another, and where the two differ races them head to head in fresh interleaved rounds.\n"
+    "The regret of a problem is max(0, median of the paired ratios chosen / best - 1); 0 where both are the same.\n\n"
+    "The distribution, fixed: blocks (60 % square: 4, 8, 16, 32, 64 or 128; else each side one of 4, 8, 16, 24, 32, 40,\n"
+    "48, 64, 96, 128); m and k log-uniform in 256 to 4096, rounded to whole blocks; n log-uniform in 1 to 1024; density\n"
+    "log-uniform in 2 % to 60 %; pattern uniform, bernoulli, banded, window, causal, diagonal, power-law or empty-rows\n"
+    "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
+    "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold.";
+
+typedef struct regret_flags {
+    int64_t problems, rounds;
+    uint64_t seed;
+    double best_budget_s;
+    const char *resume;
+} regret_flags;
+
+typedef struct regret_run {
+    cli *app;
+    const regret_flags *flags;
+    uint64_t seed;
+    json_t *results;
+} regret_run;
+
+static int parse(cli *app, regret_flags *f, int argc, char **argv)
+{
+    args a = {.command = "regret", .synopsis = "[options]", .about = about};
+    a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n";
+    *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8};
+    const args_option options[] = {
+        {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20)"},
+        {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
+        {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
+        {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
+        {"resume", 0, ARGS_TEXT, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
+    };
+    args_add(&a, "Regret", options, (int)(sizeof(options) / sizeof(*options)));
+    cli_common_options(&a, app);
+    return args_parse(&a, argc, argv);
+}
+
+static int64_t draw_multiple(random_state *r, int64_t side)
+{
+    int64_t count = (int64_t)llround(random_log(r, 256, 4096) / (double)side);
+    int64_t least = (256 + side - 1) / side, most = 4096 / side;
+    return side * (count < least ? least : count > most ? most : count);
+}
+
+/* Problem `number` of the series. Changing anything here changes what committed results mean. */
+static problem_flags draw(uint64_t seed, int64_t number)
+{
+    static const int64_t square[] = {4, 8, 16, 32, 64, 128}, sides[] = {4, 8, 16, 24, 32, 40, 48, 64, 96, 128};
+    random_state r = random_for(seed, (uint64_t)number, "regret");
+    problem_flags f = problem_defaults();
+    if (random_chance(&r, 0.6)) {
+        f.block.rows = f.block.cols = square[random_between(&r, 0, 5)];
+    } else {
+        f.block.rows = sides[random_between(&r, 0, 9)];
+        f.block.cols = sides[random_between(&r, 0, 9)];
+    }
+    f.trans_a = random_chance(&r, 0.15);
+    f.m = draw_multiple(&r, f.trans_a ? f.block.cols : f.block.rows);
+    f.k = draw_multiple(&r, f.trans_a ? f.block.rows : f.block.cols);
+    f.n = (int64_t)llround(random_log(&r, 1, 1024));
+    f.density = random_log(&r, 0.02, 0.6);
+    f.pattern = (spk_generator)random_between(&r, SPK_GEN_UNIFORM, SPK_GEN_EMPTY_ROWS);
+    f.dtype = random_chance(&r, 0.7) ? SPK_F32 : SPK_F64;
+    f.layout_b = random_chance(&r, 0.15);
+    f.layout_d = random_chance(&r, 0.15);
+    f.assume_finite = random_chance(&r, 0.5);
+    if (random_chance(&r, 0.2)) {
+        f.bias = (int)random_between(&r, 1, 2);
+        f.activation = random_chance(&r, 0.5) ? SPK_ACT_RELU : SPK_ACT_GELU_TANH;
+    }
+    f.seed = random_next(&r) >> 33;
+    return f;
+}
+
+/* A problem in a context of its own with an empty store, which stands in for the program's. */
+typedef struct trial {
+    spk_context *programs;
+    problem p;
+} trial;
+
+static void end_trial(cli *app, trial *t)
+{
+    problem_release(&t->p);
+    cli_watch(NULL);
+    spk_context_destroy(&app->context);
+    app->context = t->programs;
+}
+
+static int begin_trial(cli *app, const problem_flags *flags, trial *t)
+{
+    spk_context *fresh = NULL;
+    *t = (trial){.programs = app->context};
+    int code = cli_context(app, "", 0, &fresh);
+    if (code)
+        return code;
+    app->context = fresh;
+    cli_watch(fresh);
+    code = problem_make(app, flags, &t->p);
+    if (code)
+        end_trial(app, t);
+    return code;
+}
+
+/* What one tuning chose. */
+typedef struct tuned {
+    char *choice; /* NULL: nothing */
+    int candidates, measured;
+    double seconds;
+} tuned;
+
+static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tuned *out)
+{
+    spk_report *report = NULL;
+    result r = {.chosen = -1};
+    *out = (tuned){0};
+    t->p.options.effort = effort;
+    t->p.options.budget_s = budget_s;
+    double start = stats_now();
+    spk_status status = spk_tune_spmm(app->context, t->p.pattern, &t->p.spmm, &t->p.options, &report);
+    out->seconds = stats_now() - start;
+    if (status == SPK_OK)
+        status = result_from_report(report, false, &r);
+    for (int i = 0; i < r.count; i++) {
+        out->candidates += r.rows[i].status != SPK_CANDIDATE_NOT_APPLICABLE;
+        out->measured += r.rows[i].median_us > 0;
+    }
+    if (r.chosen >= 0)
+        out->choice = cli_format("%s%s%s", r.rows[r.chosen].name, r.rows[r.chosen].params[0] ? " " : "", r.rows[r.chosen].params);
+    spk_report_destroy(&report);
+    result_release(&r);
+    return cli_status(app, NULL, status, NULL);
+}
+
+/* The median of chosen / best over the rounds of a race between the two. */
+static int head_to_head(cli *app, trial *t, const char *chosen, const char *best, int64_t rounds, double *ratio, int64_t *pairs)
+{
+    spk_report *report = NULL;
+    result r = {.chosen = -1};
+    const result_row *a = NULL, *b = NULL;
+    char *choices = cli_format("%s;%s", chosen, best);
+    spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices};
+    t->p.options.budget_s = 0;
+    spk_status status = spk_race_spmm(app->context, t->p.pattern, &t->p.spmm, &t->p.options, &race, &report);
+    if (status == SPK_OK)
+        status = result_from_report(report, false, &r);
+    for (int i = 0; i < r.count; i++) {
+        char *text = cli_format("%s%s%s", r.rows[i].name, r.rows[i].params[0] ? " " : "", r.rows[i].params);
+        a = strcmp(text, chosen) == 0 ? &r.rows[i] : a;
+        b = strcmp(text, best) == 0 ? &r.rows[i] : b;
+        free(text);
+    }
+    *pairs = 0;
+    *ratio = a && b ? stats_ratio(a->samples_us, b->samples_us, a->sample_count < b->sample_count ? a->sample_count : b->sample_count, pairs) : 0;
+    int code = cli_status(app, NULL, status, NULL);
+    if (code == EXIT_DONE && *pairs == 0)
+        code = cli_fail(app, EXIT_SHORT, "the race of '%s' and '%s' gave no pairs", chosen, best);
+    spk_report_destroy(&report);
+    result_release(&r);
+    free(choices);
+    return code;
+}
+
+/* Finds the best and the regret against it, in a second empty store. */
+static int find_best(regret_run *run, const problem_flags *flags, const tuned *chosen, tuned *best, double *regret, int64_t *pairs)
+{
+    trial t;
+    double ratio = 1;
+    int code = begin_trial(run->app, flags, &t);
+    if (code)
+        return code;
+    code = tune_trial(run->app, &t, SPK_TUNE_EXHAUSTIVE, run->flags->best_budget_s, best);
+    bool differ = code == EXIT_DONE && chosen->choice && best->choice && strcmp(chosen->choice, best->choice) != 0;
+    if (differ)
+        code = head_to_head(run->app, &t, chosen->choice, best->choice, run->flags->rounds, &ratio, pairs);
+    if (code == EXIT_DONE && (!chosen->choice || !best->choice))
+        code = cli_fail(run->app, EXIT_SHORT, "nothing was chosen for: sparsek tune %s", t.p.flags);
+    *regret = ratio > 1 ? ratio - 1 : 0;
+    end_trial(run->app, &t);
+    return code;
+}
+
+static json_t *outcome_json(const problem *p, int64_t number, const tuned *chosen, const tuned *best, double regret, int64_t pairs)
+{
+    json_t *o = json_object();
+    json_put(o, "number", json_integer(number));
+    json_put(o, "problem", problem_json(p));
+    json_put(o, "command", json_text(p->flags));
+    json_put(o, "chosen", json_text(chosen->choice));
+    json_put(o, "best", json_text(best->choice));
+    json_put(o, "regret", json_number(regret));
+    json_put(o, "pairs", json_integer(pairs));
+    json_put(o, "candidates", json_integer(best->candidates));
+    json_put(o, "measured", json_integer(chosen->measured));
+    json_put(o, "measured_exhaustive", json_integer(best->measured));
+    json_put(o, "tuning_s", json_number(chosen->seconds));
+    json_put(o, "exhaustive_s", json_number(best->seconds));
+    return o;
+}
+
+static int one_problem(regret_run *run, int64_t number)
+{
+    problem_flags flags = draw(run->seed, number);
+    trial t;
+    tuned chosen = {0}, best = {0};
+    double regret = 0;
+    int64_t pairs = 0;
+    int quiet = run->app->quiet;
+    run->app->quiet = 1; /* that a drawn pattern has no room for a few blocks is no news */
+    int code = begin_trial(run->app, &flags, &t);
+    run->app->quiet = quiet;
+    if (code)
+        return code;
+    code = tune_trial(run->app, &t, (spk_effort)run->app->effort, run->app->budget_s, &chosen);
+    if (code == EXIT_DONE) {
+        spk_context *context = run->app->context;
+        run->app->context = t.programs;
+        run->app->quiet = 1;
+        code = find_best(run, &flags, &chosen, &best, &regret, &pairs);
+        run->app->quiet = quiet;
+        run->app->context = context;
+    }
+    if (code == EXIT_DONE)
+        json_push(run->results, outcome_json(&t.p, number, &chosen, &best, regret, pairs));
+    end_trial(run->app, &t);
+    free(chosen.choice);
+    free(best.choice);
+    return code;
+}
+
+static int save(const regret_run *run)
+{
+    json_t *root = json_object();
+    json_put(root, "schema", json_integer(1));
+    json_put(root, "what", json_string("sparsek regret"));
+    json_put(root, "seed", json_integer((json_int_t)run->seed));
+    json_put(root, "results", json_incref(run->results));
+    int code = json_save(run->app, run->flags->resume, root);
+    json_decref(root);
+    return code;
+}
+
+static int load(regret_run *run)
+{
+    const char *path = run->flags->resume;
+    int code = EXIT_DONE;
+    if (access(path, F_OK) != 0)
+        return EXIT_DONE;
+    json_t *root = json_read(run->app, path, &code);
+    if (!root)
+        return code;
+    const char *what = json_string_value(json_object_get(root, "what"));
+    json_t *seed = json_object_get(root, "seed"), *results = json_object_get(root, "results");
+    if (!what || strcmp(what, "sparsek regret") != 0 || !json_is_integer(seed) || !json_is_array(results))
+        code = cli_fail(run->app, EXIT_INPUT, "%s: is no state of 'sparsek regret'", path);
+    else if (run->flags->seed != UINT64_MAX && json_integer_value(seed) != (json_int_t)run->seed)
+        code = cli_fail(run->app, EXIT_INPUT, "%s: is of a run with --seed %lld", path, (long long)json_integer_value(seed));
+    if (code == EXIT_DONE) {
+        run->seed = (uint64_t)json_integer_value(seed);
+        json_decref(run->results);
+        run->results = json_incref(results);
+    }
+    json_decref(root);
+    return code;
+}
+
+static int run_series(regret_run *run)
+{
+    int code = EXIT_DONE;
+    for (int64_t i = (int64_t)json_array_size(run->results); i < run->flags->problems && code == EXIT_DONE; i++) {
+        if (cli_interrupted())
+            return EXIT_INTERRUPTED;
+        progress_step(run->app, i, run->flags->problems, "problems");
+        code = one_problem(run, i);
+        if (code == EXIT_DONE && run->flags->resume)
+            code = save(run);
+    }
+    progress_clear();
+    return cli_interrupted() ? EXIT_INTERRUPTED : code;
+}
+
+static double sum_of(const json_t *results, const char *key)
+{
+    double sum = 0;
+    size_t index;
+    json_t *one;
+    json_array_foreach((json_t *)results, index, one) sum += json_number_value(json_object_get(one, key));
+    return sum;
+}
+
+static void print_outcomes(const json_t *results)
+{
+    const table_column columns[] = {{"#", true, 0, false}, {"regret %", true, 0, false}, {"chosen", false, 4, false}, {"best", false, 3, false}, {"problem", false, 1, true}};
+    table *t = table_make(columns, 5);
+    size_t index;
+    json_t *one;
+    json_array_foreach((json_t *)results, index, one)
+    {
+        double regret = json_number_value(json_object_get(one, "regret"));
+        const char *chosen = json_string_value(json_object_get(one, "chosen")), *best = json_string_value(json_object_get(one, "best"));
+        table_row(t, regret > 0.08 ? TABLE_BAD : TABLE_PLAIN);
+        table_cell(t, 0, "%zu", index);
+        table_cell(t, 1, "%.2f", 100 * regret);
+        table_cell(t, 2, "%s", chosen ? chosen : "");
+        table_cell(t, 3, "%s", chosen && best && strcmp(chosen, best) == 0 ? "the same" : best ? best : "");
+        table_cell(t, 4, "%s", json_string_value(json_object_get(one, "command")));
+    }
+    table_print(t, 0);
+    table_release(&t);
+}
+
+static int finish(regret_run *run, int code)
+{
+    size_t count = json_array_size(run->results), index;
+    json_t *one;
+    double *regrets = cli_alloc(count, sizeof(*regrets));
+    json_array_foreach(run->results, index, one) regrets[index] = json_number_value(json_object_get(one, "regret"));
+    double median = stats_quantile(regrets, (int64_t)count, 0.5), p95 = stats_quantile(regrets, (int64_t)count, 0.95), worst = stats_quantile(regrets, (int64_t)count, 1);
+    double candidates = count ? sum_of(run->results, "candidates") / (double)count : 0;
+    double tuning_s = sum_of(run->results, "tuning_s"), seconds = tuning_s + sum_of(run->results, "exhaustive_s");
+    free(regrets);
+    if (count && cli_talks(run->app)) {
+        print_outcomes(run->results);
+        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count, (unsigned long long)run->seed, 100 * median, 100 * p95,
+               100 * worst);
+        printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
+    }
+    json_t *root = json_envelope(run->app, json_incref(run->results));
+    json_put(root, "seed", json_integer((json_int_t)run->seed));
+    json_put(root, "problems", json_integer((json_int_t)count));
+    json_put(root, "median_regret", count ? json_number(median) : json_null());
+    json_put(root, "p95_regret", count ? json_number(p95) : json_null());
+    json_put(root, "worst_regret", count ? json_number(worst) : json_null());
+    json_put(root, "candidates_per_problem", json_number(candidates));
+    json_put(root, "tuning_s", json_number(tuning_s));
+    json_put(root, "seconds", json_number(seconds));
+    return json_finish(run->app, root, code);
+}
+
+int cmd_regret(cli *app, int argc, char **argv)
+{
+    regret_flags f;
+    int code = parse(app, &f, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    regret_run run = {.app = app, .flags = &f, .seed = f.seed == UINT64_MAX ? random_seed() : f.seed, .results = json_array()};
+    code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
+    if (code == EXIT_DONE && f.resume)
+        code = load(&run);
+    if (code == EXIT_DONE)
+        code = cli_open(app);
+    if (code == EXIT_DONE) {
+        code = run_series(&run);
+        code = code == EXIT_DONE || code == EXIT_INTERRUPTED ? finish(&run, code) : code;
+    }
+    json_decref(run.results);
+    return code;
+}

@@ -1,0 +1,126 @@
+/* sparsek tune: tunes one problem, or the problems of a list, and keeps the answers in the store. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "result.h"
+
+typedef struct tune_flags {
+    problem_flags problem;
+    const char *list;
+    int fresh;
+} tune_flags;
+
+static const char about[] =
+    "Finds the fastest candidate for a problem and keeps it, with the evidence, in the store; a class that the store\n"
+    "knows is not measured again without --fresh. The problem comes from the options, from a matrix FILE, or a list of\n"
+    "problems from a JSON file (--from).\n\n"
+    "The list is an array of objects whose keys are the options' names with '_' for '-' (\"m\", \"k\", \"n\", \"block\",\n"
+    "\"density\", \"pattern\", \"dtype\", \"layout_b\", \"assume_finite\", ...; \"file\" names a matrix file), or the file that a\n"
+    "bench wrote with --json: its problems are taken.";
+
+static int parse(cli *app, tune_flags *f, int argc, char **argv)
+{
+    args a = {.command = "tune", .synopsis = "[FILE | --from LIST] [options]", .about = about, .max_operands = 1};
+    a.examples = "sparsek tune --m 4096 --k 4096 --n 128 --block 32 --density 5% --budget 5\n"
+                 "sparsek tune --from problems.json --effort exhaustive --json tuned.json\n";
+    *f = (tune_flags){.problem = problem_defaults()};
+    const args_option tuning[] = {
+        {"from", 0, ARGS_TEXT, &f->list, "LIST", 0, 0, "a JSON file with a list of problems"},
+        {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "tune again though the store knows the class"},
+    };
+    problem_options(&a, &f->problem);
+    args_add(&a, "Tuning", tuning, 2);
+    cli_common_options(&a, app);
+    int code = args_parse(&a, argc, argv);
+    f->problem.file = a.operand_count ? a.operands[0] : NULL;
+    if (code == ARGS_GO && f->list && f->problem.file)
+        return cli_fail(app, EXIT_USAGE, "--from and a FILE exclude each other");
+    return code;
+}
+
+/* Tunes one problem, prints it, appends it to results. Code of the tuning; what was measured is reported in any case. */
+static int tune(cli *app, const problem_flags *flags, int fresh, json_t *results)
+{
+    problem p;
+    int code = problem_make(app, flags, &p);
+    if (code)
+        return code;
+    p.options.fresh = fresh;
+    spk_report *report = NULL;
+    result r = {.chosen = -1};
+    spk_status status = spk_tune_spmm(app->context, p.pattern, &p.spmm, &p.options, &report);
+    if (report && result_from_report(report, false, &r) != SPK_OK && status == SPK_OK)
+        status = SPK_ERR_INTERNAL;
+    spk_report_destroy(&report);
+    code = cli_status(app, NULL, status, NULL);
+    if (r.count > 0) {
+        json_push(results, result_json(&p, &r));
+        if (cli_talks(app)) {
+            result_print(app, &p, &r);
+            putchar('\n');
+        }
+    }
+    result_release(&r);
+    problem_release(&p);
+    return code;
+}
+
+/* The array of problems of a list file: the file's own, or gathered from the results of a bench. A new reference; NULL after a message. */
+static json_t *problems_of(cli *app, const char *path, int *code)
+{
+    json_t *root = json_read(app, path, code), *list = NULL;
+    if (json_is_array(root)) {
+        list = json_incref(root);
+    } else if (json_is_array(json_object_get(root, "results"))) {
+        list = json_array();
+        size_t index;
+        json_t *one;
+        json_array_foreach(json_object_get(root, "results"), index, one)
+        {
+            json_t *asked = json_object_get(one, "problem");
+            json_push(list, asked ? json_incref(asked) : json_null());
+        }
+    } else if (root) {
+        *code = cli_fail(app, EXIT_INPUT, "%s: is neither a list of problems nor a result with \"results\"", path);
+    }
+    json_decref(root);
+    return list;
+}
+
+static int tune_list(cli *app, const tune_flags *f, json_t *results)
+{
+    int code = EXIT_DONE;
+    json_t *list = problems_of(app, f->list, &code), *one;
+    size_t count = json_array_size(list), index;
+    problem_flags *flags = cli_alloc(count, sizeof(*flags));
+    json_array_foreach(list, index, one) /* all are read before the first is measured */
+    {
+        char *where = cli_format("%s: problem %zu", f->list, index);
+        if (code == EXIT_DONE)
+            code = problem_from_json(app, one, where, &flags[index]);
+        free(where);
+    }
+    for (index = 0; index < count && code == EXIT_DONE; index++)
+        code = cli_interrupted() ? EXIT_INTERRUPTED : tune(app, &flags[index], f->fresh, results);
+    free(flags);
+    json_decref(list); /* the flags borrowed strings from it */
+    return code;
+}
+
+int cmd_tune(cli *app, int argc, char **argv)
+{
+    tune_flags f;
+    int code = parse(app, &f, argc, argv);
+    if (code != ARGS_GO)
+        return code;
+    code = cli_open(app);
+    if (code)
+        return code;
+    json_t *results = json_array();
+    code = f.list ? tune_list(app, &f, results) : tune(app, &f.problem, f.fresh, results);
+    if (json_array_size(results) > 0 || code == EXIT_DONE)
+        return json_finish(app, json_envelope(app, results), code);
+    json_decref(results);
+    return code;
+}

@@ -1,0 +1,115 @@
+/* Steps that several commands take with matrix files. */
+#include "matrix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "output.h"
+#include "problem.h"
+
+matrix_file matrix_file_of(const char *path)
+{
+    static const char *const endings[] = {"", ".mtx", ".smtx", ".npy", ".safetensors"};
+    size_t length = strlen(path);
+    for (int i = 1; i < 5; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(path + length - ending, endings[i]) == 0)
+            return (matrix_file)i;
+    }
+    return MATRIX_FILE_UNKNOWN;
+}
+
+int matrix_check_output(const cli *app, const char *path)
+{
+    if (matrix_file_of(path) == MATRIX_FILE_UNKNOWN)
+        return cli_fail(app, EXIT_USAGE, "%s: no known format; the name must end in .mtx, .smtx, .npy or .safetensors", path);
+    return output_check(app, path);
+}
+
+spk_matrix_desc matrix_view(const spk_matrix *matrix)
+{
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+    (void)spk_matrix_view(matrix, &desc); /* fails on a NULL matrix only */
+    return desc;
+}
+
+const char *matrix_format_name(spk_format format)
+{
+    static const char *const names[] = {"", "dense", "COO", "CSR", "BSR"};
+    return (unsigned)format < 5 ? names[format] : "";
+}
+
+char *matrix_text(const spk_matrix *matrix)
+{
+    spk_matrix_desc d = matrix_view(matrix);
+    char block[24];
+    char *shape = cli_format("%s %lld x %lld %s", matrix_format_name(d.format), (long long)d.rows, (long long)d.cols, spk_dtype_name(d.dtype)), *text;
+    if (d.format == SPK_BSR)
+        text = cli_format("%s, %lld blocks of %s", shape, (long long)d.nnz, problem_block_text(block, d.block_rows, d.block_cols));
+    else if (d.format == SPK_DENSE)
+        text = cli_format("%s", shape);
+    else
+        text = cli_format("%s, %lld entries%s", shape, (long long)d.nnz, d.pattern_only ? ", no values" : "");
+    free(shape);
+    return text;
+}
+
+int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix *made)
+{
+    spk_matrix_destroy(matrix);
+    *matrix = made;
+    return cli_status(app, NULL, status, what);
+}
+
+/* The same positions, without values. */
+static int drop_values(cli *app, spk_matrix **matrix)
+{
+    spk_matrix *csr = NULL, *bare = NULL;
+    spk_status status = spk_matrix_to_csr(app->context, *matrix, &csr);
+    if (status == SPK_OK) {
+        spk_matrix_desc desc = matrix_view(csr);
+        desc.values = NULL;
+        desc.pattern_only = 1;
+        status = spk_matrix_create(app->context, &desc, &bare);
+    }
+    spk_matrix_destroy(&csr);
+    return matrix_take(app, status, "dropping the values", matrix, bare);
+}
+
+int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matrix)
+{
+    matrix_file file = matrix_file_of(path);
+    if (pattern_only && file != MATRIX_FILE_MTX && file != MATRIX_FILE_SMTX)
+        return cli_fail(app, EXIT_USAGE, "--pattern-only goes with .mtx and .smtx");
+    int code = pattern_only ? drop_values(app, matrix) : EXIT_DONE;
+    if (code)
+        return code;
+    spk_format format = matrix_view(*matrix).format;
+    spk_matrix *made = NULL;
+    if (file == MATRIX_FILE_NPY && format != SPK_DENSE)
+        return matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, made);
+    if (file == MATRIX_FILE_SMTX && format != SPK_CSR)
+        return matrix_take(app, spk_matrix_to_csr(app->context, *matrix, &made), "making it CSR", matrix, made);
+    if (file == MATRIX_FILE_MTX && format != SPK_COO && format != SPK_DENSE)
+        return matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it COO", matrix, made);
+    if (file == MATRIX_FILE_SAFETENSORS && format != SPK_BSR && format != SPK_DENSE) {
+        args_block block;
+        char text[24];
+        code = problem_advised_block(app, *matrix, &block);
+        if (code)
+            return code;
+        cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+        return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, made);
+    }
+    return EXIT_DONE;
+}
+
+int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const char *tensor)
+{
+    spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor};
+    spk_status status = spk_matrix_write(app->context, matrix, path, &options);
+    if (status == SPK_OK)
+        return EXIT_DONE;
+    int code = status == SPK_ERR_IO ? EXIT_RESOURCES : status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_FORMAT ? EXIT_USAGE : cli_exit_code(status);
+    return cli_fail(app, code, "%s", spk_last_error(app->context));
+}

@@ -1,0 +1,31 @@
+/* Steps that several commands take with matrix files. */
+#ifndef SPARSEK_CLI_MATRIX_H
+#define SPARSEK_CLI_MATRIX_H
+
+#include "cli.h"
+
+/* The kinds of file, by extension. */
+typedef enum matrix_file { MATRIX_FILE_UNKNOWN, MATRIX_FILE_MTX, MATRIX_FILE_SMTX, MATRIX_FILE_NPY, MATRIX_FILE_SAFETENSORS } matrix_file;
+matrix_file matrix_file_of(const char *path);
+
+/* Sees that the extension is known and the path writable, before any work. Returns an exit code. */
+int matrix_check_output(const cli *app, const char *path);
+
+/* Replaces *matrix by what `step` made of it; releases it where the step failed. */
+int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix *made);
+
+/* Brings *matrix into a form that the file of `path` can hold: dense for .npy, CSR for .smtx, COO or dense for .mtx, BSR or dense for
+ * .safetensors (with the advised block where it is neither). pattern_only drops the values. */
+int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matrix);
+
+/* Writes; a refused file operation is code 5, a form that the format cannot hold code 2. */
+int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const char *tensor);
+
+/* The description of a matrix that is there. */
+spk_matrix_desc matrix_view(const spk_matrix *matrix);
+const char *matrix_format_name(spk_format format);
+
+/* "BSR 4884 x 4884 f64, 8136 blocks of 3x3" */
+char *matrix_text(const spk_matrix *matrix);
+
+#endif

@@ -1,0 +1,16 @@
+/* Output files: written aside and renamed, so that a path holds the old file or the whole new one. */
+#ifndef SPARSEK_CLI_OUTPUT_H
+#define SPARSEK_CLI_OUTPUT_H
+
+#include "cli.h"
+
+/* Sees before long work that `path` will be writable: 0, or the exit code after a message. */
+int output_check(const cli *app, const char *path);
+
+/* Writes a file; devices and pipes are written straight. Returns an exit code. */
+int output_write(const cli *app, const char *path, const char *bytes, size_t count);
+
+/* Flushes standard output. A reader that went away is no error; a full disk is. Returns `code`, or EXIT_RESOURCES. */
+int output_finish(const cli *app, int code);
+
+#endif

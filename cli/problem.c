@@ -1,0 +1,248 @@
+/* From flags to a pattern and an spk_spmm; what the flags leave open comes from the file or the generator. */
+#include "problem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const bias_names[] = {"none", "row", "col"};
+static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu"};
+
+problem_flags problem_defaults(void)
+{
+    return (problem_flags){.m = -1, .k = -1, .n = 512, .density = -1, .batch = 1, .seed = 1};
+}
+
+void problem_options(args *a, problem_flags *f)
+{
+    const args_option matrix[] = {
+        {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "rows of op(A) and of D (default: 2048)"},
+        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647, "columns of op(A), rows of B (default: 2048)"},
+        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647, "columns of B and D (default: 512)"},
+        {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements: 64 or 64x32 (default: 64; for a file its own, else the advised one)"},
+        {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of A's blocks: 0.1 or 10% (default: 0.1)"},
+        {"pattern", 0, ARGS_PATTERN, &f->pattern, NULL, 0, 0, "where the blocks are, see 'sparsek gen --help' (default: uniform)"},
+        {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "with --pattern elasticity: hexahedra along each axis (default: 10)"},
+        {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the pattern and of the operands (default: 1)"},
+        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
+    };
+    const args_option operation[] = {
+        {"op", 0, ARGS_CHOICE, &f->op, "spmm", 0, 0, "operation (default: spmm)"},
+        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of A and B (default: f32; f64 for elasticity; for a file its own)"},
+        {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
+        {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
+        {"block-layout", 0, ARGS_CHOICE, &f->block_layout, "row|col", 0, 0, "inside a block: row- or column-major (default: row)"},
+        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B: row- or column-major (default: row)"},
+        {"layout-d", 0, ARGS_CHOICE, &f->layout_d, "row|col", 0, 0, "C and D: row- or column-major (default: row)"},
+        {"use-c", 0, ARGS_FLAG, &f->use_c, NULL, 0, 0, "add beta C"},
+        {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column (default: none)"},
+        {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum (default: none)"},
+        {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation"},
+        {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too"},
+        {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once (default: 1)"},
+    };
+    const args_option promises[] = {
+        {"cache", 0, ARGS_CHOICE, &f->cache, "cold|warm", 0, 0, "operands come from memory, or stay in the cache (default: cold)"},
+        {"assume-finite", 0, ARGS_FLAG, &f->assume_finite, NULL, 0, 0, "B holds no inf or NaN: dense implementations may win"},
+        {"static-values", 0, ARGS_FLAG, &f->static_values, NULL, 0, 0, "A's values stay: packing them once is free"},
+    };
+    args_add(a, "Matrix", matrix, (int)(sizeof(matrix) / sizeof(*matrix)));
+    args_add(a, "Operation", operation, (int)(sizeof(operation) / sizeof(*operation)));
+    args_add(a, "Promises", promises, (int)(sizeof(promises) / sizeof(*promises)));
+}
+
+const char *problem_block_text(char *buffer, int64_t rows, int64_t cols)
+{
+    if (rows == cols)
+        snprintf(buffer, 24, "%lld", (long long)rows);
+    else
+        snprintf(buffer, 24, "%lldx%lld", (long long)rows, (long long)cols);
+    return buffer;
+}
+
+int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix)
+{
+    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .dtype = dtype};
+    spk_status status = spk_matrix_read(app->context, path, &options, matrix);
+    if (status == SPK_OK)
+        return EXIT_DONE;
+    const char *message = spk_last_error(app->context);
+    int code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
+    /* the library's message names the file in most cases */
+    return strstr(message, path) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
+}
+
+int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
+{
+    spk_block_advice advice[32];
+    int count = 32;
+    for (int i = 0; i < count; i++)
+        advice[i] = (spk_block_advice){SPK_SIZED(spk_block_advice)};
+    spk_status status = spk_matrix_advise(app->context, matrix, advice, &count);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, "block advice");
+    *block = (args_block){1, 1};
+    double best = 0;
+    for (int i = 0; i < count; i++)
+        if (best == 0 || advice[i].score < best) {
+            best = advice[i].score;
+            *block = (args_block){advice[i].block_rows, advice[i].block_cols};
+        }
+    return EXIT_DONE;
+}
+
+static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
+{
+    if (f->m >= 0 || f->k >= 0 || f->density >= 0 || f->pattern || f->cells.x)
+        return cli_fail(app, EXIT_USAGE, "--m, --k, --density, --pattern and --cells describe a generated matrix; they do not go with a file");
+    spk_matrix *source = NULL;
+    int code = problem_read(app, f->file, f->tensor, f->dtype, &source);
+    if (code)
+        return code;
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+    spk_status status = spk_matrix_view(source, &desc);
+    args_block block = f->block;
+    if (status == SPK_OK && block.rows == 0 && desc.format == SPK_BSR)
+        block = (args_block){desc.block_rows, desc.block_cols};
+    if (status == SPK_OK && block.rows == 0) {
+        code = problem_advised_block(app, source, &block);
+        char text[24];
+        if (code == EXIT_DONE)
+            cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+    }
+    if (status == SPK_OK && code == EXIT_DONE)
+        status = spk_matrix_to_bsr(app->context, source, block.rows, block.cols, (spk_layout)f->block_layout, bsr);
+    spk_matrix_destroy(&source);
+    return code ? code : cli_status(app, NULL, status, f->file);
+}
+
+static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
+{
+    spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed, .dtype = f->dtype};
+    if (options.generator == SPK_GEN_ELASTICITY) {
+        if (f->m >= 0 || f->k >= 0 || f->density >= 0)
+            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --k or --density");
+        args_cells cells = f->cells.x ? f->cells : (args_cells){10, 10, 10};
+        options.cells_x = cells.x;
+        options.cells_y = cells.y;
+        options.cells_z = cells.z;
+    } else {
+        if (f->cells.x)
+            return cli_fail(app, EXIT_USAGE, "--cells goes with --pattern elasticity");
+        int64_t m = f->m < 0 ? 2048 : f->m, k = f->k < 0 ? 2048 : f->k;
+        options.rows = f->trans_a ? k : m;
+        options.cols = f->trans_a ? m : k;
+        options.block_rows = f->block.rows ? f->block.rows : 64;
+        options.block_cols = f->block.cols ? f->block.cols : 64;
+        options.density = f->density < 0 ? 0.1 : f->density;
+    }
+    int64_t shortfall = 0;
+    spk_status status = spk_matrix_generate(app->context, &options, bsr, &shortfall);
+    if (status == SPK_OK && shortfall > 0)
+        cli_note(app, "the pattern %s has no room for %lld of the blocks asked for", spk_generator_name(options.generator), (long long)shortfall);
+    if (status == SPK_OK && options.generator == SPK_GEN_ELASTICITY && f->block.rows && (f->block.rows != 3 || f->block.cols != 3)) {
+        spk_matrix *natural = *bsr;
+        *bsr = NULL;
+        status = spk_matrix_to_bsr(app->context, natural, f->block.rows, f->block.cols, (spk_layout)f->block_layout, bsr);
+        spk_matrix_destroy(&natural);
+    }
+    return cli_status(app, NULL, status, NULL);
+}
+
+static void fill_spmm(const problem_flags *f, spk_dtype dtype, spk_spmm *spmm)
+{
+    *spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = f->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = f->dtype_d ? f->dtype_d : dtype};
+    spmm->trans_a = (spk_trans)f->trans_a;
+    spmm->block_layout = (spk_layout)f->block_layout;
+    spmm->layout_b = (spk_layout)f->layout_b;
+    spmm->layout_d = (spk_layout)f->layout_d;
+    spmm->use_c = f->use_c;
+    spmm->bias = (spk_bias)f->bias;
+    spmm->activation = (spk_activation)f->activation;
+    spmm->use_residual = f->residual;
+    spmm->keep_preact = f->keep_preact;
+    spmm->batch = f->batch;
+}
+
+static char *flags_text(const problem_flags *f, const problem *p)
+{
+    const spk_spmm *s = &p->spmm;
+    char block[24], *matrix;
+    problem_block_text(block, p->info.block_rows, p->info.block_cols);
+    if (f->file)
+        matrix = cli_format("%s%s%s --block %s", f->file, f->tensor ? " --tensor " : "", f->tensor ? f->tensor : "", block);
+    else if (f->pattern == SPK_GEN_ELASTICITY)
+        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)(f->cells.x ? f->cells.x : 10),
+                            (long long)(f->cells.x ? f->cells.y : 10), (long long)(f->cells.x ? f->cells.z : 10), block);
+    else
+        matrix = cli_format("--m %lld --k %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, (long long)p->k, block,
+                            f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
+    char *text = cli_format("%s --n %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", matrix, (long long)s->n, spk_dtype_name(s->dtype_a),
+                            s->dtype_d != s->dtype_a ? " --dtype-d " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
+                            s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
+                            s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "",
+                            s->bias ? bias_names[s->bias] : "", s->activation ? " --activation " : "",
+                            s->activation ? activation_names[s->activation] : "", s->use_residual ? " --residual" : "",
+                            s->keep_preact ? " --keep-preact" : "", f->cache ? " --cache warm" : "", f->assume_finite ? " --assume-finite" : "",
+                            f->static_values ? " --static-values" : "");
+    free(matrix);
+    return text;
+}
+
+int problem_make(cli *app, const problem_flags *f, problem *out)
+{
+    problem p = {.seed = f->seed, .info = {SPK_SIZED(spk_pattern_info)}};
+    spk_matrix *bsr = NULL;
+    int code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);
+    if (code)
+        return code;
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+    spk_status status = spk_matrix_view(bsr, &desc);
+    if (status == SPK_OK)
+        status = spk_pattern_from_matrix(app->context, bsr, &p.pattern);
+    if (status == SPK_OK)
+        status = spk_pattern_get_info(p.pattern, &p.info);
+    spk_matrix_destroy(&bsr);
+    if (status != SPK_OK) {
+        spk_pattern_destroy(&p.pattern);
+        return cli_status(app, NULL, status, f->file);
+    }
+    p.m = f->trans_a ? p.info.cols : p.info.rows;
+    p.k = f->trans_a ? p.info.rows : p.info.cols;
+    fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p.spmm);
+    cli_tune_options(app, &p.options);
+    p.options.cache = (spk_cache_mode)f->cache;
+    p.options.assume_finite = f->assume_finite;
+    p.options.static_values = f->static_values;
+    p.options.seed = f->seed;
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    p.source = f->file ? cli_format("file:%s", slash ? slash + 1 : f->file) : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
+    p.flags = flags_text(f, &p);
+    *out = p;
+    return EXIT_DONE;
+}
+
+void problem_release(problem *p)
+{
+    spk_pattern_destroy(&p->pattern);
+    free(p->source);
+    free(p->flags);
+    *p = (problem){0};
+}
+
+double problem_flops(const problem *p)
+{
+    return 2.0 * (double)p->info.nnzb * (double)p->info.block_rows * (double)p->info.block_cols * (double)p->spmm.n;
+}
+
+double problem_dense_flops(const problem *p)
+{
+    return 2.0 * (double)p->m * (double)p->k * (double)p->spmm.n;
+}
+
+char *problem_text(const problem *p)
+{
+    const spk_pattern_info *i = &p->info;
+    return cli_format("%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
+                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, p->source, (long long)i->block_rows,
+                      (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->spmm.n);
+}

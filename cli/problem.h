@@ -1,0 +1,69 @@
+/* From flags (or a JSON object) to a pattern and an spk_spmm. */
+#ifndef SPARSEK_CLI_PROBLEM_H
+#define SPARSEK_CLI_PROBLEM_H
+
+#include <jansson.h>
+
+#include "cli.h"
+
+typedef struct problem_flags {
+    const char *file, *tensor; /* a matrix file instead of a generated pattern */
+    int op;
+    int64_t m, k, n; /* m, k: -1 where not given */
+    args_block block;
+    double density; /* -1: not given */
+    spk_generator pattern; /* 0: not given */
+    args_cells cells;
+    spk_dtype dtype, dtype_d;
+    int trans_a, block_layout, layout_b, layout_d, use_c, bias, activation, residual, keep_preact, cache;
+    int64_t batch;
+    uint64_t seed;
+    int assume_finite, static_values;
+} problem_flags;
+
+typedef struct problem {
+    spk_pattern *pattern;
+    spk_pattern_info info;
+    spk_spmm spmm;
+    spk_tune_options options; /* strings are borrowed from the cli */
+    int64_t m, k;             /* of the product */
+    uint64_t seed;
+    char *source; /* generator's name, or "file:<basename>" */
+    char *flags;  /* options that make this problem again: "--m 2048 ... " */
+} problem;
+
+problem_flags problem_defaults(void);
+
+/* Adds the options that describe a problem; the file is the command's operand. */
+void problem_options(args *a, problem_flags *flags);
+
+/* Generates or reads the matrix, keeps its pattern. Returns an exit code. */
+int problem_make(cli *app, const problem_flags *flags, problem *out);
+void problem_release(problem *p);
+
+/* Flags from one object of a list (`tune --from`), in the shape of a result's "problem" or with the names of the options. 0, or an exit
+ * code after a message that begins with `where`. Strings are borrowed from the object. */
+int problem_from_json(const cli *app, const json_t *object, const char *where, problem_flags *flags);
+
+/* The "problem" object of a result. */
+json_t *problem_json(const problem *p);
+
+/* "f32 2048 x 2048 (64x64 blocks, 102 stored, 9.96 %) times 2048 x 512". */
+char *problem_text(const problem *p);
+
+double problem_flops(const problem *p);       /* of stored blocks */
+double problem_dense_flops(const problem *p); /* 2 M K N */
+
+/* The block that spk_matrix_advise scores best; {1, 1} for an empty list. Returns an exit code. */
+int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block);
+
+/* Reads a matrix file: message and exit code on failure. */
+int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix);
+
+/* "32" or "64x32" for a block, into a buffer of 24 bytes. */
+const char *problem_block_text(char *buffer, int64_t rows, int64_t cols);
+
+#define PROBLEM_BIASES "none|row|col"
+#define PROBLEM_ACTIVATIONS "none|relu|gelu_erf|gelu_tanh|silu"
+
+#endif

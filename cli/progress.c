@@ -1,0 +1,42 @@
+/* Progress on stderr: "[done/total] what", drawn at most ten times a second. */
+#include "progress.h"
+
+#include <unistd.h>
+
+#include "stats.h"
+#include "term.h"
+
+static bool drawn;
+static double drawn_at;
+
+bool progress_wanted(const cli *app)
+{
+    return !app->quiet && isatty(STDERR_FILENO);
+}
+
+void progress_step(void *user, int64_t done, int64_t total, const char *what)
+{
+    const cli *app = user;
+    double now = stats_now();
+    if (!progress_wanted(app) || (drawn && now - drawn_at < 0.1))
+        return;
+    char line[256];
+    int width = term_width(STDERR_FILENO);
+    if (total > 0)
+        snprintf(line, sizeof(line), "[%lld/%lld] %s", (long long)done, (long long)total, what ? what : "");
+    else
+        snprintf(line, sizeof(line), "%s", what ? what : "");
+    fprintf(stderr, "\r%.*s\033[K", width > 1 ? width - 1 : 1, line);
+    fflush(stderr);
+    drawn = true;
+    drawn_at = now;
+}
+
+void progress_clear(void)
+{
+    if (!drawn)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    drawn = false;
+}

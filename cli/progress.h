@@ -1,0 +1,16 @@
+/* Progress on stderr, on one line that is cleared again; only where stderr is a terminal. */
+#ifndef SPARSEK_CLI_PROGRESS_H
+#define SPARSEK_CLI_PROGRESS_H
+
+#include "cli.h"
+
+/* stderr is a terminal and --quiet was not given. */
+bool progress_wanted(const cli *app);
+
+/* An spk_progress; user is the cli. Draws at most ten times a second. */
+void progress_step(void *user, int64_t done, int64_t total, const char *what);
+
+/* Removes the line before something else is printed. */
+void progress_clear(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* What was measured of one problem, ready to be shown: from a report, with later timings laid over it. */
+#ifndef SPARSEK_CLI_RESULT_H
+#define SPARSEK_CLI_RESULT_H
+
+#include "problem.h"
+
+typedef struct result_ratio {
+    char *name;
+    double median; /* other / chosen over the paired samples: above 1 the chosen one is faster */
+    int64_t pairs;
+} result_ratio;
+
+typedef struct result_row {
+    char *name, *params, *hash, *why; /* why: NULL for none */
+    spk_kind kind;
+    spk_candidate_status status;
+    double median_us, spread_us, prepare_us, error, tolerance; /* median 0: not measured; error negative: not checked */
+    int64_t sample_count;
+    double *samples_us;
+} result_row;
+
+typedef struct result {
+    int count, chosen; /* chosen: -1 for none */
+    result_row *rows;
+    int ratio_count, ratio_room;
+    result_ratio *ratios; /* of the chosen one against every other kernel */
+    bool from_store;
+    double tuning_s;
+    int64_t measured_at;
+    char *summary, *class_key;
+} result;
+
+/* Copies a report. best_only: one row a kernel (the chosen, else the fastest, else the first of it). Measured rows come first, fastest
+ * ahead. */
+spk_status result_from_report(const spk_report *report, bool best_only, result *out);
+
+/* Lays the timings of a later report over the rows of the same candidates, and renews the ratios that it knows. */
+spk_status result_renew(result *r, const spk_report *later);
+void result_release(result *r);
+
+/* The first dense row that was measured (the fastest), or -1. */
+int result_best_dense(const result *r);
+
+/* One element of "results". */
+json_t *result_json(const problem *p, const result *r);
+
+/* Header line, table, summary. */
+void result_print(cli *app, const problem *p, const result *r);
+
+const char *result_status_name(spk_candidate_status status);
+const char *result_kind_name(spk_kind kind);
+
+/* "3 minutes ago". */
+void result_age(int64_t measured_at, char *out, size_t size);
+
+#endif

@@ -1,0 +1,118 @@
+/* Results as JSON and as text. */
+#include <string.h>
+#include <stdlib.h>
+
+#include "json.h"
+#include "result.h"
+#include "table.h"
+#include "term.h"
+
+static json_t *rate(double flops, double median_us)
+{
+    return median_us > 0 ? json_number(flops / median_us * 1e-6) : json_null();
+}
+
+static json_t *ratios_json(const result *r)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < r->ratio_count; i++) {
+        json_t *ratio = json_object();
+        json_put(ratio, "median", json_number(r->ratios[i].median));
+        json_put(ratio, "pairs", json_integer(r->ratios[i].pairs));
+        json_put(o, r->ratios[i].name, ratio);
+    }
+    return o;
+}
+
+static json_t *row_json(const problem *p, const result *r, int index)
+{
+    const result_row *row = &r->rows[index];
+    bool timed = row->median_us > 0;
+    json_t *o = json_object();
+    json_put(o, "name", json_text(row->name));
+    json_put(o, "params", json_text(row->params));
+    json_put(o, "hash", row->hash[0] ? json_text(row->hash) : json_null());
+    json_put(o, "kind", json_string(result_kind_name(row->kind)));
+    json_put(o, "status", json_string(result_status_name(row->status)));
+    json_put(o, "why", json_text(row->why));
+    json_put(o, "median_us", timed ? json_number(row->median_us) : json_null());
+    json_put(o, "spread_us", timed ? json_number(row->spread_us) : json_null());
+    json_put(o, "prepare_us", timed ? json_number(row->prepare_us) : json_null());
+    json_put(o, "tflops", rate(problem_flops(p), row->median_us));
+    json_put(o, "dense_equivalent_tflops", rate(problem_dense_flops(p), row->median_us));
+    json_put(o, "error", row->error >= 0 ? json_number(row->error) : json_null());
+    json_put(o, "tolerance", row->tolerance > 0 ? json_number(row->tolerance) : json_null());
+    json_put(o, "ratios", index == r->chosen ? ratios_json(r) : json_null());
+    return o;
+}
+
+json_t *result_json(const problem *p, const result *r)
+{
+    json_t *o = json_object(), *candidates = json_array();
+    for (int i = 0; i < r->count; i++)
+        json_push(candidates, row_json(p, r, i));
+    json_put(o, "problem", problem_json(p));
+    json_put(o, "chosen", r->chosen >= 0 ? json_text(r->rows[r->chosen].name) : json_null());
+    json_put(o, "from_store", json_boolean(r->from_store));
+    json_put(o, "tuning_s", json_number(r->tuning_s));
+    json_put(o, "candidates", candidates);
+    return o;
+}
+
+enum { NAME, PARAMS, MEDIAN, SPREAD, GFLOPS, VERSUS, NOTE, SHOWN };
+
+static void put_row(table *t, const problem *p, const result *r, int index, double dense_us)
+{
+    const result_row *row = &r->rows[index];
+    bool timed = row->median_us > 0, chosen = index == r->chosen, fine = row->status == SPK_CANDIDATE_OK;
+    double gflops = timed ? problem_flops(p) / row->median_us * 1e-3 : 0;
+    table_row(t, chosen ? TABLE_GOOD : timed && fine ? TABLE_PLAIN : TABLE_FAINT);
+    table_cell(t, NAME, "%s%s", chosen ? "> " : "  ", row->name);
+    table_cell(t, PARAMS, "%s", row->params);
+    if (timed) {
+        table_cell(t, MEDIAN, "%.*f", row->median_us < 100 ? 2 : row->median_us < 1000 ? 1 : 0, row->median_us);
+        table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-", row->spread_us < 10 ? 2 : row->spread_us < 100 ? 1 : 0, row->spread_us);
+        table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
+        if (dense_us > 0)
+            table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
+        table_bar(t, r->rows[0].median_us / row->median_us); /* rows are in order: the first is the fastest */
+    }
+    if (!fine || row->why)
+        table_cell(t, NOTE, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
+}
+
+static void print_heading(cli *app, const problem *p, const result *r)
+{
+    spk_device_info device = {SPK_SIZED(spk_device_info)};
+    char *text = problem_text(p), age[48];
+    term_paragraph(text, 0);
+    free(text);
+    result_age(r->measured_at, age, sizeof(age));
+    if (spk_context_device(app->context, &device) != SPK_OK)
+        device.name = "unknown device";
+    text = r->from_store ? cli_format("%s, %d threads, %s operands; from the store, measured %s", device.name, device.threads, p->options.cache ? "warm" : "cold", age)
+                         : cli_format("%s, %d threads, %s operands; measured now in %.1f s", device.name, device.threads, p->options.cache ? "warm" : "cold", r->tuning_s);
+    term_paragraph(text, 0);
+    free(text);
+    putchar('\n');
+}
+
+void result_print(cli *app, const problem *p, const result *r)
+{
+    const table_column columns[SHOWN] = {
+        [NAME] = {"  kernel", false, 0, false}, [PARAMS] = {"params", false, 3, false}, [MEDIAN] = {"median us", true, 0, false},
+        [SPREAD] = {"spread", true, 2, false},  [GFLOPS] = {"GFLOP/s", true, 5, false}, [VERSUS] = {"x dense", true, 4, false},
+        [NOTE] = {"speed", false, 1, true},
+    };
+    int dense = result_best_dense(r);
+    print_heading(app, p, r);
+    table *t = table_make(columns, SHOWN);
+    for (int i = 0; i < r->count; i++)
+        put_row(t, p, r, i, dense >= 0 ? r->rows[dense].median_us : 0);
+    table_print(t, 0);
+    table_release(&t);
+    if (r->summary[0]) {
+        putchar('\n');
+        term_paragraph(r->summary, 0);
+    }
+}

@@ -1,0 +1,191 @@
+/* Tables for people. Cells are kept, widths are found when all is known. */
+#include "table.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "term.h"
+
+enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 24 };
+
+typedef struct table_line {
+    table_style style;
+    double bar; /* negative: none */
+    char *cells[MAX_COLUMNS];
+} table_line;
+
+struct table {
+    table_column columns[MAX_COLUMNS];
+    int count, rows, room;
+    table_line *lines;
+};
+
+table *table_make(const table_column *columns, int count)
+{
+    table *t = cli_alloc(1, sizeof(*t));
+    t->count = count < MAX_COLUMNS ? count : MAX_COLUMNS;
+    memcpy(t->columns, columns, (size_t)t->count * sizeof(*columns));
+    return t;
+}
+
+void table_release(table **t)
+{
+    if (!*t)
+        return;
+    for (int r = 0; r < (*t)->rows; r++)
+        for (int c = 0; c < MAX_COLUMNS; c++)
+            free((*t)->lines[r].cells[c]);
+    free((*t)->lines);
+    free(*t);
+    *t = NULL;
+}
+
+void table_row(table *t, table_style style)
+{
+    if (t->rows == t->room) {
+        int room = t->room ? 2 * t->room : 16;
+        table_line *lines = cli_alloc((size_t)room, sizeof(*lines));
+        if (t->rows)
+            memcpy(lines, t->lines, (size_t)t->rows * sizeof(*lines));
+        free(t->lines);
+        t->lines = lines;
+        t->room = room;
+    }
+    t->lines[t->rows++] = (table_line){.style = style, .bar = -1};
+}
+
+void table_cell(table *t, int column, const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    free(t->lines[t->rows - 1].cells[column]);
+    t->lines[t->rows - 1].cells[column] = cli_format("%s", text);
+}
+
+void table_bar(table *t, double share)
+{
+    t->lines[t->rows - 1].bar = share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+/* Prints text in exactly `width` columns; cuts it with an ellipsis. pad: fill to the width. */
+static void fitted(const char *text, int width, bool right, bool pad)
+{
+    int columns = term_columns(text);
+    if (columns <= width) {
+        int space = width - columns;
+        if (right)
+            printf("%*s%s", space, "", text);
+        else
+            printf("%s%*s", text, pad ? space : 0, "");
+        return;
+    }
+    const char *dots = term_utf8() ? "…" : width > 3 ? "..." : "";
+    int left = width - term_columns(dots);
+    for (const char *at = text; *at; at++) {
+        if (((unsigned char)*at & 0xC0) != 0x80 && left-- == 0)
+            break;
+        putchar(*at);
+    }
+    fputs(dots, stdout);
+}
+
+/* Returns the columns it took. */
+static int bar(double share, int width)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    if (!term_utf8()) {
+        int count = (int)lround(share * width);
+        for (int i = 0; i < count; i++)
+            putchar('#');
+        return count;
+    }
+    int parts = (int)lround(share * width * 8);
+    for (int i = 0; i < parts / 8; i++)
+        fputs("█", stdout);
+    fputs(eighths[parts % 8], stdout);
+    return (parts + 7) / 8;
+}
+
+/* A bar, and behind it a text where there is one and room for it; all bars of a table have one scale. */
+static void bar_and_text(double share, const char *text, int width)
+{
+    int room = width / 2 < MIN_STRETCH ? (width < MIN_STRETCH ? width : MIN_STRETCH) : width / 2 > MAX_BAR ? MAX_BAR : width / 2;
+    int taken = bar(share, room);
+    if (text && text[0] && width > room + 6) {
+        printf("%*s", room + 1 - taken, "");
+        fitted(text, width - room - 1, false, false);
+    }
+}
+
+/* Widths of the columns that fit; 0: left out. Returns nothing: a table is always shown, cut if it must be. */
+static void fit(const table *t, int room, int *widths)
+{
+    int total = 0;
+    for (int c = 0; c < t->count; c++) {
+        widths[c] = term_columns(t->columns[c].title);
+        for (int r = 0; r < t->rows; r++)
+            if (t->lines[r].cells[c] && term_columns(t->lines[r].cells[c]) > widths[c])
+                widths[c] = term_columns(t->lines[r].cells[c]);
+        if (t->columns[c].stretch)
+            widths[c] = MIN_STRETCH;
+        total += widths[c] + (c ? 2 : 0);
+    }
+    while (total > room) {
+        int victim = -1;
+        for (int c = 1; c < t->count; c++)
+            if (widths[c] && t->columns[c].keep && (victim < 0 || t->columns[c].keep < t->columns[victim].keep))
+                victim = c;
+        if (victim < 0)
+            break;
+        total -= widths[victim] + 2;
+        widths[victim] = 0;
+    }
+    for (int c = 0; c < t->count; c++)
+        if (t->columns[c].stretch && widths[c] && room > total)
+            widths[c] += room - total;
+    if (total > room) /* even the columns that stay are too wide: the first one is cut */
+        widths[0] = widths[0] - (total - room) > 4 ? widths[0] - (total - room) : 4;
+}
+
+static void print_line(const table *t, const int *widths, const table_line *line, bool titles)
+{
+    int last = 0;
+    for (int c = 0; c < t->count; c++)
+        if (widths[c] && (titles || (line->cells[c] && line->cells[c][0]) || (t->columns[c].stretch && line->bar >= 0)))
+            last = c;
+    for (int c = 0; c <= last; c++) {
+        if (!widths[c])
+            continue;
+        if (c)
+            fputs("  ", stdout);
+        if (!titles && t->columns[c].stretch && line->bar >= 0)
+            bar_and_text(line->bar, line->cells[c], widths[c]);
+        else
+            fitted(titles ? t->columns[c].title : line->cells[c] ? line->cells[c] : "", widths[c], t->columns[c].right, c < last);
+    }
+}
+
+void table_print(table *t, int indent)
+{
+    static const char *const styles[] = {"", "\033[32m", "\033[2m", "\033[31m"};
+    int widths[MAX_COLUMNS];
+    bool color = term_color();
+    fit(t, term_width(STDOUT_FILENO) - indent, widths);
+    printf("%*s%s", indent, "", color ? "\033[1m" : "");
+    print_line(t, widths, NULL, true);
+    printf("%s\n", color ? "\033[0m" : "");
+    for (int r = 0; r < t->rows; r++) {
+        const char *style = styles[t->lines[r].style];
+        printf("%*s%s", indent, "", color ? style : "");
+        print_line(t, widths, &t->lines[r], false);
+        printf("%s\n", color && style[0] ? "\033[0m" : "");
+    }
+}
