@@ -1,0 +1,305 @@
+/* Measuring on a noisy machine: one contender bound, checked and timed; and several in interleaved rounds, until the best stands apart
+ * from the others or does not differ from them in a way that matters. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tune/search.h"
+
+enum { MOST_BATCH = 64, SLOW_ROUNDS = 3 };
+static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
+static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
+static const double slow_factor = 20;
+static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter, the second where they drown in noise */
+
+bool spk_interrupted(const spk_tuner *tuner)
+{
+    return tuner->interrupted != NULL && atomic_load_explicit(tuner->interrupted, memory_order_relaxed) != 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ statistics */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double quantile(const double *sorted, int count, double q)
+{
+    double at = q * (count - 1);
+    int below = (int)at;
+    return below + 1 < count ? sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]) : sorted[below];
+}
+
+double spk_median(const double *values, int count, double *scratch)
+{
+    if (count == 0)
+        return 0;
+    memcpy(scratch, values, (size_t)count * sizeof *values);
+    qsort(scratch, (size_t)count, sizeof *scratch, ascending);
+    return quantile(scratch, count, 0.5);
+}
+
+double spk_half_quartiles(const double *values, int count, double *scratch)
+{
+    if (count == 0)
+        return 0;
+    memcpy(scratch, values, (size_t)count * sizeof *values);
+    qsort(scratch, (size_t)count, sizeof *scratch, ascending);
+    return 0.5 * (quantile(scratch, count, 0.75) - quantile(scratch, count, 0.25));
+}
+
+/* ------------------------------------------------------------------------------------------------ one contender */
+
+static void fail_with(spk_contender *c, spk_candidate_status status, const char *why)
+{
+    c->status = status;
+    snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+/* A failure in the candidate's own words. */
+static void fail_by(spk_contender *c, const char *what, spk_status status)
+{
+    c->status = SPK_CANDIDATE_FAILED;
+    c->ran = true;
+    c->failure = status;
+    snprintf(c->why, sizeof c->why, "%s: %s (%.180s)", what, spk_status_name(status), spk_error_last());
+}
+
+spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
+{
+    if (c->bound_now)
+        return SPK_OK;
+    double start = spk_now_us();
+    spk_status status = spk_bind(c->kernel, &c->params, &stage->problem, stage->tuner->device, &c->bound);
+    if (status != SPK_OK) {
+        fail_by(c, "it could not be prepared", status);
+        return status;
+    }
+    c->bound_now = true;
+    if (stage->problem.static_values && c->kernel->ops->update_values != NULL && stage->operands->bytes[SPK_OPERAND_VALUES] > 0)
+        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].values);
+    double spent = spk_now_us() - start;
+    if (status == SPK_OK)
+        status = spk_operands_workspace(stage->operands, c->bound.workspace_bytes);
+    if (status != SPK_OK) {
+        fail_by(c, "it could not be prepared", status);
+        spk_contender_unbind(c);
+        return status;
+    }
+    if (stage->sample == NULL && (c->prepare_us <= 0 || spent < c->prepare_us))
+        c->prepare_us = spent;
+    return SPK_OK;
+}
+
+void spk_contender_unbind(spk_contender *c)
+{
+    if (c->bound_now)
+        spk_unbind(&c->bound);
+    c->bound_now = false;
+}
+
+bool spk_contender_check(spk_contender *c, spk_stage *stage, double tolerance, double *run_us)
+{
+    spk_verdict verdict;
+    spk_status status = spk_checks_run(stage->checks, stage->operands, &c->bound, tolerance, &verdict);
+    if (status != SPK_OK) {
+        fail_by(c, "its run failed", status);
+        return false;
+    }
+    c->error = verdict.error > c->error ? verdict.error : c->error;
+    *run_us = c->run_us = verdict.run_us;
+    c->ran = true;
+    if (verdict.wrong)
+        fail_with(c, SPK_CANDIDATE_WRONG, verdict.why);
+    return !verdict.wrong;
+}
+
+int spk_batch_for(double run_us)
+{
+    double runs = ceil(sample_us / fmax(run_us, 0.1));
+    return runs < 1 ? 1 : runs > MOST_BATCH ? MOST_BATCH : (int)runs;
+}
+
+bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
+{
+    double times[MOST_BATCH], scratch[MOST_BATCH];
+    spk_status status = SPK_OK;
+    if (c->run_us < warm_run_us)
+        status = spk_operands_time(stage->operands, &c->bound, 1, times);
+    if (status == SPK_OK)
+        status = spk_operands_time(stage->operands, &c->bound, c->batch, times);
+    if (status != SPK_OK) {
+        fail_by(c, "its run failed", status);
+        return false;
+    }
+    *us = spk_median(times, c->batch, scratch);
+    c->run_us = *us;
+    c->ran = true;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------ rounds */
+
+static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int count, int have, int most)
+{
+    for (int i = 0; i < count; i++) {
+        if (have == 0)
+            list[i]->sample_count = 0;
+        list[i]->alive = true;
+        if (list[i]->sample_room < most) {
+            SPK_TRY(spk_realloc(tuner->mem, &list[i]->samples, (size_t)most, sizeof(double)));
+            list[i]->sample_room = most;
+        }
+    }
+    return SPK_OK;
+}
+
+static void summarise(spk_contender *c, double *scratch)
+{
+    c->median_us = spk_median(c->samples, c->sample_count, scratch);
+    c->spread_us = spk_half_quartiles(c->samples, c->sample_count, scratch);
+}
+
+static int least_median(spk_contender **list, int count)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++)
+        if (list[i]->alive && list[i]->sample_count > 0 && (best < 0 || list[i]->median_us < list[best]->median_us))
+            best = i;
+    return best;
+}
+
+/* The ratio of two contenders over the rounds they share: its median, and the error of that. */
+static void compare(const spk_contender *a, const spk_contender *b, double *scratch, double *ratio, double *error)
+{
+    int rounds = a->sample_count < b->sample_count ? a->sample_count : b->sample_count;
+    double *ratios = scratch + rounds;
+    for (int i = 0; i < rounds; i++)
+        ratios[i] = a->samples[i] / fmax(b->samples[i], 1e-3);
+    *ratio = spk_median(ratios, rounds, scratch);
+    /* Of a normal distribution: sigma = half the quartiles' distance / 0.674, the median's error = 1.253 sigma / sqrt(n). */
+    *error = rounds > 2 ? 1.858 * spk_half_quartiles(ratios, rounds, scratch) / sqrt(rounds) : INFINITY;
+}
+
+/* After a round: those surely slower than the best leave. True when nothing that matters is undecided. */
+static bool decide(spk_contender **list, int count, double *scratch)
+{
+    bool decided = true;
+    int best = least_median(list, count);
+    for (int i = 0; i < count && best >= 0; i++) {
+        if (i == best || !list[i]->alive || list[i]->sample_count == 0)
+            continue;
+        double ratio, error;
+        compare(list[i], list[best], scratch, &ratio, &error);
+        if (ratio - 2.5 * error > 1 + tie)
+            list[i]->alive = false;
+        else if (ratio + 2 * error > 1 + noisy_tie)
+            decided = false;
+    }
+    return decided;
+}
+
+/* Nobody gains from a fixed place in the round. */
+static void shuffle(int *order, int count, spk_rng *rng)
+{
+    for (int i = count - 1; i > 0; i--) {
+        int j = (int)spk_rng_below(rng, (uint64_t)i + 1), keep = order[i];
+        order[i] = order[j];
+        order[j] = keep;
+    }
+}
+
+/* Slow ones only show where they stand: three rounds are enough for that. */
+static bool sits_out(spk_contender **list, int count, const spk_contender *c, int round)
+{
+    int best = least_median(list, count);
+    return round >= SLOW_ROUNDS && best >= 0 && c->median_us > slow_factor * list[best]->median_us;
+}
+
+static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds, int round, const int *order)
+{
+    for (int i = 0; i < count; i++) {
+        spk_contender *c = list[order[i]];
+        if (!c->alive || (rounds->every_round && sits_out(list, count, c, round)))
+            continue;
+        if (spk_interrupted(tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        if (round >= rounds->least && spk_now_us() > rounds->deadline_us)
+            return SPK_OK;
+        double us;
+        if (spk_contender_sample(c, stage, &us))
+            c->samples[c->sample_count++] = us;
+        else
+            c->alive = false;
+    }
+    return SPK_OK;
+}
+
+spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds)
+{
+    double *scratch = NULL;
+    int *order = NULL;
+    SPK_TRY(make_samples(tuner, list, count, rounds->have, rounds->most));
+    SPK_TRY(spk_alloc(tuner->mem, 2 * (size_t)rounds->most, sizeof *scratch, &scratch));
+    spk_status status = spk_alloc(tuner->mem, (size_t)count, sizeof *order, &order);
+    for (int i = 0; status == SPK_OK && i < count; i++) {
+        order[i] = i;
+        summarise(list[i], scratch);
+    }
+    for (int round = rounds->have; status == SPK_OK && round < rounds->most; round++) {
+        shuffle(order, count, rounds->rng);
+        status = one_round(tuner, stage, list, count, rounds, round, order);
+        for (int i = 0; i < count; i++)
+            summarise(list[i], scratch);
+        bool late = spk_now_us() > rounds->deadline_us;
+        if (round + 1 >= rounds->least && (late || (!rounds->every_round && decide(list, count, scratch))))
+            break;
+    }
+    spk_free(tuner->mem, order);
+    spk_free(tuner->mem, scratch);
+    return status;
+}
+
+static bool before(const spk_contender *a, const spk_contender *b)
+{
+    if (a->kernel->priority != b->kernel->priority)
+        return a->kernel->priority > b->kernel->priority;
+    if (a->predicted_us != b->predicted_us)
+        return a->predicted_us < b->predicted_us;
+    return a->order < b->order;
+}
+
+static bool may_win(const spk_contender *c, bool any)
+{
+    return (any || c->eligible) && c->sample_count > 0 && c->status != SPK_CANDIDATE_FAILED && c->status != SPK_CANDIDATE_WRONG;
+}
+
+/* Tied with the best: within a hundredth, or within two where noise hides the difference. */
+static bool tied(const spk_contender *c, const spk_contender *best)
+{
+    double scratch[2 * 64], ratio, error;
+    int rounds = c->sample_count < best->sample_count ? c->sample_count : best->sample_count;
+    if (rounds > 64)
+        return c->median_us <= best->median_us * (1 + tie);
+    compare(c, best, scratch, &ratio, &error);
+    double ratio_of_medians = c->median_us / fmax(best->median_us, 1e-3);
+    ratio = rounds == c->sample_count && rounds == best->sample_count ? ratio : ratio_of_medians;
+    return ratio <= 1 + tie || (ratio <= 1 + noisy_tie && ratio - 2 * error <= 1);
+}
+
+int spk_rounds_winner(spk_contender **list, int count, bool any)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++)
+        if (may_win(list[i], any) && (best < 0 || list[i]->median_us < list[best]->median_us))
+            best = i;
+    int winner = best;
+    for (int i = 0; i < count && best >= 0; i++)
+        if (may_win(list[i], any) && tied(list[i], list[best]) && before(list[i], list[winner]))
+            winner = i;
+    return winner;
+}

@@ -1,0 +1,263 @@
+/* Operands of tuning: random numbers in device memory, 64-byte aligned, as many sets as it takes that no run finds its own in a cache
+ * (cold), or one (warm). Within a quarter of the free memory, one set excepted. */
+#include <stddef.h>
+#include <string.h>
+
+#include "matrix/matrix.h"
+#include "tune/search.h"
+
+enum { MOST_SETS = 4096, LINE = 64, POISON_BYTES = 1 << 18 };
+
+/* Noise is made once and laid out again and again: a prime number of elements, so that no stride of a problem repeats it in step. */
+enum { NOISE_ELEMENTS = 131071 };
+
+typedef struct noise {
+    spk_dtype dtype;
+    int64_t elements;
+    char *values;
+} noise;
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Bytes of each array, and of a set of all with one line between them. */
+static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_OPERAND_COUNT])
+{
+    size_t total = 0;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+        bytes[i] = (size_t)spk_problem_operand_elements(problem, (spk_operand)i) * spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)i));
+        size_t padded = lines(bytes[i]) + LINE;
+        total = padded > SIZE_MAX / 16 - total ? SIZE_MAX / 16 : total + padded;
+    }
+    return total;
+}
+
+size_t spk_operands_set_bytes(const spk_problem *problem)
+{
+    size_t bytes[SPK_OPERAND_COUNT];
+    return array_bytes(problem, bytes);
+}
+
+/* What one run touches: of B no more than the stored blocks ask for; of values nothing new where they stay the same from run to run. */
+static double touched_bytes(const spk_operands *o)
+{
+    const spk_problem *p = o->problem;
+    int64_t depth = p->trans_a == SPK_TRANS ? p->pattern->block_rows : p->pattern->block_cols;
+    double asked = (double)p->pattern->nnzb * (double)depth * (double)p->n * (double)spk_dtype_bytes(p->dtype_b);
+    double touched = 0;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (i != SPK_OPERAND_VALUES || !p->static_values)
+            touched += i == SPK_OPERAND_B && asked < (double)o->bytes[i] ? asked : (double)o->bytes[i];
+    return touched;
+}
+
+static spk_status choose_sets(spk_operands *o, size_t set_bytes)
+{
+    const spk_device *device = o->device;
+    double free_bytes = (double)device->backend->free_memory(o->device);
+    if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
+    o->sets = 1;
+    double touched = touched_bytes(o);
+    if (o->problem->cache == SPK_WARM || touched <= 0)
+        return SPK_OK;
+    int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
+    double wanted = 2.0 * (double)last_cache / touched + 1, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
+    wanted = wanted < room ? wanted : room;
+    o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
+    return SPK_OK;
+}
+
+static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elements, uint64_t seed, noise *out)
+{
+    noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL};
+    SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
+    spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
+    if (status != SPK_OK) {
+        spk_free(mem, made.values);
+        return status;
+    }
+    spk_free(mem, out->values);
+    *out = made;
+    return SPK_OK;
+}
+
+static spk_status fill(spk_device *device, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
+{
+    while (bytes > 0) {
+        size_t piece = from_bytes - offset < bytes ? from_bytes - offset : bytes;
+        SPK_TRY(device->backend->copy_in(device, to, from + offset, piece));
+        to += piece;
+        bytes -= piece;
+        offset = 0;
+    }
+    return SPK_OK;
+}
+
+/* The place of an operand in the arguments of a run. */
+static const size_t places[SPK_OPERAND_COUNT] = {
+    [SPK_OPERAND_VALUES] = offsetof(spk_spmm_args, values),     [SPK_OPERAND_B] = offsetof(spk_spmm_args, b),
+    [SPK_OPERAND_C] = offsetof(spk_spmm_args, c),               [SPK_OPERAND_D] = offsetof(spk_spmm_args, d),
+    [SPK_OPERAND_BIAS] = offsetof(spk_spmm_args, bias),         [SPK_OPERAND_RESIDUAL] = offsetof(spk_spmm_args, residual),
+    [SPK_OPERAND_PREACT] = offsetof(spk_spmm_args, preact),
+};
+
+static void set_pointer(spk_spmm_args *args, int operand, void *pointer)
+{
+    memcpy((char *)args + places[operand], &pointer, sizeof pointer);
+}
+
+static void *get_pointer(const spk_spmm_args *args, int operand)
+{
+    void *pointer = NULL;
+    memcpy(&pointer, (const char *)args + places[operand], sizeof pointer);
+    return pointer;
+}
+
+static void lay_out(spk_operands *o)
+{
+    char *at = o->memory;
+    for (int64_t set = 0; set < o->sets; set++) {
+        spk_spmm_args *args = &o->args[set];
+        *args = (spk_spmm_args){.struct_size = sizeof *args, .alpha = 1, .beta = 1};
+        for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+            bool shared = i == SPK_OPERAND_VALUES && set > 0 && o->problem->static_values;
+            if (o->bytes[i] == 0)
+                continue;
+            set_pointer(args, i, shared ? (void *)o->args[0].values : at);
+            at += shared ? 0 : lines(o->bytes[i]) + LINE;
+        }
+    }
+}
+
+static spk_status fill_all(spk_operands *o, uint64_t seed)
+{
+    spk_status status = SPK_OK;
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    noise pool = {SPK_DTYPE_DEFAULT, 0, NULL};
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+        spk_dtype dtype = spk_problem_operand_dtype(o->problem, (spk_operand)i);
+        size_t element_bytes = spk_dtype_bytes(dtype);
+        int64_t elements = (int64_t)(o->bytes[i] / element_bytes);
+        if (elements == 0)
+            continue;
+        if (pool.dtype != dtype || (pool.elements < elements && pool.elements < NOISE_ELEMENTS))
+            SPK_GOTO(make_noise(&o->mem, dtype, elements, spk_rng_next(&rng), &pool));
+        int64_t sets = i == SPK_OPERAND_VALUES && o->problem->static_values ? 1 : o->sets;
+        for (int64_t set = 0; set < sets; set++) {
+            size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pool.elements) * element_bytes;
+            SPK_GOTO(fill(o->device, get_pointer(&o->args[set], i), o->bytes[i], pool.values, (size_t)pool.elements * element_bytes, offset));
+        }
+    }
+done:
+    spk_free(&o->mem, pool.values);
+    return status;
+}
+
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operands **operands)
+{
+    spk_operands *made = NULL;
+    spk_status status;
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->problem = problem;
+    made->device = tuner->device;
+    made->mem = *tuner->mem;
+    size_t set_bytes = array_bytes(problem, made->bytes);
+    SPK_GOTO(choose_sets(made, set_bytes));
+    SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
+    size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_VALUES]) : set_bytes; /* of each set but the first */
+    SPK_GOTO(made->device->backend->allocate(made->device, set_bytes + again * (size_t)(made->sets - 1), &made->memory));
+    lay_out(made);
+    SPK_GOTO(fill_all(made, seed));
+    *operands = made;
+    return SPK_OK;
+done:
+    spk_operands_release(&made);
+    return status;
+}
+
+void spk_operands_release(spk_operands **operands)
+{
+    spk_operands *old = *operands;
+    *operands = NULL;
+    if (old == NULL)
+        return;
+    spk_mem mem = old->mem;
+    if (old->memory != NULL)
+        old->device->backend->release(old->device, old->memory);
+    if (old->workspace != NULL)
+        old->device->backend->release(old->device, old->workspace);
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        spk_free(&mem, old->staging[i]);
+    spk_free(&mem, old->args);
+    spk_free(&mem, old);
+}
+
+spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
+{
+    if (bytes <= operands->workspace_bytes)
+        return SPK_OK;
+    void *grown = NULL;
+    SPK_TRY(operands->device->backend->allocate(operands->device, bytes, &grown));
+    if (operands->workspace != NULL)
+        operands->device->backend->release(operands->device, operands->workspace);
+    operands->workspace = grown;
+    operands->workspace_bytes = bytes;
+    for (int64_t set = 0; set < operands->sets; set++) {
+        operands->args[set].workspace = grown;
+        operands->args[set].workspace_bytes = bytes;
+    }
+    return SPK_OK;
+}
+
+spk_status spk_operands_poison(spk_operands *operands)
+{
+    char *poison = NULL;
+    SPK_TRY(spk_alloc(&operands->mem, POISON_BYTES, 1, &poison));
+    memset(poison, 0xff, POISON_BYTES);
+    spk_status status = fill(operands->device, operands->args[0].d, operands->bytes[SPK_OPERAND_D], poison, POISON_BYTES, 0);
+    if (status == SPK_OK)
+        status = fill(operands->device, operands->args[0].preact, operands->bytes[SPK_OPERAND_PREACT], poison, POISON_BYTES, 0);
+    spk_free(&operands->mem, poison);
+    return status;
+}
+
+spk_spmm_args spk_operands_check_args(const spk_operands *operands)
+{
+    spk_spmm_args args = operands->args[0];
+    args.alpha = 0.75;
+    args.beta = -0.5;
+    return args;
+}
+
+spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+{
+    spk_device *device = operands->device;
+    const void *memory = get_pointer(&operands->args[0], operand);
+    size_t bytes = operands->bytes[operand];
+    if (device->backend->id != SPK_BACKEND_CPU && bytes > 0) {
+        if (operands->staging[operand] == NULL)
+            SPK_TRY(spk_alloc(&operands->mem, bytes, 1, &operands->staging[operand]));
+        SPK_TRY(device->backend->copy_out(device, operands->staging[operand], memory, bytes));
+        memory = operands->staging[operand];
+    }
+    *view = memory;
+    return SPK_OK;
+}
+
+spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us)
+{
+    spk_device *device = operands->device;
+    while (runs > 0) {
+        int64_t left = operands->sets - operands->next;
+        int piece = operands->sets == 1 || left > runs ? runs : (int)left;
+        SPK_TRY(device->backend->time_runs(device, bound, operands->args + operands->next, operands->sets == 1 ? 1 : piece, piece, out_us));
+        operands->next = (operands->next + piece) % operands->sets;
+        out_us += piece;
+        runs -= piece;
+    }
+    return SPK_OK;
+}

@@ -1,0 +1,344 @@
+/* Screening: a quick look at every wanted contender, on a sample of the problem where the whole would take too long, so that the hopeless
+ * cost little and the finals have few entrants. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "tune/search.h"
+
+enum { MOST_REPLANS = 2, LOOKS = 3, EXHAUSTIVE_LOOKS = 5, LEAST_COLS = 128 };
+static const double looks_cost = 2.2;      /* runs that a contender costs on average: one checked, some timed */
+static const double look_share = 0.4;      /* of the budget, for the first look at all */
+static const double look_end = 0.55;       /* of the budget: no first look begins later */
+static const double long_run_us = 20000;   /* a run this long is a sample by itself, the checked one too */
+static const double hopeless = 1.5;        /* times the best so far: no further look */
+static const double timeout_factor = 10;
+static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
+
+typedef struct level {
+    int64_t rows, cols; /* 0: all */
+    double share;
+} level;
+
+typedef struct screening {
+    spk_search *search;
+    spk_contender **pool;
+    int count;
+    spk_stage *stage;
+    level at;
+    double best_predicted_us;
+} screening;
+
+/* ------------------------------------------------------------------------------------------------ how much of the problem */
+
+/* A level at which `count` contenders of about full_us cost time_us. Rows first, with several block rows a thread; then columns. */
+static level choose_level(const spk_search *search, double full_us, double runs, double time_us)
+{
+    const spk_problem *p = search->problem;
+    double share = time_us / fmax(runs * full_us, 1);
+    level all = {0, 0, 1};
+    if (share >= 0.7)
+        return all;
+    const spk_pattern *pattern = p->pattern;
+    int64_t height = p->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (p->m + height - 1) / height;
+    int64_t least = 4 * (int64_t)search->tuner->device->executor.threads, rows = (int64_t)ceil(share * (double)grid), cols = p->n;
+    rows = rows > least ? rows : least;
+    if ((double)rows > 0.7 * (double)grid)
+        rows = grid;
+    double row_share = (double)rows / (double)grid;
+    if (share < 0.7 * row_share && p->n > LEAST_COLS) {
+        cols = (int64_t)ceil((double)p->n * share / row_share / LEAST_COLS) * LEAST_COLS;
+        cols = cols < p->n ? cols : p->n;
+    }
+    return (level){rows < grid ? rows : 0, cols < p->n ? cols : 0, row_share * (double)cols / (double)p->n};
+}
+
+/* What the model expects of a contender of average promise. */
+static double average_predicted(const screening *s)
+{
+    double sum = 0;
+    for (int i = 0; i < s->count; i++)
+        sum += fmin(s->pool[i]->predicted_us, model_factor * s->best_predicted_us);
+    return s->count > 0 ? sum / s->count : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ one look */
+
+static double scaled(const screening *s, const spk_contender *c, double us)
+{
+    return us / spk_stage_share(s->stage, c);
+}
+
+/* The least full time so far of those that this contender competes with. */
+static double best_so_far(const screening *s, const spk_contender *c)
+{
+    double best = INFINITY;
+    for (int i = 0; i < s->count; i++)
+        if (s->pool[i]->screened && (!s->search->by_row || s->pool[i]->row == c->row))
+            best = fmin(best, s->pool[i]->full_us);
+    return best;
+}
+
+__attribute__((format(printf, 3, 4))) static void rule_out(spk_contender *c, spk_candidate_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->why, sizeof c->why, format, arguments);
+    va_end(arguments);
+    c->status = status;
+}
+
+/* True where it took so long that it is out at once. */
+static bool timed_out(const screening *s, spk_contender *c, double run_us, double best)
+{
+    double full_us = scaled(s, c, run_us);
+    if (s->search->exhaustive || s->search->by_row || isinf(best) || run_us < long_run_us)
+        return false;
+    if (full_us > timeout_factor * best)
+        rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms%s, %.0f times the best", run_us / 1e3, s->at.share < 1 ? " on a sample" : "", full_us / best);
+    else if (run_us > 2 * spk_search_left_us(s->search, 1))
+        rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms, which the budget does not allow", run_us / 1e3);
+    else
+        return false;
+    c->median_us = full_us;
+    return true;
+}
+
+/* A few samples; the least counts, as noise only adds. */
+static spk_status look(screening *s, spk_contender *c, double run_us, double best)
+{
+    int looks = s->search->exhaustive ? EXHAUSTIVE_LOOKS : LOOKS, taken = 0;
+    double least = INFINITY;
+    if (run_us > long_run_us && s->stage->checks != NULL) {
+        least = run_us;
+        taken = 1;
+    }
+    c->batch = spk_batch_for(run_us);
+    while (taken < looks) {
+        double us, limit = hopeless * best;
+        bool costly = c->run_us > 0.005 * s->search->budget_us;
+        if (taken > 0 && scaled(s, c, least) > limit && (taken > 1 || costly))
+            break;
+        if (spk_interrupted(s->search->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        if (taken > 0 && spk_search_left_us(s->search, 0.8) < c->run_us)
+            break;
+        if (!spk_contender_sample(c, s->stage, &us))
+            return SPK_OK;
+        least = fmin(least, us);
+        c->batch = spk_batch_for(us);
+        taken++;
+        if (costly && taken == 2 && c->run_us > long_run_us)
+            break;
+    }
+    c->level_us[0] = c->level_us[1];
+    c->level_share[0] = c->level_share[1];
+    c->level_us[1] = least;
+    c->level_share[1] = spk_stage_share(s->stage, c);
+    c->full_us = c->median_us = scaled(s, c, least);
+    c->screened = true;
+    return SPK_OK;
+}
+
+static spk_status screen_one(screening *s, spk_contender *c)
+{
+    double best = best_so_far(s, c), run_us = 0;
+    spk_search_progress(s->search, c, true);
+    if (spk_interrupted(s->search->tuner))
+        return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+    c->run_us = 0;
+    spk_status status = SPK_OK;
+    if (spk_contender_bind(c, s->stage) != SPK_OK)
+        return SPK_OK;
+    bool fit = s->stage->checks == NULL || spk_contender_check(c, s->stage, s->search->tolerance, &run_us);
+    if (s->stage->checks == NULL)
+        run_us = c->level_us[1] / c->level_share[1] * spk_stage_share(s->stage, c);
+    if (fit && !timed_out(s, c, run_us, best))
+        status = look(s, c, run_us, best);
+    spk_contender_unbind(c);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ all of them */
+
+/* Whether the first time that came in shows the level to be far too large, or needlessly small. Chooses another then. */
+static bool misjudged(screening *s, const spk_contender *first)
+{
+    if (s->search->exhaustive)
+        return false;
+    double time_us = look_share * s->search->budget_us, expected = first->run_us * looks_cost * s->count;
+    bool too_large = expected > 2 * time_us, too_small = expected < 0.15 * time_us && s->at.share < 1;
+    if (!too_large && !too_small)
+        return false;
+    level other = choose_level(s->search, first->full_us, looks_cost * s->count, spk_search_left_us(s->search, look_share));
+    if (too_large ? other.share > 0.6 * s->at.share : other.share < 2 * s->at.share)
+        return false;
+    s->at = other;
+    return true;
+}
+
+/* Not worth a run: the time is up, or the model sees no chance and a run is not cheap. */
+static bool passed_over(screening *s, spk_contender *c, double calibration)
+{
+    const spk_search *search = s->search;
+    if (search->exhaustive || isinf(best_so_far(s, c)))
+        return false;
+    if (spk_search_left_us(search, look_end) <= 0) {
+        rule_out(c, SPK_CANDIDATE_PRUNED, "the budget ended before its turn");
+        return true;
+    }
+    double ratio = c->predicted_us / s->best_predicted_us, cost = looks_cost * c->predicted_us * calibration * s->at.share;
+    if (search->by_row || ratio < model_factor || cost < 0.01 * search->budget_us)
+        return false;
+    rule_out(c, SPK_CANDIDATE_PRUNED, "the cost model sees it at %.0f times the best prediction", ratio);
+    return true;
+}
+
+static spk_status make_stage(screening *s, bool checked)
+{
+    spk_search *search = s->search;
+    spk_stage_release(&s->stage);
+    for (int i = 0; i < s->count; i++)
+        s->pool[i]->screened = false;
+    double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
+    return spk_stage_make(search->tuner, search->problem, s->at.rows, s->at.cols, spk_rng_next(&search->rng), check_us, &s->stage);
+}
+
+static spk_status screen_all(screening *s, bool checked)
+{
+    int replans = 0;
+    double calibration = 1;
+    bool calibrated = !checked;
+    SPK_TRY(make_stage(s, checked));
+    for (int i = 0; i < s->count; i++) {
+        spk_contender *c = s->pool[i];
+        if (passed_over(s, c, calibration))
+            continue;
+        SPK_TRY(screen_one(s, c));
+        if (!c->screened || calibrated)
+            continue;
+        calibrated = true;
+        calibration = c->full_us / fmax(c->predicted_us, 1e-3);
+        if (replans < MOST_REPLANS && misjudged(s, c)) {
+            replans++;
+            calibrated = false;
+            i = -1; /* the first ones again, on the new stage */
+            SPK_TRY(make_stage(s, checked));
+        }
+    }
+    return SPK_OK;
+}
+
+/* The time of the whole problem from two samples of it: a part that every run pays and a part that grows with the work. */
+static double extrapolate(const spk_contender *c)
+{
+    double small = c->level_share[0], large = c->level_share[1], plain = c->level_us[1] / large;
+    if (small <= 0 || large < 1.3 * small)
+        return plain;
+    double slope = (c->level_us[1] - c->level_us[0]) / (large - small), fixed = c->level_us[0] - slope * small;
+    return slope <= 0 || fixed <= 0 ? plain : fixed + slope;
+}
+
+static int by_estimate(const void *a, const void *b)
+{
+    const spk_contender *x = *(spk_contender *const *)a, *y = *(spk_contender *const *)b;
+    if (x->full_us != y->full_us)
+        return x->full_us < y->full_us ? -1 : 1;
+    return x->order - y->order;
+}
+
+/* Keeps those within `factor` of the best they compete with, at most `most`. */
+static void keep_best(screening *s, double factor, int most)
+{
+    int kept = 0;
+    for (int i = 0; i < s->count; i++) {
+        spk_contender *c = s->pool[i];
+        double best = best_so_far(s, c);
+        if (c->screened && c->full_us > factor * best)
+            rule_out(c, SPK_CANDIDATE_PRUNED, "%.2f times the best when screened%s", c->full_us / best, s->at.share < 1 ? " on a sample of the rows" : "");
+    }
+    for (int i = 0; i < s->count; i++) {
+        spk_contender *c = s->pool[i];
+        if (c->screened && c->full_us <= factor * best_so_far(s, c))
+            s->pool[kept++] = c;
+    }
+    qsort(s->pool, (size_t)kept, sizeof(spk_contender *), by_estimate);
+    for (int i = most; i < kept; i++)
+        rule_out(s->pool[i], SPK_CANDIDATE_PRUNED, "%.2f times the best when screened, and others came closer", s->pool[i]->full_us / s->pool[0]->full_us);
+    s->count = kept < most ? kept : most;
+}
+
+/* A larger sample for the survivors of a small one, where the whole problem is still too much. */
+static spk_status second_level(screening *s)
+{
+    spk_search *search = s->search;
+    double left = spk_search_left_us(search, 1), full_us = s->pool[0]->full_us;
+    if (s->count < 2 || 3.0 * full_us * s->count < 0.6 * left)
+        return SPK_OK;
+    level next = choose_level(search, full_us, 2.0 * s->count, 0.3 * left);
+    if (next.share < 1.5 * s->at.share || next.share >= 1)
+        return SPK_OK;
+    s->at = next;
+    SPK_TRY(screen_all(s, false));
+    for (int i = 0; i < s->count; i++)
+        if (s->pool[i]->screened)
+            s->pool[i]->full_us = s->pool[i]->median_us = extrapolate(s->pool[i]);
+    keep_best(s, 1.2, 4);
+    return SPK_OK;
+}
+
+static int by_promise(const void *a, const void *b)
+{
+    const spk_contender *x = *(spk_contender *const *)a, *y = *(spk_contender *const *)b;
+    if (x->rank != y->rank)
+        return x->rank - y->rank;
+    if (x->predicted_us != y->predicted_us)
+        return x->predicted_us < y->predicted_us ? -1 : 1;
+    return x->kernel->priority != y->kernel->priority ? y->kernel->priority - x->kernel->priority : x->order - y->order;
+}
+
+/* In a race every row's first comes before any row's second. */
+static void rank_by_row(screening *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        spk_contender *c = s->pool[i];
+        c->rank = 0;
+        for (int j = 0; j < s->count; j++) {
+            const spk_contender *other = s->pool[j];
+            bool ahead = other->predicted_us < c->predicted_us || (other->predicted_us == c->predicted_us && other->order < c->order);
+            c->rank += other->row == c->row && ahead;
+        }
+    }
+}
+
+spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int *survivor_count, spk_stage **stage)
+{
+    screening s = {.search = search, .pool = survivors, .best_predicted_us = INFINITY};
+    for (int i = 0; i < search->count; i++)
+        if (search->contenders[i].wanted) {
+            survivors[s.count++] = &search->contenders[i];
+            s.best_predicted_us = fmin(s.best_predicted_us, search->contenders[i].predicted_us);
+        }
+    *survivor_count = 0;
+    if (s.count == 0)
+        return SPK_OK;
+    if (search->by_row)
+        rank_by_row(&s);
+    qsort(s.pool, (size_t)s.count, sizeof *s.pool, by_promise);
+    search->total = s.count;
+    s.at = (level){0, 0, 1};
+    if (!search->exhaustive)
+        s.at = choose_level(search, average_predicted(&s), looks_cost * s.count, look_share * search->budget_us);
+    spk_status status = screen_all(&s, true);
+    if (status == SPK_OK)
+        keep_best(&s, search->exhaustive ? INFINITY : s.at.share < 1 ? 1.3 : 1.2, search->exhaustive || search->by_row ? s.count : 12);
+    if (status == SPK_OK && s.at.share < 1 && s.count > 0 && !search->by_row)
+        status = second_level(&s);
+    if (status != SPK_OK || s.at.share < 1)
+        spk_stage_release(&s.stage);
+    *survivor_count = status == SPK_OK ? s.count : 0;
+    *stage = s.stage;
+    return status;
+}

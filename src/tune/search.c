@@ -1,0 +1,260 @@
+/* The search: screening, then finals on the whole problem, within the budget; and what remains of it tells what assume_finite would gain. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "tune/search.h"
+
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 25, MOST_FINALISTS = 12, BARRED_SAMPLES = 3 };
+static const double default_budget_us = 2e6;
+static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
+
+/* ------------------------------------------------------------------------------------------------ one at a time */
+
+static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
+
+bool spk_measuring_begin(const spk_tuner *tuner, double limit_s)
+{
+    double start = spk_now_us();
+    while (pthread_mutex_trylock(&measuring) != 0) {
+        if (spk_interrupted(tuner) || spk_now_us() - start > 1e6 * limit_s)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
+}
+
+void spk_measuring_end(bool held)
+{
+    if (held)
+        pthread_mutex_unlock(&measuring);
+}
+
+/* ------------------------------------------------------------------------------------------------ begin, end, time */
+
+spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
+{
+    spk_search made = {.tuner = tuner, .problem = problem, .options = options, .chosen = -1};
+    made.exhaustive = options->effort == SPK_TUNE_EXHAUSTIVE;
+    made.budget_us = options->budget_s > 0 ? 1e6 * options->budget_s : made.exhaustive ? INFINITY : default_budget_us;
+    made.seed = options->seed != 0 ? options->seed : (uint64_t)spk_unix_time_s() * 1000003u + (uint64_t)spk_now_us();
+    made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem);
+    spk_rng_seed(&made.rng, made.seed);
+    made.start_us = spk_now_us();
+    SPK_TRY(spk_contenders_make(tuner, problem, options, &made.contenders, &made.count));
+    *search = made;
+    return SPK_OK;
+}
+
+void spk_search_end(spk_search *search)
+{
+    if (search->contenders != NULL)
+        spk_contenders_release(search->tuner, &search->contenders, search->count);
+}
+
+double spk_search_left_us(const spk_search *search, double part)
+{
+    return search->start_us + part * search->budget_us - spk_now_us();
+}
+
+void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
+{
+    const spk_tuner *tuner = search->tuner;
+    if (tuner->progress == NULL)
+        return;
+    char params[SPK_MAX_PARAMS_TEXT], what[SPK_MAX_PARAMS_TEXT + 64];
+    spk_params_text(c->kernel, &c->params, params, sizeof params);
+    snprintf(what, sizeof what, "%s%s%s", c->kernel->name, params[0] != '\0' ? " " : "", params);
+    search->total = search->done >= search->total ? search->done + 1 : search->total;
+    tuner->progress(tuner->progress_user, search->done, search->total, what);
+    search->done += step;
+}
+
+spk_status spk_search_whole(spk_search *search, spk_stage **stage)
+{
+    return spk_stage_make(search->tuner, search->problem, 0, 0, spk_rng_next(&search->rng), fmin(50e3, 0.05 * search->budget_us), stage);
+}
+
+/* ------------------------------------------------------------------------------------------------ finals */
+
+static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int count)
+{
+    for (int i = 0; i < count; i++) {
+        SPK_TRY(spk_realloc(tuner->mem, &list[i]->samples, MOST_ROUNDS, sizeof(double)));
+        list[i]->sample_room = MOST_ROUNDS;
+    }
+    return SPK_OK;
+}
+
+/* Admits survivors in their order while the budget has room for some rounds with them. Those checked on this stage before are not again. */
+static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool checked, bool *have_sample)
+{
+    int in = 0;
+    double spent = 0; /* of one round */
+    *have_sample = !checked && list[0]->full_us > long_run_us;
+    for (int i = 0; i < count; i++) {
+        spk_contender *c = list[i];
+        double left = spk_search_left_us(search, 1), run_us = c->full_us;
+        bool room = in == 0 || search->exhaustive || (in < MOST_FINALISTS && left > (spent + run_us) * (*have_sample ? 1.5 : 3));
+        if (!room) {
+            c->status = SPK_CANDIDATE_PRUNED;
+            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals", c->full_us / list[0]->full_us);
+            continue;
+        }
+        spk_search_progress(search, c, false);
+        if (spk_interrupted(search->tuner) && in > 0)
+            break;
+        if (spk_contender_bind(c, stage) != SPK_OK)
+            continue;
+        if (!checked && !spk_contender_check(c, stage, search->tolerance, &run_us)) {
+            spk_contender_unbind(c);
+            continue;
+        }
+        c->batch = spk_batch_for(run_us);
+        c->run_us = run_us;
+        c->sample_count = *have_sample ? 1 : 0;
+        c->samples[0] = run_us;
+        spent += run_us;
+        list[in++] = c; /* in <= i */
+    }
+    return in;
+}
+
+static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool have_sample)
+{
+    double round_us = 0;
+    for (int i = 0; i < count; i++)
+        round_us += fmax(list[i]->run_us, 400);
+    double affordable = spk_search_left_us(search, 1) / fmax(round_us, 1);
+    int have = have_sample ? 1 : 0, least = affordable > LEAST_ROUNDS ? LEAST_ROUNDS : (int)fmax(affordable, 1);
+    if (search->exhaustive && isinf(search->budget_us))
+        least = LEAST_ROUNDS;
+    spk_rounds rounds = {.have = have, .least = least, .most = MOST_ROUNDS, .deadline_us = search->start_us + search->budget_us, .rng = &search->rng};
+    if (have == 1 && affordable < 1)
+        rounds.most = 1;
+    return spk_rounds_run(search->tuner, stage, list, count, &rounds);
+}
+
+/* The finalists' fate: the measured ones are ok, whoever wins. */
+static void settle(spk_search *search, spk_contender **list, int count)
+{
+    int winner = spk_rounds_winner(list, count, false);
+    search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
+    for (int i = 0; i < count; i++)
+        if (list[i]->status == SPK_CANDIDATE_PRUNED && list[i]->sample_count > 0) {
+            list[i]->status = SPK_CANDIDATE_OK;
+            list[i]->why[0] = '\0';
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------ what may not win */
+
+static const spk_contender *barred_of_row(const spk_search *search, int row)
+{
+    const spk_contender *best = NULL;
+    for (int i = 0; i < search->count; i++) {
+        const spk_contender *c = &search->contenders[i];
+        const char *why = NULL;
+        bool barred = c->row == row && c->status == SPK_CANDIDATE_NOT_ELIGIBLE && c->kernel->fills_zeros && spk_kernel_allowed(c->kernel, search->options, &why);
+        if (barred && (best == NULL || c->predicted_us < best->predicted_us))
+            best = c;
+    }
+    return best;
+}
+
+/* With time left, one candidate of each row that assume_finite would admit is measured too, so that its gain can be told. */
+static void measure_barred(spk_search *search, spk_stage *stage)
+{
+    const spk_contender *chosen = &search->contenders[search->chosen];
+    double calibration = chosen->median_us / fmax(chosen->predicted_us, 1e-3);
+    int rows = 0;
+    spk_tuner_table(search->tuner, &rows);
+    for (int row = 0; row < rows && !spk_interrupted(search->tuner); row++) {
+        const spk_contender *found = barred_of_row(search, row);
+        if (found == NULL)
+            continue;
+        spk_contender *c = &search->contenders[found - search->contenders];
+        double run_us = 0, samples[BARRED_SAMPLES], scratch[BARRED_SAMPLES];
+        if (2 * (BARRED_SAMPLES + 2) * c->predicted_us * calibration > spk_search_left_us(search, 1) || spk_contender_bind(c, stage) != SPK_OK)
+            continue;
+        int taken = 0;
+        if (spk_contender_check(c, stage, search->tolerance, &run_us)) {
+            c->batch = spk_batch_for(run_us);
+            while (taken < BARRED_SAMPLES && (taken == 0 || spk_search_left_us(search, 1) > run_us) && spk_contender_sample(c, stage, &samples[taken]))
+                taken++;
+        }
+        c->median_us = spk_median(samples, taken, scratch);
+        c->spread_us = spk_half_quartiles(samples, taken, scratch);
+        spk_contender_unbind(c);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ all */
+
+/* After an interruption: the best of what was measured is the answer for now; the rest is marked as undecided. */
+static void keep_what_there_is(spk_search *search)
+{
+    for (int i = 0; i < search->count; i++) {
+        spk_contender *c = &search->contenders[i];
+        if (!c->wanted || c->status != SPK_CANDIDATE_PRUNED)
+            continue;
+        if (c->median_us > 0 && (search->chosen < 0 || c->median_us < search->contenders[search->chosen].median_us))
+            search->chosen = i;
+        snprintf(c->why, sizeof c->why, "%s", spk_why_interrupted);
+    }
+    if (search->chosen >= 0) {
+        search->contenders[search->chosen].status = SPK_CANDIDATE_OK;
+        search->contenders[search->chosen].why[0] = '\0';
+    }
+}
+
+/* Why nothing is left: lack of memory is the caller's to know, anything else is told candidate by candidate. */
+static spk_status nothing_left(const spk_search *search)
+{
+    for (int i = 0; i < search->count; i++)
+        if (search->contenders[i].status == SPK_CANDIDATE_FAILED && search->contenders[i].failure == SPK_ERR_OUT_OF_MEMORY)
+            return spk_fail(SPK_ERR_OUT_OF_MEMORY, "%s: %s", search->contenders[i].kernel->name, search->contenders[i].why);
+    return spk_no_candidate(search->contenders, search->count, search->options);
+}
+
+static spk_status run_with(spk_search *search, spk_contender **list)
+{
+    spk_stage *stage = NULL;
+    int count = 0;
+    bool have_sample = false;
+    spk_status status = spk_search_screen(search, list, &count, &stage);
+    bool checked = stage != NULL;
+    if (status == SPK_OK && count == 0)
+        status = nothing_left(search);
+    if (status == SPK_OK && stage == NULL)
+        status = spk_search_whole(search, &stage);
+    if (status == SPK_OK)
+        status = make_samples(search->tuner, list, count);
+    if (status == SPK_OK) {
+        count = admit(search, stage, list, count, checked, &have_sample);
+        status = count == 0 ? nothing_left(search) : run_finals(search, stage, list, count, have_sample);
+        if (status == SPK_OK) {
+            settle(search, list, count);
+            status = search->chosen < 0 ? nothing_left(search) : SPK_OK;
+        }
+    }
+    for (int i = 0; i < search->count; i++)
+        spk_contender_unbind(&search->contenders[i]);
+    if (status == SPK_OK)
+        measure_barred(search, stage);
+    spk_stage_release(&stage);
+    return status;
+}
+
+spk_status spk_search_run(spk_search *search)
+{
+    spk_contender **list = NULL;
+    SPK_TRY(spk_alloc(search->tuner->mem, (size_t)search->count, sizeof *list, &list));
+    spk_status status = run_with(search, list);
+    spk_free(search->tuner->mem, list);
+    if (status == SPK_ERR_INTERRUPTED)
+        keep_what_there_is(search);
+    return status;
+}

@@ -1,0 +1,222 @@
+/* What the parts of the tuner share: operands, checks, stages, contenders, the search over them. Internal to src/tune. */
+#ifndef SPK_TUNE_SEARCH_H
+#define SPK_TUNE_SEARCH_H
+
+#include "base/rng.h"
+#include "tune/tune.h"
+
+/* ---- operands.c: random operands in device memory, several sets where the caches shall be cold */
+
+typedef struct spk_operands {
+    const spk_problem *problem; /* borrowed */
+    spk_device *device;
+    spk_mem mem;
+    size_t bytes[SPK_OPERAND_COUNT]; /* of one array, 0 where the problem has none */
+    int64_t sets, next;              /* next: the set of the next run */
+    spk_spmm_args *args;             /* sets; alpha = beta = 1 */
+    void *memory;                    /* of all arrays */
+    void *workspace;                 /* shared by all candidates, as large as the largest needs */
+    size_t workspace_bytes;
+    void *staging[SPK_OPERAND_COUNT]; /* host copies of set 0 where the host cannot read device memory */
+} spk_operands;
+
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operands **operands);
+void spk_operands_release(spk_operands **operands); /* accepts NULL */
+size_t spk_operands_set_bytes(const spk_problem *problem);
+spk_status spk_operands_workspace(spk_operands *operands, size_t bytes);
+
+/* Fills D and preact of set 0 with all-one bits: a NaN in every dtype, which no sum of finite terms gives. */
+spk_status spk_operands_poison(spk_operands *operands);
+
+/* Set 0 for a check: alpha and beta that a kernel cannot ignore unnoticed. */
+spk_spmm_args spk_operands_check_args(const spk_operands *operands);
+
+/* An array of set 0 as the host sees it now. */
+spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
+
+/* `runs` runs over the next sets, each timed. */
+spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);
+
+/* ---- validate.c: what D must be, at sampled places */
+
+typedef struct spk_checks spk_checks;
+
+typedef struct spk_verdict {
+    bool wrong;
+    double error;  /* largest |D - oracle| / magnitude */
+    double run_us; /* of the run that was checked */
+    char why[200];
+} spk_verdict;
+
+/* Runs the oracle on as many places as limit_us allows, one row at least. */
+spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us, spk_checks **checks);
+void spk_checks_release(spk_checks **checks); /* accepts NULL */
+
+/* Runs the candidate once on a poisoned output and compares. A status other than SPK_OK is the candidate's own failure. */
+spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict);
+
+/* ---- contenders */
+
+typedef struct spk_contender {
+    const spk_kernel *kernel;
+    spk_params params;
+    int row, order; /* in the table: its row, and its place among all candidates */
+    int entry;      /* of the report */
+    bool eligible;  /* may win here */
+    bool wanted;    /* takes part in this search */
+    bool ran;       /* something of it was measured in this search */
+    bool alive;     /* still in the rounds */
+    bool screened;  /* it has a time from the present stage */
+    int rank;       /* order of screening before predicted time */
+    bool bound_now;
+    spk_bound bound;
+    double predicted_us, prepare_us, error;
+    double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
+    double full_us;                     /* estimate for the whole problem */
+    double run_us;                      /* of its last run or sample here; 0: none yet */
+    int batch;                          /* runs a sample */
+    int sample_count, sample_room;
+    double *samples; /* interleaved samples of the last phase, by round */
+    double median_us, spread_us;
+    spk_candidate_status status;
+    spk_status failure; /* behind status failed */
+    char why[240];
+} spk_contender;
+
+/* ---- stage.c: the problem, or a sample of it, ready to run candidates */
+
+typedef struct spk_stage {
+    const spk_tuner *tuner;
+    spk_problem problem;
+    spk_pattern *sample;           /* owned; NULL: the whole pattern */
+    double share, row_share;       /* of the stored blocks' work, of the dense work */
+    spk_operands *operands;
+    spk_checks *checks; /* NULL: candidates were checked on another stage */
+} spk_stage;
+
+/* rows block rows of op(A) (0: all) and cols columns (0: all). */
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, int64_t rows, int64_t cols, uint64_t seed, double check_us, spk_stage **stage);
+void spk_stage_release(spk_stage **stage); /* accepts NULL */
+double spk_stage_share(const spk_stage *stage, const spk_contender *contender);
+
+/* ---- measure.c: binding, checking and timing one contender; interleaved rounds over several */
+
+spk_status spk_contender_bind(spk_contender *contender, spk_stage *stage); /* failure: the contender's status and why say so */
+void spk_contender_unbind(spk_contender *contender);
+
+/* Checks the bound contender; false where it is out (status and why say so). run_us gets the time of the checked run. */
+bool spk_contender_check(spk_contender *contender, spk_stage *stage, double tolerance, double *run_us);
+
+/* One sample (a run, or the median of a batch of short ones). */
+bool spk_contender_sample(spk_contender *contender, spk_stage *stage, double *us);
+
+/* Runs a sample that lasts long enough for the clock, given the time of one run. */
+int spk_batch_for(double run_us);
+
+typedef struct spk_rounds {
+    int have;        /* samples that every contender brings along */
+    int least, most; /* with these */
+    bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only */
+    double deadline_us;
+    spk_rng *rng; /* order within a round */
+} spk_rounds;
+
+/* Interleaved rounds over bound and checked contenders; fills samples, median_us and spread_us. SPK_ERR_INTERRUPTED keeps what there is. */
+spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds);
+
+/* The winner among measured contenders (that may win here, or any): least median; the tied ones by priority, then predicted time, then
+ * place in the table. -1 for none. */
+int spk_rounds_winner(spk_contender **list, int count, bool any);
+
+bool spk_interrupted(const spk_tuner *tuner);
+double spk_median(const double *values, int count, double *scratch);
+double spk_half_quartiles(const double *values, int count, double *scratch);
+
+/* ---- candidates.c */
+
+const spk_kernel *spk_tuner_table(const spk_tuner *tuner, int *count);
+const spk_kernel *spk_tuner_kernel(const spk_tuner *tuner, const char *name); /* NULL: not in the table */
+
+/* "name params": SPK_ERR_ARGUMENT where the table has no such candidate. */
+spk_status spk_choice_parse(const spk_tuner *tuner, const char *text, const spk_kernel **kernel, spk_params *params);
+
+/* options->only and ->exclude; says why not. */
+bool spk_kernel_allowed(const spk_kernel *kernel, const spk_tune_options *options, const char **why);
+bool spk_is_restricted(const spk_tune_options *options);
+
+/* Applicable, eligible and allowed. */
+bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel, const spk_params *params, const char **why);
+
+/* The cost model's time, made safe: positive and finite. */
+double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
+
+/* Every candidate of the operation's rows, in the table's order, with its status before anything ran. */
+spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count);
+void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count);
+
+/* The least predicted of those that may win (ties: priority, then the table); -1 for none. */
+int spk_contenders_predicted_best(const spk_contender *contenders, int count);
+
+/* SPK_ERR_NO_CANDIDATE with the reasons. */
+spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options);
+
+/* ---- evidence.c: what a stored report is worth today */
+
+/* The kernel and parameters of an entry where they are still what was measured (same hash). */
+bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel, spk_params *params);
+
+/* The entry that may be used for this problem: the stored choice, else the fastest measured; -1 for none. */
+int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report);
+
+/* Marks contenders that the evidence does not know (new, changed, cut short) as wanted and the others as not; returns how many. */
+int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int count);
+
+/* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same hash. */
+spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);
+
+extern const char spk_why_interrupted[];
+
+/* ---- search.c */
+
+typedef struct spk_search {
+    const spk_tuner *tuner;
+    const spk_problem *problem;
+    const spk_tune_options *options;
+    spk_contender *contenders;
+    int count;
+    uint64_t seed;
+    double tolerance;
+    double start_us, budget_us; /* budget: INFINITY for none */
+    bool exhaustive;
+    bool by_row; /* race: each row has its own best */
+    spk_rng rng;
+    int done, total; /* progress */
+    int chosen;      /* contender, -1 */
+} spk_search;
+
+spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
+void spk_search_end(spk_search *search);
+void spk_search_progress(spk_search *search, const spk_contender *contender, bool step);
+
+/* Microseconds left of the budget, or of a part of it. */
+double spk_search_left_us(const spk_search *search, double part);
+
+/* screen.c: brings the wanted contenders down to those worth a place in the finals, on samples of a large problem; survivors (room for
+ * all) come ordered by estimated time. *stage is the whole problem where they were screened on it, else NULL. */
+spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int *survivor_count, spk_stage **stage);
+
+/* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was measured. */
+spk_status spk_search_run(spk_search *search);
+
+/* A stage of the whole problem with checks, within the budget's share for that. */
+spk_status spk_search_whole(spk_search *search, spk_stage **stage);
+
+/* The report of a search (evidence.c): `chosen` among these contenders, -1 for none; stored as in spk_evidence_write. */
+spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key, const spk_report *stored,
+                               spk_report **report);
+
+/* One measurement at a time in this process, as timings disturb each other: waits at most limit_s, then goes on all the same. */
+bool spk_measuring_begin(const spk_tuner *tuner, double limit_s);
+void spk_measuring_end(bool held);
+
+#endif

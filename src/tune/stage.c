@@ -1,0 +1,116 @@
+/* A stage: a problem, or a sample of its block rows and columns, with operands on which candidates are checked and timed. */
+#include <stdlib.h>
+
+#include "tune/search.h"
+
+/* Neighbouring block rows are sampled together: they share what they read of B. */
+enum { GROUP_ROWS = 4 };
+
+typedef struct group {
+    int64_t first, count, blocks;
+} group;
+
+static int by_blocks(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    if (x->blocks != y->blocks)
+        return x->blocks < y->blocks ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's proportion. */
+static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int64_t rows, spk_rng *rng, int64_t **chosen, int64_t *chosen_count)
+{
+    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, count = (view->grid_rows + width - 1) / width, take = (rows + width - 1) / width, used = 0;
+    group *groups = NULL;
+    int64_t *list = NULL;
+    SPK_TRY(spk_alloc(mem, (size_t)count, sizeof *groups, &groups));
+    spk_status status = spk_alloc(mem, (size_t)(take * width), sizeof *list, &list);
+    if (status != SPK_OK) {
+        spk_free(mem, groups);
+        return status;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t first = i * width, end = first + width < view->grid_rows ? first + width : view->grid_rows;
+        groups[i] = (group){first, end - first, view->offsets[end] - view->offsets[first]};
+    }
+    qsort(groups, (size_t)count, sizeof *groups, by_blocks);
+    double step = (double)count / (double)take, shift = 0.25 + 0.5 * spk_rng_uniform(rng);
+    for (int64_t i = 0; i < take; i++)
+        groups[i] = groups[(int64_t)(((double)i + shift) * step)]; /* reads at or behind i: step >= 1 */
+    qsort(groups, (size_t)take, sizeof *groups, by_place);
+    for (int64_t i = 0; i < take; i++)
+        for (int64_t row = 0; row < groups[i].count; row++)
+            list[used++] = groups[i].first + row;
+    spk_free(mem, groups);
+    *chosen = list;
+    *chosen_count = used;
+    return SPK_OK;
+}
+
+static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int64_t rows, uint64_t seed)
+{
+    spk_bsr_view view;
+    SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
+    if (rows <= 0 || rows >= view.grid_rows)
+        return SPK_OK;
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    int64_t *chosen = NULL, count = 0;
+    SPK_TRY(sample_rows(stage->tuner->mem, &view, rows, &rng, &chosen, &count));
+    spk_status status = spk_pattern_sample(problem->pattern, problem->trans_a, chosen, count, &stage->sample);
+    spk_free(stage->tuner->mem, chosen);
+    if (status != SPK_OK)
+        return status;
+    stage->problem.pattern = stage->sample;
+    stage->problem.m = problem->trans_a == SPK_TRANS ? stage->sample->cols : stage->sample->rows;
+    return SPK_OK;
+}
+
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, int64_t rows, int64_t cols, uint64_t seed, double check_us, spk_stage **out)
+{
+    spk_stage *made = NULL;
+    spk_status status;
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->tuner = tuner;
+    made->problem = *problem;
+    SPK_GOTO(make_sample(made, problem, rows, seed));
+    if (cols > 0 && cols < problem->n)
+        made->problem.n = cols;
+    double width = (double)made->problem.n / (double)problem->n;
+    made->row_share = width * (double)made->problem.m / (double)problem->m;
+    made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
+    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, &made->operands));
+    if (check_us > 0)
+        SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));
+    *out = made;
+    return SPK_OK;
+done:
+    spk_stage_release(&made);
+    return status;
+}
+
+void spk_stage_release(spk_stage **stage)
+{
+    spk_stage *old = *stage;
+    *stage = NULL;
+    if (old == NULL)
+        return;
+    spk_checks_release(&old->checks);
+    spk_operands_release(&old->operands);
+    spk_pattern_release(&old->sample);
+    spk_free(old->tuner->mem, old);
+}
+
+/* How much of the whole problem's work the stage has, for this candidate: dense ones work by rows, the others by stored blocks. */
+double spk_stage_share(const spk_stage *stage, const spk_contender *contender)
+{
+    double share = contender->kernel->kind == SPK_KIND_DENSE ? stage->row_share : stage->share;
+    return share > 0 ? share : stage->row_share;
+}

@@ -1,0 +1,286 @@
+/* A candidate must be right before it may be fast: its output, poisoned beforehand, is compared with the oracle at sampled places, and
+ * every element must have been written, and nothing beside them. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tune/search.h"
+
+enum { MOST_ROWS = 48, WINDOW = 32, WINDOWS = 3, CHUNK_ROWS = 4, MOST_RESULTS = 1 << 20 };
+
+/* The error of a result that is no number, or that should be exact and is not. */
+static const double hopeless = 1e30;
+
+/* Oracle results for some of the sampled rows and a range of columns. */
+typedef struct piece {
+    int first_row, rows; /* into checks->rows */
+    int64_t col0, cols;
+    int64_t offset; /* into the results */
+} piece;
+
+struct spk_checks {
+    spk_mem mem;
+    const spk_problem *problem; /* borrowed */
+    int64_t rows[MOST_ROWS];
+    int row_count;
+    piece *pieces;
+    int piece_count;
+    int64_t used;
+    double *want, *preact, *magnitude;
+};
+
+void spk_checks_release(spk_checks **checks)
+{
+    spk_checks *old = *checks;
+    *checks = NULL;
+    if (old == NULL)
+        return;
+    spk_mem mem = old->mem;
+    spk_free(&mem, old->pieces);
+    spk_free(&mem, old->want);
+    spk_free(&mem, old->preact);
+    spk_free(&mem, old->magnitude);
+    spk_free(&mem, old);
+}
+
+/* ------------------------------------------------------------------------------------------------ which places */
+
+static void add_row(spk_checks *c, int64_t row)
+{
+    for (int i = 0; i < c->row_count; i++)
+        if (c->rows[i] == row)
+            return;
+    if (row >= 0 && row < c->problem->m && c->row_count < MOST_ROWS)
+        c->rows[c->row_count++] = row;
+}
+
+/* The rows where kernels go wrong first, then any. */
+static spk_status choose_rows(spk_checks *c, spk_rng *rng)
+{
+    const spk_problem *p = c->problem;
+    spk_bsr_view view;
+    SPK_TRY(spk_pattern_view(p->pattern, p->trans_a, p->block_layout, &view));
+    int64_t longest = 0, empty = -1;
+    for (int64_t i = 0; i < view.grid_rows; i++) {
+        int64_t length = view.offsets[i + 1] - view.offsets[i];
+        if (length > view.offsets[longest + 1] - view.offsets[longest])
+            longest = i;
+        if (length == 0 && empty < 0)
+            empty = i;
+    }
+    int64_t height = view.block_rows;
+    add_row(c, p->m - 1);
+    add_row(c, 0);
+    add_row(c, longest * height + (int64_t)spk_rng_below(rng, (uint64_t)height));
+    if (empty >= 0)
+        add_row(c, empty * height);
+    add_row(c, height - 1);
+    add_row(c, (view.grid_rows - 1) * height);
+    add_row(c, longest * height);
+    for (int tries = 0; tries < 2 * MOST_ROWS && c->row_count < MOST_ROWS; tries++)
+        add_row(c, (int64_t)spk_rng_below(rng, (uint64_t)p->m));
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ what must be there */
+
+static const void *shifted(const void *array, int64_t elements, spk_dtype dtype)
+{
+    return array != NULL ? (const char *)array + elements * (int64_t)spk_dtype_bytes(dtype) : NULL;
+}
+
+static spk_status make_room(spk_checks *c, int64_t more)
+{
+    size_t room = (size_t)(c->used + more);
+    SPK_TRY(spk_realloc(&c->mem, &c->want, room, sizeof *c->want));
+    SPK_TRY(spk_realloc(&c->mem, &c->magnitude, room, sizeof *c->magnitude));
+    if (c->problem->epilogue.keep_preact)
+        SPK_TRY(spk_realloc(&c->mem, &c->preact, room, sizeof *c->preact));
+    return spk_realloc(&c->mem, &c->pieces, (size_t)c->piece_count + 1, sizeof *c->pieces);
+}
+
+/* The oracle over a range of columns: the same problem, narrower, on arrays that begin further right. */
+static spk_status ask(spk_checks *c, const spk_spmm_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+{
+    const spk_problem *p = c->problem;
+    spk_problem narrow = *p;
+    spk_spmm_args args = *host;
+    narrow.n = cols;
+    args.b = shifted(host->b, p->layout_b == SPK_ROW_MAJOR ? col0 : col0 * p->ldb, p->dtype_b);
+    args.c = shifted(host->c, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldc, p->dtype_d);
+    args.residual = shifted(host->residual, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldr, p->dtype_d);
+    args.bias = shifted(host->bias, p->epilogue.bias == SPK_BIAS_PER_COL ? col0 : 0, p->dtype_d);
+    SPK_TRY(make_room(c, rows * cols));
+    double *preact = c->preact != NULL ? c->preact + c->used : NULL;
+    SPK_TRY(spk_oracle_run(&c->mem, &narrow, &args, c->rows + first_row, rows, c->want + c->used, preact, c->magnitude + c->used));
+    c->pieces[c->piece_count++] = (piece){first_row, rows, col0, cols, c->used};
+    c->used += rows * cols;
+    return SPK_OK;
+}
+
+/* Many rows at the first, some inner and the last columns; then a few rows over all columns. Each as far as the time goes. */
+static spk_status ask_all(spk_checks *c, const spk_spmm_args *host, spk_rng *rng, double limit_us)
+{
+    int64_t n = c->problem->n;
+    double start = spk_now_us();
+    bool whole = n <= WINDOWS * WINDOW;
+    int64_t inner = whole ? 0 : WINDOW + (int64_t)spk_rng_below(rng, (uint64_t)(n - WINDOWS * WINDOW) + 1);
+    int64_t starts[WINDOWS] = {0, inner, n - WINDOW};
+    int rows = 0;
+    while (rows < c->row_count && (rows == 0 || spk_now_us() - start < 0.6 * limit_us)) {
+        int chunk = rows == 0 ? 1 : CHUNK_ROWS;
+        chunk = chunk < c->row_count - rows ? chunk : c->row_count - rows;
+        for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
+            SPK_TRY(ask(c, host, rows, chunk, starts[w], whole ? n : WINDOW));
+        rows += chunk;
+    }
+    double spent = spk_now_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
+    for (int row = 0; row < rows && !whole; row++) {
+        double left = limit_us - (spk_now_us() - start);
+        if (row > 0 && (left < column_us * (double)n || c->used + n > MOST_RESULTS))
+            break;
+        int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;
+        if (cols < WINDOW)
+            break;
+        SPK_TRY(ask(c, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
+    }
+    return SPK_OK;
+}
+
+spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us, spk_checks **checks)
+{
+    spk_checks *made = NULL;
+    spk_status status;
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->mem = *tuner->mem;
+    made->problem = problem;
+    spk_spmm_args host = spk_operands_check_args(operands);
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_VALUES, &host.values));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_B, &host.b));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_C, &host.c));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_BIAS, &host.bias));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_RESIDUAL, &host.residual));
+    SPK_GOTO(choose_rows(made, &rng));
+    SPK_GOTO(ask_all(made, &host, &rng, limit_us));
+    *checks = made;
+    return SPK_OK;
+done:
+    spk_checks_release(&made);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ comparing */
+
+/* Poison, infinities and NaN have an exponent of ones; poison is all ones. */
+static bool all_ones(const unsigned char *element, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (element[i] != 0xff)
+            return false;
+    return true;
+}
+
+static bool all_finite(const void *line, spk_dtype dtype, int64_t count)
+{
+    const uint32_t *narrow = line;
+    const uint64_t *wide = line;
+    uint64_t bad = 0;
+    if (dtype == SPK_F64)
+        for (int64_t i = 0; i < count; i++)
+            bad |= (wide[i] & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
+    else if (dtype == SPK_F32)
+        for (int64_t i = 0; i < count; i++)
+            bad |= (narrow[i] & 0x7f800000u) == 0x7f800000u;
+    else
+        for (int64_t i = 0; i < count; i++)
+            bad |= all_ones((const unsigned char *)line + i * (int64_t)spk_dtype_bytes(dtype), spk_dtype_bytes(dtype));
+    return bad == 0;
+}
+
+static bool all_poison(const char *from, int64_t bytes)
+{
+    return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
+}
+
+/* Every element written with a number, and the gaps between the lines left alone. */
+static bool scan(const spk_problem *p, const char *name, const void *array, int64_t ld, spk_verdict *verdict)
+{
+    bool by_row = p->layout_d == SPK_ROW_MAJOR;
+    int64_t line_count = by_row ? p->m : p->n, length = by_row ? p->n : p->m, size = (int64_t)spk_dtype_bytes(p->dtype_d);
+    for (int64_t line = 0; line < line_count; line++) {
+        const char *at = (const char *)array + line * ld * size;
+        if (!all_finite(at, p->dtype_d, length)) {
+            int64_t i = 0;
+            while (i + 1 < length && all_finite(at + i * size, p->dtype_d, 1))
+                i++;
+            const char *what = all_ones((const unsigned char *)at + i * size, (size_t)size) ? "was not written" : "is not finite";
+            snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] %s", name, by_row ? line : i, by_row ? i : line, what);
+            return false;
+        }
+        if (line + 1 < line_count && !all_poison(at + length * size, (ld - length) * size)) {
+            snprintf(verdict->why, sizeof verdict->why, "it wrote between the %ss of %s, after %s %" PRId64, by_row ? "row" : "column", name, by_row ? "row" : "column",
+                     line);
+            return false;
+        }
+    }
+    return true;
+}
+
+static double load(const void *array, spk_dtype dtype, int64_t index)
+{
+    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+}
+
+static double relative_error(double got, double want, double magnitude)
+{
+    if (isnan(got) || isnan(want))
+        return isnan(got) && isnan(want) ? 0 : hopeless;
+    double difference = fabs(got - want);
+    return got == want ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
+}
+
+/* Compares one output with the oracle's. */
+static void compare(const spk_checks *c, const char *name, const void *array, int64_t ld, const double *want, double tolerance, spk_verdict *verdict)
+{
+    const spk_problem *p = c->problem;
+    for (int k = 0; k < c->piece_count; k++) {
+        const piece *part = &c->pieces[k];
+        for (int64_t at = 0; at < part->rows * part->cols; at++) {
+            int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols;
+            double got = load(array, p->dtype_d, p->layout_d == SPK_ROW_MAJOR ? row * ld + col : col * ld + row);
+            double error = relative_error(got, want[part->offset + at], c->magnitude[part->offset + at]);
+            if (error <= verdict->error)
+                continue;
+            verdict->error = error;
+            if (error > tolerance)
+                snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", name, row, col,
+                         got, want[part->offset + at], error, tolerance);
+        }
+    }
+    verdict->wrong |= verdict->error > tolerance;
+}
+
+spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict)
+{
+    const spk_problem *p = checks->problem;
+    *verdict = (spk_verdict){.error = 0};
+    SPK_TRY(spk_operands_poison(operands));
+    spk_spmm_args args = spk_operands_check_args(operands);
+    SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
+    const void *d = NULL, *preact = NULL;
+    SPK_TRY(spk_operands_view(operands, SPK_OPERAND_D, &d));
+    SPK_TRY(spk_operands_view(operands, SPK_OPERAND_PREACT, &preact));
+    verdict->wrong = !scan(p, "D", d, p->ldd, verdict) || (preact != NULL && !scan(p, "preact", preact, p->ldp, verdict));
+    if (verdict->wrong) {
+        verdict->error = hopeless;
+        return SPK_OK;
+    }
+    compare(checks, "D", d, p->ldd, checks->want, tolerance, verdict);
+    if (preact != NULL && checks->preact != NULL)
+        compare(checks, "preact", preact, p->ldp, checks->preact, tolerance, verdict);
+    return SPK_OK;
+}
