@@ -27,10 +27,8 @@ static int64_t panel_width(const spk_bound *bound, int64_t wanted, int col_parts
     int64_t limit = (int64_t)TILE_BYTES / ((int64_t)bound->view.block_rows * (int64_t)spk_dtype_bytes(p->dtype_a));
     int64_t width = wanted > 0 && wanted < limit ? wanted : limit;
     int64_t share = ceil_div(p->n, col_parts);
-    width = width < share ? width : share;
-    if (width >= p->n)
-        return p->n;
-    return ceil_div(width, COLUMN_STEP) * COLUMN_STEP;
+    width = ceil_div(width < share ? width : share, COLUMN_STEP) * COLUMN_STEP;
+    return width < p->n ? width : p->n;
 }
 
 spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct, spk_blocks *blocks)

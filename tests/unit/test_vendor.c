@@ -1,0 +1,677 @@
+/* The vendor rows: libraries are found without being opened; every row that says it can compute a problem does so. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+static const char *const rows[] = {"openblas_blocks", "openblas_dense", "mkl_bsr", "mkl_blocks", "mkl_dense", "libxsmm_blocks"};
+enum { ROWS = sizeof rows / sizeof rows[0], CASES = 250, SLACK = 3 };
+
+/* ------------------------------------------------------------------------------------------------ a device and a random problem */
+
+static spk_device *open_device(int threads)
+{
+    spk_executor executor = {.threads = threads};
+    spk_device *device = NULL;
+    assert_int_equal(spk_backend_cpu.open(&spk_mem_system, "cpu", &executor, &device), SPK_OK);
+    return device;
+}
+
+typedef struct trial {
+    spk_rng rng;
+    uint64_t seed;
+    spk_pattern *pattern;
+    spk_problem problem;
+    double *values, *b, *c, *bias, *residual; /* dense: by row and column, without leading dimensions */
+    double *want, *preact, *magnitude;
+    double alpha, beta;
+    bool c_is_d;
+} trial;
+
+static int64_t pick(spk_rng *rng, int64_t low, int64_t high)
+{
+    return low + (int64_t)spk_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+static void *get(size_t count, size_t size)
+{
+    void *memory = calloc(count + 1, size);
+    assert_non_null(memory);
+    return memory;
+}
+
+/* A number that f32 holds, so that both dtypes multiply the same ones. */
+static double number(spk_rng *rng)
+{
+    return (double)(float)spk_rng_normal(rng);
+}
+
+static double *numbers(spk_rng *rng, int64_t count)
+{
+    double *made = get((size_t)count, sizeof *made);
+    for (int64_t i = 0; i < count; i++)
+        made[i] = number(rng);
+    return made;
+}
+
+static void make_pattern(trial *t)
+{
+    static const int sizes[] = {1, 2, 3, 4, 7, 8, 16, 24, 32, 40, 64, 130, 256};
+    int block_rows = sizes[pick(&t->rng, 0, 12)], block_cols = pick(&t->rng, 0, 1) ? block_rows : sizes[pick(&t->rng, 0, 12)];
+    int64_t grid_rows = pick(&t->rng, 1, 6), grid_cols = pick(&t->rng, 1, 6);
+    bool ragged = pick(&t->rng, 0, 1) != 0;
+    int64_t m = grid_rows * block_rows - (ragged ? pick(&t->rng, 0, block_rows - 1) : 0), k = grid_cols * block_cols - (ragged ? pick(&t->rng, 0, block_cols - 1) : 0);
+    int64_t *offsets = get((size_t)grid_rows + 1, sizeof *offsets), *columns = get((size_t)(grid_rows * grid_cols), sizeof *columns), count = 0;
+    int64_t full = pick(&t->rng, 0, 10);
+    for (int64_t i = 0; i < grid_rows; i++) {
+        bool empty = pick(&t->rng, 0, 4) == 0;
+        for (int64_t j = 0; j < grid_cols; j++)
+            if (!empty && pick(&t->rng, 0, 9) < full)
+                columns[count++] = j;
+        offsets[i + 1] = count;
+    }
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = m, .cols = k, .block_rows = block_rows, .block_cols = block_cols, .nnzb = count,
+                               .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &t->pattern), SPK_OK);
+    free(offsets);
+    free(columns);
+}
+
+static void make_problem(trial *t, bool plain)
+{
+    spk_rng *rng = &t->rng;
+    spk_dtype dtype = pick(rng, 0, 1) ? SPK_F32 : SPK_F64;
+    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = pick(rng, 0, 3) ? pick(rng, 1, 70) : pick(rng, 1, 700), .dtype_a = dtype, .trans_a = (spk_trans)pick(rng, 0, 1),
+                     .block_layout = (spk_layout)pick(rng, 0, 1), .layout_b = (spk_layout)pick(rng, 0, 1), .layout_d = (spk_layout)pick(rng, 0, 1)};
+    if (!plain) {
+        spmm.use_c = (int)pick(rng, 0, 1);
+        spmm.bias = (spk_bias)pick(rng, 0, 2);
+        spmm.activation = (spk_activation)pick(rng, 0, 4);
+        spmm.use_residual = (int)pick(rng, 0, 1);
+        spmm.keep_preact = (int)pick(rng, 0, 1);
+    }
+    int64_t m = spmm.trans_a ? t->pattern->cols : t->pattern->rows, k = spmm.trans_a ? t->pattern->rows : t->pattern->cols;
+    int64_t length_b = spmm.layout_b == SPK_ROW_MAJOR ? spmm.n : k, length_d = spmm.layout_d == SPK_ROW_MAJOR ? spmm.n : m;
+    t->c_is_d = spmm.use_c && pick(rng, 0, 1);
+    spmm.ldb = length_b + pick(rng, 0, SLACK);
+    spmm.ldd = length_d + pick(rng, 0, SLACK);
+    spmm.ldc = t->c_is_d ? spmm.ldd : length_d + pick(rng, 0, SLACK);
+    spmm.ldr = length_d + pick(rng, 0, SLACK);
+    spmm.ldp = length_d + pick(rng, 0, SLACK);
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1, .static_values = (int)pick(rng, 0, 1)};
+    assert_int_equal(spk_problem_from_spmm(t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    t->alpha = pick(rng, 0, 3) == 0 ? 1 : pick(rng, 0, 5) == 0 ? 0 : 0.75;
+    t->beta = pick(rng, 0, 3) == 0 ? 0 : -1.25;
+}
+
+static double activation(spk_activation kind, double x)
+{
+    switch (kind) {
+    case SPK_ACT_RELU:
+        return x > 0 ? x : 0;
+    case SPK_ACT_GELU_ERF:
+        return x / 2 * (1 + erf(x / sqrt(2)));
+    case SPK_ACT_GELU_TANH:
+        return x / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case SPK_ACT_SILU:
+        return x / (1 + exp(-x));
+    default:
+        return x;
+    }
+}
+
+/* The answer from the definition, in double. */
+static void solve(trial *t)
+{
+    const spk_problem *p = &t->problem;
+    const spk_pattern *a = t->pattern;
+    for (int64_t i = 0; i < a->index.grid_rows; i++)
+        for (int64_t q = a->index.offsets[i]; q < a->index.offsets[i + 1]; q++)
+            for (int64_t e = 0; e < (int64_t)a->block_rows * a->block_cols; e++) {
+                bool row_major = p->block_layout == SPK_ROW_MAJOR;
+                int64_t row = i * a->block_rows + (row_major ? e / a->block_cols : e % a->block_rows);
+                int64_t col = (int64_t)a->index.columns[q] * a->block_cols + (row_major ? e % a->block_cols : e / a->block_rows);
+                if (row >= a->rows || col >= a->cols)
+                    continue;
+                double value = t->values[q * a->block_rows * a->block_cols + e];
+                int64_t m = p->trans_a ? col : row, k = p->trans_a ? row : col;
+                for (int64_t j = 0; j < p->n; j++) {
+                    t->want[m * p->n + j] += t->alpha * value * t->b[k * p->n + j];
+                    t->magnitude[m * p->n + j] += fabs(t->alpha * value * t->b[k * p->n + j]);
+                }
+            }
+    for (int64_t i = 0; i < p->m * p->n; i++) {
+        double bias = p->epilogue.bias == SPK_BIAS_PER_ROW ? t->bias[i / p->n] : p->epilogue.bias == SPK_BIAS_PER_COL ? t->bias[i % p->n] : 0;
+        double c = p->epilogue.use_c && t->beta != 0 ? t->beta * t->c[i] : 0, residual = p->epilogue.use_residual ? t->residual[i] : 0;
+        t->preact[i] = t->want[i] + c + bias;
+        t->want[i] = activation(p->epilogue.activation, t->preact[i]) + residual;
+        t->magnitude[i] += fabs(c) + fabs(bias) + fabs(residual) + 1e-30;
+    }
+}
+
+static void trial_make(trial *t, uint64_t seed, bool plain)
+{
+    memset(t, 0, sizeof *t);
+    t->seed = seed;
+    spk_rng_seed(&t->rng, seed);
+    make_pattern(t);
+    make_problem(t, plain);
+    const spk_problem *p = &t->problem;
+    t->values = numbers(&t->rng, t->pattern->nnzb * t->pattern->block_rows * t->pattern->block_cols);
+    t->b = numbers(&t->rng, p->k * p->n);
+    t->c = numbers(&t->rng, p->m * p->n);
+    t->bias = numbers(&t->rng, p->m + p->n);
+    t->residual = numbers(&t->rng, p->m * p->n);
+    t->want = get((size_t)(p->m * p->n), sizeof *t->want);
+    t->preact = get((size_t)(p->m * p->n), sizeof *t->preact);
+    t->magnitude = get((size_t)(p->m * p->n), sizeof *t->magnitude);
+    solve(t);
+}
+
+static void trial_free(trial *t)
+{
+    spk_pattern_release(&t->pattern);
+    double **all[] = {&t->values, &t->b, &t->c, &t->bias, &t->residual, &t->want, &t->preact, &t->magnitude};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(*all[i]);
+}
+
+/* ------------------------------------------------------------------------------------------------ arrays as a caller has them */
+
+static void put(void *array, spk_dtype dtype, int64_t index, double value)
+{
+    if (dtype == SPK_F32)
+        ((float *)array)[index] = (float)value;
+    else
+        ((double *)array)[index] = value;
+}
+
+static double at(const void *array, spk_dtype dtype, int64_t index)
+{
+    return dtype == SPK_F32 ? (double)((const float *)array)[index] : ((const double *)array)[index];
+}
+
+static int64_t place(spk_layout layout, int64_t ld, int64_t i, int64_t j)
+{
+    return layout == SPK_ROW_MAJOR ? i * ld + j : i + j * ld;
+}
+
+/* An array of exactly the elements that the problem promises, NaN where nothing belongs. source NULL: NaN everywhere. */
+static void *lay_out(const spk_problem *p, spk_operand operand, spk_layout layout, int64_t ld, int64_t height, const double *source)
+{
+    int64_t elements = spk_problem_operand_elements(p, operand);
+    void *array = malloc((size_t)elements * spk_dtype_bytes(p->dtype_a) + 1);
+    assert_non_null(array);
+    for (int64_t i = 0; i < elements; i++)
+        put(array, p->dtype_a, i, NAN);
+    for (int64_t i = 0; source != NULL && elements > 0 && i < height; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            put(array, p->dtype_a, place(layout, ld, i, j), source[i * p->n + j]);
+    return array;
+}
+
+static void *lay_out_list(const spk_problem *p, spk_operand operand, const double *source)
+{
+    int64_t elements = spk_problem_operand_elements(p, operand);
+    void *array = malloc((size_t)elements * spk_dtype_bytes(p->dtype_a) + 1);
+    assert_non_null(array);
+    for (int64_t i = 0; i < elements; i++)
+        put(array, p->dtype_a, i, source[i]);
+    return array;
+}
+
+/* Poisons the overhang of edge blocks: it must never reach a result. */
+static void poison_overhang(const trial *t, void *values)
+{
+    const spk_pattern *a = t->pattern;
+    for (int64_t i = 0; i < a->index.grid_rows; i++)
+        for (int64_t q = a->index.offsets[i]; q < a->index.offsets[i + 1]; q++)
+            for (int64_t e = 0; e < (int64_t)a->block_rows * a->block_cols; e++) {
+                bool row_major = t->problem.block_layout == SPK_ROW_MAJOR;
+                int64_t row = i * a->block_rows + (row_major ? e / a->block_cols : e % a->block_rows);
+                int64_t col = (int64_t)a->index.columns[q] * a->block_cols + (row_major ? e % a->block_cols : e / a->block_rows);
+                if (row >= a->rows || col >= a->cols)
+                    put(values, t->problem.dtype_a, q * a->block_rows * a->block_cols + e, NAN);
+            }
+}
+
+/* Rows of B that no stored block meets hold NaN: rows that fill no zeros must not notice. */
+static void poison_unused_rows(const trial *t, void *b)
+{
+    const spk_problem *p = &t->problem;
+    spk_bsr_view view;
+    assert_int_equal(spk_pattern_view(t->pattern, p->trans_a, p->block_layout, &view), SPK_OK);
+    bool *used = get((size_t)view.grid_cols, sizeof *used);
+    for (int64_t i = 0; i < view.nnzb; i++)
+        used[view.columns[i]] = true;
+    for (int64_t k = 0; k < p->k; k++)
+        for (int64_t j = 0; !used[k / view.block_cols] && j < p->n; j++)
+            put(b, p->dtype_a, place(p->layout_b, p->ldb, k, j), NAN);
+    free(used);
+}
+
+static void compare(const trial *t, const char *row, const char *params, const char *name, const void *got, int64_t ld, int64_t elements, const double *want)
+{
+    const spk_problem *p = &t->problem;
+    double tolerance = spk_problem_tolerance(p);
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            double x = at(got, p->dtype_a, place(p->layout_d, ld, i, j)), error = fabs(x - want[i * p->n + j]);
+            /* GELU and SILU have a slope up to 1.13 and a rounding of their own. */
+            if (!(error <= 1.2 * tolerance * (t->magnitude[i * p->n + j] + fabs(t->preact[i * p->n + j]))))
+                fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i, (long long)j, x, want[i * p->n + j]);
+        }
+    int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
+    for (int64_t i = 0; i < elements; i++)
+        if (i % ld >= length && !isnan(at(got, p->dtype_a, i)))
+            fail_msg("%s %s, seed %llu: it wrote between the lines of %s", row, params, (unsigned long long)t->seed, name);
+}
+
+/* Runs a candidate on fresh arrays and checks D and preact. */
+static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_params *params, spk_device *device)
+{
+    const spk_problem *p = &t->problem;
+    char text[SPK_MAX_PARAMS_TEXT];
+    spk_params_text(kernel, params, text, sizeof text);
+    spk_bound bound;
+    spk_status status = spk_bind(kernel, params, p, device, &bound);
+    if (status != SPK_OK)
+        fail_msg("%s %s, seed %llu: bind: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
+    void *values = lay_out_list(p, SPK_OPERAND_VALUES, t->values), *bias = lay_out_list(p, SPK_OPERAND_BIAS, t->bias);
+    void *b = lay_out(p, SPK_OPERAND_B, p->layout_b, p->ldb, p->k, t->b);
+    void *c = lay_out(p, SPK_OPERAND_C, p->layout_d, p->ldc, p->m, t->beta != 0 ? t->c : NULL);
+    void *d = t->c_is_d ? c : lay_out(p, SPK_OPERAND_D, p->layout_d, p->ldd, p->m, NULL);
+    void *residual = lay_out(p, SPK_OPERAND_RESIDUAL, p->layout_d, p->ldr, p->m, t->residual);
+    void *preact = lay_out(p, SPK_OPERAND_PREACT, p->layout_d, p->ldp, p->m, NULL);
+    poison_overhang(t, values);
+    if (!kernel->fills_zeros)
+        poison_unused_rows(t, b);
+    void *workspace = aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64);
+    assert_non_null(workspace);
+    memset(workspace, 0xff, bound.workspace_bytes);
+    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .c = p->epilogue.use_c ? c : NULL, .d = d, .bias = bias, .residual = residual,
+                          .preact = preact, .alpha = t->alpha, .beta = t->beta, .workspace = workspace, .workspace_bytes = bound.workspace_bytes};
+    if (p->static_values && kernel->ops->update_values != NULL) {
+        assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
+        assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
+        args.values = NULL; /* it has its own by now */
+    }
+    status = kernel->ops->run(&bound, &args, NULL);
+    if (status != SPK_OK)
+        fail_msg("%s %s, seed %llu: run: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
+    compare(t, kernel->name, text, "D", d, p->ldd, spk_problem_operand_elements(p, SPK_OPERAND_D), t->want);
+    if (p->epilogue.keep_preact)
+        compare(t, kernel->name, text, "preact", preact, p->ldp, spk_problem_operand_elements(p, SPK_OPERAND_PREACT), t->preact);
+    assert_true(kernel->ops->predict_us(p, device, params) > 0);
+    spk_unbind(&bound);
+    void *all[] = {values, bias, b, c, t->c_is_d ? NULL : d, residual, preact, workspace};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+/* ------------------------------------------------------------------------------------------------ rows */
+
+static void rows_compute_what_they_claim(void **state)
+{
+    (void)state;
+    spk_device *devices[] = {open_device(1), open_device(3)};
+    int64_t checked[ROWS] = {0};
+    const char *seed_text = getenv("SPARSEK_TEST_SEED");
+    uint64_t seed = seed_text != NULL ? strtoull(seed_text, NULL, 10) : 20261121;
+    int cases = seed_text != NULL ? 1 : CASES;
+    for (int i = 0; i < cases; i++) {
+        trial t;
+        trial_make(&t, seed + (uint64_t)i, (seed + (uint64_t)i) % 3 == 0);
+        for (int r = 0; r < ROWS; r++) {
+            const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+            assert_non_null(kernel);
+            int candidate = (int)pick(&t.rng, 0, spk_params_count(kernel) - 1);
+            spk_device *device = devices[pick(&t.rng, 0, 1)];
+            spk_params params;
+            const char *why = NULL;
+            spk_params_get(kernel, candidate, &params);
+            if (spk_candidate_applicable(kernel, &params, &t.problem, device, &why)) {
+                assert_null(why);
+                check_candidate(&t, kernel, &params, device);
+                checked[r]++;
+            } else {
+                assert_non_null(why);
+            }
+        }
+        trial_free(&t);
+    }
+    for (int r = 0; r < ROWS; r++) {
+        const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+        if (!spk_library_found(devices[0], kernel->library))
+            print_message("%s: no %s here, not run\n", rows[r], kernel->library);
+        else if (cases > 1)
+            assert_true(checked[r] >= (strcmp(rows[r], "mkl_bsr") == 0 ? CASES / 10 : CASES / 3));
+    }
+    spk_backend_cpu.close(&devices[0]);
+    spk_backend_cpu.close(&devices[1]);
+}
+
+static void allocation_failures_are_errors(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(2);
+    for (int r = 0; r < ROWS; r++) {
+        const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+        trial t;
+        const char *why = NULL;
+        spk_params params;
+        spk_params_get(kernel, 0, &params);
+        uint64_t seed = 1;
+        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200; trial_make(&t, ++seed, false))
+            trial_free(&t);
+        spk_bound bound;
+        spk_status status = SPK_ERR_UNAVAILABLE;
+        for (int left = 0; seed < 200 && left < 20; left++) {
+            spk_mem_fail_after(left);
+            status = spk_bind(kernel, &params, &t.problem, device, &bound);
+            spk_mem_fail_after(-1);
+            if (status == SPK_OK) {
+                assert_true(left > 0);
+                spk_unbind(&bound);
+                break;
+            }
+            assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
+        }
+        assert_true(status == SPK_OK || seed == 200);
+        trial_free(&t);
+    }
+    spk_backend_cpu.close(&device);
+}
+
+static void static_rows_want_values_first(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(2);
+    for (int r = 0; r < ROWS; r++) {
+        const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+        if (kernel->ops->update_values == NULL)
+            continue;
+        spk_params params;
+        spk_params_get(kernel, 0, &params);
+        for (uint64_t seed = 1; seed < 40; seed++) {
+            trial t;
+            const char *why = NULL;
+            spk_bound bound;
+            trial_make(&t, seed, true);
+            if (t.problem.static_values && spk_candidate_applicable(kernel, &params, &t.problem, device, &why)) {
+                assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bound), SPK_OK);
+                spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = t.values, .b = t.b, .d = t.c, .alpha = 1};
+                assert_int_equal(kernel->ops->run(&bound, &args, NULL), SPK_ERR_ARGUMENT);
+                spk_unbind(&bound);
+            }
+            trial_free(&t);
+        }
+    }
+    spk_backend_cpu.close(&device);
+}
+
+/* ------------------------------------------------------------------------------------------------ libraries */
+
+typedef struct saved_environment {
+    char *openblas, *mkl;
+} saved_environment;
+
+static char *copy_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? strdup(value) : NULL;
+}
+
+static void restore_variable(const char *name, char *value)
+{
+    if (value != NULL)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+    free(value);
+}
+
+static int save(void **state)
+{
+    saved_environment *saved = malloc(sizeof *saved);
+    if (saved == NULL)
+        return -1;
+    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_MKL")};
+    *state = saved;
+    return 0;
+}
+
+static int restore(void **state)
+{
+    saved_environment *saved = *state;
+    restore_variable("SPARSEK_OPENBLAS", saved->openblas);
+    restore_variable("SPARSEK_MKL", saved->mkl);
+    free(saved);
+    return 0;
+}
+
+static spk_library_info info_of(spk_device *device, const char *name)
+{
+    spk_library_info info = {SPK_SIZED(spk_library_info)};
+    for (int i = 0; i < spk_backend_cpu.library_count(); i++) {
+        assert_int_equal(spk_backend_cpu.library_info(device, i, &info), SPK_OK);
+        if (strcmp(info.name, name) == 0)
+            return info;
+    }
+    fail_msg("there is no library %s", name);
+    return info;
+}
+
+static void info_tells_version_or_reason(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(2);
+    spk_library_info info = {SPK_SIZED(spk_library_info)};
+    assert_int_equal(spk_libraries_info(device->libraries, -1, &info), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_libraries_info(device->libraries, spk_libraries_count(), &info), SPK_ERR_ARGUMENT);
+    for (int i = 0; i < spk_libraries_count(); i++) {
+        assert_int_equal(spk_libraries_info(device->libraries, i, &info), SPK_OK);
+        assert_true(info.found ? info.path[0] != '\0' && (info.version[0] != '\0') != (info.why[0] != '\0') : info.path[0] == '\0' && info.why[0] != '\0');
+        assert_int_equal(info.found && info.why[0] == '\0', spk_library_found(device, info.name));
+    }
+    assert_false(spk_library_found(device, "cublas"));
+    void *handle = NULL;
+    assert_int_equal(spk_library_open(device, "cublas", &handle), SPK_ERR_UNAVAILABLE);
+    spk_backend_cpu.close(&device);
+}
+
+static void a_variable_forbids_or_misleads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *why;
+    } cases[] = {{"none", "not used"}, {"", "not used"}, {"/nowhere/libmkl_rt.so", "/nowhere/libmkl_rt.so"}, {"/tmp", "no such file"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setenv("SPARSEK_MKL", cases[i].value, 1);
+        spk_device *device = open_device(1);
+        assert_false(spk_library_found(device, "mkl"));
+        void *handle = NULL;
+        assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+        assert_non_null(strstr(spk_error_message(0), cases[i].why));
+        spk_library_info info = info_of(device, "mkl");
+        assert_int_equal(info.found, 0);
+        assert_non_null(strstr(info.why, cases[i].why));
+        assert_string_equal(info.version, "");
+        char key[512];
+        spk_libraries_key(device->libraries, key, sizeof key);
+        assert_non_null(strstr(key, "mkl:none"));
+        spk_backend_cpu.close(&device);
+    }
+}
+
+/* A file that is no library: found, in the key, refused at the first use, and out of the race from then on. */
+static void a_broken_library_only_loses_its_rows(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sparsek broken XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "not a library", 13), 13);
+    close(file);
+    setenv("SPARSEK_OPENBLAS", path, 1);
+    spk_device *device = open_device(1);
+    assert_true(spk_library_found(device, "openblas"));
+    char key[512], small[8];
+    spk_libraries_key(device->libraries, key, sizeof key);
+    assert_null(strchr(key, ' '));
+    assert_non_null(strstr(key, "openblas:#"));
+    spk_libraries_key(device->libraries, small, sizeof small);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    trial t;
+    trial_make(&t, 3, true);
+    spk_bound bound;
+    spk_params params = {{0}};
+    const spk_kernel *kernel = spk_kernel_by_name("openblas_blocks");
+    assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bound), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), path));
+    assert_false(spk_library_found(device, "openblas"));
+    spk_library_info info = info_of(device, "openblas");
+    assert_int_equal(info.found, 1);
+    assert_string_equal(info.path, path);
+    assert_true(info.why[0] != '\0');
+    trial_free(&t);
+    spk_backend_cpu.close(&device);
+    unlink(path);
+}
+
+/* A library that opens but is another one (the C library's maths) is refused with what it lacks. */
+static void another_library_is_refused(void **state)
+{
+    (void)state;
+    static const char *const maths[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"};
+    const char *path = NULL;
+    for (size_t i = 0; path == NULL && i < sizeof maths / sizeof maths[0]; i++)
+        if (access(maths[i], R_OK) == 0)
+            path = maths[i];
+    if (path == NULL)
+        skip();
+    setenv("SPARSEK_OPENBLAS", path, 1);
+    setenv("SPARSEK_MKL", path, 1);
+    spk_device *device = open_device(1);
+    void *handle = NULL;
+    assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "cblas_sgemm"));
+    assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "libmkl_rt"));
+    assert_null(handle);
+    spk_backend_cpu.close(&device);
+}
+
+/* A real path, not the link; any change of the file changes the key. */
+static void the_key_follows_the_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sparsek-key-XXXXXX", file[64], link_path[64], key[3][512];
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/libopenblas.so.0.3", folder);
+    snprintf(link_path, sizeof link_path, "%s/libopenblas.so.0", folder);
+    FILE *stream = fopen(file, "w");
+    assert_non_null(stream);
+    fclose(stream);
+    assert_int_equal(symlink(file, link_path), 0);
+    setenv("SPARSEK_OPENBLAS", link_path, 1);
+    for (int i = 0; i < 3; i++) {
+        struct spk_libraries *libraries = NULL;
+        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        spk_libraries_key(libraries, key[i], sizeof key[i]);
+        spk_libraries_release(&libraries);
+        assert_null(libraries);
+        if (i == 1)
+            assert_int_equal(truncate(file, 77), 0);
+    }
+    assert_non_null(strstr(key[0], file));
+    assert_string_equal(key[0], key[1]);
+    assert_string_not_equal(key[1], key[2]);
+    assert_non_null(strstr(key[2], ":77:"));
+    unlink(link_path);
+    unlink(file);
+    rmdir(folder);
+}
+
+static void finding_opens_nothing_and_is_fast(void **state)
+{
+    (void)state;
+    double best_us = INFINITY;
+    for (int i = 0; i < 20; i++) {
+        struct spk_libraries *libraries = NULL;
+        double start = spk_now_us();
+        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        best_us = fmin(best_us, spk_now_us() - start);
+        spk_libraries_release(&libraries);
+    }
+    assert_true(best_us < 5000); /* 1 ms, with room for sanitizers */
+    spk_mem_fail_after(0);
+    struct spk_libraries *libraries = NULL;
+    spk_status status = spk_libraries_find(&spk_mem_system, &libraries);
+    spk_mem_fail_after(-1);
+    assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
+    assert_null(libraries);
+}
+
+/* A child of fork() finds, opens and multiplies, whatever the parent had running. */
+static void a_forked_child_multiplies(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(3);
+    for (int r = 0; r < ROWS; r++) {
+        const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+        spk_params params;
+        const char *why = NULL;
+        trial t;
+        spk_params_get(kernel, 0, &params);
+        uint64_t seed = 1;
+        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200; trial_make(&t, ++seed, false))
+            trial_free(&t);
+        if (seed < 200) {
+            check_candidate(&t, kernel, &params, device);
+            pid_t child = fork();
+            assert_true(child >= 0);
+            if (child == 0) {
+                alarm(60);
+                check_candidate(&t, kernel, &params, device);
+                _exit(0);
+            }
+            int status = -1;
+            assert_int_equal(waitpid(child, &status, 0), child);
+            if (status != 0)
+                fail_msg("%s: the child ended with %d", kernel->name, status);
+        }
+        trial_free(&t);
+    }
+    spk_backend_cpu.close(&device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finding_opens_nothing_and_is_fast),
+        cmocka_unit_test_setup_teardown(a_variable_forbids_or_misleads, save, restore),
+        cmocka_unit_test_setup_teardown(a_broken_library_only_loses_its_rows, save, restore),
+        cmocka_unit_test_setup_teardown(another_library_is_refused, save, restore),
+        cmocka_unit_test_setup_teardown(the_key_follows_the_file, save, restore),
+        cmocka_unit_test(info_tells_version_or_reason),
+        cmocka_unit_test(rows_compute_what_they_claim),
+        cmocka_unit_test(allocation_failures_are_errors),
+        cmocka_unit_test(static_rows_want_values_first),
+        cmocka_unit_test(a_forked_child_multiplies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
