@@ -80,7 +80,8 @@ spk_status spk_check_offsets(const void *offsets, spk_index_type type, int64_t r
         falls |= out[i + 1] < out[i];
     for (int64_t i = 0; falls && i < rows; i++)
         if (out[i + 1] < out[i])
-            return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64, i + 1, out[i + 1], i, out[i]);
+            return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64, i + 1, out[i + 1], i,
+                            out[i]);
     if (out[rows] != count)
         return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 ": the last offset must be %s = %" PRId64, rows, out[rows], count_name, count);
     return SPK_OK;

@@ -147,7 +147,8 @@ static void add_entries(spk_blocks *blocks, spk_entries *entries, spk_matrix *bs
 spk_status spk_blocks_to_bsr(const spk_mem *mem, spk_blocks *blocks, spk_entries *entries, spk_layout layout, spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    SPK_TRY(spk_matrix_make(mem, SPK_BSR, entries->matrix->dtype, blocks->rows, blocks->cols, blocks->block_rows, blocks->block_cols, layout, blocks->nnzb, &made));
+    SPK_TRY(
+        spk_matrix_make(mem, SPK_BSR, entries->matrix->dtype, blocks->rows, blocks->cols, blocks->block_rows, blocks->block_cols, layout, blocks->nnzb, &made));
     memcpy(made->row_offsets, blocks->offsets, ((size_t)blocks->grid_rows + 1) * sizeof *made->row_offsets);
     if (blocks->nnzb > 0)
         memcpy(made->col_indices, blocks->cols_of, (size_t)blocks->nnzb * sizeof *made->col_indices);

@@ -69,14 +69,14 @@ spk_status spk_convert_create(const spk_mem *mem, const spk_matrix_desc *desc, s
     spk_matrix *made = NULL;
     SPK_TRY(spk_check_index_type(desc->index_type));
     if (desc->format != SPK_BSR && (desc->block_rows < 0 || desc->block_rows > 1 || desc->block_cols < 0 || desc->block_cols > 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "block_rows = %" PRId64 ", block_cols = %" PRId64 ": only BSR has blocks, the others leave them at 0 or 1", desc->block_rows,
-                        desc->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "block_rows = %" PRId64 ", block_cols = %" PRId64 ": only BSR has blocks, the others leave them at 0 or 1",
+                        desc->block_rows, desc->block_cols);
     SPK_TRY(spk_matrix_make(mem, desc->format, desc->dtype, desc->rows, desc->cols, desc->block_rows, desc->block_cols, desc->layout, desc->nnz, &made));
     made->pattern_only = desc->pattern_only != 0 || desc->values == NULL;
     spk_status status = SPK_OK;
     if (desc->format == SPK_DENSE && desc->nnz != 0 && desc->nnz != made->nnz)
-        status = spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 ": a dense matrix of %" PRId64 " x %" PRId64 " has %" PRId64 " (or leave 0)", desc->nnz, desc->rows, desc->cols,
-                          made->nnz);
+        status = spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 ": a dense matrix of %" PRId64 " x %" PRId64 " has %" PRId64 " (or leave 0)", desc->nnz,
+                          desc->rows, desc->cols, made->nnz);
     else
         status = fill_arrays(desc, made);
     if (status == SPK_OK && made->pattern_only)

@@ -35,7 +35,8 @@ void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, co
 
 /* The transposed compressed index: new_offsets has cols + 1 elements, new_indices (rows) and positions (old place) as many as the old has.
  * Stable: entries of one new row keep the old order. */
-void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices, int64_t *positions);
+void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices,
+                         int64_t *positions);
 
 static inline size_t spk_value_bytes(spk_dtype dtype)
 {

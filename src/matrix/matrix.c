@@ -27,11 +27,13 @@ static spk_status check_room(const spk_matrix *shell)
 {
     int64_t bytes = (int64_t)dtype_bytes(shell->dtype);
     if (shell->format == SPK_DENSE && !spk_product_fits(shell->rows, shell->cols, 1, bytes))
-        return spk_fail(SPK_ERR_ARGUMENT, "a dense matrix of %" PRId64 " x %" PRId64 " elements of %" PRId64 " bytes overflows 64-bit sizes", shell->rows, shell->cols, bytes);
+        return spk_fail(SPK_ERR_ARGUMENT, "a dense matrix of %" PRId64 " x %" PRId64 " elements of %" PRId64 " bytes overflows 64-bit sizes", shell->rows,
+                        shell->cols, bytes);
     if (shell->nnz < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " is negative", shell->nnz);
     if (!spk_product_fits(shell->nnz, shell->block_rows, shell->block_cols, (int64_t)sizeof(double)))
-        return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", shell->nnz, shell->block_rows, shell->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", shell->nnz, shell->block_rows,
+                        shell->block_cols);
     return SPK_OK;
 }
 
@@ -54,7 +56,8 @@ spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtyp
     SPK_TRY(spk_check_size(rows, cols));
     if (format == SPK_BSR)
         SPK_TRY(spk_check_block(block_rows, block_cols));
-    spk_matrix sizes = {.mem = *mem, .format = format, .dtype = dtype, .rows = rows, .cols = cols, .block_rows = 1, .block_cols = 1, .layout = layout, .nnz = nnz};
+    spk_matrix sizes = {
+        .mem = *mem, .format = format, .dtype = dtype, .rows = rows, .cols = cols, .block_rows = 1, .block_cols = 1, .layout = layout, .nnz = nnz};
     if (format == SPK_BSR) {
         sizes.block_rows = block_rows;
         sizes.block_cols = block_cols;

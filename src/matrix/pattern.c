@@ -72,7 +72,8 @@ spk_status spk_pattern_view(const spk_pattern *pattern, spk_trans trans, spk_lay
     if (trans != SPK_NO_TRANS && trans != SPK_TRANS)
         return spk_fail(SPK_ERR_ARGUMENT, "trans_a = %d is neither SPK_NO_TRANS (%d) nor SPK_TRANS (%d)", (int)trans, SPK_NO_TRANS, SPK_TRANS);
     if (block_layout != SPK_ROW_MAJOR && block_layout != SPK_COL_MAJOR)
-        return spk_fail(SPK_ERR_ARGUMENT, "block_layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)block_layout, SPK_ROW_MAJOR, SPK_COL_MAJOR);
+        return spk_fail(SPK_ERR_ARGUMENT, "block_layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)block_layout, SPK_ROW_MAJOR,
+                        SPK_COL_MAJOR);
     const spk_index *index = &pattern->index;
     bool turned = trans == SPK_TRANS;
     if (turned)

@@ -112,7 +112,8 @@ spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t b
     if (!(density >= 0 && density <= 1))
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g is not in [0, 1]", density);
     if (norm < SPK_NORM_L1 || norm > SPK_NORM_MAX)
-        return spk_fail(SPK_ERR_ARGUMENT, "norm = %d is none of SPK_NORM_L1 (%d), SPK_NORM_L2 (%d), SPK_NORM_MAX (%d)", (int)norm, SPK_NORM_L1, SPK_NORM_L2, SPK_NORM_MAX);
+        return spk_fail(SPK_ERR_ARGUMENT, "norm = %d is none of SPK_NORM_L1 (%d), SPK_NORM_L2 (%d), SPK_NORM_MAX (%d)", (int)norm, SPK_NORM_L1, SPK_NORM_L2,
+                        SPK_NORM_MAX);
     SPK_TRY(spk_check_block(block_rows, block_cols));
     spk_status status = SPK_OK;
     spk_matrix *summed = NULL;

@@ -13,8 +13,8 @@ static spk_status check_rows(const int64_t *block_rows, int64_t count, int64_t l
         if (block_rows[i] < 0 || block_rows[i] >= limit)
             return spk_fail_index("block_rows", i, block_rows[i], "block rows of op(A)", limit);
         if (i > 0 && block_rows[i] <= block_rows[i - 1])
-            return spk_fail(SPK_ERR_ARGUMENT, "block_rows[%" PRId64 "] = %" PRId64 " does not exceed block_rows[%" PRId64 "] = %" PRId64, i, block_rows[i], i - 1,
-                            block_rows[i - 1]);
+            return spk_fail(SPK_ERR_ARGUMENT, "block_rows[%" PRId64 "] = %" PRId64 " does not exceed block_rows[%" PRId64 "] = %" PRId64, i, block_rows[i],
+                            i - 1, block_rows[i - 1]);
     }
     return SPK_OK;
 }

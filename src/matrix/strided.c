@@ -38,7 +38,8 @@ void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, co
                       spk_min_i64(TILE, cols - j), bytes);
 }
 
-void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices, int64_t *positions)
+void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices,
+                         int64_t *positions)
 {
     int64_t *next = new_offsets, start = 0; /* next place of a new row; at the end, where the next one begins */
     memset(next, 0, ((size_t)cols + 1) * sizeof *next);

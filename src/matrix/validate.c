@@ -25,10 +25,11 @@ spk_status spk_pattern_check_shape(const spk_bsr_indices *indices)
     if (nnzb < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " is negative", nnzb);
     if (nnzb > grid_rows * grid_cols)
-        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " exceeds the %" PRId64 " blocks of a grid of %" PRId64 " x %" PRId64, nnzb, grid_rows * grid_cols, grid_rows,
-                        grid_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " exceeds the %" PRId64 " blocks of a grid of %" PRId64 " x %" PRId64, nnzb, grid_rows * grid_cols,
+                        grid_rows, grid_cols);
     if (!spk_product_fits(nnzb, indices->block_rows, indices->block_cols, (int64_t)sizeof(double)))
-        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", nnzb, indices->block_rows, indices->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", nnzb, indices->block_rows,
+                        indices->block_cols);
     return SPK_OK;
 }
 
@@ -43,7 +44,8 @@ static spk_status explain_columns(const spk_bsr_indices *indices, const spk_inde
                 return spk_fail_index("col_indices", p, column, "block columns", index->grid_cols);
             if (column == before)
                 return spk_fail(SPK_ERR_ARGUMENT,
-                                "col_indices[%" PRId64 "] = %" PRId64 " repeats col_indices[%" PRId64 "] in block row %" PRId64 ": spk_matrix_canonicalize sums duplicates",
+                                "col_indices[%" PRId64 "] = %" PRId64 " repeats col_indices[%" PRId64 "] in block row %" PRId64
+                                ": spk_matrix_canonicalize sums duplicates",
                                 p, column, p - 1, row);
             if (column < before)
                 return spk_fail(SPK_ERR_ARGUMENT,

@@ -45,33 +45,33 @@ static inline int no_leaks(void **state)
 
 /* ------------------------------------------------------------------ assertions */
 
-#define assert_ok(call)                                                                             \
-    do {                                                                                            \
-        spk_status ok_status_ = (call);                                                             \
-        if (ok_status_ != SPK_OK)                                                                   \
-            fail_msg("%s gave %d: %s", #call, (int)ok_status_, spk_error_message(0));               \
+#define assert_ok(call)                                                               \
+    do {                                                                              \
+        spk_status ok_status_ = (call);                                               \
+        if (ok_status_ != SPK_OK)                                                     \
+            fail_msg("%s gave %d: %s", #call, (int)ok_status_, spk_error_message(0)); \
     } while (0)
 
 /* The call fails with that status and a message that holds that text. */
-#define assert_fails(call, expected, text)                                                          \
-    do {                                                                                            \
-        spk_status got_status_ = (call);                                                            \
-        if (got_status_ != (expected) || strstr(spk_error_message(0), text) == NULL)                \
+#define assert_fails(call, expected, text)                                                                                      \
+    do {                                                                                                                        \
+        spk_status got_status_ = (call);                                                                                        \
+        if (got_status_ != (expected) || strstr(spk_error_message(0), text) == NULL)                                            \
             fail_msg("%s gave %d \"%s\", not %d \"%s\"", #call, (int)got_status_, spk_error_message(0), (int)(expected), text); \
     } while (0)
 
 /* Every allocation of the call fails in turn: out of memory each time, the output untouched, until nothing fails. */
-#define assert_survives_injection(call, output)                                                     \
-    do {                                                                                            \
-        spk_status injected_ = SPK_ERR_OUT_OF_MEMORY;                                               \
-        for (int64_t after_ = 0; injected_ != SPK_OK; after_++) {                                   \
-            assert_null(output);                                                                    \
-            assert_int_equal(injected_, SPK_ERR_OUT_OF_MEMORY);                                     \
-            spk_mem_fail_after(after_);                                                             \
-            injected_ = (call);                                                                     \
-            spk_mem_fail_after(-1);                                                                 \
-        }                                                                                           \
-        assert_non_null(output);                                                                    \
+#define assert_survives_injection(call, output)                   \
+    do {                                                          \
+        spk_status injected_ = SPK_ERR_OUT_OF_MEMORY;             \
+        for (int64_t after_ = 0; injected_ != SPK_OK; after_++) { \
+            assert_null(output);                                  \
+            assert_int_equal(injected_, SPK_ERR_OUT_OF_MEMORY);   \
+            spk_mem_fail_after(after_);                           \
+            injected_ = (call);                                   \
+            spk_mem_fail_after(-1);                               \
+        }                                                         \
+        assert_non_null(output);                                  \
     } while (0)
 
 /* ------------------------------------------------------------------ the dense model */

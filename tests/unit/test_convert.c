@@ -181,8 +181,8 @@ static void test_blocks_of_every_size(void **state)
         for (int64_t i = 0; i < 6; i++)
             if (n == 0 || wanted[n - 1] != columns[i] / block)
                 wanted[n++] = columns[i] / block;
-        spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_CSR, .dtype = SPK_F32, .rows = 1, .cols = cols, .nnz = 6, .index_type = SPK_I64,
-                                .row_offsets = offsets, .col_indices = columns};
+        spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_CSR,      .dtype = SPK_F32,      .rows = 1, .cols = cols, .nnz = 6,
+                                .index_type = SPK_I64,      .row_offsets = offsets, .col_indices = columns};
         spk_matrix *csr = NULL, *bsr = NULL;
         assert_ok(spk_convert_create(&counted, &desc, &csr));
         assert_ok(spk_convert_to_bsr(&counted, csr, 1, block, SPK_ROW_MAJOR, &bsr));
@@ -220,8 +220,18 @@ static void test_overhang_is_ignored(void **state)
     for (int i = 0; i < 8; i++)
         values[i] = (float)(i + 1);
     values[2] = values[3] = values[6] = values[7] = values[5] = NAN; /* a 1 x 3 matrix in 2 x 2 blocks: only 1, 2 and 5 are inside */
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 1, .cols = 3, .block_rows = 2, .block_cols = 2, .nnz = 2,
-                            .index_type = SPK_I32, .row_offsets = (int32_t[]){0, 2}, .col_indices = (int32_t[]){1, 0}, .values = values};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
+                            .format = SPK_BSR,
+                            .dtype = SPK_F32,
+                            .rows = 1,
+                            .cols = 3,
+                            .block_rows = 2,
+                            .block_cols = 2,
+                            .nnz = 2,
+                            .index_type = SPK_I32,
+                            .row_offsets = (int32_t[]){0, 2},
+                            .col_indices = (int32_t[]){1, 0},
+                            .values = values};
     spk_matrix *bsr = NULL, *dense = NULL, *tidy = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &bsr));
     assert_ok(spk_convert_to_dense(&counted, bsr, SPK_ROW_MAJOR, &dense));
@@ -238,8 +248,8 @@ static void test_pattern_only(void **state)
 {
     (void)state;
     int64_t rows[] = {1, 0, 1}, cols[] = {0, 1, 0};
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_COO, .dtype = SPK_F32, .rows = 2, .cols = 2, .nnz = 2, .index_type = SPK_I64,
-                            .row_indices = rows, .col_indices = cols};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_COO,   .dtype = SPK_F32,   .rows = 2, .cols = 2, .nnz = 2,
+                            .index_type = SPK_I64,      .row_indices = rows, .col_indices = cols};
     spk_matrix *coo = NULL, *csr = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &coo));
     assert_true(coo->pattern_only);
@@ -269,20 +279,29 @@ static const double values3[12] = {1, 2, 3};
 
 static spk_matrix_desc good(spk_format format)
 {
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = format, .dtype = SPK_F64, .rows = 3, .cols = 3, .nnz = format == SPK_DENSE ? 9 : 3,
-                            .index_type = SPK_I32, .row_offsets = offsets3, .row_indices = indices3, .col_indices = indices3, .values = values3};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
+                            .format = format,
+                            .dtype = SPK_F64,
+                            .rows = 3,
+                            .cols = 3,
+                            .nnz = format == SPK_DENSE ? 9 : 3,
+                            .index_type = SPK_I32,
+                            .row_offsets = offsets3,
+                            .row_indices = indices3,
+                            .col_indices = indices3,
+                            .values = values3};
     if (format == SPK_BSR)
         desc.block_rows = 1, desc.block_cols = 2, desc.cols = 6;
     return desc;
 }
 
-#define REFUSED(from, status, text, ...)                                         \
-    do {                                                                         \
-        spk_matrix_desc bad = good(from);                                        \
-        spk_matrix *none = NULL;                                                 \
-        __VA_ARGS__;                                                             \
-        assert_fails(spk_convert_create(&counted, &bad, &none), status, text);   \
-        assert_null(none);                                                       \
+#define REFUSED(from, status, text, ...)                                       \
+    do {                                                                       \
+        spk_matrix_desc bad = good(from);                                      \
+        spk_matrix *none = NULL;                                               \
+        __VA_ARGS__;                                                           \
+        assert_fails(spk_convert_create(&counted, &bad, &none), status, text); \
+        assert_null(none);                                                     \
     } while (0)
 
 static void test_bad_descriptions(void **state)
@@ -394,11 +413,16 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_every_way, no_leaks),          cmocka_unit_test_teardown(test_larger, no_leaks),
-        cmocka_unit_test_teardown(test_blocks_of_every_size, no_leaks), cmocka_unit_test_teardown(test_special_values, no_leaks),
-        cmocka_unit_test_teardown(test_overhang_is_ignored, no_leaks), cmocka_unit_test_teardown(test_pattern_only, no_leaks),
-        cmocka_unit_test_teardown(test_bad_descriptions, no_leaks),   cmocka_unit_test_teardown(test_bad_indices, no_leaks),
-        cmocka_unit_test_teardown(test_bad_conversions, no_leaks),    cmocka_unit_test_teardown(test_failing_memory, no_leaks),
+        cmocka_unit_test_teardown(test_every_way, no_leaks),
+        cmocka_unit_test_teardown(test_larger, no_leaks),
+        cmocka_unit_test_teardown(test_blocks_of_every_size, no_leaks),
+        cmocka_unit_test_teardown(test_special_values, no_leaks),
+        cmocka_unit_test_teardown(test_overhang_is_ignored, no_leaks),
+        cmocka_unit_test_teardown(test_pattern_only, no_leaks),
+        cmocka_unit_test_teardown(test_bad_descriptions, no_leaks),
+        cmocka_unit_test_teardown(test_bad_indices, no_leaks),
+        cmocka_unit_test_teardown(test_bad_conversions, no_leaks),
+        cmocka_unit_test_teardown(test_failing_memory, no_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,11 +234,11 @@ static void refused(const spk_bsr_indices *indices, spk_status status, const cha
     assert_null(pattern);
 }
 
-#define REFUSED(status, text, ...)         \
-    do {                                   \
-        spk_bsr_indices bad = good();      \
-        __VA_ARGS__;                       \
-        refused(&bad, status, text);       \
+#define REFUSED(status, text, ...)    \
+    do {                              \
+        spk_bsr_indices bad = good(); \
+        __VA_ARGS__;                  \
+        refused(&bad, status, text);  \
     } while (0)
 
 static void test_bad_shapes(void **state)
@@ -267,7 +267,8 @@ static void test_bad_arrays(void **state)
 {
     (void)state;
     static const int32_t late[] = {1, 2, 2, 5}, falls[] = {0, 9, 7, 5}, short_end[] = {0, 2, 2, 4}, negative[] = {0, -1, 2, 5};
-    static const int32_t out[] = {0, 99, 1, 2, 3}, below[] = {-3, 3, 1, 2, 3}, twice[] = {0, 3, 1, 1, 3}, unsorted[] = {0, 3, 2, 1, 3}, edge[] = {0, 4, 1, 2, 3};
+    static const int32_t out[] = {0, 99, 1, 2, 3}, below[] = {-3, 3, 1, 2, 3}, twice[] = {0, 3, 1, 1, 3}, unsorted[] = {0, 3, 2, 1, 3},
+                         edge[] = {0, 4, 1, 2, 3};
     static const int32_t many[2001] = {0};
     static const int64_t wide[] = {0, 3, 1, 2, INT64_C(4294967299)};
     static const int64_t wide_offsets[] = {0, 2, 2, INT64_C(4294967301)};
@@ -281,14 +282,15 @@ static void test_bad_arrays(void **state)
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[1] = -1 is less than row_offsets[0] = 0", bad.row_offsets = negative);
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4: the last offset must be nnzb = 5", bad.row_offsets = short_end);
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 5: the last offset must be nnzb = 4", bad.nnzb = 4);
-    REFUSED(SPK_ERR_ARGUMENT, "row_offsets[2000] = 0: the last offset must be nnzb = 1000000000000", bad.rows = 2000; bad.cols = INT32_MAX; bad.block_rows = bad.block_cols = 1;
-            bad.nnzb = 1000000000000; bad.row_offsets = many); /* found out before memory is asked for */
+    REFUSED(SPK_ERR_ARGUMENT, "row_offsets[2000] = 0: the last offset must be nnzb = 1000000000000", bad.rows = 2000; bad.cols = INT32_MAX;
+            bad.block_rows = bad.block_cols = 1; bad.nnzb = 1000000000000; bad.row_offsets = many); /* found out before memory is asked for */
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4294967301: the last offset must be nnzb = 5", bad.row_offsets = wide_offsets; bad.col_indices = wide;
             bad.index_type = SPK_I64);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 99: block columns are 0..3", bad.col_indices = out);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 4: block columns are 0..3", bad.col_indices = edge);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[0] = -3: block columns are 0..3", bad.col_indices = below);
-    REFUSED(SPK_ERR_ARGUMENT, "col_indices[4] = 4294967299: block columns are 0..3", bad.row_offsets = good_wide; bad.col_indices = wide; bad.index_type = SPK_I64);
+    REFUSED(SPK_ERR_ARGUMENT, "col_indices[4] = 4294967299: block columns are 0..3", bad.row_offsets = good_wide; bad.col_indices = wide;
+            bad.index_type = SPK_I64);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[3] = 1 repeats col_indices[2] in block row 2: spk_matrix_canonicalize", bad.col_indices = twice);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[3] = 1 is less than col_indices[2] = 2 in block row 2", bad.col_indices = unsorted);
     REFUSED(SPK_ERR_ARGUMENT, "spk_matrix_canonicalize sorts", bad.col_indices = unsorted);
@@ -328,7 +330,8 @@ static void test_bad_views_and_samples(void **state)
     assert_fails(spk_pattern_view(pattern, (spk_trans)5, SPK_ROW_MAJOR, &view), SPK_ERR_ARGUMENT, "trans_a = 5");
     assert_fails(spk_pattern_view(pattern, SPK_TRANS, (spk_layout)4, &view), SPK_ERR_ARGUMENT, "block_layout = 4");
     assert_fails(spk_pattern_sample(pattern, SPK_NO_TRANS, (int64_t[]){0, 3}, 2, &sample), SPK_ERR_ARGUMENT, "block_rows[1] = 3: block rows of op(A) are 0..2");
-    assert_fails(spk_pattern_sample(pattern, SPK_TRANS, (int64_t[]){2, 2}, 2, &sample), SPK_ERR_ARGUMENT, "block_rows[1] = 2 does not exceed block_rows[0] = 2");
+    assert_fails(spk_pattern_sample(pattern, SPK_TRANS, (int64_t[]){2, 2}, 2, &sample), SPK_ERR_ARGUMENT,
+                 "block_rows[1] = 2 does not exceed block_rows[0] = 2");
     assert_fails(spk_pattern_sample(pattern, SPK_TRANS, (int64_t[]){2}, 9, &sample), SPK_ERR_ARGUMENT, "count = 9 is not in 0..4");
     assert_null(sample);
     spk_pattern_release(&pattern);
@@ -387,10 +390,10 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_against_model, no_leaks),   cmocka_unit_test_teardown(test_wide_grid, no_leaks),
-        cmocka_unit_test_teardown(test_bad_shapes, no_leaks),      cmocka_unit_test_teardown(test_bad_arrays, no_leaks),
-        cmocka_unit_test_teardown(test_empty, no_leaks),           cmocka_unit_test_teardown(test_bad_views_and_samples, no_leaks),
-        cmocka_unit_test_teardown(test_threads, no_leaks),         cmocka_unit_test_teardown(test_failing_memory, no_leaks),
+        cmocka_unit_test_teardown(test_against_model, no_leaks), cmocka_unit_test_teardown(test_wide_grid, no_leaks),
+        cmocka_unit_test_teardown(test_bad_shapes, no_leaks),    cmocka_unit_test_teardown(test_bad_arrays, no_leaks),
+        cmocka_unit_test_teardown(test_empty, no_leaks),         cmocka_unit_test_teardown(test_bad_views_and_samples, no_leaks),
+        cmocka_unit_test_teardown(test_threads, no_leaks),       cmocka_unit_test_teardown(test_failing_memory, no_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,8 +63,7 @@ static void check_prune(const spk_matrix *in, int64_t block_rows, int64_t block_
     model got = model_of(out);
     for (int64_t row = 0; row < got.rows; row++)
         for (int64_t col = 0; col < got.cols; col++)
-            assert_true(got.at[row * got.cols + col] ==
-                        (keep[row / block_rows * grid_cols + col / block_cols] ? source.at[row * got.cols + col] : 0));
+            assert_true(got.at[row * got.cols + col] == (keep[row / block_rows * grid_cols + col / block_cols] ? source.at[row * got.cols + col] : 0));
     free(order);
     free(keep);
     model_free(&got);
@@ -108,13 +107,13 @@ static void keeps(double *values, int64_t count, double density, spk_norm norm, 
 static void test_particular(void **state)
 {
     (void)state;
-    keeps((double[]){1, 2, 2, -2}, 4, 0.5, SPK_NORM_L1, 2, (int64_t[]){1, 2});                      /* ties: the lower index */
-    keeps((double[]){0, 0, 0, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){0, 1});                       /* dense zeros are blocks too */
-    keeps((double[]){1e300, 3e300, -2e300, 1}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});          /* squares that would overflow */
-    keeps((double[]){1e-300, 3e-300, -2e-300, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});       /* squares that would vanish */
-    keeps((double[]){5e-324, 1.5e-323, -1e-323, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});     /* subnormals */
-    keeps((double[]){1.7e308, 1.6e308, -1.75e308, 0}, 4, 0.5, SPK_NORM_L1, 2, (int64_t[]){0, 2});   /* near the largest double */
-    keeps((double[]){1, 2, 3}, 3, 0.5, SPK_NORM_MAX, 2, (int64_t[]){1, 2});                         /* 1.5 rounds to 2 */
+    keeps((double[]){1, 2, 2, -2}, 4, 0.5, SPK_NORM_L1, 2, (int64_t[]){1, 2});                    /* ties: the lower index */
+    keeps((double[]){0, 0, 0, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){0, 1});                     /* dense zeros are blocks too */
+    keeps((double[]){1e300, 3e300, -2e300, 1}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});        /* squares that would overflow */
+    keeps((double[]){1e-300, 3e-300, -2e-300, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});     /* squares that would vanish */
+    keeps((double[]){5e-324, 1.5e-323, -1e-323, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});   /* subnormals */
+    keeps((double[]){1.7e308, 1.6e308, -1.75e308, 0}, 4, 0.5, SPK_NORM_L1, 2, (int64_t[]){0, 2}); /* near the largest double */
+    keeps((double[]){1, 2, 3}, 3, 0.5, SPK_NORM_MAX, 2, (int64_t[]){1, 2});                       /* 1.5 rounds to 2 */
     keeps((double[]){1, 2, 3}, 3, 0.1, SPK_NORM_MAX, 0, NULL);
 }
 
