@@ -1,0 +1,38 @@
+/* The epilogue for every kernel that has none of its own: baseline vectors, both layouts, both dtypes. */
+#include "backend/cpu/cpu.h"
+
+#define VECTOR_BYTES 16
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#undef REAL
+#undef REAL_BITS
+#undef T
+
+#define REAL double
+#define REAL_BITS 64
+#define T(name) name##_f64
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+
+void spk_epilogue_f32(const spk_problem *problem, const spk_spmm_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+{
+    epilogue_f32(problem, args, acc, acc_ld, row0, rows, col0, cols);
+}
+
+void spk_epilogue_f64(const spk_problem *problem, const spk_spmm_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+{
+    epilogue_f64(problem, args, acc, acc_ld, row0, rows, col0, cols);
+}
+
+bool spk_epilogue_is_plain(const spk_problem *problem, const spk_spmm_args *args)
+{
+    const spk_epilogue *want = &problem->epilogue;
+    return problem->layout_d == SPK_ROW_MAJOR && want->bias == SPK_BIAS_NONE && want->activation == SPK_ACT_NONE && !want->use_residual && !want->keep_preact &&
+           (!want->use_c || args->beta == 0);
+}

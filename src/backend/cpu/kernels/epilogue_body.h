@@ -1,0 +1,129 @@
+/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual for a finished piece of the product, after vector.h.
+ * Promises: each element is read before it is written (D may be C or residual), C is not read where beta = 0, nothing outside the piece is touched. */
+
+/* The operands of a piece as lines of contiguous elements of D: rows where D is row-major, else columns. */
+typedef struct T(epilogue_lines) {
+    const REAL *acc;
+    int64_t acc_ld;
+    int64_t lines, length;
+    REAL alpha, beta;
+    const REAL *c, *residual; /* NULL: absent */
+    REAL *preact;             /* NULL: not kept */
+    REAL *d;
+    int64_t ldc, ldr, ldp, ldd;
+    const REAL *line_bias; /* one a line; NULL: none */
+    const REAL *along_bias; /* along each line; NULL: none */
+} T(epilogue_lines);
+
+SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activation activation, const bool full, int64_t i, int64_t j, REAL bias, int64_t part)
+{
+    const REAL *acc = e->acc + i * e->acc_ld + j;
+#define FETCH(pointer) (part > 0 ? T(load_part)(pointer, part) : T(load)(pointer))
+    T(vec) v = e->alpha * FETCH(acc);
+    if (full && e->c != NULL)
+        v += e->beta * FETCH(e->c + i * e->ldc + j);
+    v += e->along_bias != NULL ? FETCH(e->along_bias + j) : T(splat)(bias);
+    if (full && e->preact != NULL) {
+        if (part > 0)
+            T(store_part)(e->preact + i * e->ldp + j, v, part);
+        else
+            T(store)(e->preact + i * e->ldp + j, v);
+    }
+    v = T(activate)(activation, v);
+    if (full && e->residual != NULL)
+        v += FETCH(e->residual + i * e->ldr + j);
+#undef FETCH
+    if (part > 0)
+        T(store_part)(e->d + i * e->ldd + j, v, part);
+    else
+        T(store)(e->d + i * e->ldd + j, v);
+}
+
+/* activation and full (C, residual or preact take part) are constants where this is inlined. */
+SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) *lines, const spk_activation activation, const bool full)
+{
+    const T(epilogue_lines) e = *lines;
+    for (int64_t i = 0; i < e.lines; i++) {
+        const REAL bias = e.line_bias != NULL ? e.line_bias[i] : 0;
+        int64_t j = 0;
+        for (; j + T(lanes) <= e.length; j += T(lanes))
+            T(epilogue_vector)(&e, activation, full, i, j, bias, 0);
+        if (j < e.length)
+            T(epilogue_vector)(&e, activation, full, i, j, bias, e.length - j);
+    }
+}
+
+#define EPILOGUE(name, activation)                                                                                              \
+    static __attribute__((noinline)) void T(epilogue_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, false); } \
+    static __attribute__((noinline)) void T(epilogue_full_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, true); }
+EPILOGUE(none, SPK_ACT_NONE)
+EPILOGUE(relu, SPK_ACT_RELU)
+EPILOGUE(gelu_erf, SPK_ACT_GELU_ERF)
+EPILOGUE(gelu_tanh, SPK_ACT_GELU_TANH)
+EPILOGUE(silu, SPK_ACT_SILU)
+#undef EPILOGUE
+
+static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation activation)
+{
+    static void (*const lean[])(const T(epilogue_lines) *) = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh), T(epilogue_silu)};
+    static void (*const full[])(const T(epilogue_lines) *) = {T(epilogue_full_none), T(epilogue_full_relu), T(epilogue_full_gelu_erf), T(epilogue_full_gelu_tanh),
+                                                              T(epilogue_full_silu)};
+    (lines->c != NULL || lines->residual != NULL || lines->preact != NULL ? full : lean)[activation](lines);
+}
+
+/* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
+static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+{
+    const spk_epilogue *want = &problem->epilogue;
+    const bool row_major = problem->layout_d == SPK_ROW_MAJOR;
+    const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
+    T(epilogue_lines) e = {.acc = acc,
+                           .acc_ld = acc_ld,
+                           .lines = row_major ? rows : cols,
+                           .length = row_major ? cols : rows,
+                           .alpha = (REAL)args->alpha,
+                           .beta = (REAL)args->beta,
+                           .ldc = problem->ldc,
+                           .ldr = problem->ldr,
+                           .ldp = problem->ldp,
+                           .ldd = problem->ldd,
+                           .d = (REAL *)args->d + line0 * problem->ldd + along0};
+    if (want->use_c && args->beta != 0)
+        e.c = (const REAL *)args->c + line0 * e.ldc + along0;
+    if (want->use_residual)
+        e.residual = (const REAL *)args->residual + line0 * e.ldr + along0;
+    if (want->keep_preact)
+        e.preact = (REAL *)args->preact + line0 * e.ldp + along0;
+    if (want->bias != SPK_BIAS_NONE) {
+        const REAL *bias = args->bias;
+        if ((want->bias == SPK_BIAS_PER_ROW) == row_major)
+            e.line_bias = bias + line0;
+        else
+            e.along_bias = bias + along0;
+    }
+    if (row_major) {
+        T(epilogue_dispatch)(&e, want->activation);
+        return;
+    }
+    /* Column-major: the sums of a few columns at a time are turned, so that every operand is read and written along its columns. */
+    enum { ROWS = 64, COLS = 16 };
+    REAL turned[COLS * ROWS];
+    for (int64_t i0 = 0; i0 < rows; i0 += ROWS)
+        for (int64_t j0 = 0; j0 < cols; j0 += COLS) {
+            T(epilogue_lines) part = e;
+            part.acc = turned;
+            part.acc_ld = ROWS;
+            part.lines = cols - j0 < COLS ? cols - j0 : COLS;
+            part.length = rows - i0 < ROWS ? rows - i0 : ROWS;
+            for (int64_t i = 0; i < part.length; i++)
+                for (int64_t j = 0; j < part.lines; j++)
+                    turned[j * ROWS + i] = acc[(i0 + i) * acc_ld + j0 + j];
+            part.d += j0 * e.ldd + i0;
+            part.c = e.c != NULL ? e.c + j0 * e.ldc + i0 : NULL;
+            part.residual = e.residual != NULL ? e.residual + j0 * e.ldr + i0 : NULL;
+            part.preact = e.preact != NULL ? e.preact + j0 * e.ldp + i0 : NULL;
+            part.line_bias = e.line_bias != NULL ? e.line_bias + j0 : NULL;
+            part.along_bias = e.along_bias != NULL ? e.along_bias + i0 : NULL;
+            T(epilogue_dispatch)(&part, want->activation);
+        }
+}

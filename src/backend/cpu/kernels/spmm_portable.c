@@ -1,0 +1,61 @@
+/* spmm_portable: D = epilogue(A_bsr B) in float32 and float64 with vectors of 16 bytes and no intrinsics: whatever the compiler makes of them on
+ * any processor. Any block, layout, orientation, N and epilogue. The tiles are those of the wider kernels. */
+#include "backend/cpu/kernels/tile_plan.h"
+
+#define VECTOR_BYTES 16
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_spmm.h"
+#undef REAL
+#undef REAL_BITS
+#undef T
+
+#define REAL double
+#define REAL_BITS 64
+#define T(name) name##_f64
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_spmm.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64)
+        *why = "it is for f32 and f64";
+    return *why == NULL && tile_applicable(problem, params, problem->dtype_a == SPK_F64 ? lanes_f64 : lanes_f32, why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    return spk_problem_flops(problem) / device->peak_gflops_f32 / 0.25e3;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    return bound->problem.dtype_a == SPK_F64 ? tile_bind_f64(bound) : tile_bind_f32(bound);
+}
+
+static void unbind(spk_bound *bound)
+{
+    (bound->problem.dtype_a == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
+}
+
+static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    (void)stream;
+    return bound->problem.dtype_a == SPK_F64 ? tile_execute_f64(bound, args) : tile_execute_f32(bound, args);
+}
+
+const spk_kernel_ops spmm_portable_ops = {
+    .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,93 @@
+/* Template of packing, after vector.h: rows k0 .. k1 of some columns of B into a panel whose row is w vectors; columns beyond N are zero.
+ * (Zero columns only feed columns of D that do not exist; rows are never filled in.) */
+
+SPK_INLINE void T(pack_rows)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, const int w, REAL *panel)
+{
+    const REAL *from = b + k0 * ldb;
+    REAL *to = panel + k0 * w * T(lanes);
+    for (int64_t k = k0; k < k1; k++) {
+#pragma GCC unroll 6
+        for (int j = 0; j < w; j++)
+            T(store)(to + j * T(lanes), T(load)(from + j * T(lanes)));
+        from += ldb;
+        to += w * T(lanes);
+    }
+}
+
+static void T(pack_row_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)
+{
+    if (columns < (int64_t)w * T(lanes)) {
+        const int64_t whole = columns / T(lanes), part = columns % T(lanes);
+        for (int64_t k = k0; k < k1; k++)
+            for (int64_t j = 0; j < w; j++) {
+                const REAL *from = b + k * ldb + j * T(lanes);
+                T(vec) v = {0};
+                if (j < whole)
+                    v = T(load)(from);
+                else if (j == whole && part > 0)
+                    v = T(load_part)(from, part);
+                T(store)(panel + (k * w + j) * T(lanes), v);
+            }
+        return;
+    }
+    switch (w) {
+    case 1: T(pack_rows)(b, ldb, k0, k1, 1, panel); break;
+    case 2: T(pack_rows)(b, ldb, k0, k1, 2, panel); break;
+    case 3: T(pack_rows)(b, ldb, k0, k1, 3, panel); break;
+    case 4: T(pack_rows)(b, ldb, k0, k1, 4, panel); break;
+    case 5: T(pack_rows)(b, ldb, k0, k1, 5, panel); break;
+    default: T(pack_rows)(b, ldb, k0, k1, 6, panel); break;
+    }
+}
+
+/* lanes x lanes elements turned in registers: log2(lanes) rounds of interleaving row i with row i + lanes / 2. */
+SPK_INLINE void T(transpose)(T(vec) v[T(lanes)])
+{
+    T(vec) u[T(lanes)];
+#pragma GCC unroll 3
+    for (int round = 1; round < T(lanes); round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < T(lanes) / 2; i++) {
+            const T(vec) low = v[i], high = v[i + T(lanes) / 2];
+#if VECTOR_BYTES * 8 / REAL_BITS == 8
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif VECTOR_BYTES * 8 / REAL_BITS == 4
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 4, 1, 5);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 2, 6, 3, 7);
+#else
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 2);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 1, 3);
+#endif
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < T(lanes); i++)
+            v[i] = u[i];
+    }
+}
+
+static void T(pack_col_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)
+{
+    const int64_t row = (int64_t)w * T(lanes);
+    int64_t k = k0;
+    for (; k + T(lanes) <= k1; k += T(lanes))
+        for (int64_t j = 0; j < row; j += T(lanes)) {
+            T(vec) v[T(lanes)];
+#pragma GCC unroll 8
+            for (int i = 0; i < T(lanes); i++)
+                v[i] = j + i < columns ? T(load)(b + (j + i) * ldb + k) : (T(vec)){0};
+            T(transpose)(v);
+#pragma GCC unroll 8
+            for (int i = 0; i < T(lanes); i++)
+                T(store)(panel + (k + i) * row + j, v[i]);
+        }
+    for (; k < k1; k++)
+        for (int64_t j = 0; j < row; j++)
+            panel[k * row + j] = j < columns ? b[j * ldb + k] : 0;
+}
+
+/* b: element (0, first column of the panel); columns: those of B from there on. */
+static void T(pack)(spk_layout layout, const REAL *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)
+{
+    (layout == SPK_ROW_MAJOR ? T(pack_row_major) : T(pack_col_major))(b, ldb, k0, k1, w, columns, panel);
+}

@@ -1,0 +1,110 @@
+/* How a tiled SpMM is cut up, whatever the element type and the vector width: D's columns into panels of a few vectors, panels into groups,
+ * block rows into parts of equal work. A task is a group times a part; packed panels of B lie in the workspace. */
+#ifndef SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
+#define SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
+
+#include "backend/cpu/cpu.h"
+
+enum { TILE_MAX_HEIGHT = 6, TILE_MAX_WIDTH = 6, TILE_ACCUMULATORS = 12 };
+
+/* The tunables, in the order of the rows of kernels.def. */
+enum { TILE_NV, TILE_PACK, TILE_GROUP };
+
+typedef struct tile_cut {
+    int64_t lanes;        /* elements of a vector */
+    int64_t vectors;      /* ceil(N / lanes) */
+    int64_t panels;       /* of NV vectors or one less */
+    int64_t first_packed; /* panels from here on are packed: all, the last (ragged N), or none */
+    int64_t groups;
+    int64_t parts;        /* of the block rows */
+    bool fused;           /* each task packs its own group first: no second pass, and the group is fresh in the cache */
+} tile_cut;
+
+static inline int64_t tile_ceil(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline int tile_height(int width)
+{
+    return TILE_ACCUMULATORS / width < TILE_MAX_HEIGHT ? TILE_ACCUMULATORS / width : TILE_MAX_HEIGHT;
+}
+
+static inline int64_t tile_panel_start(const tile_cut *cut, int64_t panel)
+{
+    return cut->vectors * panel / cut->panels;
+}
+
+static inline int64_t tile_grid_rows(const spk_problem *problem)
+{
+    const spk_pattern *pattern = problem->pattern;
+    return problem->trans_a == SPK_TRANS ? tile_ceil(pattern->cols, pattern->block_cols) : tile_ceil(pattern->rows, pattern->block_rows);
+}
+
+static inline int tile_block_rows(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_cols : problem->pattern->block_rows;
+}
+
+static inline int tile_block_cols(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_rows : problem->pattern->block_cols;
+}
+
+/* Below this much work a second thread costs more than it brings. */
+static const double TILE_SERIAL_FLOPS = 400e3;
+
+static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, int64_t lanes)
+{
+    tile_cut cut = {.lanes = lanes, .vectors = tile_ceil(problem->n, lanes)};
+    const int64_t grid_rows = tile_grid_rows(problem);
+    const bool pack = params->v[TILE_PACK] != 0, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
+    const int64_t workers = serial ? 1 : threads;
+    cut.panels = tile_ceil(cut.vectors, params->v[TILE_NV]);
+    cut.first_packed = pack ? 0 : problem->n % lanes != 0 ? cut.panels - 1 : cut.panels;
+    cut.groups = tile_ceil(cut.panels, params->v[TILE_GROUP]);
+    cut.parts = 1;
+    /* Columns alone feed all threads where the panels come out even enough. */
+    cut.fused = pack && (workers == 1 || (cut.panels >= 2 * workers && tile_ceil(cut.panels, workers) * workers * 8 <= cut.panels * 9));
+    if (workers == 1)
+        return cut;
+    if (cut.fused) {
+        cut.groups = tile_ceil(cut.groups, workers) * workers;
+        if (cut.groups > cut.panels)
+            cut.groups = cut.panels;
+        return cut;
+    }
+    cut.parts = cut.groups > 1 ? workers : 2 * workers;
+    if (cut.parts > grid_rows) {
+        cut.parts = grid_rows > 0 ? grid_rows : 1;
+        const int64_t wanted = tile_ceil(2 * workers, cut.parts);
+        if (cut.groups < wanted)
+            cut.groups = wanted < cut.panels ? wanted : cut.panels;
+    }
+    return cut;
+}
+
+/* Elements of the workspace. */
+static inline int64_t tile_packed_elements(const tile_cut *cut, int64_t k)
+{
+    return cut->first_packed < cut->panels ? k * cut->lanes * (cut->vectors - tile_panel_start(cut, cut->first_packed)) : 0;
+}
+
+static inline bool tile_applicable(const spk_problem *problem, const spk_params *params, int64_t lanes, const char **why)
+{
+    const int nv = params->v[TILE_NV], height = tile_block_rows(problem);
+    const int64_t vectors = tile_ceil(problem->n, lanes);
+    if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
+        *why = "PACK=0 reads rows of B in place: B must be row-major";
+    else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
+        *why = "one panel makes no group";
+    else if (nv > 2 && vectors <= 2)
+        *why = "NV=2 covers all columns";
+    else if (nv == 6 && height > 2)
+        *why = "NV=6 is for block heights of 1 and 2";
+    else if (nv == 4 && height % 3 != 0)
+        *why = "NV=4 makes tiles three rows high: the block height must be a multiple of 3";
+    return *why == NULL;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* Template of a vector type and of the few functions on it that kernels need.
+ * A kernel file defines REAL (float or double), REAL_BITS (32 or 64), VECTOR_BYTES and T(name), which adds the instance's suffix, and
+ * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions only: the compiler's
+ * flags decide which instructions come out. */
+
+typedef REAL T(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias)); /* in memory: aligned to the element */
+#if REAL_BITS == 64
+typedef int64_t T(bits) __attribute__((vector_size(VECTOR_BYTES)));
+#else
+typedef int32_t T(bits) __attribute__((vector_size(VECTOR_BYTES)));
+#endif
+enum { T(lanes) = VECTOR_BYTES / (int)sizeof(REAL) };
+
+#define SPK_INLINE static inline __attribute__((always_inline, unused))
+
+SPK_INLINE T(vec) T(splat)(REAL x)
+{
+    return (T(vec)){0} + x;
+}
+
+SPK_INLINE T(vec) T(load)(const REAL *from)
+{
+    return *(const T(vec) *)from;
+}
+
+SPK_INLINE void T(store)(REAL *to, T(vec) v)
+{
+    *(T(vec) *)to = v;
+}
+
+/* The first count < lanes elements; the others are 0 and not touched in memory. */
+SPK_INLINE T(vec) T(load_part)(const REAL *from, int64_t count)
+{
+    T(vec) v = {0};
+    __builtin_memcpy(&v, from, (size_t)count * sizeof(REAL));
+    return v;
+}
+
+SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
+{
+    __builtin_memcpy(to, &v, (size_t)count * sizeof(REAL));
+}
+
+/* condition ? yes : no, lane by lane; a comparison is all ones where it holds. */
+SPK_INLINE T(vec) T(select)(T(bits) condition, T(vec) yes, T(vec) no)
+{
+    return (T(vec))((condition & (T(bits))yes) | (~condition & (T(bits))no));
+}
+
+/* exp(x), within 2 ulp; 0 below -745 and infinity above 710 (float: -104, 89); NaN stays NaN. */
+SPK_INLINE T(vec) T(exp)(T(vec) x)
+{
+#if REAL_BITS == 64
+    const REAL shifter = 6755399441055744.0, limit = 760, log2_high = 0.693147180369123816490, log2_low = 1.90821492927058770002e-10;
+    enum { TERMS = 13, MANTISSA = 52, BIAS = 1023 };
+#else
+    const REAL shifter = 12582912.0f, limit = 112, log2_high = 0.693145751953125f, log2_low = 1.428606765330187e-6f;
+    enum { TERMS = 7, MANTISSA = 23, BIAS = 127 };
+#endif
+    static const REAL inverse_factorial[14] = {1,
+                                               1,
+                                               (REAL)(1 / 2.0),
+                                               (REAL)(1 / 6.0),
+                                               (REAL)(1 / 24.0),
+                                               (REAL)(1 / 120.0),
+                                               (REAL)(1 / 720.0),
+                                               (REAL)(1 / 5040.0),
+                                               (REAL)(1 / 40320.0),
+                                               (REAL)(1 / 362880.0),
+                                               (REAL)(1 / 3628800.0),
+                                               (REAL)(1 / 39916800.0),
+                                               (REAL)(1 / 479001600.0),
+                                               (REAL)(1 / 6227020800.0)};
+    const T(vec) zero = {0};
+    x = T(select)(x < -limit, zero - limit, T(select)(x > limit, zero + limit, x));
+    /* x = n log 2 + r with |r| <= log(2) / 2; adding the shifter rounds to an integer and leaves it in the low bits. */
+    const T(vec) shifted = x * (REAL)1.44269504088896340736 + shifter, n = shifted - shifter;
+    const T(vec) r = (x - n * log2_high) - n * log2_low;
+    T(vec) sum = zero + inverse_factorial[TERMS];
+#pragma GCC unroll 13
+    for (int i = TERMS - 1; i >= 0; i--)
+        sum = sum * r + inverse_factorial[i];
+    /* 2^n in two factors, so that neither overflows. */
+    const T(bits) whole = (T(bits))shifted - (T(bits))(zero + shifter), half = whole >> 1;
+    return sum * (T(vec))((half + BIAS) << MANTISSA) * (T(vec))((whole - half + BIAS) << MANTISSA);
+}
+
+/* The activations of sparsek.h; written with exp so that both tails keep their relative accuracy. -infinity gives -0 as the limit is. */
+SPK_INLINE T(vec) T(activate)(const spk_activation activation, T(vec) x)
+{
+    const T(vec) zero = {0};
+#if REAL_BITS == 64
+    const REAL largest = __DBL_MAX__;
+#else
+    const REAL largest = __FLT_MAX__;
+#endif
+    if (activation == SPK_ACT_RELU)
+        return T(select)(x < zero, zero, x);
+    const T(vec) clamped = T(select)(x < -largest, zero - largest, x);
+    if (activation == SPK_ACT_SILU)
+        return clamped / (1 + T(exp)(-x));
+    if (activation == SPK_ACT_GELU_TANH) { /* (1 + tanh u) / 2 = 1 / (1 + exp(-2u)) */
+        const T(vec) u2 = clamped * ((REAL)1.59576912160573071176 + (REAL)0.0713548162726002488 * x * x);
+        return clamped / (1 + T(exp)(-u2));
+    }
+    if (activation == SPK_ACT_GELU_ERF) {
+        /* x Phi(x), with Phi(-z) = exp(-z^2 / 2) t P(t), t = 1 / (1 + c z), z = |x|: P is a Chebyshev fit on t in [0, 1]. */
+#if REAL_BITS == 64
+        const REAL c = 0.2;
+        static const REAL fit[] = {
+            0.0797884560802865398,  0.0797884560802867353, 0.076596917837028845,   0.0702138413553896317, 0.0610222109530576784,  0.0497880049041199389,
+            0.037583380641327117,   0.0256369302394751038, 0.0150853002161892938,  0.00710505849722546209, 0.000321746338282844462, 0.0038605626449119138,
+            -0.0200768909176921146, 0.0489016941086630825, -0.109974157198574617,  0.188567670482974944,  -0.250408638239960547,  0.25594064162503792,
+            -0.192509871139732251,  0.101490561547438275,  -0.0353608951690395665, 0.00732404900109201922, -0.000685029887788259623};
+#else
+        const REAL c = 0.25f;
+        static const REAL fit[] = {0.09973556104f, 0.09973739677f,  0.09343951471f, 0.08188963177f,  0.05744625824f,
+                                   0.06827399573f, -0.03974686337f, 0.1037988575f,  -0.08538922994f, 0.0208148884f};
+#endif
+        enum { DEGREE = (int)(sizeof fit / sizeof fit[0]) - 1 };
+        const T(vec) z = T(select)(clamped < zero, -clamped, clamped), t = 1 / (1 + c * z);
+        T(vec) sum = zero + fit[DEGREE];
+#pragma GCC unroll 22
+        for (int i = DEGREE - 1; i >= 0; i--)
+            sum = sum * t + fit[i];
+        const T(vec) tail = T(exp)(z * z * (REAL)-0.5) * t * sum;
+        return clamped * T(select)(x < zero, tail, 1 - tail);
+    }
+    return x;
+}
