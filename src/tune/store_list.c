@@ -161,9 +161,8 @@ static int inspect_class(spk_db *db, void *arg)
     int code = spk_rows_load(db, in->mem, in->key, &report, &bad);
     if (code != SQLITE_OK)
         return code;
-    bad = bad || (report != NULL && spk_key_distance(in->key, in->key) != 0);
     in->bad += bad;
-    in->good += report != NULL && !bad; /* neither: removed meanwhile */
+    in->good += report != NULL; /* neither: removed meanwhile */
     spk_report_release(&report);
     return SQLITE_OK;
 }
@@ -172,12 +171,11 @@ static int inspect_class(spk_db *db, void *arg)
 static int inspect_one(spk_store *store, inspection *in)
 {
     int64_t before = in->good + in->bad;
-    int code = SQLITE_OK;
-    if (strchr(in->key, '|') == NULL) {
+    if (spk_key_distance(in->key, in->key) != 0) { /* not even a key */
         in->bad++;
         return SQLITE_OK;
     }
-    code = spk_store_on_memory(store, false, inspect_class, in);
+    int code = spk_store_on_memory(store, false, inspect_class, in);
     if (in->good + in->bad == before)
         code = spk_store_on_disk(store, SPK_DISK_READ, inspect_class, in);
     return code;

@@ -27,23 +27,6 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return remove(path);
 }
 
-static inline int make_folder(void **state)
-{
-    (void)state;
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/spk-store-XXXXXX", base != NULL && strlen(base) < 200 ? base : "/tmp");
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    snprintf(store_path, sizeof store_path, "%s/sub/store.db", folder);
-    return 0;
-}
-
-static inline int remove_folder(void **state)
-{
-    (void)state;
-    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* Warnings, from any thread. */
 static pthread_mutex_t told_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int told_count;
@@ -65,6 +48,23 @@ static inline void must_tell(int count, const char *part)
         fail_msg("expected %d warnings with \"%s\", got %d, the last: \"%s\"", count, part, told_count, told);
     told_count = 0;
     told[0] = '\0';
+}
+
+static inline int make_folder(void **state)
+{
+    (void)state;
+    told_count = 0;
+    snprintf(folder, sizeof folder, "/tmp/sparsek-store-XXXXXX"); /* where a child without rights can reach it */
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(store_path, sizeof store_path, "%s/sub/store.db", folder);
+    return 0;
+}
+
+static inline int remove_folder(void **state)
+{
+    (void)state;
+    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static inline spk_store *open_store(const char *path)

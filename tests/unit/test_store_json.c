@@ -1,0 +1,260 @@
+/* Export and import: what goes out comes back; a file with one fault in it changes nothing and is told with its place. */
+#include "test_store.h"
+
+#include <jansson.h>
+
+static char json_path[300];
+
+static int setup(void **state)
+{
+    int failed = make_folder(state);
+    snprintf(json_path, sizeof json_path, "%s/export.json", folder);
+    return failed;
+}
+
+static void write_text(const char *text)
+{
+    FILE *file = fopen(json_path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    fclose(file);
+}
+
+static void test_there_and_back(void **state)
+{
+    (void)state;
+    spk_store *store = open_store(store_path), *second = open_store("");
+    char key[128];
+    int64_t count = -1;
+    for (int i = 0; i < 4; i++)
+        save(store, key_of(key, i % 2, i), 10.0 / 3 + i, 100 + i);
+    spk_report *none = make_report(key_of(key, 5, 5), 0, 0, 7);
+    OK(spk_store_save(store, none));
+    spk_report_release(&none);
+    OK(spk_store_export_json(store, json_path, &count));
+    assert_int_equal(count, 5);
+    OK(spk_store_import_json(second, json_path, &count));
+    assert_int_equal(count, 5);
+    expect_sound(second, 5, 0);
+    for (int i = 0; i < 4; i++) {
+        spk_report *a = NULL, *b = NULL;
+        OK(spk_store_load(store, key_of(key, i % 2, i), &a));
+        OK(spk_store_load(second, key, &b));
+        assert_true(a->count == b->count && a->seed == b->seed && a->tuning_s == b->tuning_s && a->chosen == b->chosen);
+        assert_memory_equal(a->candidates, b->candidates, (size_t)a->count * sizeof *a->candidates);
+        spk_report_release(&a);
+        spk_report_release(&b);
+    }
+    /* The newer entry stays, whichever side it is on; equal ones are not taken again. */
+    OK(spk_store_import_json(second, json_path, &count));
+    assert_int_equal(count, 0);
+    save(store, key_of(key, 0, 0), 77, 99);
+    save(store, key_of(key, 1, 1), 78, 102);
+    OK(spk_store_import_json(store, json_path, &count));
+    assert_int_equal(count, 1);
+    assert_true(stored_us(store, key_of(key, 0, 0)) == 10.0 / 3);
+    assert_true(stored_us(store, key_of(key, 1, 1)) == 78);
+    spk_store_close(&store);
+    spk_store_close(&second);
+    must_tell(0, "");
+}
+
+/* A store that cannot take it says so: the caller asked for it to be kept. */
+static void test_import_needs_the_file(void **state)
+{
+    (void)state;
+    spk_store *store = open_store(folder); /* a folder is no store */
+    char key[128];
+    int64_t count = -1;
+    save(store, key_of(key, 1, 1), 5, 10);
+    must_tell(1, "not a regular file");
+    OK(spk_store_export_json(store, json_path, &count)); /* what is in memory can be rescued */
+    assert_int_equal(count, 1);
+    assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_IO);
+    assert_non_null(strstr(spk_error_message(0), "not a regular file"));
+    int64_t removed;
+    assert_int_equal(spk_store_empty(store, &removed), SPK_ERR_IO);
+    int64_t good, bad;
+    assert_int_equal(spk_store_check(store, &good, &bad), SPK_ERR_IO);
+    spk_store_close(&store);
+}
+
+/* Memory holds a class that the file could not take; a newer import uncovers the file. */
+static void test_import_over_memory(void **state)
+{
+    (void)state;
+    spk_store *source = open_store(""), *store = open_store(store_path);
+    char key[128], other[128];
+    int64_t count = -1;
+    save(source, key_of(key, 1, 1), 5, 50);
+    save(source, key_of(other, 1, 2), 6, 50);
+    OK(spk_store_export_json(source, json_path, &count));
+    save(store, key_of(other, 9, 9), 1, 1);
+    store->read_only = true; /* as if the file could not be written for a while */
+    save(store, key_of(key, 1, 1), 3, 40);
+    save(store, key_of(other, 1, 2), 4, 60);
+    must_tell(1, "cannot be written");
+    store->read_only = false;
+    OK(spk_store_import_json(store, json_path, &count));
+    assert_int_equal(count, 1);
+    assert_true(stored_us(store, key) == 5);
+    assert_true(stored_us(store, other) == 4);
+    expect_sound(store, 3, 0);
+    spk_store_close(&store);
+    spk_store_close(&source);
+}
+
+static const char *const good_file =
+    "{\"schema\":1,\"sparsek\":\"0.1.0\",\"extra\":[1],\"classes\":[{\"key\":\"a|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0\",\"device\":\"D\",\"chosen\":1,"
+    "\"seed\":\"00000000000000ff\",\"tuning_s\":1.5,\"measured_at\":77,\"candidates\":["
+    "{\"name\":\"k0\",\"params\":\"\",\"hash\":\"0123456789abcdef\",\"kind\":\"own\",\"status\":\"wrong\",\"why\":\"bad\",\"predicted_us\":1,\"median_us\":0,"
+    "\"spread_us\":0,\"prepare_us\":0,\"error\":0.5,\"tolerance\":1e-5},"
+    "{\"name\":\"k1\",\"params\":\"MR=4\",\"hash\":\"fedcba9876543210\",\"kind\":\"dense\",\"status\":\"ok\",\"why\":null,\"predicted_us\":0,\"median_us\":12.5,"
+    "\"spread_us\":0.5,\"prepare_us\":3,\"error\":-1,\"tolerance\":1e-5}]}]}";
+
+/* Faults, each made by replacing one piece of the good file, and what the message must say. */
+static const struct {
+    const char *piece, *fault, *message;
+} faults[] = {
+    {"\"schema\":1", "\"schema\":2", "schema"},
+    {"\"schema\":1,", "", "schema"},
+    {"\"classes\":[", "\"classes\":3,\"x\":[", "classes"},
+    {"{\"key\":", "{\"kez\":", "classes[0].key is missing"},
+    {"\"a|m=1;", "\"am=1;", "classes[0].key is no key"},
+    {"\"a|m=1;", "\"a|m=x;", "classes[0].key is no key"},
+    {"\"device\":\"D\"", "\"device\":7", "classes[0].device"},
+    {"\"device\":\"D\"", "\"device\":\"\\u0001\"", "classes[0].device"},
+    {"\"chosen\":1", "\"chosen\":2", "classes[0].chosen is out of range"},
+    {"\"chosen\":1", "\"chosen\":-2", "classes[0].chosen is out of range"},
+    {"\"chosen\":1", "\"chosen\":0", "status is not ok"},
+    {"\"chosen\":1", "\"chosen\":1.0", "classes[0].chosen"},
+    {"00000000000000ff", "0000000000000xff", "classes[0].seed"},
+    {"\"00000000000000ff\"", "255", "classes[0].seed"},
+    {"\"tuning_s\":1.5", "\"tuning_s\":-1.5", "classes[0].tuning_s"},
+    {"\"tuning_s\":1.5", "\"tuning_s\":\"1.5\"", "classes[0].tuning_s"},
+    {"\"measured_at\":77", "\"measured_at\":-1", "classes[0].measured_at"},
+    {"\"measured_at\":77", "\"measured_at\":1e400", "line 1"},
+    {"\"measured_at\":77,", "", "classes[0].measured_at is missing"},
+    {"\"candidates\":[", "\"candidates\":7,\"x\":[", "classes[0].candidates"},
+    {"\"name\":\"k1\"", "\"name\":\"\"", "classes[0].candidates[1].name"},
+    {"\"name\":\"k1\"", "\"name\":\"k 1\"", "classes[0].candidates[1].name"},
+    {"\"name\":\"k1\"", "\"name\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"", "classes[0].candidates[1].name is too long"},
+    {"\"name\":\"k1\"", "\"name\":\"k\\u00001\"", "line 1"},
+    {"fedcba9876543210", "fedcba987654321", "hash"},
+    {"fedcba9876543210", "FEDCBA9876543210", "hash"},
+    {"\"kind\":\"dense\"", "\"kind\":\"thick\"", "classes[0].candidates[1].kind"},
+    {"\"status\":\"ok\"", "\"status\":\"fine\"", "classes[0].candidates[1].status"},
+    {"\"why\":null", "\"why\":3", "classes[0].candidates[1].why"},
+    {"\"why\":null,", "", "classes[0].candidates[1].why"},
+    {"\"median_us\":12.5", "\"median_us\":-1", "classes[0].candidates[1].median_us"},
+    {"\"median_us\":12.5", "\"median_us\":null", "classes[0].candidates[1].median_us"},
+    {"\"error\":-1", "\"error\":-1.5", "classes[0].candidates[1].error"},
+    {"\"error\":-1", "\"error\":-1,\"error\":-1", "line 1"},
+    {"1e-5}]}]}", "1e-5}]}]", "line 1"},
+    {"1e-5}]}]}", "1e-5}]}]} {}", "line 1"},
+    {"1e-5}]}]}", "1e-5}]},5]}", "classes[1].key is missing"},
+};
+
+static void test_faulty_files(void **state)
+{
+    (void)state;
+    spk_store *store = open_store(store_path);
+    char key[128];
+    int64_t count = -1;
+    save(store, key_of(key, 1, 1), 5, 10);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        const char *at = strstr(good_file, faults[i].piece);
+        if (at == NULL)
+            fail_msg("fault %zu: no \"%s\"", i, faults[i].piece);
+        char text[4096];
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good_file), good_file, faults[i].fault, at + strlen(faults[i].piece));
+        write_text(text);
+        spk_status status = spk_store_import_json(store, json_path, &count);
+        if (status != SPK_ERR_FORMAT || strstr(spk_error_message(0), faults[i].message) == NULL || strstr(spk_error_message(0), json_path) == NULL)
+            fail_msg("fault %zu (%s): status %d, \"%s\"", i, faults[i].fault, (int)status, spk_error_message(0));
+        assert_int_equal(count, -1);
+    }
+    expect_sound(store, 1, 0);
+    write_text(good_file);
+    OK(spk_store_import_json(store, json_path, &count));
+    assert_int_equal(count, 1);
+    assert_true(stored_us(store, "a|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0") == 12.5);
+    expect_sound(store, 2, 0);
+    spk_store_close(&store);
+}
+
+/* The last of many classes is bad: none is taken, and the store's file is not even made. */
+static void test_all_or_nothing(void **state)
+{
+    (void)state;
+    spk_store *source = open_store(""), *store = open_store(store_path);
+    char key[128];
+    int64_t count = -1;
+    for (int i = 0; i < 50; i++)
+        save(source, key_of(key, 1, i + 1), i, 100 - i); /* newest first: the last is the oldest */
+    OK(spk_store_export_json(source, json_path, &count));
+    json_t *root = json_load_file(json_path, 0, NULL);
+    assert_non_null(root);
+    json_object_set_new(json_array_get(json_object_get(root, "classes"), 49), "tuning_s", json_string("x"));
+    assert_int_equal(json_dump_file(root, json_path, 0), 0);
+    json_decref(root);
+    assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_FORMAT);
+    assert_non_null(strstr(spk_error_message(0), "classes[49].tuning_s"));
+    struct stat about;
+    assert_int_not_equal(stat(store_path, &about), 0);
+    expect_sound(store, 0, 0);
+    spk_store_close(&store);
+    spk_store_close(&source);
+}
+
+/* Every prefix of a good file, and every byte of it changed, is refused or taken, and never leaves an unsound store. */
+static void test_mangled_files(void **state)
+{
+    (void)state;
+    spk_store *store = open_store("");
+    size_t length = strlen(good_file);
+    int64_t count, good, bad;
+    char text[4096];
+    for (size_t i = 0; i < length; i++) {
+        snprintf(text, sizeof text, "%.*s", (int)i, good_file);
+        write_text(text);
+        assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_FORMAT);
+        memcpy(text, good_file, length + 1);
+        text[i] = (char)(text[i] ^ (1 << (i % 7)));
+        write_text(text);
+        spk_status status = spk_store_import_json(store, json_path, &count);
+        assert_true(status == SPK_OK || status == SPK_ERR_FORMAT);
+    }
+    OK(spk_store_check(store, &good, &bad));
+    assert_true(good > 0);
+    assert_int_equal(bad, 0);
+    spk_store_close(&store);
+}
+
+static void test_paths(void **state)
+{
+    (void)state;
+    spk_store *store = open_store(store_path);
+    char key[128];
+    int64_t count = -1;
+    assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_IO); /* there is none */
+    save(store, key_of(key, 1, 1), 5, 10);
+    assert_int_equal(spk_store_export_json(store, store_path, &count), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_store_import_json(store, store_path, &count), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_error_message(0), "the store itself"));
+    assert_int_not_equal(spk_store_export_json(store, "/proc/nowhere/x.json", &count), SPK_OK);
+    assert_int_equal(count, -1);
+    expect_sound(store, 1, 0);
+    spk_store_close(&store);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory), TEST(test_faulty_files),
+        TEST(test_all_or_nothing), TEST(test_mangled_files),         TEST(test_paths),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
