@@ -77,8 +77,36 @@ double spk_probe_ghz(void)
     return mhz > 100 ? mhz / 1000 : 2.5;
 }
 
+/* A file of one number with an optional K or M behind it; 0 where there is none. */
+static int64_t file_bytes(const char *path)
+{
+    char text[32] = "", *unit = NULL;
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    bool read = fgets(text, sizeof text, file) != NULL;
+    fclose(file);
+    int64_t value = read ? strtoll(text, &unit, 10) : 0;
+    return unit == NULL || value <= 0 ? 0 : *unit == 'K' ? value << 10 : *unit == 'M' ? value << 20 : value;
+}
+
 int64_t spk_probe_cache_bytes(int level)
 {
+    /* The kernel's files first: they know which share of the last cache this processor sees; the C library may add up all of a socket. */
+    for (int index = 0; index < 8; index++) {
+        char path[96], type[16] = "";
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+        FILE *file = fopen(path, "re");
+        if (file == NULL)
+            break;
+        bool is_data = fgets(type, sizeof type, file) != NULL && strncmp(type, "Instruction", 11) != 0;
+        fclose(file);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+        if (!is_data || file_bytes(path) != level)
+            continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+        return file_bytes(path);
+    }
     static const int names[] = {0, _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
     long bytes = sysconf(names[level]);
     return bytes > 0 ? bytes : 0;
