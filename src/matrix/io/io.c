@@ -1,0 +1,109 @@
+/* Which reader or writer a file gets: reading goes by content and, for .smtx, which has no mark, by extension; writing by extension. */
+#include "matrix/io/io.h"
+
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+typedef spk_status (*read_function)(const spk_read_context *in, spk_matrix **out);
+typedef spk_status (*write_function)(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
+
+static const struct {
+    const char *extension;
+    read_function read;
+    write_function write;
+} formats[] = {{".mtx", spk_read_mtx, spk_write_mtx},
+               {".smtx", spk_read_smtx, spk_write_smtx},
+               {".npy", spk_read_npy, spk_write_npy},
+               {".safetensors", spk_read_safetensors, spk_write_safetensors}};
+
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* Index of the path's extension in formats; -1: another. */
+static int by_extension(const char *path)
+{
+    size_t length = strlen(path);
+    for (int i = 0; i < FORMATS; i++) {
+        size_t tail = strlen(formats[i].extension);
+        if (length > tail && strcasecmp(path + length - tail, formats[i].extension) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* The reader by the first bytes; NULL: they have no mark. */
+static read_function by_content(const unsigned char *bytes, size_t have)
+{
+    static const char market[] = "%%MatrixMarket";
+    if (have >= sizeof market - 1 && strncasecmp((const char *)bytes, market, sizeof market - 1) == 0)
+        return spk_read_mtx;
+    if (have >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0)
+        return spk_read_npy;
+    if (have >= 9 && bytes[8] == '{' && memcmp(bytes + 4, "\0\0\0\0", 4) == 0)
+        return spk_read_safetensors;
+    return NULL;
+}
+
+static spk_status pick_reader(const spk_read_context *in, const char *path, read_function *reader)
+{
+    const unsigned char *bytes;
+    size_t have;
+    int format = by_extension(path);
+    SPK_TRY(spk_reader_window(in->reader, 16, &bytes, &have));
+    *reader = by_content(bytes, have);
+    if (*reader)
+        return SPK_OK;
+    if (have >= 2 && ((bytes[0] == 0x1f && bytes[1] == 0x8b) || (bytes[0] == 'P' && bytes[1] == 'K')))
+        return spk_fail(SPK_ERR_FORMAT, "%s: is compressed: decompress it first", path);
+    if (format < 0)
+        return spk_fail(SPK_ERR_FORMAT, "%s: byte 0: is none of .mtx, .smtx, .npy, .safetensors", path);
+    *reader = formats[format].read; /* it knows best what is wrong */
+    return SPK_OK;
+}
+
+/* Three quarters of the machine's memory. */
+static int64_t default_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (int64_t)pages / 4 * 3 * page : INT64_MAX;
+}
+
+spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress, void *progress_user, spk_matrix **out)
+{
+    spk_read_context in = {.mem = mem, .progress = progress, .progress_user = progress_user};
+    read_function read = NULL;
+    if (options) {
+        in.tensor = options->tensor;
+        in.dtype = options->dtype;
+        in.max_bytes = options->max_bytes;
+    }
+    if (in.max_bytes < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "max_bytes = %lld is negative", (long long)in.max_bytes);
+    if (in.max_bytes == 0)
+        in.max_bytes = default_limit();
+    SPK_TRY(spk_reader_open(mem, path, &in.reader));
+    spk_status status = pick_reader(&in, path, &read);
+    if (status == SPK_OK)
+        status = read(&in, out);
+    if (status == SPK_OK && progress) {
+        int64_t done = spk_reader_offset(in.reader);
+        progress(progress_user, done, done, "reading");
+    }
+    spk_reader_close(&in.reader);
+    return status;
+}
+
+spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options)
+{
+    spk_writer *writer = NULL;
+    int format = by_extension(path);
+    if (format < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "path = '%s' has none of the extensions .mtx, .smtx, .npy, .safetensors", path);
+    SPK_TRY(spk_writer_open(mem, path, &writer));
+    spk_status status = formats[format].write(matrix, writer, options);
+    if (status != SPK_OK) {
+        spk_writer_abort(&writer);
+        return status;
+    }
+    return spk_writer_commit(&writer);
+}

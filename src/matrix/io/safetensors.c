@@ -1,0 +1,307 @@
+/* safetensors: one BSR matrix (three tensors and a metadata entry, see safetensors.h) or one plain dense tensor, by name. */
+#include "matrix/io/safetensors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "matrix/check.h"
+
+#define NAMES_SHOWN 8
+
+/* "a, b and 3 more" for messages, BSR matrices first. */
+typedef struct name_list {
+    char text[NAMES_SHOWN * (SPK_QUOTE_ROOM + 2) + 32];
+    size_t used;
+    int64_t count;
+} name_list;
+
+static void add_name(name_list *names, const char *name)
+{
+    char quoted[SPK_QUOTE_ROOM];
+    if (names->count++ >= NAMES_SHOWN)
+        return;
+    spk_io_quote(quoted, name, strlen(name));
+    names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s", names->count > 1 ? ", " : "", quoted);
+}
+
+static const char *bsr_name(const char *key)
+{
+    size_t length = sizeof SPK_BSR_PREFIX - 1;
+    return strncmp(key, SPK_BSR_PREFIX, length) == 0 ? key + length : NULL;
+}
+
+/* What there is to read: *bsr and *plain count, the only one's name is in *only_bsr, *only_plain. */
+static void survey(const spk_tensors *t, name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
+{
+    const char *key;
+    json_t *entry;
+    *bsr = 0;
+    json_object_foreach(t->metadata, key, entry)
+    {
+        const char *name = bsr_name(key);
+        if (name) {
+            add_name(names, name);
+            *only_bsr = name;
+            ++*bsr;
+        }
+    }
+    for (int64_t i = 0; i < t->count; i++) {
+        if (!t->list[i].in_bsr) {
+            add_name(names, t->list[i].name);
+            *only_plain = t->list[i].name;
+        }
+    }
+    if (names->count > NAMES_SHOWN)
+        snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - NAMES_SHOWN));
+}
+
+static const char *bsr_note(const spk_tensors *t, const char *name)
+{
+    const char *key;
+    json_t *entry;
+    json_object_foreach(t->metadata, key, entry)
+    {
+        const char *bsr = bsr_name(key);
+        if (bsr && strcmp(bsr, name) == 0)
+            return json_string_value(entry);
+    }
+    return NULL;
+}
+
+/* *note is the metadata of the BSR matrix; NULL: *name is a plain tensor. */
+static spk_status choose(const spk_tensors *t, const char **name, const char **note)
+{
+    name_list names = {.used = 0};
+    const char *only_bsr = NULL, *only_plain = NULL, *file = spk_reader_name(t->in->reader);
+    int64_t bsr;
+    survey(t, &names, &only_bsr, &bsr, &only_plain);
+    if (names.count == 0)
+        return spk_fail(SPK_ERR_FORMAT, "%s: holds no tensor", file);
+    if (t->in->tensor) {
+        *name = t->in->tensor;
+        *note = bsr_note(t, *name);
+        if (*note || spk_tensors_find(t, *name))
+            return SPK_OK;
+        char quoted[SPK_QUOTE_ROOM];
+        spk_io_quote(quoted, *name, strlen(*name));
+        return spk_fail(SPK_ERR_ARGUMENT, "%s: holds no tensor %s, but %s", file, quoted, names.text);
+    }
+    if (bsr > 1 || (bsr == 0 && names.count > 1))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s: name one of its tensors: %s", file, names.text);
+    *name = bsr ? only_bsr : only_plain;
+    *note = bsr ? bsr_note(t, *name) : NULL;
+    return SPK_OK;
+}
+
+/* A piece of the file to be read as an array. */
+typedef struct part {
+    const spk_tensor *tensor;
+    spk_array array;
+    void *out;
+} part;
+
+static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool index, spk_dtype *dtype, part *out)
+{
+    static const struct {
+        const char *name;
+        spk_element element;
+        bool index;
+    } types[] = {{"F32", SPK_ELEMENT_F32, false}, {"F64", SPK_ELEMENT_F64, false}, {"I32", SPK_ELEMENT_I32, true}, {"I64", SPK_ELEMENT_I64, true}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(tensor->dtype, types[i].name) != 0 || types[i].index != index)
+            continue;
+        *out = (part){.tensor = tensor, .array.from = types[i].element, .array.swap = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__};
+        out->array.count = (tensor->end - tensor->begin) / spk_element_bytes(types[i].element);
+        out->array.to = SPK_ELEMENT_I64;
+        if (!index) {
+            SPK_TRY(spk_io_dtype(t->in, types[i].element == SPK_ELEMENT_F32 ? SPK_F32 : SPK_F64, dtype));
+            out->array.to = *dtype == SPK_F32 ? SPK_ELEMENT_F32 : SPK_ELEMENT_F64;
+        }
+        return SPK_OK;
+    }
+    char quoted[SPK_QUOTE_ROOM], type[SPK_QUOTE_ROOM];
+    spk_io_quote(quoted, tensor->name, strlen(tensor->name));
+    spk_io_quote(type, tensor->dtype, strlen(tensor->dtype));
+    return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has the type %s, which is not supported here: %s", spk_reader_name(t->in->reader), quoted, type,
+                    index ? "I32 and I64 are" : "F32 and F64 are");
+}
+
+static spk_status part_read(const spk_tensors *t, part *p, int64_t *reported)
+{
+    SPK_TRY(spk_reader_pass(t->in->reader, t->data + p->tensor->begin - spk_reader_offset(t->in->reader)));
+    return spk_io_array(t->in, &p->array, reported, &p->out);
+}
+
+static spk_status read_dense(const spk_tensors *t, const spk_tensor *tensor, spk_matrix **out)
+{
+    part p = {.out = NULL};
+    int64_t reported = 0;
+    char quoted[SPK_QUOTE_ROOM];
+    spk_io_quote(quoted, tensor->name, strlen(tensor->name));
+    if (tensor->rank < 1 || tensor->rank > 2)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(t->in->reader), quoted, tensor->rank);
+    spk_matrix fields = {.format = SPK_DENSE, .rows = tensor->shape[0], .cols = tensor->rank == 2 ? tensor->shape[1] : 1, .block_rows = 1, .block_cols = 1};
+    SPK_TRY(part_make(t, tensor, false, &fields.dtype, &p));
+    if (fields.rows > SPK_SIZE_LIMIT || fields.cols > SPK_SIZE_LIMIT)
+        return spk_io_fail_at(t->in, 8, "tensor %s is %lld x %lld, the limit is %lld", quoted, (long long)fields.rows, (long long)fields.cols,
+                              (long long)SPK_SIZE_LIMIT);
+    SPK_TRY(spk_io_check_room(t->in, p.array.count, spk_element_bytes(p.array.to), 0));
+    SPK_TRY(part_read(t, &p, &reported));
+    fields.nnz = p.array.count;
+    fields.values = p.out;
+    spk_status status = spk_io_adopt(t->in->mem, &fields, out);
+    if (status != SPK_OK)
+        spk_free(t->in->mem, p.out);
+    return status;
+}
+
+enum { OFFSETS, COLUMNS, VALUES, PARTS };
+static const char *const suffixes[PARTS] = {"row_offsets", "col_indices", "values"};
+
+static spk_status note_size(const spk_tensors *t, const json_t *note, const char *key, int64_t least, int64_t most, int64_t *out)
+{
+    const json_t *size = json_object_get(note, key);
+    if (!json_is_integer(size) || json_integer_value(size) < least || json_integer_value(size) > most)
+        return spk_io_fail_at(t->in, 8, "the BSR metadata's %s is not an integer in %lld..%lld", key, (long long)least, (long long)most);
+    *out = (int64_t)json_integer_value(size);
+    return SPK_OK;
+}
+
+static spk_status parse_note(const spk_tensors *t, const char *text, spk_matrix *fields)
+{
+    json_t *note = NULL;
+    SPK_TRY(spk_tensors_json(t->in, text, strlen(text), "the BSR metadata", 8, &note));
+    const char *layout = json_string_value(json_object_get(note, "block_layout"));
+    spk_status status = SPK_OK;
+    SPK_GOTO(note_size(t, note, "rows", 0, SPK_SIZE_LIMIT, &fields->rows));
+    SPK_GOTO(note_size(t, note, "cols", 0, SPK_SIZE_LIMIT, &fields->cols));
+    SPK_GOTO(note_size(t, note, "block_rows", 1, SPK_BLOCK_LIMIT, &fields->block_rows));
+    SPK_GOTO(note_size(t, note, "block_cols", 1, SPK_BLOCK_LIMIT, &fields->block_cols));
+    if (!layout || (strcmp(layout, "row") != 0 && strcmp(layout, "col") != 0))
+        SPK_GOTO(spk_io_fail_at(t->in, 8, "the BSR metadata's block_layout is neither row nor col"));
+    fields->layout = strcmp(layout, "col") == 0 ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+done:
+    json_decref(note);
+    return status;
+}
+
+static spk_status find_parts(const spk_tensors *t, const char *name, spk_dtype *dtype, part parts[PARTS])
+{
+    size_t room = strlen(name) + 16;
+    char *full = NULL;
+    SPK_TRY(spk_alloc(t->in->mem, room, 1, &full));
+    spk_status status = SPK_OK;
+    for (int i = 0; i < PARTS; i++) {
+        snprintf(full, room, "%s.%s", name, suffixes[i]);
+        const spk_tensor *tensor = spk_tensors_find(t, full);
+        if (!tensor) {
+            char quoted[SPK_QUOTE_ROOM];
+            spk_io_quote(quoted, name, strlen(name));
+            SPK_GOTO(spk_io_fail_at(t->in, 8, "the BSR matrix %s has no tensor for its %s", quoted, suffixes[i]));
+        }
+        SPK_GOTO(part_make(t, tensor, i != VALUES, dtype, &parts[i]));
+    }
+done:
+    spk_free(t->in->mem, full);
+    return status;
+}
+
+static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, const part parts[PARTS])
+{
+    bool by_rows = fields->layout == SPK_ROW_MAJOR;
+    int64_t want[PARTS][SPK_TENSOR_RANK] = {{spk_matrix_grid_rows(fields) + 1},
+                                            {fields->nnz},
+                                            {fields->nnz, by_rows ? fields->block_rows : fields->block_cols, by_rows ? fields->block_cols : fields->block_rows}};
+    for (int i = 0; i < PARTS; i++) {
+        const spk_tensor *tensor = parts[i].tensor;
+        int rank = i == VALUES ? 3 : 1;
+        char quoted[SPK_QUOTE_ROOM];
+        spk_io_quote(quoted, tensor->name, strlen(tensor->name));
+        if (tensor->rank != rank)
+            return spk_io_fail_at(t->in, 8, "tensor %s has %d dimensions, not %d", quoted, tensor->rank, rank);
+        for (int j = 0; j < rank; j++)
+            if (tensor->shape[j] != want[i][j])
+                return spk_io_fail_at(t->in, 8, "tensor %s has the size %lld in dimension %d, not %lld", quoted, (long long)tensor->shape[j], j, (long long)want[i][j]);
+    }
+    int64_t offset_bytes, column_bytes; /* sizes that the file has shown: they overflow only in a pipe */
+    if (__builtin_mul_overflow(want[OFFSETS][0], (int64_t)8, &offset_bytes) || __builtin_mul_overflow(fields->nnz, (int64_t)8, &column_bytes) ||
+        __builtin_add_overflow(offset_bytes, column_bytes, &offset_bytes))
+        offset_bytes = INT64_MAX;
+    return spk_io_check_room(t->in, parts[VALUES].array.count, spk_element_bytes(parts[VALUES].array.to), offset_bytes);
+}
+
+static spk_status index_fail(const spk_tensors *t, const part *p, int64_t i, const char *what)
+{
+    char quoted[SPK_QUOTE_ROOM];
+    spk_io_quote(quoted, p->tensor->name, strlen(p->tensor->name));
+    return spk_io_fail_at(t->in, t->data + p->tensor->begin + i * spk_element_bytes(p->array.from), "%s[%lld] = %lld: %s", quoted, (long long)i,
+                          (long long)((const int64_t *)p->out)[i], what);
+}
+
+static spk_status check_indices(const spk_tensors *t, const spk_matrix *fields, const part parts[PARTS])
+{
+    const int64_t *offsets = parts[OFFSETS].out, *columns = parts[COLUMNS].out;
+    int64_t grid_rows = spk_matrix_grid_rows(fields), grid_cols = spk_matrix_grid_cols(fields);
+    if (offsets[0] != 0)
+        return index_fail(t, &parts[OFFSETS], 0, "the first row offset is 0");
+    for (int64_t i = 0; i < grid_rows; i++)
+        if (offsets[i + 1] < offsets[i])
+            return index_fail(t, &parts[OFFSETS], i + 1, "row offsets do not fall");
+    if (offsets[grid_rows] != fields->nnz)
+        return index_fail(t, &parts[OFFSETS], grid_rows, "the last row offset is the number of stored blocks");
+    for (int64_t i = 0; i < fields->nnz; i++)
+        if (columns[i] < 0 || columns[i] >= grid_cols)
+            return index_fail(t, &parts[COLUMNS], i, "there is no such block column");
+    return SPK_OK;
+}
+
+/* The file is read forwards only: the parts in the order of their places. */
+static spk_status read_in_order(const spk_tensors *t, part parts[PARTS])
+{
+    int64_t reported = 0;
+    bool done[PARTS] = {false};
+    for (int round = 0; round < PARTS; round++) {
+        int next = -1;
+        for (int i = 0; i < PARTS; i++)
+            if (!done[i] && (next < 0 || parts[i].tensor < parts[next].tensor)) /* the list is sorted by place */
+                next = i;
+        SPK_TRY(part_read(t, &parts[next], &reported));
+        done[next] = true;
+    }
+    return SPK_OK;
+}
+
+static spk_status read_bsr(const spk_tensors *t, const char *name, const char *note, spk_matrix **out)
+{
+    spk_matrix fields = {.format = SPK_BSR};
+    part parts[PARTS] = {{.out = NULL}};
+    spk_status status = SPK_OK;
+    SPK_TRY(parse_note(t, note, &fields));
+    SPK_TRY(find_parts(t, name, &fields.dtype, parts));
+    fields.nnz = parts[COLUMNS].array.count;
+    SPK_TRY(check_shapes(t, &fields, parts));
+    SPK_GOTO(read_in_order(t, parts));
+    SPK_GOTO(check_indices(t, &fields, parts));
+    fields.row_offsets = parts[OFFSETS].out;
+    fields.col_indices = parts[COLUMNS].out;
+    fields.values = parts[VALUES].out;
+    SPK_GOTO(spk_io_adopt(t->in->mem, &fields, out));
+    return SPK_OK;
+done:
+    for (int i = 0; i < PARTS; i++)
+        spk_free(t->in->mem, parts[i].out);
+    return status;
+}
+
+spk_status spk_read_safetensors(const spk_read_context *in, spk_matrix **out)
+{
+    spk_tensors tensors;
+    const char *name = NULL, *note = NULL;
+    spk_status status = spk_tensors_read(in, &tensors);
+    if (status == SPK_OK)
+        status = choose(&tensors, &name, &note);
+    if (status == SPK_OK)
+        status = note ? read_bsr(&tensors, name, note, out) : read_dense(&tensors, spk_tensors_find(&tensors, name), out);
+    spk_tensors_release(&tensors);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* The header of a safetensors file, and what reader and writer agree on for BSR:
+ *   <name>.row_offsets  I64 (I32 is read too) [block rows + 1]
+ *   <name>.col_indices  I64 (I32 is read too) [stored blocks]
+ *   <name>.values       F32 or F64 [stored blocks, block rows, block columns]; for column-major blocks [stored blocks, block columns, block rows]
+ *   __metadata__ "sparsek.bsr.<name>": {"rows":, "cols":, "block_rows":, "block_cols":, "block_layout": "row" or "col"} as text */
+#ifndef SPK_MATRIX_IO_SAFETENSORS_H
+#define SPK_MATRIX_IO_SAFETENSORS_H
+
+#include <jansson.h>
+
+#include "matrix/io/support.h"
+
+#define SPK_BSR_PREFIX "sparsek.bsr."
+#define SPK_TENSORS_HEADER_LIMIT ((int64_t)100000000)
+
+enum { SPK_TENSOR_RANK = 3 };
+
+typedef struct spk_tensor {
+    const char *name, *dtype;
+    int rank;
+    int64_t shape[SPK_TENSOR_RANK]; /* the first sizes */
+    int64_t begin, end;             /* of its bytes, behind the header */
+    bool in_bsr;                    /* part of a BSR matrix */
+} spk_tensor;
+
+typedef struct spk_tensors {
+    const spk_read_context *in;
+    json_t *root; /* owns the names */
+    json_t *metadata;
+    spk_tensor *list; /* by where they lie in the file */
+    int64_t count;
+    int64_t data; /* offset in the file of the first byte behind the header */
+} spk_tensors;
+
+/* Reads and checks the whole header: sizes, overlaps, gaps, limits of the file. Release in any case. */
+spk_status spk_tensors_read(const spk_read_context *in, spk_tensors *tensors);
+void spk_tensors_release(spk_tensors *tensors);
+
+const spk_tensor *spk_tensors_find(const spk_tensors *tensors, const char *name);
+
+/* A JSON text parsed strictly; `what` and `offset` say where it stands in the file. */
+spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t length, const char *what, int64_t offset, json_t **json);
+
+#endif

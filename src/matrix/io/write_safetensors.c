@@ -1,0 +1,140 @@
+/* safetensors out: BSR as three tensors and a metadata entry (see safetensors.h), dense as one row-major tensor. The data begin at
+ * a multiple of eight bytes, the index tensors come first, so every tensor is aligned. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "matrix/io/io.h"
+#include "matrix/io/safetensors.h"
+
+#define PIECE_BYTES 65536
+
+static spk_status header_fail(void)
+{
+    return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the header of a safetensors file");
+}
+
+/* Length, header padded with blanks so that the data are aligned. */
+static spk_status write_header(spk_writer *writer, const json_t *root)
+{
+    static const char blanks[8] = "        ";
+    unsigned char bytes[8];
+    char *text = json_dumps(root, JSON_COMPACT);
+    if (!text)
+        return header_fail();
+    size_t length = strlen(text), padding = (8 - length % 8) % 8;
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)((uint64_t)(length + padding) >> (8 * i));
+    spk_status status = spk_writer_bytes(writer, bytes, sizeof bytes);
+    if (status == SPK_OK)
+        status = spk_writer_bytes(writer, text, length);
+    if (status == SPK_OK)
+        status = spk_writer_bytes(writer, blanks, padding);
+    free(text);
+    return status;
+}
+
+/* Adds a tensor behind those that are there; *end is where its bytes end. Takes the reference to shape (NULL: out of memory). */
+static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name, const char *suffix, const char *dtype, json_t *shape, int64_t bytes, int64_t *end)
+{
+    size_t room = strlen(name) + strlen(suffix) + 1;
+    char *full = NULL;
+    json_int_t begin = *end;
+    *end += bytes;
+    spk_status status = spk_alloc(&m->mem, room, 1, &full);
+    if (status != SPK_OK) {
+        json_decref(shape);
+        return status;
+    }
+    snprintf(full, room, "%s%s", name, suffix);
+    json_t *entry = json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtype, "shape", shape, "data_offsets", begin, (json_int_t)*end);
+    if (!entry || json_object_set_new(root, full, entry) != 0)
+        status = header_fail();
+    spk_free(&m->mem, full);
+    return status;
+}
+
+static const char *dtype_name(const spk_matrix *m)
+{
+    return m->dtype == SPK_F32 ? "F32" : "F64";
+}
+
+static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *root)
+{
+    char note[256];
+    bool by_rows = m->layout == SPK_ROW_MAJOR;
+    json_int_t offsets = spk_matrix_grid_rows(m) + 1, blocks = m->nnz, rows = m->block_rows, cols = m->block_cols;
+    int64_t end = 0, size = m->dtype == SPK_F32 ? 4 : 8;
+    snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"}", (long long)m->rows,
+             (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col");
+    char *key = NULL;
+    size_t room = sizeof SPK_BSR_PREFIX + strlen(name);
+    SPK_TRY(spk_alloc(&m->mem, room, 1, &key));
+    snprintf(key, room, "%s%s", SPK_BSR_PREFIX, name);
+    json_t *metadata = json_pack("{s:s}", key, note);
+    spk_free(&m->mem, key);
+    if (!metadata || json_object_set_new(root, "__metadata__", metadata) != 0)
+        return header_fail();
+    SPK_TRY(add_tensor(m, root, name, ".row_offsets", "I64", json_pack("[I]", offsets), offsets * 8, &end));
+    SPK_TRY(add_tensor(m, root, name, ".col_indices", "I64", json_pack("[I]", blocks), blocks * 8, &end));
+    json_t *shape = by_rows ? json_pack("[I,I,I]", blocks, rows, cols) : json_pack("[I,I,I]", blocks, cols, rows);
+    return add_tensor(m, root, name, ".values", dtype_name(m), shape, blocks * rows * cols * size, &end);
+}
+
+static spk_status write_rows(const spk_matrix *m, spk_writer *writer)
+{
+    uint64_t piece[PIECE_BYTES / 8];
+    size_t size = m->dtype == SPK_F32 ? 4 : 8, used = 0;
+    if (m->layout == SPK_ROW_MAJOR)
+        return spk_writer_bytes(writer, m->values, (size_t)m->nnz * size);
+    for (int64_t row = 0; row < m->rows; row++) {
+        for (int64_t col = 0; col < m->cols; col++) {
+            memcpy((char *)piece + used, (const char *)m->values + (size_t)(row + col * m->rows) * size, size);
+            used += size;
+            if (used == sizeof piece) {
+                SPK_TRY(spk_writer_bytes(writer, piece, used));
+                used = 0;
+            }
+        }
+    }
+    return spk_writer_bytes(writer, piece, used);
+}
+
+static spk_status write_data(const spk_matrix *m, spk_writer *writer)
+{
+    if (m->format == SPK_DENSE)
+        return write_rows(m, writer);
+    SPK_TRY(spk_writer_bytes(writer, m->row_offsets, (size_t)(spk_matrix_grid_rows(m) + 1) * 8));
+    SPK_TRY(spk_writer_bytes(writer, m->col_indices, (size_t)m->nnz * 8));
+    return spk_writer_bytes(writer, m->values, (size_t)spk_matrix_value_count(m) * (m->dtype == SPK_F32 ? 4 : 8));
+}
+
+static spk_status check_name(const char *name)
+{
+    json_t *text = json_string(name); /* NULL where it is not UTF-8 */
+    bool good = text && *name && strcmp(name, "__metadata__") != 0;
+    json_decref(text);
+    return good ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "tensor = '%s' is no name: text in UTF-8, not empty, not __metadata__", name);
+}
+
+spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options)
+{
+    const char *name = options && options->tensor ? options->tensor : "matrix";
+    int64_t end = 0;
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "safetensors files are written on little-endian machines only");
+    if (matrix->format != SPK_DENSE && matrix->format != SPK_BSR)
+        return spk_fail(SPK_ERR_ARGUMENT, "safetensors holds BSR and dense matrices, and this one is neither: convert it first");
+    SPK_TRY(check_name(name));
+    json_t *root = json_object();
+    if (!root)
+        return header_fail();
+    spk_status status = matrix->format == SPK_BSR
+                            ? describe_bsr(matrix, name, root)
+                            : add_tensor(matrix, root, name, "", dtype_name(matrix), json_pack("[I,I]", (json_int_t)matrix->rows, (json_int_t)matrix->cols),
+                                         matrix->nnz * (matrix->dtype == SPK_F32 ? 4 : 8), &end);
+    if (status == SPK_OK)
+        status = write_header(writer, root);
+    json_decref(root);
+    return status == SPK_OK ? write_data(matrix, writer) : status;
+}
