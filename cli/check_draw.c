@@ -19,6 +19,12 @@ static int64_t draw_side(random_state *r)
     return random_chance(r, 0.6) ? usual[random_between(r, 0, 13)] : random_between(r, 1, 64);
 }
 
+static int64_t whole_blocks(int64_t size, int64_t side)
+{
+    int64_t count = (size + side / 2) / side;
+    return side * (size > 0 && count == 0 ? 1 : count);
+}
+
 static int64_t draw_n(random_state *r)
 {
     static const int64_t usual[] = {0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 100, 128, 200};
@@ -96,6 +102,10 @@ void check_draw(uint64_t seed, int64_t number, check_case *out)
     c.cols = draw_size(&r);
     c.block_rows = draw_side(&r);
     c.block_cols = random_chance(&r, 0.5) ? c.block_rows : draw_side(&r);
+    if (random_chance(&r, 0.4)) { /* no ragged edges: some rows of the table want that */
+        c.rows = whole_blocks(c.rows, c.block_rows);
+        c.cols = whole_blocks(c.cols, c.block_cols);
+    }
     c.n = draw_n(&r);
     spk_dtype dtype = random_chance(&r, 0.5) ? SPK_F32 : SPK_F64;
     c.spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = c.n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};

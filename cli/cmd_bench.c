@@ -15,7 +15,7 @@ static const char about[] =
     "Races every row of the kernel table on one problem, whatever the effort, and keeps the evidence in the store.\n"
     "The problem comes from the options, or from a matrix FILE (.mtx, .smtx, .safetensors, .npy) with --block and\n"
     "--n. Where the store knows the problem's class, its evidence is listed and the chosen kernel and dense are\n"
-    "timed again; --fresh races again. With --only or --exclude the race is always run, and not kept.\n\n"
+    "timed again; --fresh races again. With --only or --exclude the evidence is kept as a class of its own.\n\n"
     "Times are medians in microseconds; the spread is half the distance between the quartiles. GFLOP/s count stored\n"
     "blocks only (2 x blocks x block size x n), for dense rows too. 'x dense' is the time of the fastest dense row\n"
     "over this row's time. Rows that may not win here are measured all the same, and marked.";
@@ -104,7 +104,7 @@ static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, 
 static spk_status measured(cli *app, problem *p, int64_t rounds, result *out)
 {
     spk_report *report = NULL;
-    spk_status status = race(app, p, NULL, !app->only && !app->exclude, rounds, &report);
+    spk_status status = race(app, p, NULL, 1, rounds, &report);
     if (report && result_from_report(report, true, out) != SPK_OK && status == SPK_OK)
         status = SPK_ERR_INTERNAL;
     spk_report_destroy(&report);
@@ -116,7 +116,7 @@ static int bench(cli *app, const bench_flags *f, problem *p)
     result r = {.chosen = -1};
     bool known = false;
     spk_status status = SPK_OK;
-    if (!f->fresh && !app->only && !app->exclude)
+    if (!f->fresh)
         status = from_store(app, p, f->rounds, &r, &known);
     if (status == SPK_OK && !known)
         status = measured(app, p, f->rounds, &r);

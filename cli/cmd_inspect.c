@@ -143,10 +143,12 @@ static void print_estimate(const inspect_estimate *e)
     problem_block_text(block, e->block_rows, e->block_cols);
     char *text;
     if (e->sparse_us > 0 && e->dense_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.3g us and %s %.3g us: %.2g x dense.", block,
-                          (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us, e->dense_name, e->dense_us, e->dense_us / e->sparse_us);
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us and %s %.0f us: dense takes %.2g "
+                          "times as long.",
+                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us, e->dense_name, e->dense_us, e->dense_us / e->sparse_us);
     else if (e->sparse_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.3g us; no dense implementation is here to compare with.",
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us; no dense implementation is here to "
+                          "compare with.",
                           block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us);
     else
         text = cli_format("No kernel can multiply blocks of %s in %s.", block, spk_dtype_name(e->dtype));

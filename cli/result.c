@@ -15,7 +15,9 @@ static char *copied(const char *text)
 static result_row row_of(const spk_candidate_info *i)
 {
     result_row row = {.name = copied(i->name), .params = copied(i->params), .hash = copied(i->hash), .kind = i->kind, .status = i->status};
-    row.why = i->why && i->why[0] ? copied(i->why) : NULL;
+    if (row.status == SPK_CANDIDATE_OK && i->median_us <= 0) /* as a list without measuring has it */
+        row.status = SPK_CANDIDATE_PRUNED;
+    row.why = i->why && i->why[0] ? copied(i->why) : row.status == SPK_CANDIDATE_PRUNED && i->median_us <= 0 ? copied("not measured") : NULL;
     row.median_us = i->median_us;
     row.spread_us = i->spread_us;
     row.prepare_us = i->prepare_us;
@@ -51,22 +53,21 @@ void result_release(result *r)
     *r = (result){.chosen = -1};
 }
 
-/* Measured and right, then measured, then by how far it got. */
+/* Measured in interleaved rounds, then screened only (on a part of the work, maybe), then by how far it got. */
 static int rank(const result_row *row)
 {
     if (row->median_us > 0)
-        return row->status == SPK_CANDIDATE_OK ? 0 : 1;
+        return row->status == SPK_CANDIDATE_PRUNED;
     return 2 + (int)row->status;
 }
 
 static int better(const void *a, const void *b)
 {
     const result_row *x = a, *y = b;
-    bool timed_x = x->median_us > 0, timed_y = y->median_us > 0;
-    if (timed_x && timed_y && x->median_us != y->median_us)
-        return x->median_us < y->median_us ? -1 : 1;
     if (rank(x) != rank(y))
         return rank(x) < rank(y) ? -1 : 1;
+    if (x->median_us != y->median_us)
+        return x->median_us < y->median_us ? -1 : 1;
     int by_name = strcmp(x->name, y->name);
     return by_name ? by_name : strcmp(x->params, y->params);
 }
@@ -103,14 +104,15 @@ static void find_ratios(result *r)
     }
 }
 
-/* Keeps one row a kernel; rows are in order, `chosen_*` name the one that must stay for its kernel. */
+/* Keeps one row a kernel, the first in order; for the kernel of the chosen one, that. */
 static void keep_best(result *r, const char *chosen_name, const char *chosen_params)
 {
     int kept = 0;
     for (int i = 0; i < r->count; i++) {
         result_row *row = &r->rows[i];
-        bool drop = chosen_name && strcmp(row->name, chosen_name) == 0 && strcmp(row->params, chosen_params) != 0;
-        for (int j = 0; j < kept && !drop; j++)
+        bool is_chosen = chosen_name && strcmp(row->name, chosen_name) == 0 && strcmp(row->params, chosen_params) == 0;
+        bool drop = !is_chosen && chosen_name && strcmp(row->name, chosen_name) == 0;
+        for (int j = 0; j < kept && !drop && !is_chosen; j++)
             drop = strcmp(r->rows[j].name, row->name) == 0;
         if (drop)
             release_row(row);

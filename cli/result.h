@@ -30,8 +30,8 @@ typedef struct result {
     char *summary, *class_key;
 } result;
 
-/* Copies a report. best_only: one row a kernel (the chosen, else the fastest, else the first of it). Measured rows come first, fastest
- * ahead. */
+/* Copies a report. Rows measured in interleaved rounds come first, the fastest ahead, then those that were screened only, then the others.
+ * best_only: one row a kernel, the first (the chosen one, for its kernel). */
 spk_status result_from_report(const spk_report *report, bool best_only, result *out);
 
 /* Lays the timings of a later report over the rows of the same candidates, and renews the ratios that it knows. */

@@ -59,16 +59,41 @@ json_t *result_json(const problem *p, const result *r)
     return o;
 }
 
+/* Rows that were not measured for one and the same reason are shown once a kernel; how many they are, 0 for one that was shown before. */
+static int alike(const result *r, int index)
+{
+    const result_row *row = &r->rows[index];
+    int count = 0;
+    if (row->median_us > 0 || index == r->chosen)
+        return 1;
+    for (int i = 0; i < r->count; i++) {
+        const result_row *other = &r->rows[i];
+        bool same = other->median_us <= 0 && other->status == row->status && strcmp(other->name, row->name) == 0;
+        if (!same || i == r->chosen || strcmp(other->why ? other->why : "", row->why ? row->why : "") != 0)
+            continue;
+        if (i < index)
+            return 0;
+        count++;
+    }
+    return count;
+}
+
 enum { NAME, PARAMS, MEDIAN, SPREAD, GFLOPS, VERSUS, NOTE, SHOWN };
 
 static void put_row(table *t, const problem *p, const result *r, int index, double dense_us)
 {
+    int count = alike(r, index);
+    if (count == 0)
+        return;
     const result_row *row = &r->rows[index];
     bool timed = row->median_us > 0, chosen = index == r->chosen, fine = row->status == SPK_CANDIDATE_OK;
     double gflops = timed ? problem_flops(p) / row->median_us * 1e-3 : 0;
     table_row(t, chosen ? TABLE_GOOD : timed && fine ? TABLE_PLAIN : TABLE_FAINT);
     table_cell(t, NAME, "%s%s", chosen ? "> " : "  ", row->name);
-    table_cell(t, PARAMS, "%s", row->params);
+    if (count > 1)
+        table_cell(t, PARAMS, "%d combinations", count);
+    else
+        table_cell(t, PARAMS, "%s", row->params);
     if (timed) {
         table_cell(t, MEDIAN, "%.*f", row->median_us < 100 ? 2 : row->median_us < 1000 ? 1 : 0, row->median_us);
         table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-", row->spread_us < 10 ? 2 : row->spread_us < 100 ? 1 : 0, row->spread_us);
@@ -76,6 +101,8 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
         if (dense_us > 0)
             table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
         table_bar(t, r->rows[0].median_us / row->median_us); /* rows are in order: the first is the fastest */
+    } else {
+        table_cell(t, MEDIAN, "-");
     }
     if (!fine || row->why)
         table_cell(t, NOTE, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
@@ -90,8 +117,10 @@ static void print_heading(cli *app, const problem *p, const result *r)
     result_age(r->measured_at, age, sizeof(age));
     if (spk_context_device(app->context, &device) != SPK_OK)
         device.name = "unknown device";
-    text = r->from_store ? cli_format("%s, %d threads, %s operands; from the store, measured %s", device.name, device.threads, p->options.cache ? "warm" : "cold", age)
-                         : cli_format("%s, %d threads, %s operands; measured now in %.1f s", device.name, device.threads, p->options.cache ? "warm" : "cold", r->tuning_s);
+    char *when = r->from_store ? cli_format("from the store, measured %s", age)
+                 : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s) : cli_format("nothing was measured");
+    text = cli_format("%s, %d threads, %s operands; %s", device.name, device.threads, p->options.cache ? "warm" : "cold", when);
+    free(when);
     term_paragraph(text, 0);
     free(text);
     putchar('\n');

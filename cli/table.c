@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "term.h"
 
-enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 24 };
+enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 18 };
 
 typedef struct table_line {
     table_style style;
@@ -176,7 +176,7 @@ static void print_line(const table *t, const int *widths, const table_line *line
 void table_print(table *t, int indent)
 {
     static const char *const styles[] = {"", "\033[32m", "\033[2m", "\033[31m"};
-    int widths[MAX_COLUMNS];
+    int widths[MAX_COLUMNS] = {0};
     bool color = term_color();
     fit(t, term_width(STDOUT_FILENO) - indent, widths);
     printf("%*s%s", indent, "", color ? "\033[1m" : "");

@@ -1,0 +1,111 @@
+"""Runs the program in a folder of its own with an empty store."""
+import json
+import math
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import schema_check
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCHEMA = json.loads((HERE / "schema" / "bench.schema.json").read_text())
+program = None  # full path, set by run.py
+quick = False  # fewer and smaller cases: sanitizer builds are slow
+
+# A problem that is tuned in well under a second.
+SMALL = ["--m", "128", "--k", "96", "--n", "24", "--block", "16", "--density", "30%", "--budget", "0.3"]
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-cli-"))
+        self.env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "SPARSEK_STORE", "OMP_NUM_THREADS")}
+        self.env.update(SPARSEK_CACHE_DIR=str(self.folder / "cache"), LC_ALL="C.UTF-8")
+
+    def tearDown(self):
+        for path in self.folder.rglob("*"):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o700)
+        shutil.rmtree(self.folder)
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def cli(self, *arguments, code=0, env=None, **options):
+        """Runs the program; fails unless it ends with `code`. Both streams are text."""
+        done = subprocess.run([program, *map(str, arguments)], cwd=self.folder, env={**self.env, **(env or {})}, capture_output=True,
+                              encoding="utf-8", timeout=300, stdin=subprocess.DEVNULL, **options)
+        self.assertEqual(done.returncode, code, f"sparsek {' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def json(self, *arguments, code=0, **options):
+        """Runs with --json - and gives the result."""
+        return json.loads(self.cli(*arguments, "--json", "-", code=code, **options).stdout)
+
+    def bench(self, *arguments, **options):
+        """The same for the results that the schema describes; checks shape and numbers."""
+        result = self.json(*arguments, **options)
+        self.check_shape(result)
+        return result
+
+    def check_shape(self, result):
+        self.assertEqual(list(schema_check.problems(result, SCHEMA)), [])
+        for one in result["results"]:
+            self.check_numbers(one)
+
+    def check_numbers(self, one):
+        """FLOPs, time and TFLOP/s of every row agree."""
+        p = one["problem"]
+        flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * p["n"]
+        dense = 2 * p["m"] * p["k"] * p["n"]
+        grid = math.ceil((p["k"] if p["trans_a"] == "t" else p["m"]) / p["block_rows"]) * math.ceil((p["m"] if p["trans_a"] == "t" else p["k"]) / p["block_cols"])
+        self.assertAlmostEqual(p["density"], p["nnzb"] / grid if grid else 0, places=9)
+        names = [c["name"] for c in one["candidates"]]
+        for c in one["candidates"]:
+            with self.subTest(candidate=c["name"] + " " + c["params"]):
+                if c["median_us"] is None:
+                    self.assertIsNone(c["tflops"])
+                    self.assertIsNone(c["dense_equivalent_tflops"])
+                    self.assertNotEqual(c["status"], "ok")
+                else:
+                    self.assertTrue(math.isclose(c["tflops"], flops / c["median_us"] * 1e-6, rel_tol=1e-6, abs_tol=1e-15))
+                    self.assertTrue(math.isclose(c["dense_equivalent_tflops"], dense / c["median_us"] * 1e-6, rel_tol=1e-6, abs_tol=1e-15))
+                if c["status"] == "ok":
+                    self.assertIsNotNone(c["hash"])
+                    self.assertIsNotNone(c["error"])
+                    self.assertLessEqual(c["error"], c["tolerance"])
+                if c["status"] not in ("ok", "pruned"):
+                    self.assertIsNotNone(c["why"])
+                if c["ratios"]:
+                    self.assertEqual(c["name"], one["chosen"])
+                    self.assertNotIn(c["name"], c["ratios"])
+                    self.assertLessEqual(set(c["ratios"]), set(names))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def read_array(self, path):
+        """A Matrix Market array or coordinate file as a list of rows."""
+        lines = [line for line in pathlib.Path(path).read_text().splitlines() if line and not line.startswith("%")]
+        head = pathlib.Path(path).read_text().splitlines()[0]
+        if "array" in head:
+            rows, cols = map(int, lines[0].split())
+            values = [float(v) for v in lines[1:]]
+            return [[values[j * rows + i] for j in range(cols)] for i in range(rows)]
+        rows, cols, count = map(int, lines[0].split())
+        self.assertEqual(count, len(lines) - 1)
+        matrix = [[0.0] * cols for _ in range(rows)]
+        for line in lines[1:]:
+            i, j, *value = line.split()
+            matrix[int(i) - 1][int(j) - 1] += float(value[0]) if value else 1.0
+        return matrix
+
+    def write_array(self, name, rows):
+        cols = len(rows[0]) if rows else 0
+        values = "".join(f"{rows[i][j]!r}\n" for j in range(cols) for i in range(len(rows)))
+        return self.write(name, f"%%MatrixMarket matrix array real general\n{len(rows)} {cols}\n{values}")
