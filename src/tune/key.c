@@ -48,7 +48,7 @@ static int class_of_spread(double spread)
     static const double limits[] = {0.25, 0.5, 1, 2};
     int class = 0;
     while (class < 4 && spread >= limits[class])
-        class++;
+        class ++;
     return class;
 }
 
@@ -93,15 +93,15 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
     spk_epilogue_text(&problem->epilogue, epilogue, sizeof epilogue);
     SPK_TRY(device_text(device, where));
     double spread = problem->trans_a == SPK_TRANS ? pattern->features.col_spread : pattern->features.row_spread;
-    int length = snprintf(key, sizeof key,
-                          "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%" PRId64 ";finite=%d;static=%d;cache=%s;dev=%s"
-                          "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d",
-                          KEY_VERSION, operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b),
-                          spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout),
-                          major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb), alignment_class(d_side_bits(problem)), epilogue,
-                          problem->batch, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", where, problem->m, problem->k,
-                          pattern->block_rows, pattern->block_cols, class_of_nnzb(pattern->nnzb), class_of_n(problem->n), class_of_spread(spread),
-                          class_of_overlap(pattern->features.row_overlap, pattern->density));
+    int length = snprintf(
+        key, sizeof key,
+        "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%" PRId64 ";finite=%d;static=%d;cache=%s;dev=%s"
+        "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d",
+        KEY_VERSION, operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b), spk_dtype_name(problem->dtype_d),
+        spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout), major(problem->layout_b),
+        major(problem->layout_d), alignment_class(problem->ldb), alignment_class(d_side_bits(problem)), epilogue, problem->batch, problem->assume_finite,
+        problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", where, problem->m, problem->k, pattern->block_rows, pattern->block_cols,
+        class_of_nnzb(pattern->nnzb), class_of_n(problem->n), class_of_spread(spread), class_of_overlap(pattern->features.row_overlap, pattern->density));
     if (length < 0 || (size_t)length >= sizeof key || (size_t)length >= size)
         return spk_fail(SPK_ERR_INTERNAL, "the tuning key needs %d bytes, the limit is %zu", length, size < sizeof key ? size : sizeof key);
     memcpy(buffer, key, (size_t)length + 1);
@@ -116,7 +116,7 @@ typedef struct field {
     bool is_class;
 } field;
 
-static const field fields[] = {{"m", 1, false},   {"k", 1, false}, {"br", 4, false}, {"bc", 4, false},
+static const field fields[] = {{"m", 1, false},  {"k", 1, false}, {"br", 4, false},  {"bc", 4, false},
                                {"nz", 1, false}, {"n", 1, false}, {"rs", 0.5, true}, {"ov", 0.5, true}};
 
 /* Reads "name=number" and the ';' behind it; false where the text differs. */

@@ -33,7 +33,10 @@ spk_status spk_store_save(spk_store *store, const spk_report *report); /* one tr
 spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, int *token);
 void spk_store_unlock(spk_store *store, int token);
 
+/* Entries are gathered first: visit may use the store. */
 spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_store_entry *entry), void *user);
+/* The rest serves explicit wishes of a user, so that a file that cannot be read or written is an error and not a warning: check, import
+ * and empty return SPK_ERR_IO or SPK_ERR_NO_SPACE then. A file that had to be set aside counts as one bad entry of check. */
 spk_status spk_store_export_json(spk_store *store, const char *path, int64_t *count);
 spk_status spk_store_import_json(spk_store *store, const char *path, int64_t *count);
 spk_status spk_store_check(spk_store *store, int64_t *good, int64_t *bad);

@@ -11,7 +11,8 @@ static const char *const migrations[SPK_STORE_VERSION] = {
     "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT NOT NULL,"
     " chosen INTEGER NOT NULL, seed INTEGER NOT NULL, tuning_s REAL NOT NULL, measured_at INTEGER NOT NULL, UNIQUE (family_id, rest));"
     "CREATE INDEX class_age ON class (measured_at);"
-    "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT NULL, params TEXT NOT NULL,"
+    "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT NULL, params TEXT NOT "
+    "NULL,"
     " hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, median_us REAL NOT NULL,"
     " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) WITHOUT ROWID;",
 };
@@ -21,17 +22,20 @@ static const char *const migrations[SPK_STORE_VERSION] = {
 #define BY_KEY " WHERE f.exact = ?1 AND k.rest = ?2"
 
 static const char *const statement_text[SPK_SQL_COUNT] = {
-    [SPK_SQL_DECISION] = "SELECT c.name, c.params, c.hash, c.median_us, k.measured_at" CLASS_OF_KEY
-                         "CROSS JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen" BY_KEY,
+    [SPK_SQL_DECISION] =
+        "SELECT c.name, c.params, c.hash, c.median_us, k.measured_at" CLASS_OF_KEY "CROSS JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen" BY_KEY,
     [SPK_SQL_FAMILY] = "SELECT k.rest" CLASS_OF_KEY "WHERE f.exact = ?1 AND k.chosen >= 0 ORDER BY k.rest",
-    [SPK_SQL_LOAD] = "SELECT k.device, k.chosen, k.seed, k.tuning_s, k.measured_at, c.rank, c.name, c.params, c.hash, c.kind, c.status, c.why, c.predicted_us,"
-                     " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance" CLASS_OF_KEY "LEFT JOIN candidate c ON c.class_id = k.id" BY_KEY " ORDER BY c.rank",
+    [SPK_SQL_LOAD] =
+        "SELECT k.device, k.chosen, k.seed, k.tuning_s, k.measured_at, c.rank, c.name, c.params, c.hash, c.kind, c.status, c.why, c.predicted_us,"
+        " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance" CLASS_OF_KEY "LEFT JOIN candidate c ON c.class_id = k.id" BY_KEY " ORDER BY c.rank",
     [SPK_SQL_AGE] = "SELECT k.measured_at" CLASS_OF_KEY BY_KEY,
-    [SPK_SQL_LIST] = "SELECT f.exact || '|' || k.rest, k.device, CASE c.params WHEN '' THEN c.name ELSE c.name || ' ' || c.params END, c.median_us, k.measured_at,"
-                     " (SELECT count(*) FROM candidate WHERE class_id = k.id)"
-                     " FROM class k CROSS JOIN family f ON f.id = k.family_id LEFT JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen",
+    [SPK_SQL_LIST] =
+        "SELECT f.exact || '|' || k.rest, k.device, CASE c.params WHEN '' THEN c.name ELSE c.name || ' ' || c.params END, c.median_us, k.measured_at,"
+        " (SELECT count(*) FROM candidate WHERE class_id = k.id)"
+        " FROM class k CROSS JOIN family f ON f.id = k.family_id LEFT JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen",
     [SPK_SQL_ADD_FAMILY] = "INSERT OR IGNORE INTO family (exact) VALUES (?1)",
-    [SPK_SQL_ADD_CLASS] = "INSERT INTO class (family_id, rest, device, chosen, seed, tuning_s, measured_at) SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM family WHERE exact = ?1",
+    [SPK_SQL_ADD_CLASS] =
+        "INSERT INTO class (family_id, rest, device, chosen, seed, tuning_s, measured_at) SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM family WHERE exact = ?1",
     [SPK_SQL_ADD_CANDIDATE] = "INSERT INTO candidate VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     [SPK_SQL_ERASE] = "DELETE FROM class WHERE rest = ?2 AND family_id = (SELECT id FROM family WHERE exact = ?1)",
     [SPK_SQL_EVICT] = "DELETE FROM class WHERE id IN (SELECT id FROM class ORDER BY measured_at DESC, id DESC LIMIT -1 OFFSET ?1)",

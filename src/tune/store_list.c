@@ -41,7 +41,8 @@ static spk_status add_entry(spk_listing *listing, sqlite3_stmt *statement)
         SPK_TRY(spk_realloc(listing->mem, &listing->entries, (size_t)capacity, sizeof *listing->entries));
         listing->capacity = capacity;
     }
-    spk_listed entry = {.median_us = sqlite3_column_double(statement, 3), .measured_at = sqlite3_column_int64(statement, 4),
+    spk_listed entry = {.median_us = sqlite3_column_double(statement, 3),
+                        .measured_at = sqlite3_column_int64(statement, 4),
                         .candidate_count = (int)sqlite3_column_int64(statement, 5)};
     SPK_TRY(add_text(listing, column(statement, 0), &entry.key));
     SPK_TRY(add_text(listing, column(statement, 1), &entry.device));
@@ -114,8 +115,9 @@ spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_
     SPK_TRY(spk_store_listing(store, &listing));
     for (int64_t i = 0; i < listing.count; i++) {
         const spk_listed *e = &listing.entries[i];
-        spk_store_entry entry = {SPK_SIZED(spk_store_entry), .class_key = listing.text + e->key, .device = listing.text + e->device, .choice = listing.text + e->choice,
-                                 .median_us = e->median_us, .candidate_count = e->candidate_count, .measured_at = e->measured_at};
+        spk_store_entry entry = {SPK_SIZED(spk_store_entry),         .class_key = listing.text + e->key, .device = listing.text + e->device,
+                                 .choice = listing.text + e->choice, .median_us = e->median_us,          .candidate_count = e->candidate_count,
+                                 .measured_at = e->measured_at};
         if (visit(user, &entry) != 0)
             break;
     }

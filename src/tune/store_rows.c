@@ -71,10 +71,11 @@ static bool number_is_sound(double x, double least)
 
 bool spk_rows_evidence_is_sound(const spk_evidence *e)
 {
-    return e->name[0] != '\0' && strchr(e->name, ' ') == NULL && spk_rows_text_is_clean(e->name) && spk_rows_text_is_clean(e->params) && hash_is_sound(e->hash)
-           && e->kind >= SPK_KIND_OWN && e->kind <= SPK_KIND_PEER && e->status >= SPK_CANDIDATE_OK && e->status <= SPK_CANDIDATE_NOT_APPLICABLE
-           && spk_rows_text_is_clean(e->why) && number_is_sound(e->predicted_us, 0) && number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0)
-           && number_is_sound(e->prepare_us, 0) && number_is_sound(e->error, -1) && number_is_sound(e->tolerance, 0);
+    return e->name[0] != '\0' && strchr(e->name, ' ') == NULL && spk_rows_text_is_clean(e->name) && spk_rows_text_is_clean(e->params) &&
+           hash_is_sound(e->hash) && e->kind >= SPK_KIND_OWN && e->kind <= SPK_KIND_PEER && e->status >= SPK_CANDIDATE_OK &&
+           e->status <= SPK_CANDIDATE_NOT_APPLICABLE && spk_rows_text_is_clean(e->why) && number_is_sound(e->predicted_us, 0) &&
+           number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0) && number_is_sound(e->prepare_us, 0) && number_is_sound(e->error, -1) &&
+           number_is_sound(e->tolerance, 0);
 }
 
 bool spk_rows_report_is_sound(const spk_report *report)
@@ -95,9 +96,9 @@ int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool 
     bind_key(statement, key);
     code = sqlite3_step(statement);
     spk_decision read = {.median_us = 0};
-    bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) && read_text(statement, 1, read.params, sizeof read.params)
-                && read_text(statement, 2, read.hash, sizeof read.hash) && read_number(statement, 3, &read.median_us)
-                && read_integer(statement, 4, 0, INT64_MAX, &read.measured_at);
+    bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) && read_text(statement, 1, read.params, sizeof read.params) &&
+                read_text(statement, 2, read.hash, sizeof read.hash) && read_number(statement, 3, &read.median_us) &&
+                read_integer(statement, 4, 0, INT64_MAX, &read.measured_at);
     code = spk_db_finish(statement, code);
     if (code == SQLITE_OK && have) {
         *decision = read;
@@ -141,12 +142,12 @@ int spk_rows_nearest(spk_db *db, const char *key, spk_decision *decision, double
 static bool read_evidence(sqlite3_stmt *statement, int rank, spk_evidence *e)
 {
     int64_t stored_rank = 0, kind = 0, status = 0;
-    bool ok = read_integer(statement, 5, rank, rank, &stored_rank) && read_text(statement, 6, e->name, sizeof e->name)
-              && read_text(statement, 7, e->params, sizeof e->params) && read_text(statement, 8, e->hash, sizeof e->hash)
-              && read_integer(statement, 9, SPK_KIND_OWN, SPK_KIND_PEER, &kind) && read_integer(statement, 10, SPK_CANDIDATE_OK, SPK_CANDIDATE_NOT_APPLICABLE, &status)
-              && read_text(statement, 11, e->why, sizeof e->why) && read_number(statement, 12, &e->predicted_us) && read_number(statement, 13, &e->median_us)
-              && read_number(statement, 14, &e->spread_us) && read_number(statement, 15, &e->prepare_us) && read_number(statement, 16, &e->error)
-              && read_number(statement, 17, &e->tolerance);
+    bool ok = read_integer(statement, 5, rank, rank, &stored_rank) && read_text(statement, 6, e->name, sizeof e->name) &&
+              read_text(statement, 7, e->params, sizeof e->params) && read_text(statement, 8, e->hash, sizeof e->hash) &&
+              read_integer(statement, 9, SPK_KIND_OWN, SPK_KIND_PEER, &kind) &&
+              read_integer(statement, 10, SPK_CANDIDATE_OK, SPK_CANDIDATE_NOT_APPLICABLE, &status) && read_text(statement, 11, e->why, sizeof e->why) &&
+              read_number(statement, 12, &e->predicted_us) && read_number(statement, 13, &e->median_us) && read_number(statement, 14, &e->spread_us) &&
+              read_number(statement, 15, &e->prepare_us) && read_number(statement, 16, &e->error) && read_number(statement, 17, &e->tolerance);
     e->kind = (spk_kind)kind;
     e->status = (spk_candidate_status)status;
     return ok && spk_rows_evidence_is_sound(e);
@@ -161,8 +162,8 @@ static spk_status read_class(sqlite3_stmt *statement, const spk_mem *mem, const 
     if (!*sound)
         return SPK_OK;
     SPK_TRY(spk_report_make(mem, key, device, report));
-    *sound = read_integer(statement, 1, -1, INT32_MAX, &chosen) && read_integer(statement, 2, INT64_MIN, INT64_MAX, &seed)
-             && read_number(statement, 3, &(*report)->tuning_s) && read_integer(statement, 4, 0, INT64_MAX, &(*report)->measured_at);
+    *sound = read_integer(statement, 1, -1, INT32_MAX, &chosen) && read_integer(statement, 2, INT64_MIN, INT64_MAX, &seed) &&
+             read_number(statement, 3, &(*report)->tuning_s) && read_integer(statement, 4, 0, INT64_MAX, &(*report)->measured_at);
     (*report)->chosen = (int)chosen;
     (*report)->seed = (uint64_t)seed;
     (*report)->from_store = true;

@@ -30,9 +30,23 @@ typedef struct sample {
 static void make_sample(sample *s)
 {
     memset(s, 0, sizeof *s);
-    s->pattern = (spk_pattern){.rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
-    s->problem = (spk_problem){.operation = SPK_SPMM, .pattern = &s->pattern, .m = 2048, .n = 512, .k = 2048, .dtype_a = SPK_F32, .dtype_b = SPK_F32, .dtype_d = SPK_F32,
-                               .compute = SPK_F32, .ldb = 512, .ldc = 512, .ldd = 512, .ldr = 512, .ldp = 512, .batch = 1};
+    s->pattern = (spk_pattern){
+        .rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
+    s->problem = (spk_problem){.operation = SPK_SPMM,
+                               .pattern = &s->pattern,
+                               .m = 2048,
+                               .n = 512,
+                               .k = 2048,
+                               .dtype_a = SPK_F32,
+                               .dtype_b = SPK_F32,
+                               .dtype_d = SPK_F32,
+                               .compute = SPK_F32,
+                               .ldb = 512,
+                               .ldc = 512,
+                               .ldd = 512,
+                               .ldr = 512,
+                               .ldp = 512,
+                               .batch = 1};
     s->device.backend = &backend;
 }
 
@@ -202,8 +216,14 @@ static void test_distance_orders(void **state)
 static void test_distance_of_bad_text(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "|", "x|", "x|m=1", "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=", "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
-                                      "x|m=-1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0", "x|m=1;k=1;br=1;bc=1;nz=1;n=one;rs=0;ov=0"};
+    static const char *const bad[] = {"",
+                                      "|",
+                                      "x|",
+                                      "x|m=1",
+                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=",
+                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
+                                      "x|m=-1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0",
+                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=one;rs=0;ov=0"};
     const char *good = "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0";
     assert_true(spk_key_distance(good, good) == 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -257,9 +277,10 @@ static void test_longest_key_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_separates), cmocka_unit_test(test_alignment),          cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_transposed_looks_at_columns), cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
-        cmocka_unit_test(test_device_text),    cmocka_unit_test(test_longest_key_fits),
+        cmocka_unit_test(test_what_separates),  cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_buckets),         cmocka_unit_test(test_transposed_looks_at_columns),
+        cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
+        cmocka_unit_test(test_device_text),     cmocka_unit_test(test_longest_key_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

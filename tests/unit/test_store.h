@@ -86,8 +86,14 @@ static inline spk_report *make_report(const char *key, int count, double median_
     spk_report *report = NULL;
     OK(spk_report_make(&spk_mem_system, key, "Test CPU", &report));
     for (int i = 0; i < count; i++) {
-        spk_evidence e = {.kind = SPK_KIND_OWN, .status = SPK_CANDIDATE_OK, .median_us = median_us + abs(i - count / 2), .spread_us = 0.125, .predicted_us = 3.5,
-                          .prepare_us = 1.0 / 3, .error = 1e-7, .tolerance = 1e-5};
+        spk_evidence e = {.kind = SPK_KIND_OWN,
+                          .status = SPK_CANDIDATE_OK,
+                          .median_us = median_us + abs(i - count / 2),
+                          .spread_us = 0.125,
+                          .predicted_us = 3.5,
+                          .prepare_us = 1.0 / 3,
+                          .error = 1e-7,
+                          .tolerance = 1e-5};
         snprintf(e.name, sizeof e.name, "kernel_%d", i);
         snprintf(e.params, sizeof e.params, "%s", i % 2 ? "MR=4 PACK=1" : "");
         snprintf(e.hash, sizeof e.hash, "%016x", i);

@@ -1,63 +1,10 @@
-/* The store's file as it should not be: damaged, foreign, newer, unreadable, read-only, full, locked, removed. Whatever it is, lookups and
- * saves go on, one warning says so, and what is not ours stays as it was. */
-#include "test_store.h"
+/* The store's file as it should not be: damaged, foreign, newer, not a file, removed. Whatever it is, lookups and saves go on, one warning
+ * says so, and what is not ours stays as it was. */
+#include "test_store_files.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/rng.h"
-
-static char direct_path[300]; /* in the folder itself */
-
-static int setup(void **state)
-{
-    int failed = make_folder(state);
-    snprintf(direct_path, sizeof direct_path, "%s/store.db", folder);
-    return failed;
-}
-
-static void write_bytes(const char *path, const void *bytes, size_t count)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    fclose(file);
-}
-
-static char *read_bytes(const char *path, size_t *count)
-{
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *count = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*count + 1);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, *count, file), *count);
-    fclose(file);
-    return bytes;
-}
-
-/* Files whose name has `part`; the last one's path goes to out. */
-static int files_with(const char *part, char *out, size_t size)
-{
-    DIR *walk = opendir(folder);
-    int count = 0;
-    assert_non_null(walk);
-    for (struct dirent *entry = readdir(walk); entry != NULL; entry = readdir(walk)) {
-        if (strstr(entry->d_name, part) == NULL)
-            continue;
-        count++;
-        if (out != NULL)
-            snprintf(out, size, "%s/%s", folder, entry->d_name);
-    }
-    closedir(walk);
-    return count;
-}
 
 /* A sound file of `classes` classes, as bytes. */
 static char *sound_file(int classes, size_t *count)
@@ -71,24 +18,6 @@ static char *sound_file(int classes, size_t *count)
     char *bytes = read_bytes(path, count);
     unlink(path);
     return bytes;
-}
-
-/* Lookups, walks and saves go on, in this process at least. */
-static void go_on(spk_store *store)
-{
-    char key[128];
-    int64_t good, bad;
-    spk_decision decision;
-    bool found;
-    spk_report *report = NULL;
-    OK(spk_store_nearest(store, key_of(key, 1, 3), &decision, &found));
-    save(store, key_of(key, 77, 77), 1234, 5);
-    assert_true(stored_us(store, key) == 1234);
-    OK(spk_store_load(store, key, &report));
-    assert_non_null(report);
-    spk_report_release(&report);
-    spk_status status = spk_store_check(store, &good, &bad);
-    assert_true(status == SPK_OK || status == SPK_ERR_IO);
 }
 
 static void test_not_a_database(void **state)
@@ -307,7 +236,9 @@ static void test_wrong_inside(void **state)
     must_tell(0, "");
     spk_store *store = open_store(direct_path);
     save(store, key_of(key, 1, 1), 9, 9);
-    run_sql(direct_path, "PRAGMA foreign_keys = OFF; INSERT INTO candidate SELECT class_id + 1, rank, name, params, hash, kind, status, why, 0, 0, 0, 0, 0, 0 FROM candidate");
+    run_sql(
+        direct_path,
+        "PRAGMA foreign_keys = OFF; INSERT INTO candidate SELECT class_id + 1, rank, name, params, hash, kind, status, why, 0, 0, 0, 0, 0, 0 FROM candidate");
     expect_sound(store, 1, 5); /* candidates of no class */
     run_sql(direct_path, "DROP TABLE candidate");
     assert_true(stored_us(store, key) == -1);
@@ -368,240 +299,14 @@ static void test_damage_met_twice(void **state)
     free(bytes);
 }
 
-static void test_locked_by_another(void **state)
-{
-    (void)state;
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    save(store, key_of(key, 1, 1), 9, 9);
-    sqlite3_busy_timeout(store->disk->sql, 20);
-    sqlite3 *other = NULL;
-    assert_int_equal(sqlite3_open(direct_path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
-    assert_true(stored_us(store, key) == -1);
-    must_tell(1, "held by another process");
-    go_on(store);
-    must_tell(0, "");
-    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(other), SQLITE_OK);
-    assert_true(stored_us(store, key_of(key, 1, 1)) == 9); /* used again as soon as it is free */
-    save(store, key_of(key, 77, 77), 4, 9);
-    spk_store_close(&store);
-    store = open_store(direct_path);
-    assert_true(stored_us(store, key) == 4);
-    expect_sound(store, 2, 0);
-    spk_store_close(&store);
-}
-
-/* The database may grow no more. */
-static void test_full(void **state)
-{
-    (void)state;
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    save(store, key_of(key, 1, 0), 9, 9);
-    int64_t pages = 0;
-    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 1", &pages), SQLITE_OK); /* as many as there are */
-    for (int i = 1; i < 40; i++) {
-        save(store, key_of(key, 1, i), i, i);
-        assert_true(stored_us(store, key) == i); /* from memory */
-    }
-    must_tell(1, "cannot grow");
-    char json[300];
-    int64_t count = 0;
-    snprintf(json, sizeof json, "%s/x.json", folder);
-    OK(spk_store_export_json(store, json, &count));
-    assert_int_equal(count, 40);
-    expect_sound(store, 40, 0);
-    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 100000", &pages), SQLITE_OK);
-    save(store, key_of(key, 1, 39), 3900, 39);
-    assert_true(stored_us(store, key) == 3900);
-    spk_store_close(&store);
-    store = open_store(direct_path);
-    assert_true(stored_us(store, key) == 3900);
-    int64_t good, bad;
-    OK(spk_store_check(store, &good, &bad));
-    assert_int_equal(bad, 0);
-    spk_store_close(&store);
-    /* An import into a full store fails as a whole. */
-    store = open_store(store_path);
-    save(store, key_of(key, 1, 0), 9, 9);
-    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 1", &pages), SQLITE_OK);
-    assert_int_equal(spk_store_import_json(store, json, &count), SPK_ERR_NO_SPACE);
-    expect_sound(store, 1, 0);
-    spk_store_close(&store);
-    must_tell(1, "cannot grow");
-}
-
-/* ------------------------------------------------------------------------------------------------ in a child of its own */
-
-/* Runs body in a child, as nobody where this is root: root may write everywhere. */
-static void in_child(void (*body)(void), bool as_nobody)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        setenv("CMOCKA_TEST_ABORT", "1", 1); /* a failed assertion must not run on into the next test */
-        if (as_nobody && geteuid() == 0 && setuid(65534) != 0)
-            _exit(3);
-        body();
-        _exit(0);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
-static void give_to_nobody(void)
-{
-    if (geteuid() != 0)
-        return;
-    assert_int_equal(chmod(folder, 0755), 0);
-    assert_int_equal(chown(direct_path, 65534, 65534), 0);
-    assert_int_equal(chown(folder, 65534, 65534), 0);
-}
-
-static void prepare_file(void)
-{
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    save(store, key_of(key, 1, 1), 9, 9);
-    spk_store_close(&store);
-    give_to_nobody();
-}
-
-static void reads_but_keeps_in_memory(void)
-{
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    if (stored_us(store, key_of(key, 1, 1)) != 9 || told_count != 0)
-        _exit(4);
-    save(store, key_of(key, 1, 2), 5, 5);
-    save(store, key_of(key, 1, 3), 6, 5);
-    save(store, key_of(key, 1, 1), 8, 10);
-    if (stored_us(store, key_of(key, 1, 2)) != 5 || stored_us(store, key_of(key, 1, 1)) != 8)
-        _exit(5);
-    must_tell(1, "cannot be written");
-    go_on(store);
-    int token = -1;
-    OK(spk_store_lock(store, key, 1, &token));
-    if (token < 0 || told_count != 0)
-        _exit(6);
-    spk_store_unlock(store, token);
-    spk_store_close(&store);
-}
-
-static void test_read_only_file(void **state)
-{
-    (void)state;
-    prepare_file();
-    assert_int_equal(chmod(direct_path, 0400), 0);
-    in_child(reads_but_keeps_in_memory, true);
-}
-
-static void test_read_only_folder(void **state)
-{
-    (void)state;
-    prepare_file();
-    assert_int_equal(chmod(folder, 0500), 0);
-    in_child(reads_but_keeps_in_memory, true);
-    assert_int_equal(chmod(folder, 0700), 0);
-}
-
-static void finds_nothing(void)
-{
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    if (stored_us(store, key_of(key, 1, 1)) != -1)
-        _exit(4);
-    go_on(store);
-    must_tell(1, "ermission denied");
-    spk_store_close(&store);
-}
-
-static void test_unreadable_file(void **state)
-{
-    (void)state;
-    prepare_file();
-    assert_int_equal(chmod(direct_path, 0), 0);
-    in_child(finds_nothing, true);
-}
-
-static void test_unreadable_folder(void **state)
-{
-    (void)state;
-    prepare_file();
-    assert_int_equal(chmod(folder, 0), 0);
-    in_child(finds_nothing, true);
-    assert_int_equal(chmod(folder, 0700), 0);
-}
-
-static void damaged_but_fixed(void)
-{
-    char key[128];
-    spk_store *store = open_store(direct_path);
-    if (stored_us(store, key_of(key, 1, 1)) != -1)
-        _exit(4);
-    go_on(store);
-    must_tell(1, "cannot be set aside");
-    spk_store_close(&store);
-}
-
-static void test_damage_in_a_read_only_folder(void **state)
-{
-    (void)state;
-    write_bytes(direct_path, "this is no database, and long enough to tell", 44);
-    give_to_nobody();
-    assert_int_equal(chmod(folder, 0500), 0);
-    in_child(damaged_but_fixed, true);
-    assert_int_equal(chmod(folder, 0700), 0);
-}
-
-/* A limit on the size of files stands in for a full disk: writes fail in the middle of a transaction. */
-static void outgrows_its_limit(void)
-{
-    char key[128];
-    struct rlimit limit = {40000, 40000};
-    signal(SIGXFSZ, SIG_IGN);
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
-        _exit(3);
-    spk_store *store = open_store(direct_path);
-    for (int i = 0; i < 60; i++) {
-        save(store, key_of(key, 1, i), i, i);
-        if (stored_us(store, key) != i)
-            _exit(4);
-    }
-    if (told_count != 1)
-        _exit(5);
-    expect_sound(store, 60, 0);
-    spk_store_close(&store);
-}
-
-static void test_limited_file_size(void **state)
-{
-    (void)state;
-    in_child(outgrows_its_limit, false);
-    int64_t good, bad;
-    spk_store *store = open_store(direct_path);
-    OK(spk_store_check(store, &good, &bad));
-    assert_true(good > 5 && good < 60);
-    assert_int_equal(bad, 0);
-    spk_store_close(&store);
-    must_tell(0, "");
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_not_a_database),   TEST(test_truncated),       TEST(test_flipped_bytes),    TEST(test_foreign_databases),
-        TEST(test_newer_version),    TEST(test_not_a_file),      TEST(test_wrong_inside),     TEST(test_removed_under_us),
-        TEST(test_damage_met_twice), TEST(test_locked_by_another), TEST(test_full),           TEST(test_read_only_file),
-        TEST(test_read_only_folder), TEST(test_unreadable_file), TEST(test_unreadable_folder), TEST(test_damage_in_a_read_only_folder),
-        TEST(test_limited_file_size),
+        TEST(test_not_a_database), TEST(test_truncated),    TEST(test_flipped_bytes),    TEST(test_foreign_databases), TEST(test_newer_version),
+        TEST(test_not_a_file),     TEST(test_wrong_inside), TEST(test_removed_under_us), TEST(test_damage_met_twice),
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,8 @@ static const char *const good_file =
     "\"seed\":\"00000000000000ff\",\"tuning_s\":1.5,\"measured_at\":77,\"candidates\":["
     "{\"name\":\"k0\",\"params\":\"\",\"hash\":\"0123456789abcdef\",\"kind\":\"own\",\"status\":\"wrong\",\"why\":\"bad\",\"predicted_us\":1,\"median_us\":0,"
     "\"spread_us\":0,\"prepare_us\":0,\"error\":0.5,\"tolerance\":1e-5},"
-    "{\"name\":\"k1\",\"params\":\"MR=4\",\"hash\":\"fedcba9876543210\",\"kind\":\"dense\",\"status\":\"ok\",\"why\":null,\"predicted_us\":0,\"median_us\":12.5,"
+    "{\"name\":\"k1\",\"params\":\"MR=4\",\"hash\":\"fedcba9876543210\",\"kind\":\"dense\",\"status\":\"ok\",\"why\":null,\"predicted_us\":0,\"median_us\":12."
+    "5,"
     "\"spread_us\":0.5,\"prepare_us\":3,\"error\":-1,\"tolerance\":1e-5}]}]}";
 
 /* Faults, each made by replacing one piece of the good file, and what the message must say. */
@@ -253,8 +254,9 @@ static void test_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory), TEST(test_faulty_files),
-        TEST(test_all_or_nothing), TEST(test_mangled_files),         TEST(test_paths),
+        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory),
+        TEST(test_faulty_files),   TEST(test_all_or_nothing),        TEST(test_mangled_files),
+        TEST(test_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,247 @@
+/* The store's file where the system refuses it: locked, full, read-only, unreadable. Lookups and saves go on, one warning says so. */
+#include "test_store_files.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void test_locked_by_another(void **state)
+{
+    (void)state;
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    save(store, key_of(key, 1, 1), 9, 9);
+    sqlite3_busy_timeout(store->disk->sql, 20);
+    sqlite3 *other = NULL;
+    assert_int_equal(sqlite3_open(direct_path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    assert_true(stored_us(store, key) == -1);
+    must_tell(1, "held by another process");
+    go_on(store);
+    must_tell(0, "");
+    assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    assert_true(stored_us(store, key_of(key, 1, 1)) == 9); /* used again as soon as it is free */
+    save(store, key_of(key, 77, 77), 4, 9);
+    spk_store_close(&store);
+    store = open_store(direct_path);
+    assert_true(stored_us(store, key) == 4);
+    expect_sound(store, 2, 0);
+    spk_store_close(&store);
+}
+
+/* The database may grow no more. */
+static void test_full(void **state)
+{
+    (void)state;
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    save(store, key_of(key, 1, 0), 9, 9);
+    int64_t pages = 0;
+    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 1", &pages), SQLITE_OK); /* as many as there are */
+    for (int i = 1; i < 40; i++) {
+        save(store, key_of(key, 1, i), i, i);
+        assert_true(stored_us(store, key) == i); /* from memory */
+    }
+    must_tell(1, "cannot grow");
+    char json[300];
+    int64_t count = 0;
+    snprintf(json, sizeof json, "%s/x.json", folder);
+    OK(spk_store_export_json(store, json, &count));
+    assert_int_equal(count, 40);
+    expect_sound(store, 40, 0);
+    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 100000", &pages), SQLITE_OK);
+    save(store, key_of(key, 1, 39), 3900, 39);
+    assert_true(stored_us(store, key) == 3900);
+    spk_store_close(&store);
+    store = open_store(direct_path);
+    assert_true(stored_us(store, key) == 3900);
+    int64_t good, bad;
+    OK(spk_store_check(store, &good, &bad));
+    assert_int_equal(bad, 0);
+    spk_store_close(&store);
+    /* An import into a full store fails as a whole. */
+    store = open_store(store_path);
+    save(store, key_of(key, 1, 0), 9, 9);
+    assert_int_equal(spk_db_integer(store->disk, "PRAGMA max_page_count = 1", &pages), SQLITE_OK);
+    assert_int_equal(spk_store_import_json(store, json, &count), SPK_ERR_NO_SPACE);
+    expect_sound(store, 1, 0);
+    spk_store_close(&store);
+    must_tell(1, "cannot grow");
+}
+
+/* ------------------------------------------------------------------------------------------------ in a child of its own */
+
+/* Runs body in a child, as nobody where this is root: root may write everywhere. */
+static void in_child(void (*body)(void), bool as_nobody)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("CMOCKA_TEST_ABORT", "1", 1); /* a failed assertion must not run on into the next test */
+        if (as_nobody && geteuid() == 0 && setuid(65534) != 0)
+            _exit(3);
+        body();
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void give_to_nobody(void)
+{
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chown(direct_path, 65534, 65534), 0);
+    assert_int_equal(chown(folder, 65534, 65534), 0);
+}
+
+static void prepare_file(void)
+{
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    save(store, key_of(key, 1, 1), 9, 9);
+    spk_store_close(&store);
+    give_to_nobody();
+}
+
+static void reads_but_keeps_in_memory(void)
+{
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    if (stored_us(store, key_of(key, 1, 1)) != 9 || told_count != 0)
+        _exit(4);
+    save(store, key_of(key, 1, 2), 5, 5);
+    save(store, key_of(key, 1, 3), 6, 5);
+    save(store, key_of(key, 1, 1), 8, 10);
+    if (stored_us(store, key_of(key, 1, 2)) != 5 || stored_us(store, key_of(key, 1, 1)) != 8)
+        _exit(5);
+    must_tell(1, "cannot be written");
+    go_on(store);
+    int token = -1;
+    OK(spk_store_lock(store, key, 1, &token));
+    if (token < 0 || told_count != 0)
+        _exit(6);
+    spk_store_unlock(store, token);
+    spk_store_close(&store);
+}
+
+static void test_read_only_file(void **state)
+{
+    (void)state;
+    prepare_file();
+    assert_int_equal(chmod(direct_path, 0400), 0);
+    in_child(reads_but_keeps_in_memory, true);
+}
+
+static void test_read_only_folder(void **state)
+{
+    (void)state;
+    prepare_file();
+    assert_int_equal(chmod(folder, 0500), 0);
+    in_child(reads_but_keeps_in_memory, true);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+static void finds_nothing(void)
+{
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    if (stored_us(store, key_of(key, 1, 1)) != -1)
+        _exit(4);
+    go_on(store);
+    must_tell(1, "ermission denied");
+    spk_store_close(&store);
+}
+
+static void test_unreadable_file(void **state)
+{
+    (void)state;
+    prepare_file();
+    assert_int_equal(chmod(direct_path, 0), 0);
+    in_child(finds_nothing, true);
+}
+
+static void test_unreadable_folder(void **state)
+{
+    (void)state;
+    prepare_file();
+    assert_int_equal(chmod(folder, 0), 0);
+    in_child(finds_nothing, true);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+static void damaged_but_fixed(void)
+{
+    char key[128];
+    spk_store *store = open_store(direct_path);
+    if (stored_us(store, key_of(key, 1, 1)) != -1)
+        _exit(4);
+    go_on(store);
+    must_tell(1, "cannot be set aside");
+    spk_store_close(&store);
+}
+
+static void test_damage_in_a_read_only_folder(void **state)
+{
+    (void)state;
+    write_bytes(direct_path, "this is no database, and long enough to tell", 44);
+    give_to_nobody();
+    assert_int_equal(chmod(folder, 0500), 0);
+    in_child(damaged_but_fixed, true);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+/* A limit on the size of files stands in for a full disk: writes fail in the middle of a transaction. */
+static void outgrows_its_limit(void)
+{
+    char key[128];
+    struct rlimit limit = {40000, 40000};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+        _exit(3);
+    spk_store *store = open_store(direct_path);
+    for (int i = 0; i < 60; i++) {
+        save(store, key_of(key, 1, i), i, i);
+        if (stored_us(store, key) != i)
+            _exit(4);
+    }
+    if (told_count != 1)
+        _exit(5);
+    expect_sound(store, 60, 0);
+    spk_store_close(&store);
+}
+
+static void test_limited_file_size(void **state)
+{
+    (void)state;
+    in_child(outgrows_its_limit, false);
+    int64_t good, bad;
+    spk_store *store = open_store(direct_path);
+    OK(spk_store_check(store, &good, &bad));
+    assert_true(good > 5 && good < 60);
+    assert_int_equal(bad, 0);
+    spk_store_close(&store);
+    must_tell(0, "");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_locked_by_another),
+        TEST(test_full),
+        TEST(test_read_only_file),
+        TEST(test_read_only_folder),
+        TEST(test_unreadable_file),
+        TEST(test_unreadable_folder),
+        TEST(test_damage_in_a_read_only_folder),
+        TEST(test_limited_file_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
