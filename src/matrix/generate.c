@@ -11,8 +11,8 @@
 #define VALUE_STREAM UINT64_C(0xd1b54a32d192ed03)
 
 static const char *const generator_names[] = {
-    [SPK_GEN_UNIFORM] = "uniform",   [SPK_GEN_BERNOULLI] = "bernoulli", [SPK_GEN_BANDED] = "banded",
-    [SPK_GEN_WINDOW] = "window",     [SPK_GEN_CAUSAL] = "causal",       [SPK_GEN_DIAGONAL] = "diagonal",
+    [SPK_GEN_UNIFORM] = "uniform",     [SPK_GEN_BERNOULLI] = "bernoulli",   [SPK_GEN_BANDED] = "banded",
+    [SPK_GEN_WINDOW] = "window",       [SPK_GEN_CAUSAL] = "causal",         [SPK_GEN_DIAGONAL] = "diagonal",
     [SPK_GEN_POWER_LAW] = "power-law", [SPK_GEN_EMPTY_ROWS] = "empty-rows", [SPK_GEN_ELASTICITY] = "elasticity",
 };
 enum { GENERATOR_END = sizeof generator_names / sizeof generator_names[0] };

@@ -166,9 +166,9 @@ static void test_normal_moments(void **state)
     }
     double sigma = 1 / sqrt((double)DRAWS);
     assert_true(fabs(moment[1]) < 5 * sigma);
-    assert_true(fabs(moment[2] - 1) < 5 * 1.38 * sigma);   /* sqrt(2.9 - 1) */
-    assert_true(fabs(moment[3]) < 5 * 3.7 * sigma);        /* sqrt(E x^6), about 13.4 */
-    assert_true(fabs(moment[4] - 2.9) < 5 * 8.7 * sigma);  /* sqrt(E x^8 - 2.9^2), about 84 - 8 */
+    assert_true(fabs(moment[2] - 1) < 5 * 1.38 * sigma);    /* sqrt(2.9 - 1) */
+    assert_true(fabs(moment[3]) < 5 * 3.7 * sigma);         /* sqrt(E x^6), about 13.4 */
+    assert_true(fabs(moment[4] - 2.9) < 5 * 8.7 * sigma);   /* sqrt(E x^8 - 2.9^2), about 84 - 8 */
     assert_true(fabs(within_one / DRAWS - 0.6827) < 0.005); /* the normal law's share */
 }
 
@@ -189,9 +189,9 @@ static void test_neighbouring_seeds_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_sequence),    cmocka_unit_test(test_published_seeding), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_below_is_flat),         cmocka_unit_test(test_large_bounds_are_flat), cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_normal_moments),        cmocka_unit_test(test_neighbouring_seeds_differ),
+        cmocka_unit_test(test_published_sequence), cmocka_unit_test(test_published_seeding),         cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_below_is_flat),      cmocka_unit_test(test_large_bounds_are_flat),     cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_normal_moments),     cmocka_unit_test(test_neighbouring_seeds_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
