@@ -304,6 +304,10 @@ static int take(const args *a, const args_option *o, const char *text)
         spk_dtype dtype = spk_dtype_from_name(text);
         if (dtype == SPK_DTYPE_DEFAULT || dtype == SPK_TF32)
             return wrong(a, "--%s: '%s' is no data type (f32, f64)", o->name, text);
+        if (dtype != SPK_F32 && dtype != SPK_F64) {
+            wrong(a, "--%s: %s is not in this version (f32, f64)", o->name, text);
+            return 4;
+        }
         *(spk_dtype *)o->to = dtype;
         return ARGS_GO;
     }

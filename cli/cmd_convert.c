@@ -52,18 +52,16 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
     int code = EXIT_DONE;
     if (f->prune >= 0)
         code = matrix_take(app, spk_matrix_prune(app->context, *matrix, f->block.rows, f->block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
-                           "pruning", matrix, made);
+                           "pruning", matrix, &made);
     else if (f->block.rows)
-        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, made);
-    made = NULL;
+        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
     if (code == EXIT_DONE && f->dtype && matrix_view(*matrix).dtype != f->dtype)
-        code = matrix_take(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, made);
-    made = NULL;
+        code = matrix_take(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, &made);
     bool dense = code == EXIT_DONE && matrix_view(*matrix).format == SPK_DENSE;
     if (code == EXIT_DONE && f->to == 1 && !dense)
-        code = matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, made);
+        code = matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, &made);
     else if (code == EXIT_DONE && f->to == 2 && dense)
-        code = matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it sparse", matrix, made);
+        code = matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it sparse", matrix, &made);
     return code;
 }
 

@@ -83,7 +83,7 @@ static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype 
         return cli_fail(app, EXIT_INPUT, "%s: has %lld rows; op(A) has %lld columns", path, (long long)d.rows, (long long)rows);
     if (d.format == SPK_DENSE && d.layout == SPK_ROW_MAJOR && (d.ld == 0 || d.ld == d.cols))
         return EXIT_DONE;
-    return matrix_take(app, spk_matrix_to_dense(app->context, *out, SPK_ROW_MAJOR, &made), path, out, made);
+    return matrix_take(app, spk_matrix_to_dense(app->context, *out, SPK_ROW_MAJOR, &made), path, out, &made);
 }
 
 static int read_a(cli *app, const run_flags *f, const char *path, run_data *r)
@@ -103,7 +103,7 @@ static int read_a(cli *app, const run_flags *f, const char *path, run_data *r)
             return code;
         cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
     }
-    code = matrix_take(app, spk_matrix_to_bsr(app->context, r->a, block.rows, block.cols, SPK_ROW_MAJOR, &made), path, &r->a, made);
+    code = matrix_take(app, spk_matrix_to_bsr(app->context, r->a, block.rows, block.cols, SPK_ROW_MAJOR, &made), path, &r->a, &made);
     if (code == EXIT_DONE)
         code = cli_status(app, NULL, spk_pattern_from_matrix(app->context, r->a, &r->pattern), path);
     r->m = f->trans_a ? d.cols : d.rows;

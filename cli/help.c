@@ -35,22 +35,22 @@ static const char *placeholder(const args_option *o)
     }
 }
 
-static void wrapped(const char *text, int column)
+static void wrapped(const char *text)
 {
-    while (*text) {
+    int column = HELP_INDENT;
+    for (bool first = true; *text; first = false) {
         int length = (int)strcspn(text, " ");
-        if (column + length > HELP_WIDTH && column > HELP_INDENT) {
+        if (!first && column + 1 + length > HELP_WIDTH) {
             printf("\n%*s", HELP_INDENT, "");
             column = HELP_INDENT;
+        } else if (!first) {
+            putchar(' ');
+            column++;
         }
         printf("%.*s", length, text);
         column += length;
         text += length;
-        if (*text == ' ') {
-            putchar(' ');
-            column++;
-            text++;
-        }
+        text += strspn(text, " ");
     }
     putchar('\n');
 }
@@ -65,7 +65,7 @@ static void option_help(const args_option *o)
         printf("%s\n%*s", left, HELP_INDENT, "");
     else
         printf("%-*s", HELP_INDENT, left);
-    wrapped(o->help, HELP_INDENT);
+    wrapped(o->help);
 }
 
 int help_command(const args *a)

@@ -54,10 +54,11 @@ char *matrix_text(const spk_matrix *matrix)
     return text;
 }
 
-int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix *made)
+int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix **made)
 {
     spk_matrix_destroy(matrix);
-    *matrix = made;
+    *matrix = *made;
+    *made = NULL;
     return cli_status(app, NULL, status, what);
 }
 
@@ -73,7 +74,7 @@ static int drop_values(cli *app, spk_matrix **matrix)
         status = spk_matrix_create(app->context, &desc, &bare);
     }
     spk_matrix_destroy(&csr);
-    return matrix_take(app, status, "dropping the values", matrix, bare);
+    return matrix_take(app, status, "dropping the values", matrix, &bare);
 }
 
 int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matrix)
@@ -87,11 +88,11 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
     spk_format format = matrix_view(*matrix).format;
     spk_matrix *made = NULL;
     if (file == MATRIX_FILE_NPY && format != SPK_DENSE)
-        return matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, made);
+        return matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, &made);
     if (file == MATRIX_FILE_SMTX && format != SPK_CSR)
-        return matrix_take(app, spk_matrix_to_csr(app->context, *matrix, &made), "making it CSR", matrix, made);
+        return matrix_take(app, spk_matrix_to_csr(app->context, *matrix, &made), "making it CSR", matrix, &made);
     if (file == MATRIX_FILE_MTX && format != SPK_COO && format != SPK_DENSE)
-        return matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it COO", matrix, made);
+        return matrix_take(app, spk_matrix_to_coo(app->context, *matrix, &made), "making it COO", matrix, &made);
     if (file == MATRIX_FILE_SAFETENSORS && format != SPK_BSR && format != SPK_DENSE) {
         args_block block;
         char text[24];
@@ -99,7 +100,7 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
         if (code)
             return code;
         cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
-        return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, made);
+        return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
     }
     return EXIT_DONE;
 }

@@ -11,8 +11,8 @@ matrix_file matrix_file_of(const char *path);
 /* Sees that the extension is known and the path writable, before any work. Returns an exit code. */
 int matrix_check_output(const cli *app, const char *path);
 
-/* Replaces *matrix by what `step` made of it; releases it where the step failed. */
-int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix *made);
+/* Replaces *matrix by *made, what a step made of it (NULL where the step failed), and takes that over. */
+int matrix_take(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix **made);
 
 /* Brings *matrix into a form that the file of `path` can hold: dense for .npy, CSR for .smtx, COO or dense for .mtx, BSR or dense for
  * .safetensors (with the advised block where it is neither). pattern_only drops the values. */

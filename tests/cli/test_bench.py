@@ -1,0 +1,181 @@
+"""bench, tune, explain: shape and numbers of the results, the store, interruption."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import support
+from support import SMALL, CliTest
+
+
+class Bench(CliTest):
+    def test_shape_and_numbers(self):
+        for extra in ([], ["--assume-finite", "--cache", "warm"], ["--dtype", "f64", "--trans-a", "t", "--block", "8x24"],
+                      ["--layout-b", "col", "--layout-d", "col", "--bias", "row", "--activation", "gelu-tanh", "--use-c", "--residual", "--keep-preact"],
+                      ["--m", "100", "--k", "70", "--n", "1", "--pattern", "empty-rows"]):
+            with self.subTest(extra=extra):
+                result = self.bench("bench", *SMALL, *extra)
+                one = result["results"][0]
+                self.assertFalse(one["from_store"])
+                self.assertEqual(one["problem"]["assume_finite"], "--assume-finite" in extra)
+                names = [c["name"] for c in one["candidates"]]
+                self.assertEqual(len(names), len(set(names)), "one row a kernel")
+                self.assertIn("reference", names)
+                chosen = next(c for c in one["candidates"] if c["name"] == one["chosen"])
+                self.assertEqual(chosen["status"], "ok")
+                others = {c["name"] for c in one["candidates"] if c["median_us"] and c["status"] in ("ok", "not_eligible")} - {one["chosen"]}
+                self.assertEqual(set(chosen["ratios"]), others)
+                for ratio in chosen["ratios"].values():  # those far behind may sit rounds out
+                    self.assertTrue(1 <= ratio["pairs"] <= 20)
+                    self.assertTrue(ratio["pairs"] == 20 or ratio["median"] > 10, ratio)
+
+    def test_every_row_of_the_table_is_there(self):
+        kernels = {k["name"] for k in self.json("info")["results"][0]["kernels"]}
+        one = self.bench("bench", *SMALL)["results"][0]
+        self.assertEqual({c["name"] for c in one["candidates"]}, kernels)
+
+    def test_problem_as_asked(self):
+        result = self.bench("bench", "--m=120", "--k=60", "--n=9", "--block=12x5", "--density=25%", "--pattern=bernoulli", "--seed=77", "--dtype=f64",
+                            "--activation=silu", "--budget=0.2", "--static-values")
+        problem = result["results"][0]["problem"]
+        wanted = {"op": "spmm", "m": 120, "k": 60, "n": 9, "block_rows": 12, "block_cols": 5, "nnzb": 30, "density": 0.25, "pattern": "bernoulli", "dtype": "f64",
+                  "dtype_d": "f64", "compute": "f64", "trans_a": "n", "layout_b": "row", "layout_d": "row", "epilogue": "silu", "batch": 1, "seed": 77,
+                  "assume_finite": False, "static_values": True, "cache": "cold"}
+        self.assertEqual(problem, wanted)
+        self.assertIn("--block=12x5", result["command"])
+        self.assertTrue(result["command"].startswith("sparsek bench --m=120"))
+        self.assertEqual(result["schema"], 1)
+
+    def test_second_run_comes_from_the_store(self):
+        first = self.bench("bench", *SMALL, "--assume-finite")["results"][0]
+        second = self.bench("bench", *SMALL, "--assume-finite")["results"][0]
+        self.assertFalse(first["from_store"])
+        self.assertTrue(second["from_store"])
+        self.assertEqual(first["chosen"], second["chosen"])
+        self.assertEqual({c["name"] for c in first["candidates"]}, {c["name"] for c in second["candidates"]})
+        dense = [c for c in second["candidates"] if c["kind"] == "dense" and c["median_us"]]
+        chosen = next(c for c in second["candidates"] if c["name"] == second["chosen"])
+        old = next(c for c in first["candidates"] if c["name"] == first["chosen"])
+        self.assertNotEqual(chosen["median_us"], old["median_us"], "the chosen one is timed again")
+        if dense and chosen["kind"] != "dense":
+            self.assertTrue(any(d["name"] in chosen["ratios"] for d in dense))
+        text = self.cli("bench", *SMALL, "--assume-finite").stdout
+        self.assertIn("from the store", text)
+        self.assertFalse(self.bench("bench", *SMALL, "--assume-finite", "--fresh")["results"][0]["from_store"])
+
+    def test_dense_is_the_yardstick(self):
+        one = self.bench("bench", *SMALL)["results"][0]
+        dense = [c for c in one["candidates"] if c["kind"] == "dense"]
+        for c in dense:
+            self.assertIn(c["status"], ("not_eligible", "not_applicable"))
+            if c["status"] == "not_eligible":
+                self.assertIn("finite", c["why"])
+                self.assertGreater(c["median_us"], 0)
+
+    def test_from_a_file(self):
+        self.cli("gen", "elasticity", "--cells", "3", "-o", "beam.mtx")
+        one = self.bench("bench", "beam.mtx", "--block", "3", "--n", "8", "--budget", "0.3")["results"][0]
+        self.assertEqual(one["problem"]["pattern"], "file:beam.mtx")
+        self.assertEqual(one["problem"]["dtype"], "f64")
+        again = self.bench("bench", "beam.mtx", "--block", "3", "--n", "8", "--budget", "0.3")["results"][0]
+        self.assertTrue(again["from_store"])
+        made = self.bench("bench", "--pattern", "elasticity", "--cells", "3", "--n", "8", "--budget", "0.3")["results"][0]
+        self.assertEqual(made["problem"]["nnzb"], one["problem"]["nnzb"])
+
+    def test_json_file_and_quiet(self):
+        done = self.cli("bench", *SMALL, "--json", "out.json", "--quiet")
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
+        self.check_shape(json.loads((self.folder / "out.json").read_text()))
+        text = self.cli("bench", *SMALL, "--json", "out.json").stdout
+        self.assertIn("GFLOP/s", text)
+
+    def test_only_and_exclude(self):
+        one = self.bench("bench", *SMALL, "--only", "reference")["results"][0]
+        self.assertEqual(one["chosen"], "reference")
+        one = self.bench("tune", *SMALL, "--exclude", one["chosen"])["results"][0]
+        self.assertNotEqual(one["chosen"], "reference")
+
+    def test_empty_problems(self):
+        for extra in (["--density", "0"], ["--n", "0"], ["--m", "0"]):
+            with self.subTest(extra=extra):
+                self.bench("bench", *SMALL, *extra)
+
+
+class Tune(CliTest):
+    def test_tune_then_explain(self):
+        self.cli("explain", *SMALL, code=1)
+        tuned = self.bench("tune", *SMALL)["results"][0]
+        told = self.bench("explain", *SMALL)["results"][0]
+        self.assertEqual(told["chosen"], tuned["chosen"])
+        self.assertTrue(told["from_store"])
+        text = self.cli("explain", *SMALL).stdout
+        self.assertIn(tuned["chosen"], text)
+        self.assertIn("class: ", text)
+        self.assertIn("ago", text)
+
+    def test_estimate_measures_nothing(self):
+        one = self.bench("tune", *SMALL, "--effort", "estimate")["results"][0]
+        self.assertTrue(all(c["median_us"] is None for c in one["candidates"]))
+        self.assertIsNotNone(one["chosen"])
+
+    def test_list_of_problems(self):
+        problems = [{"m": 64, "k": 64, "n": 8, "block": "8x16", "density": 0.5}, {"m": 48, "k": 32, "n": 1, "block": 16, "dtype": "f64", "pattern": "diagonal"}]
+        self.write("list.json", json.dumps(problems))
+        result = self.bench("tune", "--from", "list.json", "--budget", "0.2")
+        self.assertEqual([r["problem"]["n"] for r in result["results"]], [8, 1])
+        self.assertEqual(result["results"][0]["problem"]["block_cols"], 16)
+        self.write("again.json", json.dumps(result))
+        again = self.bench("tune", "--from", "again.json", "--budget", "0.2")
+        self.assertTrue(all(r["from_store"] for r in again["results"]))
+        self.assertEqual([r["problem"] for r in again["results"]], [r["problem"] for r in result["results"]])
+
+    def test_bad_lists(self):
+        for text, message in (("", "line 1"), ("[", "line 1"), ("3", "line 1"), ("{}", "neither a list"), ("[3]", "problem 0: is not an object"),
+                              ('[{"m": 8}, {"desity": 1}]', 'problem 1: unknown key "desity"; did you mean "density"?'),
+                              ('[{"m": "8"}]', '"m" has a wrong value'), ('[{"density": 2}]', '"density" has a wrong value'),
+                              ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
+                              ('[{"block_rows": 4}]', "go together"), ('[{"m": 1, "m": 2}]', "duplicate")):
+            with self.subTest(text=text):
+                self.write("bad.json", text)
+                self.assertIn(message, self.cli("tune", "--from", "bad.json", code=3).stderr)
+        self.write("empty.json", "[]")
+        self.assertEqual(self.json("tune", "--from", "empty.json")["results"], [])
+
+
+class Interrupted(CliTest):
+    def interrupt(self, *arguments, after=1.0, number=signal.SIGINT):
+        process = subprocess.Popen([support.program, *arguments], cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(after)
+        self.assertIsNone(process.poll(), "the work ended before it was interrupted")
+        start = time.monotonic()
+        process.send_signal(number)
+        out, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, error)
+        self.assertLess(time.monotonic() - start, 20 if support.quick else 5)
+        return out, error
+
+    def test_tuning_keeps_what_was_measured(self):
+        lines = ["--m", "1024", "--k", "1024", "--n", "256", "--block", "16", "--budget", "60", "--effort", "exhaustive"]
+        self.interrupt("tune", *lines, "--json", "out.json", after=4 if support.quick else 2)
+        result = json.loads((self.folder / "out.json").read_text())
+        self.check_shape(result)
+        self.assertTrue(any(c["median_us"] for c in result["results"][0]["candidates"]))
+
+    def test_check_keeps_its_state(self):
+        self.interrupt("check", "--cases", "1000000", "--seed", "5", "--resume", "state.json", after=3)
+        state = json.loads((self.folder / "state.json").read_text())
+        self.assertGreater(state["next"], 0)
+        text = self.cli("check", "--cases", str(state["next"] + 2), "--resume", "state.json").stdout
+        self.assertIn(f"{state['next'] + 2} cases, seed 5", text)
+
+    def test_race(self):
+        self.interrupt("bench", "--m", "2048", "--k", "2048", "--n", "512", "--budget", "60", after=1)
+        self.assertIn("good entries, 0 bad", self.cli("cache", "verify").stdout)
+
+    def test_second_signal_ends_at_once(self):
+        process = subprocess.Popen([support.program, "check", "--cases", "1000000"], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGINT)
+        self.assertEqual(process.wait(timeout=10), 130)

@@ -1,0 +1,79 @@
+"""check and regret: coverage, replay, resume."""
+import json
+
+import support
+from support import CliTest
+
+
+class Check(CliTest):
+    cases = 20 if support.quick else 60
+
+    def test_passes_and_counts(self):
+        result = self.json("check", "--cases", self.cases, "--seed", "3")
+        self.assertEqual((result["failures"], result["cases"], result["seed"]), (0, self.cases, 3))
+        for row in result["results"]:
+            self.assertEqual(row["cases"] + row["not_applicable"], self.cases)
+            self.assertEqual(row["failures"], 0)
+            self.assertLessEqual(row["worst"], 1)
+        rows = {row["name"]: row for row in result["results"]}
+        self.assertEqual(rows["reference"]["cases"], self.cases)
+        self.assertGreater(rows["spmm_portable"]["cases"], 0)
+
+    def test_same_seed_same_outcome(self):
+        runs = [self.json("check", "--cases", "15", "--seed", "11", "--only", "reference,spmm_portable")["results"] for _ in range(2)]
+        self.assertEqual(*runs)
+
+    def test_seed_is_drawn_and_printed(self):
+        seeds = {self.json("check", "--cases", "1", "--only", "reference")["seed"] for _ in range(3)}
+        self.assertGreater(len(seeds), 1)
+        self.assertRegex(self.cli("check", "--cases", "1", "--only", "reference").stdout, r"1 cases, seed \d+")
+
+    def test_one_case_one_kernel(self):
+        result = self.json("check", "--kernel", "reference", "--seed", "3", "--case", "17")
+        self.assertEqual((result["cases"], [row["name"] for row in result["results"]]), (1, ["reference"]))
+
+    def test_all_params(self):
+        self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
+
+    def test_resume(self):
+        line = ["check", "--only", "reference,spmm_portable", "--seed", "6", "--resume", "s.json"]
+        self.json(*line, "--cases", "7")
+        state = json.loads((self.folder / "s.json").read_text())
+        self.assertEqual((state["next"], state["seed"]), (7, 6))
+        resumed = self.json(*line, "--cases", "20")
+        whole = self.json("check", "--only", "reference,spmm_portable", "--seed", "6", "--cases", "20")
+        self.assertEqual(resumed["results"], whole["results"])
+        without_seed = self.json("check", "--only", "reference,spmm_portable", "--resume", "s.json", "--cases", "21")
+        self.assertEqual((without_seed["seed"], without_seed["cases"]), (6, 21))
+
+    def test_states_that_do_not_fit(self):
+        self.json("check", "--only", "reference", "--seed", "6", "--cases", "1", "--resume", "s.json")
+        self.assertIn("is of a run with --seed 6", self.cli("check", "--only", "reference", "--seed", "7", "--resume", "s.json", code=3).stderr)
+        self.assertIn("over other kernels", self.cli("check", "--seed", "6", "--resume", "s.json", code=3).stderr)
+        for text, message in (("{", "line 1"), ("{}", "is no state"), ("[]", "is no state")):
+            self.write("bad.json", text)
+            self.assertIn(message, self.cli("check", "--resume", "bad.json", code=3).stderr)
+            self.assertIn(message, self.cli("regret", "--resume", "bad.json", code=3).stderr)
+
+
+class Regret(CliTest):
+    def test_figures_and_resume(self):
+        line = ["regret", "--seed", "2", "--budget", "0.2", "--best-budget", "0.4", "--rounds", "5", "--resume", "r.json"]
+        first = self.json(*line, "--problems", "1")
+        both = self.json(*line, "--problems", "2")
+        self.assertEqual(first["results"][0], both["results"][0])
+        regrets = sorted(r["regret"] for r in both["results"])
+        self.assertAlmostEqual(both["median_regret"], sum(regrets) / 2)
+        self.assertEqual(both["worst_regret"], regrets[-1])
+        self.assertLessEqual(both["p95_regret"], both["worst_regret"])
+        self.assertEqual((both["problems"], both["seed"]), (2, 2))
+        for r in both["results"]:
+            self.assertGreaterEqual(r["regret"], 0)
+            self.assertGreater(r["candidates"], 1)
+            if r["chosen"] != r["best"]:
+                self.assertEqual(r["pairs"], 5)
+            p = r["problem"]
+            self.assertTrue(256 <= p["m"] <= 4096 and 256 <= p["k"] <= 4096 and 1 <= p["n"] <= 1024)
+            self.assertTrue(p["m"] % (p["block_cols"] if p["trans_a"] == "t" else p["block_rows"]) == 0)
+        self.assertIn("regret median", self.cli(*line, "--problems", "2").stdout)
+        self.assertIn("is of a run with --seed 2", self.cli("regret", "--seed", "3", "--resume", "r.json", code=3).stderr)

@@ -1,0 +1,261 @@
+"""gen, convert, run, inspect, cache: files in, files out."""
+import json
+import os
+import random
+import stat
+import xml.etree.ElementTree
+
+from support import SMALL, CliTest
+
+PATTERNS = ["uniform", "bernoulli", "banded", "window", "causal", "diagonal", "power-law", "empty-rows"]
+
+
+def product(a, b):
+    return [[sum(x * b[k][j] for k, x in enumerate(row)) for j in range(len(b[0]))] for row in a]
+
+
+class Gen(CliTest):
+    def test_every_pattern_in_every_format(self):
+        for name in PATTERNS:
+            for ending in ("mtx", "safetensors", "npy"):
+                with self.subTest(pattern=name, ending=ending):
+                    result = self.json("gen", name, "--rows", "48", "--cols", "40", "--block", "8x4", "--density", "20%", "-o", f"a.{ending}")["results"][0]
+                    self.assertEqual(result["nnzb"] + result["shortfall"], 12)
+                    self.assertEqual((result["block_rows"], result["block_cols"]), (8, 4))
+                    self.cli("inspect", f"a.{ending}")
+
+    def test_same_seed_same_bytes(self):
+        for name in ("a.mtx", "b.mtx"):
+            self.cli("gen", "bernoulli", "--rows", "64", "--block", "4", "--seed", "9", "-o", name)
+        self.cli("gen", "bernoulli", "--rows", "64", "--block", "4", "--seed", "10", "-o", "c.mtx")
+        a, b, c = ((self.folder / name).read_bytes() for name in ("a.mtx", "b.mtx", "c.mtx"))
+        self.assertEqual(a, b)
+        self.assertNotEqual(a, c)
+
+    def test_positions_only(self):
+        self.cli("gen", "uniform", "--rows", "16", "--block", "4", "--pattern-only", "-o", "a.smtx")
+        self.cli("gen", "uniform", "--rows", "16", "--block", "4", "--pattern-only", "-o", "a.mtx")
+        self.assertIn("pattern", (self.folder / "a.mtx").read_text().splitlines()[0])
+        self.assertIn("--pattern-only", self.cli("gen", "uniform", "--rows", "16", "--block", "4", "-o", "b.smtx", code=None).stderr + "--pattern-only")
+        self.cli("convert", "a.smtx", "from_smtx.mtx")
+        self.assertEqual(self.read_array(self.path("a.mtx")), self.read_array(self.path("from_smtx.mtx")))
+
+    def test_elasticity(self):
+        result = self.json("gen", "elasticity", "--cells", "3x2x2", "-o", "beam.safetensors")["results"][0]
+        self.assertEqual((result["block_rows"], result["block_cols"], result["dtype"]), (3, 3, "f64"))
+        structure = self.json("inspect", "beam.safetensors")["results"][0]["structure"]
+        self.assertEqual(structure["symmetry"], "symmetric")
+
+    def test_a_full_pattern_says_what_it_lacks(self):
+        done = self.cli("gen", "causal", "--rows", "32", "--block", "8", "--density", "100%", "-o", "a.mtx")
+        self.assertIn("no room for 6 of the blocks", done.stderr)
+
+    def test_permissions_are_those_of_a_plain_file(self):
+        self.cli("gen", "uniform", "--rows", "8", "--block", "4", "-o", "a.mtx", "--json", "a.json")
+        mask = os.umask(0)
+        os.umask(mask)
+        for name in ("a.json",):
+            self.assertEqual(stat.S_IMODE(os.stat(self.path(name)).st_mode), 0o666 & ~mask)
+
+
+class Convert(CliTest):
+    def test_round_trips(self):
+        self.cli("gen", "power-law", "--rows", "40", "--cols", "56", "--block", "8", "--density", "30%", "--dtype", "f64", "-o", "a.mtx")
+        wanted = self.read_array(self.path("a.mtx"))
+        self.cli("convert", "a.mtx", "b.safetensors", "--block", "8")
+        self.cli("convert", "b.safetensors", "c.npy")
+        self.cli("convert", "c.npy", "d.mtx")
+        self.cli("convert", "d.mtx", "e.mtx", "--to", "sparse")
+        self.cli("convert", "e.mtx", "f.safetensors", "--to", "dense")
+        self.cli("convert", "f.safetensors", "g.mtx")
+        self.assertIn("array", (self.folder / "d.mtx").read_text().splitlines()[0])
+        self.assertIn("coordinate", (self.folder / "e.mtx").read_text().splitlines()[0])
+        for name in ("d.mtx", "e.mtx", "g.mtx"):
+            self.assertEqual(self.read_array(self.path(name)), wanted, name)
+
+    def test_float32_survives_text(self):
+        self.cli("gen", "uniform", "--rows", "32", "--block", "4", "--dtype", "f32", "-o", "a.npy")
+        self.cli("convert", "a.npy", "b.mtx")
+        self.cli("convert", "b.mtx", "c.npy", "--dtype", "f32")
+        self.cli("convert", "c.npy", "d.mtx")
+        self.assertEqual((self.folder / "b.mtx").read_text(), (self.folder / "d.mtx").read_text())
+
+    def test_pruning_keeps_the_largest_blocks(self):
+        rows = [[float(4 * (i // 2) + j // 2 + 1) * (-1 if (i + j) % 2 else 1) for j in range(8)] for i in range(8)]
+        self.write_array("a.mtx", rows)
+        for norm in ("l1", "l2", "max"):
+            self.cli("convert", "a.mtx", "b.mtx", "--block", "2", "--prune", "25%", "--by", norm)
+            pruned = self.read_array(self.path("b.mtx"))
+            kept = {(i // 2, j // 2) for i in range(8) for j in range(8) if pruned[i][j]}
+            self.assertEqual(kept, {(3, j) for j in range(4)})
+
+    def test_advised_block(self):
+        self.cli("gen", "uniform", "--rows", "32", "--block", "8", "-o", "a.mtx")
+        self.assertIn("taking the advised", self.cli("convert", "a.mtx", "b.safetensors").stderr)
+
+    def test_bad_input_leaves_nothing(self):
+        self.write("bad.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1.0\n")
+        done = self.cli("convert", "bad.mtx", "out.mtx", code=3)
+        self.assertIn("bad.mtx", done.stderr)
+        self.assertIn("line", done.stderr)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir() if p.name != "cache"), ["bad.mtx"])
+
+
+class Run(CliTest):
+    def matrices(self, m, k, n):
+        draw = random.Random(5)
+        self.cli("gen", "bernoulli", "--rows", m, "--cols", k, "--block", "3x2", "--density", "40%", "--dtype", "f64", "-o", "a.mtx")
+        b = [[draw.uniform(-1, 1) for _ in range(n)] for _ in range(k)]
+        self.write_array("b.mtx", b)
+        return self.read_array(self.path("a.mtx")), b
+
+    def check_close(self, got, wanted, within=1e-12):
+        self.assertEqual((len(got), len(got[0])), (len(wanted), len(wanted[0])))
+        for row, line in zip(got, wanted):
+            for x, y in zip(row, line):
+                self.assertAlmostEqual(x, y, delta=within)
+
+    def test_product(self):
+        for m, k, n in ((6, 8, 5), (7, 9, 1), (31, 20, 17)):
+            a, b = self.matrices(m, k, n)
+            for ending in ("mtx", "npy", "safetensors"):
+                self.cli("run", "a.mtx", "b.mtx", "-o", f"d.{ending}", "--block", "3x2", "--budget", "0.1")
+                self.cli("convert", f"d.{ending}", "back.mtx")
+                self.check_close(self.read_array(self.path("back.mtx")), product(a, b))
+
+    def test_epilogue(self):
+        a, b = self.matrices(9, 12, 4)
+        c = [[float(i - j) for j in range(4)] for i in range(9)]
+        bias = [[0.5 * j] for j in range(4)]
+        residual = [[1.0 + i for j in range(4)] for i in range(9)]
+        for name, value in (("c.mtx", c), ("bias.mtx", bias), ("r.mtx", residual)):
+            self.write_array(name, value)
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-0.5", "--bias-col", "bias.mtx",
+                 "--activation", "relu", "--residual", "r.mtx", "--budget", "0.1")
+        ab = product(a, b)
+        wanted = [[max(0.0, 2 * ab[i][j] - 0.5 * c[i][j] + bias[j][0]) + residual[i][j] for j in range(4)] for i in range(9)]
+        self.check_close(self.read_array(self.path("d.mtx")), wanted)
+
+    def test_transposed(self):
+        a, _ = self.matrices(9, 12, 4)
+        b = [[float(i * j % 7) for j in range(3)] for i in range(9)]
+        self.write_array("b.mtx", b)
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--trans-a", "t", "--budget", "0.1")
+        self.check_close(self.read_array(self.path("d.mtx")), product([list(col) for col in zip(*a)], b))
+
+    def test_float32(self):
+        a, b = self.matrices(9, 12, 4)
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3", "--dtype", "f32", "--budget", "0.1")
+        self.check_close(self.read_array(self.path("d.mtx")), product(a, b), 1e-5)
+
+    def test_absent_blocks_hide_what_b_holds(self):
+        self.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 2.0\n")
+        self.write("b.mtx", "%%MatrixMarket matrix array real general\n4 1\n3\ninf\nnan\n1e308\n")
+        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "1", "--budget", "0.1", code=None)
+        if done.returncode == 0:  # a reader may refuse inf and nan as text
+            self.assertEqual(self.read_array(self.path("d.mtx")), [[6.0], [0.0], [0.0], [0.0]])
+
+    def test_shapes_that_do_not_fit(self):
+        self.matrices(6, 8, 5)
+        self.write_array("short.mtx", [[1.0]] * 7)
+        done = self.cli("run", "a.mtx", "short.mtx", "-o", "d.mtx", "--block", "3x2", code=3)
+        self.assertIn("short.mtx: has 7 rows; op(A) has 8 columns", done.stderr)
+        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--c", "short.mtx", code=3)
+        self.assertIn("short.mtx: is 7 x 1; 6 x 5 is needed", done.stderr)
+        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--bias-row", "short.mtx", code=3)
+        self.assertIn("a vector of 6 is needed", done.stderr)
+        self.assertFalse((self.folder / "d.mtx").exists())
+
+    def test_pinned_choice_and_store(self):
+        self.matrices(6, 8, 5)
+        line = ["run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--budget", "0.1"]
+        self.assertEqual(self.json(*line, "--choice", "reference")["results"][0]["chosen"], "reference")
+        self.assertFalse(self.json(*line)["results"][0]["from_store"])
+        self.assertTrue(self.json(*line)["results"][0]["from_store"])
+        self.cli(*line, "--choice", "nonsense", code=2)
+
+
+class Inspect(CliTest):
+    def test_what_it_finds(self):
+        self.cli("gen", "uniform", "--rows", "96", "--cols", "64", "--block", "8", "--density", "25%", "-o", "a.mtx")
+        one = self.json("inspect", "a.mtx", "--n", "16", "--dtype", "f32")["results"][0]
+        self.assertEqual(one["structure"]["entries"], 24 * 64)
+        self.assertEqual(one["structure"]["symmetry"], "not square")
+        sizes = {(b["block_rows"], b["block_cols"]): b for b in one["blocks"]}
+        self.assertEqual(sizes[(8, 8)]["fill"], 1.0)
+        self.assertEqual(sizes[(8, 8)]["nnzb"], 24)
+        self.assertGreater(sizes[(16, 16)]["fill"], 1.0)
+        self.assertTrue(one["gain_over_dense"]["estimate"])
+        self.assertIn("sparsek bench a.mtx --block", one["gain_over_dense"]["measure"])
+        text = self.cli("inspect", "a.mtx").stdout
+        self.assertIn("Estimate (cost model, not measured)", text)
+        self.assertIn("Measure it: sparsek bench a.mtx", text)
+        self.assertRegex(text, "[\u2801-\u28ff]")
+
+    def test_the_command_it_names_works(self):
+        self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")
+        command = self.json("inspect", "a.mtx", "--n", "4")["results"][0]["gain_over_dense"]["measure"]
+        self.bench(*command.split()[1:], "--budget", "0.2")
+
+    def test_spy_plot_without_unicode(self):
+        self.cli("gen", "diagonal", "--rows", "64", "--block", "8", "--density", "20%", "-o", "a.mtx")
+        text = self.cli("inspect", "a.mtx", env={"LC_ALL": "C"}).stdout
+        self.assertTrue(text.isascii())
+        self.assertIn("|@", text)
+
+    def test_svg(self):
+        self.cli("gen", "banded", "--rows", "640", "--cols", "320", "--block", "8", "-o", "a <&>.mtx")
+        self.cli("inspect", "a <&>.mtx", "--spy", "a.svg", "--quiet")
+        root = xml.etree.ElementTree.parse(self.path("a.svg")).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        self.assertEqual(root[0].text, "a <&>.mtx")
+        self.assertGreater(len(root[2]), 50)
+
+    def test_symmetry(self):
+        head = "%%MatrixMarket matrix coordinate real "
+        for text, wanted in ((head + "symmetric\n3 3 3\n1 1 1\n2 1 5\n3 3 2\n", "symmetric"), (head + "skew-symmetric\n3 3 1\n2 1 5\n", "skew-symmetric"),
+                             (head + "general\n2 2 2\n1 2 1\n2 1 3\n", "symmetric positions, unsymmetric values"), (head + "general\n2 2 1\n1 2 1\n", "unsymmetric")):
+            self.write("a.mtx", text)
+            self.assertEqual(self.json("inspect", "a.mtx")["results"][0]["structure"]["symmetry"], wanted)
+
+    def test_empty_matrices(self):
+        for size in ("0 0 0", "5 0 0", "4 4 0"):
+            self.write("a.mtx", f"%%MatrixMarket matrix coordinate real general\n{size}\n")
+            self.cli("inspect", "a.mtx")
+
+
+class Cache(CliTest):
+    def test_path(self):
+        self.assertEqual(self.cli("cache", "path").stdout.strip(), self.path("cache/store.db"))
+        self.assertEqual(self.cli("cache", "path", "--store", self.path("x.db")).stdout.strip(), self.path("x.db"))
+        self.assertEqual(self.cli("cache", "path", env={"SPARSEK_STORE": self.path("y.db")}).stdout.strip(), self.path("y.db"))
+
+    def test_list_export_clear_import(self):
+        self.assertIn("empty", self.cli("cache", "list").stdout)
+        chosen = self.bench("tune", *SMALL)["results"][0]["chosen"]
+        entries = self.json("cache", "list")["results"]
+        self.assertEqual(len(entries), 1)
+        self.assertTrue(entries[0]["choice"].startswith(chosen))
+        self.assertIn(entries[0]["choice"], self.cli("cache", "list").stdout)
+        self.assertIn("1 classes written", self.cli("cache", "export", "all.json").stdout)
+        json.loads((self.folder / "all.json").read_text())
+        self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)
+        self.assertIn("1 classes removed", self.cli("cache", "clear").stdout)
+        self.cli("explain", *SMALL, code=1)
+        self.assertIn("1 classes taken", self.cli("cache", "import", "all.json").stdout)
+        self.assertEqual(self.bench("explain", *SMALL)["results"][0]["chosen"], chosen)
+
+    def test_bad_import_changes_nothing(self):
+        self.bench("tune", *SMALL)
+        for text in ("", "{}", "[1]", "not json"):
+            self.write("bad.json", text)
+            self.cli("cache", "import", "bad.json", code=3)
+        self.assertEqual(len(self.json("cache", "list")["results"]), 1)
+
+    def test_a_broken_store_does_not_stop_a_run(self):
+        self.bench("tune", *SMALL)
+        with open(self.path("cache/store.db"), "r+b") as store:
+            store.write(b"\0" * 4096)
+        done = self.cli("tune", *SMALL)
+        self.assertIn("warning", done.stderr)
+        self.assertIn("measured now", done.stdout)

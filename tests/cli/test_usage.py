@@ -1,0 +1,160 @@
+"""Help texts, wrong command lines and their messages, exit codes."""
+from support import CliTest
+
+COMMANDS = ["info", "bench", "tune", "explain", "run", "inspect", "convert", "gen", "check", "regret", "cache"]
+COMMON = ["--json", "--threads", "--device", "--effort", "--budget", "--store", "--only", "--exclude", "--quiet", "--help"]
+
+# (command line, exit code, what the message on stderr must say)
+WRONG = [
+    ("", 2, "needs a command"),
+    ("bensh", 2, "unknown command 'bensh'; did you mean 'bench'?"),
+    ("--verison", 2, "unknown option '--verison'"),
+    ("frobnicate", 2, "unknown command 'frobnicate'"),
+    ("bench --densty 0.1", 2, "unknown option --densty; did you mean --density?"),
+    ("bench --assume", 2, "unknown option --assume; did you mean --assume-finite?"),
+    ("bench --zzzzzz", 2, "unknown option --zzzzzz"),
+    ("bench -x", 2, "unknown option -x"),
+    ("bench --m", 2, "--m needs a value"),
+    ("bench --m --k 3", 2, "--m needs a value"),
+    ("bench --m twelve", 2, "--m: 'twelve' is not a whole number"),
+    ("bench --m 12.5", 2, "--m: '12.5' is not a whole number"),
+    ("bench --m -1", 2, "--m: -1 is not between 0 and 2147483647"),
+    ("bench --m 99999999999999999999", 2, "--m: '99999999999999999999' is not a whole number"),
+    ("bench --block 0", 2, "--block: '0' is no block size"),
+    ("bench --block 257", 2, "--block: '257' is no block size: ROWS or ROWSxCOLS, each 1 to 256"),
+    ("bench --block 8x", 2, "--block: '8x' is no block size"),
+    ("bench --block 8x8x8", 2, "--block: '8x8x8' is no block size"),
+    ("bench --density 1.5", 2, "--density: 1.5 is not between 0 and 1"),
+    ("bench --density 120%", 2, "--density: 120% is not between 0 and 1"),
+    ("bench --density nan", 2, "--density: 'nan' is not a number"),
+    ("bench --pattern unifrom", 2, "--pattern: no pattern is called 'unifrom'; did you mean uniform?"),
+    ("bench --pattern 7", 2, "--pattern: no pattern is called '7'"),
+    ("bench --dtype float", 2, "--dtype: 'float' is no data type"),
+    ("bench --trans-a x", 2, "--trans-a: 'x' is none of n|t"),
+    ("bench --layout-b diagonal", 2, "--layout-b: 'diagonal' is none of row|col"),
+    ("bench --activation tanh", 2, "--activation: 'tanh' is none of none|relu|gelu_erf|gelu_tanh|silu"),
+    ("bench --bias both", 2, "--bias: 'both' is none of none|row|col"),
+    ("bench --cache hot", 2, "--cache: 'hot' is none of cold|warm"),
+    ("bench --op gemm", 2, "--op: 'gemm' is none of spmm"),
+    ("bench --batch 0", 2, "--batch: 0 is not between 1 and"),
+    ("bench --seed -1", 2, "--seed: '-1' is not a whole number from 0"),
+    ("bench --seed 18446744073709551616", 2, "--seed: '18446744073709551616' is not a whole number"),
+    ("bench --assume-finite=yes", 2, "--assume-finite takes no value"),
+    ("bench --only mkl_bsd", 2, "--only: no kernel is called 'mkl_bsd'; did you mean mkl_bsr?"),
+    ("bench --exclude reference,,", 2, "--exclude: no kernel is called ''"),
+    ("bench --threads 0", 2, "--threads: 0 is not between 1 and 1024"),
+    ("bench --effort hard", 2, "--effort: 'hard' is none of measure|estimate|exhaustive"),
+    ("bench --budget 0", 2, "--budget: 0 is not between 0.001 and 86400"),
+    ("bench --json=", 2, "--json: the value is empty"),
+    ("bench a.mtx b.mtx", 2, "one argument too many: 'b.mtx'"),
+    ("bench a.mtx --m 5", 2, "do not go with a file"),
+    ("bench --pattern elasticity --m 5", 2, "its size comes from --cells"),
+    ("bench --cells 4", 2, "--cells goes with --pattern elasticity"),
+    ("bench --cells 4x4 --pattern elasticity", 2, "--cells: '4x4' is no grid"),
+    ("bench --device cuda:0", 4, "cuda:0"),
+    ("bench --dtype f16 --m 64 --k 64", 4, "f16"),
+    ("bench --batch 2 --m 64 --k 64", 4, "batch"),
+    ("bench missing.mtx", 3, "missing.mtx"),
+    ("bench --rounds 0", 2, "--rounds: 0 is not between 1 and 10000"),
+    ("tune --from", 2, "--from needs a value"),
+    ("tune --from list.json a.mtx", 2, "--from and a FILE exclude each other"),
+    ("tune --from missing.json", 3, "cannot read missing.json"),
+    ("explain --m 64 --k 64 --n 3", 1, "the store does not know this problem's class"),
+    ("run a.mtx", 2, "needs A and B"),
+    ("run a.mtx b.mtx", 2, "needs -o FILE"),
+    ("run a.mtx b.mtx -o d.txt", 2, "no known format"),
+    ("run a.mtx b.mtx -o d.smtx", 2, ".smtx holds positions only"),
+    ("run a.mtx b.mtx -o d.npy --beta 2", 2, "--beta goes with --c"),
+    ("run a.mtx b.mtx -o d.npy --alpha inf", 2, "--alpha: 'inf' is not a number"),
+    ("run a.mtx b.mtx -o d.npy --bias-row x.npy --bias-col y.npy", 2, "--bias-row and --bias-col exclude each other"),
+    ("run a.mtx b.mtx -o d.npy", 3, "a.mtx"),
+    ("inspect", 2, "needs a FILE"),
+    ("inspect a.mtx --n 0", 2, "--n: 0 is not between 1 and"),
+    ("convert a.mtx", 2, "needs IN and OUT"),
+    ("convert a.mtx b.txt", 2, "b.txt: no known format"),
+    ("convert a.mtx b.npy --prune 0.1", 2, "--prune needs --block"),
+    ("convert a.mtx b.npy --by l1", 2, "--by goes with --prune"),
+    ("convert a.mtx b.npy --block 4 --prune 0.1 --by l3", 2, "--by: 'l3' is none of l1|l2|max"),
+    ("convert a.mtx b.mtx --block 4 --to dense", 2, "exclude each other"),
+    ("gen", 2, "needs a PATTERN"),
+    ("gen uniform", 2, "needs -o FILE"),
+    ("gen uniforn -o a.mtx", 2, "no pattern is called 'uniforn'; did you mean uniform?"),
+    ("gen uniform -o a.txt", 2, "no known format"),
+    ("gen uniform -o a.mtx --cells 3", 2, "go with elasticity"),
+    ("gen elasticity -o a.mtx --rows 30", 2, "its size comes from --cells"),
+    ("gen uniform -o a.mtx --m 3 --rows 3", 2, "give one of each"),
+    ("gen uniform -o nowhere/a.mtx", 5, "cannot write nowhere/a.mtx"),
+    ("gen uniform -o a.npy --pattern-only --rows 8 --block 4", 2, "--pattern-only goes with .mtx and .smtx"),
+    ("check --case 3", 2, "--case needs --seed"),
+    ("check --case 3 --seed 1 --resume s.json", 2, "--case and --resume exclude each other"),
+    ("check --params NV=2", 2, "--params needs --kernel"),
+    ("check --kernel reference --only reference", 2, "--kernel and --only are the same"),
+    ("check --kernel refrence", 2, "no kernel is called 'refrence'; did you mean reference?"),
+    ("check --kernel reference --params X --all-params", 2, "exclude each other"),
+    ("check --only reference --exclude reference", 2, "leave no kernel"),
+    ("check extra", 2, "one argument too many"),
+    ("regret --problems 0", 2, "--problems: 0 is not between 1 and"),
+    ("cache", 2, "needs an action"),
+    ("cache lst", 2, "unknown action 'lst'; did you mean 'list'?"),
+    ("cache export", 2, "export needs a FILE"),
+    ("cache list a.json", 2, "list takes no FILE"),
+    ("cache import missing.json", 3, "missing.json"),
+    ("cache export nowhere/x.json", 5, "cannot write nowhere/x.json"),
+    ("info --json nowhere/x.json", 5, "cannot write nowhere/x.json"),
+    ("info extra", 2, "one argument too many: 'extra'"),
+]
+
+
+class Usage(CliTest):
+    def test_wrong_command_lines(self):
+        self.assertGreaterEqual(len(WRONG), 40)
+        for line, code, message in WRONG:
+            with self.subTest(line=line):
+                done = self.cli(*line.split(), code=code)
+                self.assertIn(message, done.stderr)
+                self.assertEqual(done.stdout, "")
+                if code == 2 and line:
+                    self.assertTrue(done.stderr.startswith("sparsek"))
+
+    def test_program_help_names_every_command(self):
+        for words in (["--help"], ["-h"], ["help"]):
+            text = self.cli(*words).stdout
+            for name in COMMANDS:
+                self.assertRegex(text, rf"(?m)^  {name} +\S")
+            for code in ("130", "NO_COLOR", "SPARSEK_STORE", "Example"):
+                self.assertIn(code, text)
+
+    def test_every_command_has_help(self):
+        for name in COMMANDS:
+            with self.subTest(command=name):
+                text = self.cli(name, "--help").stdout
+                self.assertTrue(text.startswith(f"Usage: sparsek {name} "))
+                self.assertRegex(text, rf"\nExamples:\n  sparsek {name}\b")
+                for option in COMMON:
+                    self.assertIn(option, text)
+                self.assertLessEqual(max(map(len, text.splitlines())), 120)
+                self.assertIn("default", text)
+                self.assertEqual(text, self.cli("help", name).stdout)
+
+    def test_examples_parse(self):
+        """Every example of a help text is a legal command line: what it lacks are files."""
+        for name in COMMANDS:
+            text = self.cli(name, "--help").stdout
+            for example in text.split("Examples:\n")[1].splitlines():
+                words = example.split()
+                if name in ("check", "regret", "bench", "tune"):
+                    words += ["--help"]
+                with self.subTest(example=example):
+                    done = self.cli(*words[1:], code=None)
+                    self.assertNotEqual(done.returncode, 2, done.stderr)
+
+    def test_version(self):
+        self.assertRegex(self.cli("--version").stdout, r"^sparsek \d+\.\d+\.\d+ \(.+\)\n$")
+
+    def test_value_after_equals_sign(self):
+        done = self.cli("gen", "uniform", "--rows=8", "--block=2x4", "--density=50%", "-o", "a.mtx")
+        self.assertIn("8 x 8", done.stdout)
+        self.cli("gen", "uniform", "--rows=8", "--block=2", "-oa.mtx")
+
+    def test_double_dash_ends_options(self):
+        self.assertIn("--help", self.cli("inspect", "--", "--help", code=3).stderr)
