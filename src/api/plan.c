@@ -142,8 +142,9 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
         SPK_TRY(spk_check_pointer(values, "values"));
     if ((uintptr_t)values % spk_dtype_bytes(problem->dtype_a) != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values, spk_dtype_bytes(problem->dtype_a));
-    if (plan->bound.kernel->ops->update_values != NULL && elements > 0)
-        SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, values));
+    static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
+    if (plan->bound.kernel->ops->update_values != NULL)
+        SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));
     plan->values = values;
     return SPK_OK;
 }
