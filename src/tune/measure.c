@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "tune/search.h"
@@ -124,18 +125,27 @@ int spk_batch_for(double run_us)
     return runs < 1 ? 1 : runs > MOST_BATCH ? MOST_BATCH : (int)runs;
 }
 
+/* How often this process lost a processor to another. */
+static long forced_switches(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
 {
     double times[MOST_BATCH], scratch[MOST_BATCH];
     spk_status status = SPK_OK;
     if (c->run_us < warm_run_us)
         status = spk_operands_time(stage->operands, &c->bound, 1, times);
+    long before_switches = forced_switches();
     if (status == SPK_OK)
         status = spk_operands_time(stage->operands, &c->bound, c->batch, times);
     if (status != SPK_OK) {
         fail_by(c, "its run failed", status);
         return false;
     }
+    c->disturbed = forced_switches() != before_switches;
     *us = spk_median(times, c->batch, scratch);
     c->run_us = *us;
     c->ran = true;
@@ -185,19 +195,42 @@ static void compare(const spk_contender *a, const spk_contender *b, double *scra
     *error = rounds > 2 ? 1.858 * spk_half_quartiles(ratios, rounds, scratch) / sqrt(rounds) : INFINITY;
 }
 
+/* Few rounds tell little about their own noise: the factor on the error shrinks as they become more. */
+static double certainty(int rounds)
+{
+    return 2.5 + 8.0 / rounds;
+}
+
+/* The error of a typical ratio in this company: no contender's own few samples may claim to be much surer than that. */
+static double common_error(spk_contender **list, int count, int best, double *scratch)
+{
+    double sum = 0, ratio, error;
+    int others = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == best || !list[i]->alive || list[i]->sample_count < 3)
+            continue;
+        compare(list[i], list[best], scratch, &ratio, &error);
+        sum += error;
+        others++;
+    }
+    return others > 0 ? sum / others : INFINITY;
+}
+
 /* After a round: those surely slower than the best leave. True when nothing that matters is undecided. */
 static bool decide(spk_contender **list, int count, double *scratch)
 {
     bool decided = true;
     int best = least_median(list, count);
+    double common = best >= 0 ? common_error(list, count, best, scratch) : 0;
     for (int i = 0; i < count && best >= 0; i++) {
         if (i == best || !list[i]->alive || list[i]->sample_count == 0)
             continue;
         double ratio, error;
         compare(list[i], list[best], scratch, &ratio, &error);
-        if (ratio - 2.5 * error > 1 + tie)
+        error = fmax(error, 0.7 * common);
+        if (ratio - certainty(list[i]->sample_count) * error > 1 + tie)
             list[i]->alive = false;
-        else if (ratio + 2 * error > 1 + noisy_tie)
+        else if (ratio + 2 * error > 1 + tie)
             decided = false;
     }
     return decided;

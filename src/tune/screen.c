@@ -8,14 +8,16 @@
 #include "base/clock.h"
 #include "tune/search.h"
 
-enum { MOST_REPLANS = 2, LOOKS = 3, EXHAUSTIVE_LOOKS = 5, LEAST_COLS = 128 };
+enum { MOST_REPLANS = 2, LOOKS = 3, MOST_EXTRA = 3, EXHAUSTIVE_LOOKS = 5, LEAST_COLS = 128, MOST_NOISE = 64, MOST_SCREENED = 12, MOST_SAMPLED = 4 };
 static const double looks_cost = 2.2;      /* runs that a contender costs on average: one checked, some timed */
 static const double look_share = 0.4;      /* of the budget, for the first look at all */
-static const double look_end = 0.55;       /* of the budget: no first look begins later */
+static const double look_end = 0.55, second_end = 0.75; /* of the budget: no look at the first, the second sample begins later */
 static const double long_run_us = 20000;   /* a run this long is a sample by itself, the checked one too */
 static const double hopeless = 1.5;        /* times the best so far: no further look */
 static const double timeout_factor = 10;
 static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
+
+static const double row_factor = 2;        /* a kernel this far from the best with one choice of parameters is not tried with others */
 
 typedef struct level {
     int64_t rows, cols; /* 0: all */
@@ -28,7 +30,9 @@ typedef struct screening {
     int count;
     spk_stage *stage;
     level at;
-    double best_predicted_us;
+    double best_predicted_us, end; /* end: of the budget's part for this */
+    double noise[MOST_NOISE]; /* how far a contender's two best samples lay apart */
+    int noise_count;
 } screening;
 
 /* ------------------------------------------------------------------------------------------------ how much of the problem */
@@ -81,6 +85,15 @@ static double best_so_far(const screening *s, const spk_contender *c)
     return best;
 }
 
+static double row_best_so_far(const screening *s, const spk_contender *c)
+{
+    double best = INFINITY;
+    for (int i = 0; i < s->count; i++)
+        if (s->pool[i]->screened && s->pool[i]->row == c->row)
+            best = fmin(best, s->pool[i]->full_us);
+    return best;
+}
+
 __attribute__((format(printf, 3, 4))) static void rule_out(spk_contender *c, spk_candidate_status status, const char *format, ...)
 {
     va_list arguments;
@@ -106,33 +119,45 @@ static bool timed_out(const screening *s, spk_contender *c, double run_us, doubl
     return true;
 }
 
+/* Whether this contender has been looked at long enough. What was taken while the processor was wanted elsewhere counts for little. */
+static bool seen_enough(const screening *s, const spk_contender *c, double least, double best, int taken, int clean)
+{
+    const spk_search *search = s->search;
+    int looks = search->exhaustive ? EXHAUSTIVE_LOOKS : LOOKS;
+    if (taken == 0)
+        return false;
+    bool costly = c->run_us > 0.005 * search->budget_us, sure = clean > 0 || taken >= looks;
+    if (scaled(s, c, least) > hopeless * best && sure && (taken > 1 || costly))
+        return true;
+    if (c->run_us > long_run_us && sure && taken >= 2)
+        return true;
+    return clean >= looks || taken >= looks + MOST_EXTRA || spk_search_left_us(search, 0.8) < c->run_us;
+}
+
 /* A few samples; the least counts, as noise only adds. */
 static spk_status look(screening *s, spk_contender *c, double run_us, double best)
 {
-    int looks = s->search->exhaustive ? EXHAUSTIVE_LOOKS : LOOKS, taken = 0;
-    double least = INFINITY;
+    int taken = 0, clean = 0;
+    double least = INFINITY, next = INFINITY;
     if (run_us > long_run_us && s->stage->checks != NULL) {
         least = run_us;
         taken = 1;
     }
     c->batch = spk_batch_for(run_us);
-    while (taken < looks) {
-        double us, limit = hopeless * best;
-        bool costly = c->run_us > 0.005 * s->search->budget_us;
-        if (taken > 0 && scaled(s, c, least) > limit && (taken > 1 || costly))
-            break;
+    while (!seen_enough(s, c, least, best, taken, clean)) {
+        double us;
         if (spk_interrupted(s->search->tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
-        if (taken > 0 && spk_search_left_us(s->search, 0.8) < c->run_us)
-            break;
         if (!spk_contender_sample(c, s->stage, &us))
             return SPK_OK;
+        clean += !c->disturbed || us < 1.02 * least;
+        next = us < least ? least : fmin(next, us);
         least = fmin(least, us);
         c->batch = spk_batch_for(us);
         taken++;
-        if (costly && taken == 2 && c->run_us > long_run_us)
-            break;
     }
+    if (isfinite(next) && s->noise_count < MOST_NOISE)
+        s->noise[s->noise_count++] = next / least - 1;
     c->level_us[0] = c->level_us[1];
     c->level_share[0] = c->level_share[1];
     c->level_us[1] = least;
@@ -185,14 +210,20 @@ static bool passed_over(screening *s, spk_contender *c, double calibration)
     const spk_search *search = s->search;
     if (search->exhaustive || isinf(best_so_far(s, c)))
         return false;
-    if (spk_search_left_us(search, look_end) <= 0) {
+    if (spk_search_left_us(search, s->end) <= 0) {
         rule_out(c, SPK_CANDIDATE_PRUNED, "the budget ended before its turn");
         return true;
     }
-    double ratio = c->predicted_us / s->best_predicted_us, cost = looks_cost * c->predicted_us * calibration * s->at.share;
-    if (search->by_row || ratio < model_factor || cost < 0.01 * search->budget_us)
+    if (search->by_row)
         return false;
-    rule_out(c, SPK_CANDIDATE_PRUNED, "the cost model sees it at %.0f times the best prediction", ratio);
+    double ratio = c->predicted_us / s->best_predicted_us, cost = looks_cost * c->predicted_us * calibration * s->at.share;
+    double row_best = row_best_so_far(s, c), row_ratio = row_best / best_so_far(s, c);
+    if (ratio >= model_factor && cost >= 0.01 * search->budget_us)
+        rule_out(c, SPK_CANDIDATE_PRUNED, "the cost model sees it at %.0f times the best prediction", ratio);
+    else if (isfinite(row_best) && row_ratio >= row_factor && looks_cost * row_best * s->at.share >= 0.002 * search->budget_us)
+        rule_out(c, SPK_CANDIDATE_PRUNED, "other parameters of this kernel took %.1f times the best", row_ratio);
+    else
+        return false;
     return true;
 }
 
@@ -234,10 +265,11 @@ static spk_status screen_all(screening *s, bool checked)
 /* The time of the whole problem from two samples of it: a part that every run pays and a part that grows with the work. */
 static double extrapolate(const spk_contender *c)
 {
-    double small = c->level_share[0], large = c->level_share[1], plain = c->level_us[1] / large;
-    if (small <= 0 || large < 1.3 * small)
+    int large = c->level_share[1] > c->level_share[0] ? 1 : 0, small = 1 - large;
+    double plain = c->level_us[large] / c->level_share[large], step = c->level_share[large] - c->level_share[small];
+    if (c->level_share[small] <= 0 || step < 0.3 * c->level_share[small])
         return plain;
-    double slope = (c->level_us[1] - c->level_us[0]) / (large - small), fixed = c->level_us[0] - slope * small;
+    double slope = (c->level_us[large] - c->level_us[small]) / step, fixed = c->level_us[small] - slope * c->level_share[small];
     return slope <= 0 || fixed <= 0 ? plain : fixed + slope;
 }
 
@@ -247,6 +279,15 @@ static int by_estimate(const void *a, const void *b)
     if (x->full_us != y->full_us)
         return x->full_us < y->full_us ? -1 : 1;
     return x->order - y->order;
+}
+
+/* How close to the best a contender must come: closer where the samples agreed. */
+static double margin(const screening *s)
+{
+    double scratch[MOST_NOISE], noise = spk_median(s->noise, s->noise_count, scratch);
+    if (s->search->exhaustive)
+        return INFINITY;
+    return (s->at.share < 1 ? 1.3 : 1.15) + 2 * fmin(noise, 0.4);
 }
 
 /* Keeps those within `factor` of the best they compete with, at most `most`. */
@@ -270,22 +311,28 @@ static void keep_best(screening *s, double factor, int most)
     s->count = kept < most ? kept : most;
 }
 
-/* A larger sample for the survivors of a small one, where the whole problem is still too much. */
+/* A second sample for the survivors of one, so that what does not grow with the work can be told from what does: a larger one where the
+ * time allows, else a smaller one. */
 static spk_status second_level(screening *s)
 {
     spk_search *search = s->search;
-    double left = spk_search_left_us(search, 1), full_us = s->pool[0]->full_us;
-    if (s->count < 2 || 3.0 * full_us * s->count < 0.6 * left)
+    double full_us = s->pool[0]->full_us, runs = 2.0 * s->count;
+    if (s->count < 2)
         return SPK_OK;
-    level next = choose_level(search, full_us, 2.0 * s->count, 0.3 * left);
-    if (next.share < 1.5 * s->at.share || next.share >= 1)
+    level next = choose_level(search, full_us, runs, 0.3 * spk_search_left_us(search, 1));
+    if (next.share >= 1)
+        return SPK_OK;
+    if (next.share < 1.5 * s->at.share)
+        next = choose_level(search, full_us, runs, runs * full_us * s->at.share / 3);
+    if (next.share > s->at.share / 1.5 && next.share < 1.5 * s->at.share)
         return SPK_OK;
     s->at = next;
+    s->end = second_end;
     SPK_TRY(screen_all(s, false));
     for (int i = 0; i < s->count; i++)
         if (s->pool[i]->screened)
             s->pool[i]->full_us = s->pool[i]->median_us = extrapolate(s->pool[i]);
-    keep_best(s, 1.2, 4);
+    keep_best(s, margin(s) - 0.1, MOST_SAMPLED);
     return SPK_OK;
 }
 
@@ -299,23 +346,26 @@ static int by_promise(const void *a, const void *b)
     return x->kernel->priority != y->kernel->priority ? y->kernel->priority - x->kernel->priority : x->order - y->order;
 }
 
-/* In a race every row's first comes before any row's second. */
+/* Every row's first candidate comes before any row's second, so that no row is missing where the budget ends early, and so that a row
+ * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. */
 static void rank_by_row(screening *s)
 {
     for (int i = 0; i < s->count; i++) {
         spk_contender *c = s->pool[i];
-        c->rank = 0;
+        int ahead = 0;
         for (int j = 0; j < s->count; j++) {
             const spk_contender *other = s->pool[j];
-            bool ahead = other->predicted_us < c->predicted_us || (other->predicted_us == c->predicted_us && other->order < c->order);
-            c->rank += other->row == c->row && ahead;
+            bool first = other->predicted_us < c->predicted_us || (other->predicted_us == c->predicted_us && other->order < c->order);
+            ahead += other->row == c->row && first;
         }
+        if (c->rank >= 0)
+            c->rank = s->search->by_row ? ahead : ahead > 0;
     }
 }
 
 spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int *survivor_count, spk_stage **stage)
 {
-    screening s = {.search = search, .pool = survivors, .best_predicted_us = INFINITY};
+    screening s = {.search = search, .pool = survivors, .best_predicted_us = INFINITY, .end = look_end};
     for (int i = 0; i < search->count; i++)
         if (search->contenders[i].wanted) {
             survivors[s.count++] = &search->contenders[i];
@@ -324,8 +374,7 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
     *survivor_count = 0;
     if (s.count == 0)
         return SPK_OK;
-    if (search->by_row)
-        rank_by_row(&s);
+    rank_by_row(&s);
     qsort(s.pool, (size_t)s.count, sizeof *s.pool, by_promise);
     search->total = s.count;
     s.at = (level){0, 0, 1};
@@ -333,7 +382,7 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
         s.at = choose_level(search, average_predicted(&s), looks_cost * s.count, look_share * search->budget_us);
     spk_status status = screen_all(&s, true);
     if (status == SPK_OK)
-        keep_best(&s, search->exhaustive ? INFINITY : s.at.share < 1 ? 1.3 : 1.2, search->exhaustive || search->by_row ? s.count : 12);
+        keep_best(&s, margin(&s), search->exhaustive || search->by_row ? s.count : MOST_SCREENED);
     if (status == SPK_OK && s.at.share < 1 && s.count > 0 && !search->by_row)
         status = second_level(&s);
     if (status != SPK_OK || s.at.share < 1)

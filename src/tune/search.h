@@ -73,6 +73,7 @@ typedef struct spk_contender {
     double predicted_us, prepare_us, error;
     double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
     double full_us;                     /* estimate for the whole problem */
+    bool disturbed;                     /* its last sample was interrupted by other work of the machine */
     double run_us;                      /* of its last run or sample here; 0: none yet */
     int batch;                          /* runs a sample */
     int sample_count, sample_room;

@@ -1,0 +1,377 @@
+/* Choosing: pinned, from the store, estimated, measured; and what a change of the table, of the options or of the hour makes of the store. */
+#include "test_tune_fake.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static const spk_kernel table_a[] = {
+    FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),
+    FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1"),
+    FAKE_ROW(2, a, SPK_KIND_DENSE, 5, true, ""),
+};
+static const spk_kernel table_changed[] = {
+    FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),
+    FAKE_ROW(1, b, SPK_KIND_OWN, 30, false, "V=0,1"),
+    FAKE_ROW(2, a, SPK_KIND_DENSE, 5, true, ""),
+};
+static const spk_kernel table_more[] = {
+    FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),
+    FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1"),
+    FAKE_ROW(2, a, SPK_KIND_DENSE, 5, true, ""),
+    FAKE_ROW(3, a, SPK_KIND_OWN, 5, false, ""),
+};
+static const spk_kernel table_less[] = {
+    FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1"),
+    FAKE_ROW(2, a, SPK_KIND_DENSE, 5, true, ""),
+};
+
+static void open_a(bench *b)
+{
+    bench_open(b, table_a, 3, "");
+    fakes[0].us = 50;
+    fakes[1].us = 100;
+    fakes[1].param_us[0] = 60;
+    fakes[2].us = 30;
+}
+
+static spk_choice choose(bench *b, const char *why)
+{
+    spk_choice choice = {.why = ""};
+    spk_error_enter(0);
+    spk_status status = spk_tune_choose(&b->tuner, &b->problem, &b->options, &choice);
+    if (status != SPK_OK)
+        fail_msg("%s", spk_error_last());
+    assert_string_equal(choice.why, why);
+    return choice;
+}
+
+static void check_fails(bench *b, spk_status wanted, const char *words)
+{
+    spk_choice choice = {.kernel = NULL};
+    spk_error_enter(0);
+    assert_int_equal(spk_tune_choose(&b->tuner, &b->problem, &b->options, &choice), wanted);
+    assert_null(choice.kernel);
+    if (strstr(spk_error_last(), words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", spk_error_last(), words);
+}
+
+static void pinned_choices(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    b.options.choice = "fake1 V=1";
+    spk_choice choice = choose(&b, "pinned");
+    assert_string_equal(choice.kernel->name, "fake1");
+    assert_int_equal(choice.params.v[0], 1);
+    b.options.choice = "fake2";
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "needs assume_finite");
+    b.problem.assume_finite = true;
+    assert_string_equal(choose(&b, "pinned").kernel->name, "fake2");
+    b.options.choice = "nothing";
+    check_fails(&b, SPK_ERR_ARGUMENT, "nothing");
+    b.options.choice = "fake1 V=7";
+    check_fails(&b, SPK_ERR_ARGUMENT, "V");
+    fakes[0].forbidden = true;
+    b.options.choice = "fake0";
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "the test forbids it");
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void estimates_run_nothing(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    fakes[1].model_us = 10;
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    spk_choice choice = choose(&b, "estimated: cost model");
+    assert_string_equal(choice.kernel->name, "fake1");
+    assert_int_equal(fake_runs(), 0);
+
+    /* With a class known, its neighbour answers, and the class itself better still. */
+    b.options.effort = SPK_TUNE_MEASURE;
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    fake_runs();
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    spk_problem other = b.problem;
+    b.problem.n = 8;
+    b.problem.ldb = b.problem.ldc = b.problem.ldd = b.problem.ldr = b.problem.ldp = 8;
+    assert_string_equal(choose(&b, "estimated: nearest class").kernel->name, "fake0");
+    fakes[0].forbidden = true; /* the neighbour's choice cannot do it: the model */
+    assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake1");
+    b.problem = other;
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void unknown_classes(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    b.options.unknown = SPK_UNKNOWN_FAIL;
+    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
+    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    choose(&b, "estimated: cost model");
+    assert_int_equal(fake_runs(), 0);
+    b.options.unknown = SPK_UNKNOWN_TUNE;
+    choose(&b, "measured");
+    assert_true(fake_runs() > 0);
+    b.options.unknown = SPK_UNKNOWN_FAIL;
+    assert_true(choose(&b, "from the store").from_store);
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void the_store_answers(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    fake_runs();
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    b.options.fresh = 1;
+    choose(&b, "measured");
+    assert_true(fake_runs() > 0);
+    bench_close(&b);
+}
+
+/* How long the tuner takes for a plan's choice from a warm store. */
+static void a_hit_is_quick(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    choose(&b, "from the store");
+    double least = INFINITY;
+    for (int i = 0; i < 200; i++) {
+        double start = spk_now_us();
+        choose(&b, "from the store");
+        least = fmin(least, spk_now_us() - start);
+    }
+    print_message("a choice from the store takes %.1f us\n", least);
+    assert_true(least < 1000); /* the bar is 100; sanitizers and valgrind are slower */
+    bench_close(&b);
+}
+
+static void a_changed_kernel_meets_the_incumbent_only(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    fake_runs();
+    b.tuner.table = table_changed;
+    fakes[1].us = 20; /* it has become faster */
+    fakes[1].param_us[0] = 5;
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_false(report->from_store);
+    assert_string_equal(chosen_name(report), "fake1");
+    assert_string_equal(chosen_params(report), "V=1");
+    assert_true(atomic_load(&fakes[0].runs) > 0 && atomic_load(&fakes[1].runs) > 0);
+    assert_non_null(entry_of(report, "fake0", NULL));
+    assert_true(entry_of(report, "fake2", NULL)->median_us > 0); /* the old evidence is still there */
+    spk_report_release(&report);
+    fake_runs();
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+    assert_int_equal(fake_runs(), 0);
+
+    /* A new row: only it and the incumbent run. */
+    b.tuner.table = table_more;
+    b.tuner.table_count = 4;
+    fakes[3].us = 18; /* fake1 at 20 reaches the finals */
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake3"); /* fake1 went back to its old source: it runs, too */
+    fake_runs();
+    b.tuner.table = table_less; /* the winner is gone: the best of the rest, without a run */
+    b.tuner.table_count = 2;
+    fakes[1].us = 20;
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void a_new_row_runs_against_one(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    fake_runs();
+    b.tuner.table = table_more;
+    b.tuner.table_count = 4;
+    fakes[3].us = 80;
+    b.options.unknown = SPK_UNKNOWN_FAIL; /* tuning forbidden: the old answer will do */
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    b.options.unknown = SPK_UNKNOWN_TUNE;
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    assert_int_equal(atomic_load(&fakes[1].runs), 0);
+    assert_true(atomic_load(&fakes[0].runs) > 0 && atomic_load(&fakes[3].runs) > 0);
+    fake_runs();
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void only_and_exclude(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    b.options.only = "fake1,fake2";
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+    assert_int_equal(atomic_load(&fakes[0].runs), 0);
+    b.options.only = NULL; /* nothing was decided for the unrestricted class */
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    fake_runs();
+    b.options.only = "fake1,fake2"; /* remembered apart */
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+    b.options.only = NULL;
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    b.options.exclude = "fake2"; /* the class's own answer does */
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    spk_report *report = NULL;
+    b.options.exclude = "fake0";
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_string_equal(chosen_name(report), "fake1");
+    assert_int_equal(entry_of(report, "fake0", NULL)->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    spk_report_release(&report);
+    b.options.exclude = "fake0,fake1";
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "exclude = \"fake0,fake1\"");
+    bench_close(&b);
+}
+
+static void listing_and_explaining(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    fakes[0].forbidden = true;
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_list(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_int_equal(report->count, 4);
+    assert_int_equal(entry_of(report, "fake0", NULL)->status, SPK_CANDIDATE_NOT_APPLICABLE);
+    assert_string_equal(entry_of(report, "fake0", NULL)->why, "the test forbids it");
+    assert_int_equal(entry_of(report, "fake1", "V=1")->status, SPK_CANDIDATE_OK);
+    assert_true(entry_of(report, "fake1", "V=1")->predicted_us > 0);
+    assert_int_equal(entry_of(report, "fake2", NULL)->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    assert_int_equal(report->chosen, -1);
+    assert_int_equal(fake_runs(), 0);
+    spk_report_release(&report);
+    assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_ERR_UNKNOWN_CLASS);
+    assert_null(report);
+    choose(&b, "measured");
+    fake_runs();
+    assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_true(report->from_store);
+    assert_string_equal(chosen_name(report), "fake1");
+    assert_non_null(report->summary);
+    assert_int_equal(fake_runs(), 0);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void empty_problems(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    b.problem.n = 0;
+    choose(&b, "estimated: cost model");
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_true(report->chosen >= 0);
+    assert_int_equal(fake_runs(), 0);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+typedef struct worker {
+    bench *b;
+    spk_status status;
+    spk_choice choice;
+} worker;
+
+static void *work(void *arg)
+{
+    worker *w = arg;
+    w->status = spk_tune_choose(&w->b->tuner, &w->b->problem, &w->b->options, &w->choice);
+    return NULL;
+}
+
+static void two_threads_measure_once(void **state)
+{
+    (void)state;
+    bench b;
+    char path[] = "/tmp/sparsek_choose_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    bench_open(&b, table_a, 3, path);
+    fakes[0].us = 50;
+    for (int i = 0; i < 3; i++)
+        fakes[i].sleep_us = 1000; /* long enough for both to meet */
+    worker workers[2] = {{.b = &b}, {.b = &b}};
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    int measured = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(workers[i].status, SPK_OK);
+        assert_string_equal(workers[i].choice.kernel->name, "fake0");
+        measured += strcmp(workers[i].choice.why, "measured") == 0;
+    }
+    assert_int_equal(measured, 1);
+    bench_close(&b);
+    unlink(path);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    int failures = 0;
+    for (int count = 0; count < 300; count += 7) {
+        spk_choice choice = {.kernel = NULL};
+        b.tuner.table = count % 2 != 0 ? table_changed : table_a; /* so that evidence is compared, too */
+        spk_mem_fail_after(count);
+        spk_status status = spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice);
+        spk_mem_fail_after(-1);
+        assert_true(status == SPK_OK ? choice.kernel != NULL : status == SPK_ERR_OUT_OF_MEMORY || status == SPK_ERR_NO_CANDIDATE);
+        failures += status != SPK_OK;
+    }
+    assert_true(failures > 3);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pinned_choices),
+        cmocka_unit_test(estimates_run_nothing),
+        cmocka_unit_test(unknown_classes),
+        cmocka_unit_test(the_store_answers),
+        cmocka_unit_test(a_hit_is_quick),
+        cmocka_unit_test(a_changed_kernel_meets_the_incumbent_only),
+        cmocka_unit_test(a_new_row_runs_against_one),
+        cmocka_unit_test(only_and_exclude),
+        cmocka_unit_test(listing_and_explaining),
+        cmocka_unit_test(empty_problems),
+        cmocka_unit_test(two_threads_measure_once),
+        cmocka_unit_test(memory_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

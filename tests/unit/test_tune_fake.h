@@ -1,0 +1,292 @@
+/* Kernels and a device that behave as a test says: right or wrong, failing, slow, flaky, with times of the test's making. */
+#ifndef TEST_TUNE_FAKE_H
+#define TEST_TUNE_FAKE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "matrix/matrix.h"
+#include "tune/tune.h"
+
+typedef enum fake_mode {
+    FAKE_RIGHT,
+    FAKE_WRONG,     /* one element in a hundred is off */
+    FAKE_UNWRITTEN, /* leaves one element as it was */
+    FAKE_NAN,
+    FAKE_BESIDE, /* writes between the rows of D */
+    FAKE_NO_PREACT,
+    FAKE_FAILS,
+    FAKE_NO_MEMORY
+} fake_mode;
+
+enum { FAKES = 8 };
+
+/* What kernel row i does; read by its run and by the device's clock. */
+typedef struct fake {
+    fake_mode mode;
+    double us;             /* of a run of the whole problem */
+    double fixed_us;       /* of it, what does not shrink with a sample */
+    double param_us[8];    /* added for the first tunable's value v (0..7) */
+    double model_us;       /* what the cost model says; 0: us */
+    double sleep_us;       /* really spent */
+    double noise;          /* relative, one-sided, now and then much more */
+    bool forbidden;        /* not applicable */
+    atomic_int runs;
+} fake;
+
+static fake fakes[FAKES];
+static double fake_whole_work; /* blocks times columns of the whole problem */
+static atomic_int fake_total_runs;
+static atomic_int fake_interrupted;
+static int fake_interrupt_after; /* runs; 0: never */
+static spk_rng fake_rng;
+
+static inline int fake_number(const spk_kernel *kernel)
+{
+    return kernel->name[4] - '0'; /* "fake0".. */
+}
+
+static inline double fake_time(int number, int param, double work)
+{
+    const fake *f = &fakes[number];
+    double share = fake_whole_work > 0 ? work / fake_whole_work : 1;
+    return f->fixed_us + (f->us - f->fixed_us + f->param_us[param & 7]) * share;
+}
+
+static inline double fake_work(const spk_problem *problem)
+{
+    return (double)problem->pattern->nnzb * (double)problem->n;
+}
+
+/* Right but for the mode: the oracle's own result in the problem's dtype. */
+static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    (void)stream;
+    const spk_problem *p = &bound->problem;
+    fake *f = &fakes[fake_number(bound->kernel)];
+    atomic_fetch_add(&f->runs, 1);
+    if (fake_interrupt_after > 0 && atomic_fetch_add(&fake_total_runs, 1) + 1 >= fake_interrupt_after)
+        atomic_store(&fake_interrupted, 1);
+    if (f->sleep_us > 0)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)(f->sleep_us / 1e6), .tv_nsec = (long)(1e3 * fmod(f->sleep_us, 1e6))}, NULL);
+    if (f->mode == FAKE_FAILS)
+        return spk_fail(SPK_ERR_INTERNAL, "the test makes it fail");
+    if (f->mode == FAKE_NO_MEMORY)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "the test leaves it no memory");
+    if (args->alpha == 1 && args->beta == 1) /* only the checked run is looked at */
+        return SPK_OK;
+    size_t count = (size_t)(p->m * p->n);
+    double *d = malloc(count * sizeof *d), *preact = malloc(count * sizeof *preact);
+    spk_status status = spk_oracle_run(&spk_mem_system, p, args, NULL, p->m, d, preact, NULL);
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++) {
+            bool row = p->layout_d == SPK_ROW_MAJOR;
+            int64_t at = row ? i * p->ldd + j : j * p->ldd + i, at_preact = row ? i * p->ldp + j : j * p->ldp + i;
+            double value = d[i * p->n + j];
+            if (f->mode == FAKE_UNWRITTEN && i == p->m / 2 && j == p->n / 2)
+                continue;
+            if (f->mode == FAKE_WRONG && (i * p->n + j) % 7 == 3)
+                value += 0.5;
+            if (f->mode == FAKE_NAN && i == p->m - 1)
+                value = NAN;
+            spk_value_set(args->d, p->dtype_d, at, value);
+            if (p->epilogue.keep_preact && f->mode != FAKE_NO_PREACT)
+                spk_value_set(args->preact, p->dtype_d, at_preact, preact[i * p->n + j]);
+        }
+    if (f->mode == FAKE_BESIDE)
+        spk_value_set(args->d, p->dtype_d, p->n, 1.0); /* needs ldd > n */
+    free(d);
+    free(preact);
+    return status;
+}
+
+#define FAKE_OPS(number, hash)                                                                                              \
+    static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params) \
+    {                                                                                                                       \
+        (void)device;                                                                                                       \
+        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_whole_work); \
+        return problem->n > 0 ? us : 1;                                                                                     \
+    }                                                                                                                       \
+    static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why) \
+    {                                                                                                                       \
+        (void)problem, (void)device, (void)params;                                                                          \
+        if (fakes[number].forbidden)                                                                                        \
+            *why = "the test forbids it";                                                                                   \
+        return !fakes[number].forbidden;                                                                                    \
+    }                                                                                                                       \
+    static const spk_kernel_ops fake_ops_##number##_##hash = {                                                              \
+        .applicable = fake_applicable_##number##_##hash, .predict_us = fake_predict_##number##_##hash, .run = fake_run, .source_hash = #hash}
+
+FAKE_OPS(0, a);
+FAKE_OPS(1, a);
+FAKE_OPS(2, a);
+FAKE_OPS(3, a);
+FAKE_OPS(1, b); /* kernel 1 after a change */
+
+#define FAKE_ROW(number, hash, kind_, priority_, fills, tunables_)                                                                \
+    {.operation = SPK_SPMM, .name = "fake" #number, .backend = SPK_BACKEND_CPU, .kind = kind_, .priority = priority_, .fills_zeros = fills, \
+     .tunables = tunables_, .ops = &fake_ops_##number##_##hash}
+
+/* ------------------------------------------------------------------------------------------------ the device */
+
+static inline spk_status fake_allocate(spk_device *device, size_t bytes, void **memory)
+{
+    return spk_alloc(&device->mem, bytes, 1, memory);
+}
+
+static inline void fake_release(spk_device *device, void *memory)
+{
+    spk_free(&device->mem, memory);
+}
+
+static inline spk_status fake_copy(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static inline int64_t fake_free_memory(spk_device *device)
+{
+    (void)device;
+    return INT64_C(1) << 32;
+}
+
+/* Runs the kernel and tells the time that the test wants. */
+static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us)
+{
+    (void)device;
+    int number = fake_number(bound->kernel);
+    for (int i = 0; i < runs; i++) {
+        SPK_TRY(bound->kernel->ops->run(bound, &args[i % count], NULL));
+        double noise = fakes[number].noise, factor = 1 + noise * fabs(spk_rng_normal(&fake_rng));
+        if (noise > 0 && spk_rng_below(&fake_rng, 40) == 0)
+            factor += 3 * spk_rng_uniform(&fake_rng);
+        out_us[i] = fake_time(number, bound->params.v[0], fake_work(&bound->problem)) * factor;
+    }
+    return SPK_OK;
+}
+
+static inline spk_status fake_key_text(spk_device *device, char *buffer, size_t size)
+{
+    (void)device;
+    snprintf(buffer, size, "fake:t2");
+    return SPK_OK;
+}
+
+static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
+                                         .kind = "cpu",
+                                         .allocate = fake_allocate,
+                                         .release = fake_release,
+                                         .copy_in = fake_copy,
+                                         .copy_out = fake_copy,
+                                         .free_memory = fake_free_memory,
+                                         .time_runs = fake_time_runs,
+                                         .key_text = fake_key_text};
+
+/* ------------------------------------------------------------------------------------------------ a bench for a test */
+
+typedef struct bench {
+    spk_device device;
+    spk_store *store;
+    spk_pattern *pattern;
+    spk_problem problem;
+    spk_tuner tuner;
+    spk_tune_options options;
+    int warnings;
+} bench;
+
+static inline void count_warning(void *user, int level, const char *message)
+{
+    (void)message;
+    *(int *)user += level == 1;
+}
+
+static inline spk_pattern *fake_pattern(int64_t size, int block, double density, uint64_t seed)
+{
+    spk_generate how = {.struct_size = sizeof how, .generator = SPK_GEN_UNIFORM, .rows = size, .cols = size, .block_rows = block, .block_cols = block,
+                        .density = density, .seed = seed, .dtype = SPK_F32};
+    spk_matrix *matrix = NULL;
+    spk_pattern *pattern = NULL;
+    assert_int_equal(spk_generate_matrix(&spk_mem_system, &how, &matrix, NULL), SPK_OK);
+    spk_bsr_indices indices = {.struct_size = sizeof indices, .rows = size, .cols = size, .block_rows = block, .block_cols = block, .nnzb = matrix->nnz,
+                               .row_offsets = matrix->row_offsets, .col_indices = matrix->col_indices, .index_type = SPK_I64};
+    assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
+    spk_matrix_release(&matrix);
+    return pattern;
+}
+
+static inline spk_problem fake_problem(spk_pattern *pattern, int64_t n)
+{
+    spk_spmm spmm = {.struct_size = sizeof spmm, .n = n};
+    spk_problem problem;
+    assert_int_equal(spk_problem_from_spmm(pattern, &spmm, NULL, &problem), SPK_OK);
+    return problem;
+}
+
+/* A new store (in memory for path ""), a problem of 256 x 256 x 24, and the table. */
+static inline void bench_open(bench *b, const spk_kernel *table, int count, const char *store_path)
+{
+    memset(b, 0, sizeof *b);
+    for (int i = 0; i < FAKES; i++)
+        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 100};
+    fake_interrupt_after = 0;
+    atomic_store(&fake_total_runs, 0);
+    atomic_store(&fake_interrupted, 0);
+    spk_rng_seed(&fake_rng, 1);
+    b->device = (spk_device){.backend = &fake_backend, .executor = {.threads = 2}, .name = "fake", .isa = ~0u, .l2_bytes = 1 << 18, .l3_bytes = 1 << 20,
+                             .peak_gflops_f32 = 100, .stream_gbs = 10};
+    assert_int_equal(spk_store_open(&spk_mem_system, store_path, NULL, NULL, &b->store), SPK_OK);
+    b->pattern = fake_pattern(256, 16, 0.2, 7);
+    b->problem = fake_problem(b->pattern, 24);
+    fake_whole_work = fake_work(&b->problem);
+    b->tuner = (spk_tuner){.mem = &spk_mem_system, .device = &b->device, .store = b->store, .interrupted = &fake_interrupted, .log = count_warning,
+                           .log_user = &b->warnings, .table = table, .table_count = count};
+    b->options = (spk_tune_options){.struct_size = sizeof b->options, .seed = 11, .cache = SPK_WARM};
+    b->problem.cache = SPK_WARM;
+}
+
+static inline void bench_close(bench *b)
+{
+    spk_pattern_release(&b->pattern);
+    spk_store_close(&b->store);
+}
+
+static inline int fake_runs(void)
+{
+    int runs = 0;
+    for (int i = 0; i < FAKES; i++)
+        runs += atomic_exchange(&fakes[i].runs, 0);
+    return runs;
+}
+
+static inline const spk_evidence *entry_of(const spk_report *report, const char *name, const char *params)
+{
+    for (int i = 0; i < report->count; i++)
+        if (strcmp(report->candidates[i].name, name) == 0 && (params == NULL || strcmp(report->candidates[i].params, params) == 0))
+            return &report->candidates[i];
+    return NULL;
+}
+
+static inline const char *chosen_name(const spk_report *report)
+{
+    return report->chosen >= 0 ? report->candidates[report->chosen].name : "";
+}
+
+static inline const char *chosen_params(const spk_report *report)
+{
+    return report->chosen >= 0 ? report->candidates[report->chosen].params : "";
+}
+
+#endif

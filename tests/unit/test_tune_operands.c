@@ -1,0 +1,181 @@
+/* Operands and checks: how many sets, what they hold, what a device with memory of its own changes, what samples of a problem are. */
+#include "test_tune_fake.h"
+
+#include "tune/search.h"
+
+static const spk_kernel one[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "")};
+
+static void cold_sets_exceed_the_cache(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    b.problem.cache = SPK_COLD;
+    spk_operands *o = NULL;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    double touched = (double)(o->bytes[SPK_OPERAND_VALUES] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
+    assert_true(o->sets > 1 && touched * (double)o->sets > 2.0 * (double)b.device.l3_bytes);
+    for (int64_t i = 0; i < o->sets; i++) {
+        assert_int_equal((uintptr_t)o->args[i].values % 64, 0);
+        assert_int_equal((uintptr_t)o->args[i].b % 64, 0);
+        assert_int_equal((uintptr_t)o->args[i].d % 64, 0);
+        assert_int_equal(spk_problem_check_args(&b.problem, &o->args[i]), SPK_OK);
+        assert_true(i == 0 || o->args[i].values != o->args[i - 1].values);
+    }
+    assert_memory_not_equal(o->args[0].b, o->args[1].b, 64);
+    spk_operands_release(&o);
+
+    b.problem.static_values = true; /* the values stay the same from run to run */
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_true(o->sets > 1 && o->args[1].values == o->args[0].values && o->args[1].b != o->args[0].b);
+    spk_operands_release(&o);
+
+    b.problem.cache = SPK_WARM;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(o->sets, 1);
+    spk_operands_release(&o);
+    bench_close(&b);
+}
+
+static int64_t little_memory(spk_device *device)
+{
+    (void)device;
+    return 1 << 18;
+}
+
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    spk_backend tight = fake_backend;
+    tight.free_memory = little_memory;
+    b.device.backend = &tight;
+    b.problem.cache = SPK_COLD;
+    spk_operands *o = NULL;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_true(o->sets == 1 || (double)spk_operands_set_bytes(&b.problem) * (double)o->sets <= 0.25 * (1 << 18));
+    spk_operands_release(&o);
+    b.problem = fake_problem(b.pattern, 4096); /* one set is more than there is */
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_ERR_OUT_OF_MEMORY);
+    assert_null(o);
+    bench_close(&b);
+}
+
+/* Values look normal, and no two operands hold the same. */
+static void the_noise_is_noise(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    spk_pattern_release(&b.pattern);
+    b.pattern = fake_pattern(2048, 32, 0.3, 1);
+    b.problem = fake_problem(b.pattern, 200);
+    spk_operands *o = NULL;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &o), SPK_OK);
+    const float *values = o->args[0].values, *dense = o->args[0].b;
+    int64_t count = spk_problem_operand_elements(&b.problem, SPK_OPERAND_B), equal = 0;
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < count; i++) {
+        sum += dense[i];
+        squares += dense[i] * dense[i];
+        equal += dense[i] == values[i];
+    }
+    assert_true(fabs(sum / (double)count) < 0.02 && fabs(squares / (double)count - 1) < 0.02);
+    assert_true(equal < count / 100);
+    for (int64_t shift = 200; shift < 20000; shift += 200) /* rows of B differ */
+        assert_memory_not_equal(dense, dense + shift, 200 * sizeof(float));
+    spk_operands_release(&o);
+    bench_close(&b);
+}
+
+/* A device whose memory the host cannot read: everything passes through copy_out. */
+static int copies_out;
+
+static spk_status counted_copy_out(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    copies_out++;
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static void memory_of_its_own(void **state)
+{
+    (void)state;
+    spk_kernel row = one[0];
+    row.backend = SPK_BACKEND_CUDA;
+    bench b;
+    bench_open(&b, &row, 1, "");
+    spk_backend apart = fake_backend;
+    apart.id = SPK_BACKEND_CUDA;
+    apart.copy_out = counted_copy_out;
+    b.device.backend = &apart;
+    copies_out = 0;
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_string_equal(chosen_name(report), "fake0");
+    assert_true(report->candidates[0].error >= 0 && copies_out >= 3);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void every_option_is_checked(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 64; i++) {
+        bench b;
+        bench_open(&b, one, 1, "");
+        spk_spmm spmm = {.struct_size = sizeof spmm, .n = i % 3 == 0 ? 17 : 130, .dtype_a = i & 1 ? SPK_F64 : SPK_F32, .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
+                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .use_c = (i >> 4) & 1,
+                         .bias = (spk_bias)(i % 3), .activation = (spk_activation)(i % 5), .use_residual = (i >> 5) & 1, .keep_preact = (i >> 1) & 1,
+                         .ldb = i % 5 == 0 ? 300 : 0, .ldd = i % 7 == 0 ? 301 : 0};
+        assert_int_equal(spk_problem_from_spmm(b.pattern, &spmm, &b.options, &b.problem), SPK_OK);
+        fake_whole_work = fake_work(&b.problem);
+        spk_report *report = NULL;
+        spk_status status = spk_tune_problem(&b.tuner, &b.problem, &b.options, &report);
+        if (status != SPK_OK)
+            fail_msg("case %d: %s", i, spk_error_last());
+        assert_true(report->candidates[0].error >= 0 && report->candidates[0].error <= report->candidates[0].tolerance);
+        spk_report_release(&report);
+        bench_close(&b);
+    }
+}
+
+static void samples_keep_the_proportions(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    spk_pattern_release(&b.pattern);
+    spk_generate how = {.struct_size = sizeof how, .generator = SPK_GEN_POWER_LAW, .rows = 4096, .cols = 4096, .block_rows = 16, .block_cols = 16, .density = 0.1, .seed = 2,
+                        .dtype = SPK_F32};
+    spk_matrix *matrix = NULL;
+    assert_int_equal(spk_generate_matrix(&spk_mem_system, &how, &matrix, NULL), SPK_OK);
+    spk_bsr_indices indices = {.struct_size = sizeof indices, .rows = 4096, .cols = 4096, .block_rows = 16, .block_cols = 16, .nnzb = matrix->nnz,
+                               .row_offsets = matrix->row_offsets, .col_indices = matrix->col_indices, .index_type = SPK_I64};
+    assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &b.pattern), SPK_OK);
+    spk_matrix_release(&matrix);
+    for (int trans = 0; trans < 2; trans++)
+        for (int64_t rows = 8; rows < 256; rows *= 2) {
+            b.problem = fake_problem(b.pattern, 32);
+            b.problem.trans_a = trans ? SPK_TRANS : SPK_NO_TRANS;
+            spk_stage *stage = NULL;
+            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, rows, 16, (uint64_t)rows, 1000, &stage), SPK_OK);
+            assert_int_equal(stage->problem.n, 16);
+            assert_true(stage->problem.m >= 16 * rows && stage->problem.m < 16 * (rows + 4));
+            if (fabs(stage->share / stage->row_share - 1) > 0.35)
+                fail_msg("%d of 256 rows hold %.3f of the blocks", (int)rows, 2 * stage->share);
+            spk_stage_release(&stage);
+        }
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
+        cmocka_unit_test(memory_of_its_own),          cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* The race: one entry a row with its best parameters, the same rounds for all, slow rows a few, ineligible rows marked. */
+#include "test_tune_fake.h"
+
+static const spk_kernel rows[] = {
+    FAKE_ROW(0, a, SPK_KIND_REFERENCE, 0, false, ""),
+    FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1,2,3"),
+    FAKE_ROW(2, a, SPK_KIND_VENDOR, 20, false, ""),
+    FAKE_ROW(3, a, SPK_KIND_DENSE, 5, true, ""),
+};
+
+static void open_race(bench *b)
+{
+    bench_open(b, rows, 4, "");
+    fakes[0].us = 4000;
+    fakes[1].us = 150;
+    fakes[1].param_us[3] = -50;
+    fakes[2].us = 120;
+    fakes[3].us = 40;
+    for (int i = 0; i < 4; i++)
+        fakes[i].noise = 0.02;
+}
+
+static spk_report *race(bench *b, spk_race_options options)
+{
+    spk_report *report = NULL;
+    options.struct_size = sizeof options;
+    assert_int_equal(spk_tune_race(&b->tuner, &b->problem, &b->options, &options, &report), SPK_OK);
+    return report;
+}
+
+static void every_row_meets(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    spk_report *report = race(&b, (spk_race_options){.rounds = 0});
+    assert_int_equal(report->count, 4);
+    assert_string_equal(chosen_name(report), "fake1");
+    assert_string_equal(chosen_params(report), "V=3");
+    const spk_evidence *reference = entry_of(report, "fake0", NULL), *own = entry_of(report, "fake1", NULL), *vendor = entry_of(report, "fake2", NULL);
+    const spk_evidence *dense = entry_of(report, "fake3", NULL);
+    assert_int_equal(own->sample_count, 20);
+    assert_int_equal(vendor->sample_count, 20);
+    assert_int_equal(dense->sample_count, 20);
+    assert_int_equal(reference->sample_count, 3); /* more than 20 times slower */
+    assert_int_equal(reference->status, SPK_CANDIDATE_OK);
+    assert_int_equal(dense->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    assert_string_equal(dense->why, "needs assume_finite");
+    assert_true(fabs(dense->median_us - 40) < 4);
+    assert_true(own->error >= 0 && reference->error >= 0 && vendor->error >= 0 && dense->error >= 0);
+    spk_report_release(&report);
+
+    /* Nothing was kept; with keep it is, with every candidate. */
+    spk_choice choice;
+    b.options.unknown = SPK_UNKNOWN_FAIL;
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
+    report = race(&b, (spk_race_options){.rounds = 6, .keep = 1});
+    assert_int_equal(entry_of(report, "fake1", NULL)->sample_count, 6);
+    spk_report_release(&report);
+    b.options.unknown = SPK_UNKNOWN_TUNE;
+    fake_runs();
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
+    assert_string_equal(choice.why, "from the store");
+    assert_string_equal(choice.kernel->name, "fake1");
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+static void rows_that_cannot(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    fakes[0].forbidden = true;
+    fakes[1].mode = FAKE_WRONG;
+    fakes[3].mode = FAKE_FAILS;
+    spk_report *report = race(&b, (spk_race_options){.rounds = 5});
+    assert_int_equal(report->count, 4);
+    assert_string_equal(chosen_name(report), "fake2");
+    assert_int_equal(entry_of(report, "fake0", NULL)->status, SPK_CANDIDATE_NOT_APPLICABLE);
+    assert_int_equal(entry_of(report, "fake1", NULL)->status, SPK_CANDIDATE_WRONG);
+    assert_int_equal(entry_of(report, "fake3", NULL)->status, SPK_CANDIDATE_FAILED);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void given_choices_only(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    spk_report *report = race(&b, (spk_race_options){.rounds = 8, .choices = "fake1 V=0; fake1 V=3;fake0"});
+    assert_int_equal(report->count, 3);
+    assert_string_equal(chosen_params(report), "V=3");
+    assert_int_equal(entry_of(report, "fake1", "V=0")->sample_count, 8);
+    assert_int_equal(atomic_load(&fakes[2].runs) + atomic_load(&fakes[3].runs), 0);
+    spk_report_release(&report);
+    spk_race_options bad = {.struct_size = sizeof bad, .choices = "fake1 V=0;nobody"};
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &bad, &report), SPK_ERR_ARGUMENT);
+    bad.choices = ";";
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &bad, &report), SPK_ERR_ARGUMENT);
+    bench_close(&b);
+}
+
+static void dense_is_the_yardstick(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    b.options.only = "fake2";
+    spk_report *report = race(&b, (spk_race_options){.rounds = 5});
+    assert_string_equal(chosen_name(report), "fake2");
+    assert_true(entry_of(report, "fake3", NULL)->median_us > 0);
+    assert_int_equal(entry_of(report, "fake3", NULL)->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    assert_int_equal(atomic_load(&fakes[1].runs), 0);
+    spk_report_release(&report);
+    b.options.only = NULL;
+    b.options.exclude = "fake3,fake0";
+    fake_runs();
+    report = race(&b, (spk_race_options){.rounds = 5});
+    assert_int_equal(atomic_load(&fakes[3].runs), 0);
+    assert_int_equal(entry_of(report, "fake3", NULL)->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void interruption(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    fake_interrupt_after = 600;
+    spk_report *report = NULL;
+    spk_race_options options = {.struct_size = sizeof options, .rounds = 1000, .keep = 1};
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_ERR_INTERRUPTED);
+    assert_non_null(report);
+    assert_true(entry_of(report, "fake1", NULL)->median_us > 0);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    spk_race_options options = {.struct_size = sizeof options, .rounds = 3, .keep = 1};
+    int failures = 0;
+    for (int64_t count = 0; count < 1000; count += 1 + count / 15) {
+        spk_report *report = NULL;
+        spk_mem_fail_after(count);
+        spk_status status = spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report);
+        spk_mem_fail_after(-1);
+        assert_true(status == SPK_OK ? report != NULL : status == SPK_ERR_OUT_OF_MEMORY && report == NULL);
+        failures += status != SPK_OK;
+        spk_report_release(&report);
+    }
+    assert_true(failures > 5);
+    bench_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_meets), cmocka_unit_test(rows_that_cannot), cmocka_unit_test(given_choices_only),
+        cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
