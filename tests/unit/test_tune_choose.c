@@ -347,6 +347,7 @@ static void memory_may_fail_anywhere(void **state)
     for (int count = 0; count < 300; count += 7) {
         spk_choice choice = {.kernel = NULL};
         b.tuner.table = count % 2 != 0 ? table_changed : table_a; /* so that evidence is compared, too */
+        b.options.fresh = count % 3 == 0;
         spk_mem_fail_after(count);
         spk_status status = spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice);
         spk_mem_fail_after(-1);
