@@ -75,7 +75,10 @@ static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation 
 static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
-    const bool row_major = problem->layout_d == SPK_ROW_MAJOR;
+    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) && (!want->use_residual || problem->ldr == problem->n) &&
+                       (!want->keep_preact || problem->ldp == problem->n);
+    /* A single tight column is contiguous either way: better one long line than many of one element. */
+    const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
     T(epilogue_lines) e = {.acc = acc,
                            .acc_ld = acc_ld,
@@ -102,6 +105,10 @@ static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, c
             e.along_bias = bias + along0;
     }
     if (row_major) {
+        if (tight && cols == problem->n && acc_ld == cols && want->bias == SPK_BIAS_NONE) { /* whole rows without a gap: one line */
+            e.lines = 1;
+            e.length = rows * cols;
+        }
         T(epilogue_dispatch)(&e, want->activation);
         return;
     }

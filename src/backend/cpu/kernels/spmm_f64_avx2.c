@@ -10,6 +10,8 @@
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
 #include "backend/cpu/kernels/tile_pack.h"
 #include "backend/cpu/kernels/tile_spmm.h"
 

@@ -11,6 +11,8 @@
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
 #include "backend/cpu/kernels/tile_pack.h"
 #include "backend/cpu/kernels/tile_spmm.h"
 #undef REAL
@@ -24,6 +26,8 @@
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
 #include "backend/cpu/kernels/tile_pack.h"
 #include "backend/cpu/kernels/tile_spmm.h"
 

@@ -1,4 +1,4 @@
-/* Template of packing, after vector.h: rows k0 .. k1 of some columns of B into a panel whose row is w vectors; columns beyond N are zero.
+/* Template of packing, after vector.h and transpose.h: rows k0 .. k1 of some columns of B into a panel whose row is w vectors; columns beyond N are zero.
  * (Zero columns only feed columns of D that do not exist; rows are never filled in.) */
 
 SPK_INLINE void T(pack_rows)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, const int w, REAL *panel)
@@ -37,32 +37,6 @@ static void T(pack_row_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1
     case 4: T(pack_rows)(b, ldb, k0, k1, 4, panel); break;
     case 5: T(pack_rows)(b, ldb, k0, k1, 5, panel); break;
     default: T(pack_rows)(b, ldb, k0, k1, 6, panel); break;
-    }
-}
-
-/* lanes x lanes elements turned in registers: log2(lanes) rounds of interleaving row i with row i + lanes / 2. */
-SPK_INLINE void T(transpose)(T(vec) v[T(lanes)])
-{
-    T(vec) u[T(lanes)];
-#pragma GCC unroll 3
-    for (int round = 1; round < T(lanes); round *= 2) {
-#pragma GCC unroll 8
-        for (int i = 0; i < T(lanes) / 2; i++) {
-            const T(vec) low = v[i], high = v[i + T(lanes) / 2];
-#if VECTOR_BYTES * 8 / REAL_BITS == 8
-            u[2 * i] = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
-            u[2 * i + 1] = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
-#elif VECTOR_BYTES * 8 / REAL_BITS == 4
-            u[2 * i] = __builtin_shufflevector(low, high, 0, 4, 1, 5);
-            u[2 * i + 1] = __builtin_shufflevector(low, high, 2, 6, 3, 7);
-#else
-            u[2 * i] = __builtin_shufflevector(low, high, 0, 2);
-            u[2 * i + 1] = __builtin_shufflevector(low, high, 1, 3);
-#endif
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < T(lanes); i++)
-            v[i] = u[i];
     }
 }
 

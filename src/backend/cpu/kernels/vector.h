@@ -1,7 +1,11 @@
 /* Template of a vector type and of the few functions on it that kernels need.
  * A kernel file defines REAL (float or double), REAL_BITS (32 or 64), VECTOR_BYTES and T(name), which adds the instance's suffix, and
- * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions only: the compiler's
- * flags decide which instructions come out. */
+ * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions, so that the compiler's
+ * flags decide which instructions come out; intrinsics only for masked access, which the extensions lack. */
+
+#if defined(__AVX2__) && VECTOR_BYTES == 32
+#include <immintrin.h>
+#endif
 
 typedef REAL T(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias)); /* in memory: aligned to the element */
 #if REAL_BITS == 64
@@ -28,7 +32,37 @@ SPK_INLINE void T(store)(REAL *to, T(vec) v)
     *(T(vec) *)to = v;
 }
 
-/* The first count < lanes elements; the others are 0 and not touched in memory. */
+/* The first count <= lanes elements; the others are 0 and not touched in memory. */
+#if defined(__AVX2__) && VECTOR_BYTES == 32
+SPK_INLINE T(bits) T(first_lanes)(int64_t count)
+{
+#if REAL_BITS == 64
+    const T(bits) lane = {0, 1, 2, 3};
+    return lane < count;
+#else
+    const T(bits) lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return lane < (int32_t)count;
+#endif
+}
+
+SPK_INLINE T(vec) T(load_part)(const REAL *from, int64_t count)
+{
+#if REAL_BITS == 64
+    return (T(vec))_mm256_maskload_pd(from, (__m256i)T(first_lanes)(count));
+#else
+    return (T(vec))_mm256_maskload_ps(from, (__m256i)T(first_lanes)(count));
+#endif
+}
+
+SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
+{
+#if REAL_BITS == 64
+    _mm256_maskstore_pd(to, (__m256i)T(first_lanes)(count), (__m256d)v);
+#else
+    _mm256_maskstore_ps(to, (__m256i)T(first_lanes)(count), (__m256)v);
+#endif
+}
+#else
 SPK_INLINE T(vec) T(load_part)(const REAL *from, int64_t count)
 {
     T(vec) v = {0};
@@ -40,6 +74,7 @@ SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
 {
     __builtin_memcpy(to, &v, (size_t)count * sizeof(REAL));
 }
+#endif
 
 /* condition ? yes : no, lane by lane; a comparison is all ones where it holds. */
 SPK_INLINE T(vec) T(select)(T(bits) condition, T(vec) yes, T(vec) no)

@@ -1,0 +1,142 @@
+/* Template of products with a few columns of B, after vector.h: the work is to stream the values once, in the order in which they lie.
+ * Vectors run along the contiguous direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end),
+ * along the rows where those of a column are. Tails are masked, so that nothing beyond a block's row takes part, not even times zero. */
+
+enum { T(NARROW_MOST) = 8 }; /* rows (or vectors of rows) of a tile */
+
+/* Some rows of one block row and their sums so far. */
+typedef struct T(narrow_job) {
+    const REAL *values; /* element (first row, 0) of block 0 */
+    const int32_t *columns;
+    const int64_t *positions; /* NULL: identity */
+    int64_t first, last;      /* blocks of the index */
+    int64_t stride;           /* along k: between rows; along rows: between columns */
+    int64_t block_stride;
+    int64_t depth, edge_column, edge_depth;
+    int64_t rows_part; /* along rows: rows in the last vector, 1 .. lanes */
+    const REAL *b;     /* element (0, 0) of B */
+    int64_t b_down;    /* along rows: between rows of B */
+    int64_t b_across;  /* between columns of B; along k a column of B is contiguous */
+    T(vec) *sums;      /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
+} T(narrow_job);
+
+typedef void (*T(narrow_function))(const T(narrow_job) *job);
+
+/* h rows, n columns of B; constants where this is inlined. */
+SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const int n)
+{
+    T(vec) acc[8][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            acc[r][j] = job->sums[r * n + j];
+    const int64_t stride = job->stride, across = job->b_across, depth = job->depth;
+    for (int64_t p = job->first; p < job->last; p++) {
+        const int64_t column = job->columns[p], size = column == job->edge_column ? job->edge_depth : depth;
+        const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        const REAL *b = job->b + column * depth;
+        int64_t k = 0;
+        for (; k + T(lanes) <= size; k += T(lanes)) {
+            T(vec) x[4];
+#pragma GCC unroll 4
+            for (int j = 0; j < n; j++)
+                x[j] = T(load)(b + j * across + k);
+#pragma GCC unroll 8
+            for (int r = 0; r < h; r++) {
+                const T(vec) v = T(load)(a + r * stride + k);
+#pragma GCC unroll 4
+                for (int j = 0; j < n; j++)
+                    acc[r][j] += v * x[j];
+            }
+        }
+        if (k < size) {
+            T(vec) x[4];
+#pragma GCC unroll 4
+            for (int j = 0; j < n; j++)
+                x[j] = T(load_part)(b + j * across + k, size - k);
+#pragma GCC unroll 8
+            for (int r = 0; r < h; r++) {
+                const T(vec) v = T(load_part)(a + r * stride + k, size - k);
+#pragma GCC unroll 4
+                for (int j = 0; j < n; j++)
+                    acc[r][j] += v * x[j];
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            job->sums[r * n + j] = acc[r][j];
+}
+
+/* h vectors of rows, n columns of B; constants where this is inlined. */
+SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, const int n)
+{
+    T(vec) acc[8][8];
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++)
+            acc[r][j] = job->sums[r * n + j];
+    const int64_t stride = job->stride, across = job->b_across, down = job->b_down, part = job->rows_part;
+    for (int64_t p = job->first; p < job->last; p++) {
+        const int64_t column = job->columns[p];
+        const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        const REAL *b = job->b + column * job->depth * down;
+        for (int64_t k = column == job->edge_column ? job->edge_depth : job->depth; k > 0; k--) {
+#pragma GCC unroll 8
+            for (int r = 0; r < h; r++) {
+                const T(vec) v = r + 1 < h ? T(load)(a + r * T(lanes)) : T(load_part)(a + r * T(lanes), part);
+#pragma GCC unroll 8
+                for (int j = 0; j < n; j++)
+                    acc[r][j] += v * b[j * across];
+            }
+            a += stride;
+            b += down;
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 8
+        for (int j = 0; j < n; j++)
+            job->sums[r * n + j] = acc[r][j];
+}
+
+#define ALONG_K(h, n)                                                                                            \
+    static void T(along_k_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_k)(job, h, n); }
+#define ALONG_ROWS(h, n)                                                                                         \
+    static void T(along_rows_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_rows)(job, h, n); }
+ALONG_K(1, 1) ALONG_K(2, 1) ALONG_K(3, 1) ALONG_K(4, 1) ALONG_K(5, 1) ALONG_K(6, 1) ALONG_K(7, 1) ALONG_K(8, 1)
+ALONG_K(1, 2) ALONG_K(2, 2) ALONG_K(3, 2) ALONG_K(4, 2) ALONG_K(5, 2) ALONG_K(6, 2)
+ALONG_K(1, 3) ALONG_K(2, 3) ALONG_K(3, 3) ALONG_K(4, 3)
+ALONG_K(1, 4) ALONG_K(2, 4) ALONG_K(3, 4)
+ALONG_ROWS(1, 1) ALONG_ROWS(2, 1) ALONG_ROWS(3, 1) ALONG_ROWS(4, 1) ALONG_ROWS(5, 1) ALONG_ROWS(6, 1) ALONG_ROWS(7, 1) ALONG_ROWS(8, 1)
+ALONG_ROWS(1, 2) ALONG_ROWS(2, 2) ALONG_ROWS(3, 2) ALONG_ROWS(4, 2) ALONG_ROWS(5, 2) ALONG_ROWS(6, 2)
+ALONG_ROWS(1, 3) ALONG_ROWS(2, 3) ALONG_ROWS(3, 3) ALONG_ROWS(4, 3)
+ALONG_ROWS(1, 4) ALONG_ROWS(2, 4) ALONG_ROWS(3, 4)
+ALONG_ROWS(1, 5) ALONG_ROWS(2, 5)
+ALONG_ROWS(1, 6) ALONG_ROWS(2, 6)
+ALONG_ROWS(1, 7)
+ALONG_ROWS(1, 8)
+#undef ALONG_K
+#undef ALONG_ROWS
+
+/* By n - 1 and h - 1. */
+static const T(narrow_function) T(narrow_k)[4][8] = {
+    {T(along_k_1x1), T(along_k_2x1), T(along_k_3x1), T(along_k_4x1), T(along_k_5x1), T(along_k_6x1), T(along_k_7x1), T(along_k_8x1)},
+    {T(along_k_1x2), T(along_k_2x2), T(along_k_3x2), T(along_k_4x2), T(along_k_5x2), T(along_k_6x2)},
+    {T(along_k_1x3), T(along_k_2x3), T(along_k_3x3), T(along_k_4x3)},
+    {T(along_k_1x4), T(along_k_2x4), T(along_k_3x4)},
+};
+static const T(narrow_function) T(narrow_rows)[8][8] = {
+    {T(along_rows_1x1), T(along_rows_2x1), T(along_rows_3x1), T(along_rows_4x1), T(along_rows_5x1), T(along_rows_6x1), T(along_rows_7x1), T(along_rows_8x1)},
+    {T(along_rows_1x2), T(along_rows_2x2), T(along_rows_3x2), T(along_rows_4x2), T(along_rows_5x2), T(along_rows_6x2)},
+    {T(along_rows_1x3), T(along_rows_2x3), T(along_rows_3x3), T(along_rows_4x3)},
+    {T(along_rows_1x4), T(along_rows_2x4), T(along_rows_3x4)},
+    {T(along_rows_1x5), T(along_rows_2x5)},
+    {T(along_rows_1x6), T(along_rows_2x6)},
+    {T(along_rows_1x7)},
+    {T(along_rows_1x8)},
+};

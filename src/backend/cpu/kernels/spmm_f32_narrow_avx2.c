@@ -1,0 +1,39 @@
+/* spmm_f32_narrow_avx2: D = epilogue(A_bsr B) in float32 with AVX2 and FMA for N of 1 to 8 (1 to 4 where the rows of a block are contiguous).
+ * Any block, layout, orientation and epilogue. Bound: reading the values, once and in order. */
+#include "backend/cpu/cpu.h"
+
+#define REAL float
+#define REAL_BITS 32
+#define VECTOR_BYTES 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/narrow_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
+#include "backend/cpu/kernels/narrow_spmm.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    (void)params;
+    if (problem->dtype_a != SPK_F32)
+        *why = "it is for f32";
+    return *why == NULL && narrow_applicable_f32(problem, why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    return 3 + spk_problem_bytes(problem) / device->stream_gbs / 1e3;
+}
+
+static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    (void)stream;
+    return narrow_execute_f32(bound, args);
+}
+
+const spk_kernel_ops spmm_f32_narrow_avx2_ops = {
+    .applicable = applicable, .predict_us = predict_us, .bind = narrow_bind_f32, .unbind = narrow_unbind_f32, .run = run, .source_hash = SPK_SOURCE_HASH};

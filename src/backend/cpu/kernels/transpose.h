@@ -1,0 +1,27 @@
+/* Template of a square of vectors turned in registers, after vector.h. */
+
+/* lanes x lanes elements turned in registers: log2(lanes) rounds of interleaving row i with row i + lanes / 2. */
+SPK_INLINE void T(transpose)(T(vec) v[T(lanes)])
+{
+    T(vec) u[T(lanes)];
+#pragma GCC unroll 3
+    for (int round = 1; round < T(lanes); round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < T(lanes) / 2; i++) {
+            const T(vec) low = v[i], high = v[i + T(lanes) / 2];
+#if VECTOR_BYTES * 8 / REAL_BITS == 8
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif VECTOR_BYTES * 8 / REAL_BITS == 4
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 4, 1, 5);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 2, 6, 3, 7);
+#else
+            u[2 * i] = __builtin_shufflevector(low, high, 0, 2);
+            u[2 * i + 1] = __builtin_shufflevector(low, high, 1, 3);
+#endif
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < T(lanes); i++)
+            v[i] = u[i];
+    }
+}
