@@ -1,0 +1,7 @@
+/* libFuzzer: Matrix Market files. */
+#include "fuzz/fuzz_io.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_one(data, size, NULL, spk_read_mtx, spk_write_mtx);
+}
