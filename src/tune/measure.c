@@ -13,7 +13,7 @@ enum { MOST_BATCH = 64, SLOW_ROUNDS = 3 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
 static const double slow_factor = 20;
-static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter, the second where they drown in noise */
+static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
 bool spk_interrupted(const spk_tuner *tuner)
 {
@@ -147,6 +147,7 @@ bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
     }
     c->disturbed = forced_switches() != before_switches;
     *us = spk_median(times, c->batch, scratch);
+    c->least_us = scratch[0]; /* spk_median sorts there */
     c->run_us = *us;
     c->ran = true;
     return true;
@@ -311,7 +312,7 @@ static bool may_win(const spk_contender *c, bool any)
     return (any || c->eligible) && c->sample_count > 0 && c->status != SPK_CANDIDATE_FAILED && c->status != SPK_CANDIDATE_WRONG;
 }
 
-/* Tied with the best: within a hundredth, or within two where noise hides the difference. */
+/* Tied with the best, which is the luckiest of those that are: the error of the ratio is on the side of the others. */
 static bool tied(const spk_contender *c, const spk_contender *best)
 {
     double scratch[2 * 64], ratio, error;
@@ -321,7 +322,7 @@ static bool tied(const spk_contender *c, const spk_contender *best)
     compare(c, best, scratch, &ratio, &error);
     double ratio_of_medians = c->median_us / fmax(best->median_us, 1e-3);
     ratio = rounds == c->sample_count && rounds == best->sample_count ? ratio : ratio_of_medians;
-    return ratio <= 1 + tie || (ratio <= 1 + noisy_tie && ratio - 2 * error <= 1);
+    return ratio <= 1 + fmin(tie + error, noisy_tie);
 }
 
 int spk_rounds_winner(spk_contender **list, int count, bool any)

@@ -75,6 +75,10 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
     noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL};
     SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
     spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
+    spk_rng rng;
+    spk_rng_seed(&rng, ~seed);
+    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++) /* the lower bits, which the generator leaves empty, matter too */
+        ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng);
     if (status != SPK_OK) {
         spk_free(mem, made.values);
         return status;

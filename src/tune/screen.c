@@ -150,6 +150,7 @@ static spk_status look(screening *s, spk_contender *c, double run_us, double bes
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (!spk_contender_sample(c, s->stage, &us))
             return SPK_OK;
+        us = c->least_us;
         clean += !c->disturbed || us < 1.02 * least;
         next = us < least ? least : fmin(next, us);
         least = fmin(least, us);

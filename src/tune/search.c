@@ -10,6 +10,7 @@
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 25, MOST_FINALISTS = 12, BARRED_SAMPLES = 3 };
 static const double default_budget_us = 2e6;
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
+static const double fill_bytes_a_us = 1500;
 
 /* ------------------------------------------------------------------------------------------------ one at a time */
 
@@ -72,9 +73,14 @@ void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
     search->done += step;
 }
 
+static double check_limit_us(const spk_search *search)
+{
+    return fmin(50e3, 0.05 * search->budget_us);
+}
+
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
-    return spk_stage_make(search->tuner, search->problem, 0, 0, spk_rng_next(&search->rng), fmin(50e3, 0.05 * search->budget_us), stage);
+    return spk_stage_make(search->tuner, search->problem, 0, 0, spk_rng_next(&search->rng), check_limit_us(search), stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */
@@ -219,27 +225,43 @@ static spk_status nothing_left(const spk_search *search)
     return spk_no_candidate(search->contenders, search->count, search->options);
 }
 
+/* Whether one run of the whole problem, and what has to be made for it, is more than the budget has left. */
+static bool too_long_for_finals(const spk_search *search, const spk_contender *best)
+{
+    double make_us = check_limit_us(search) + (double)spk_operands_set_bytes(search->problem) / fill_bytes_a_us;
+    return !search->exhaustive && best->full_us + make_us > spk_search_left_us(search, 1);
+}
+
+static spk_status run_finals_on(spk_search *search, spk_stage *stage, bool checked, spk_contender **list, int count)
+{
+    bool have_sample = false;
+    SPK_TRY(make_samples(search->tuner, list, count));
+    count = admit(search, stage, list, count, checked, &have_sample);
+    if (count == 0)
+        return nothing_left(search);
+    SPK_TRY(run_finals(search, stage, list, count, have_sample));
+    settle(search, list, count);
+    return search->chosen < 0 ? nothing_left(search) : SPK_OK;
+}
+
 static spk_status run_with(spk_search *search, spk_contender **list)
 {
     spk_stage *stage = NULL;
     int count = 0;
-    bool have_sample = false;
     spk_status status = spk_search_screen(search, list, &count, &stage);
-    bool checked = stage != NULL;
+    bool screened_whole = stage != NULL;
     if (status == SPK_OK && count == 0)
         status = nothing_left(search);
+    if (status == SPK_OK && stage == NULL && too_long_for_finals(search, list[0])) {
+        search->chosen = (int)(list[0] - search->contenders); /* the sample must do */
+        list[0]->status = SPK_CANDIDATE_OK;
+        list[0]->why[0] = '\0';
+        return SPK_OK;
+    }
     if (status == SPK_OK && stage == NULL)
         status = spk_search_whole(search, &stage);
     if (status == SPK_OK)
-        status = make_samples(search->tuner, list, count);
-    if (status == SPK_OK) {
-        count = admit(search, stage, list, count, checked, &have_sample);
-        status = count == 0 ? nothing_left(search) : run_finals(search, stage, list, count, have_sample);
-        if (status == SPK_OK) {
-            settle(search, list, count);
-            status = search->chosen < 0 ? nothing_left(search) : SPK_OK;
-        }
-    }
+        status = run_finals_on(search, stage, screened_whole, list, count);
     for (int i = 0; i < search->count; i++)
         spk_contender_unbind(&search->contenders[i]);
     if (status == SPK_OK)

@@ -74,7 +74,7 @@ typedef struct spk_contender {
     double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
     double full_us;                     /* estimate for the whole problem */
     bool disturbed;                     /* its last sample was interrupted by other work of the machine */
-    double run_us;                      /* of its last run or sample here; 0: none yet */
+    double run_us, least_us;            /* of its last run or sample here (0: none yet), and the shortest run of that sample */
     int batch;                          /* runs a sample */
     int sample_count, sample_room;
     double *samples; /* interleaved samples of the last phase, by round */
