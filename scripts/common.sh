@@ -44,10 +44,10 @@ install_mkl() {
     return 0
 }
 
-# build PRESET: configures and builds into build/PRESET.
+# build PRESET [CMAKE_OPTION...]: configures and builds into build/PRESET.
 build() {
     say "building $1"
-    cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { cat "build/$1.configure.log"; die "configuring $1 failed"; }
+    cmake --preset "$@" >"build/$1.configure.log" 2>&1 || { cat "build/$1.configure.log"; die "configuring $1 failed"; }
     cmake --build --preset "$1" -j "$jobs" -- --quiet
 }
 
