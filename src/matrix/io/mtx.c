@@ -13,11 +13,11 @@ static bool word_is(const spk_word *word, const char *text)
 spk_status spk_mtx_next_line(const spk_mtx *file, spk_word *word)
 {
     for (;;) {
-        SPK_TRY(spk_scan_word(file->scan, word));
-        if (word->kind == SPK_SCAN_END || (word->kind == SPK_SCAN_WORD && word->text[0] != '%'))
-            return SPK_OK;
-        if (word->kind == SPK_SCAN_WORD)
-            SPK_TRY(spk_scan_drop_line(file->scan));
+        int byte = 0;
+        SPK_TRY(spk_scan_peek(file->scan, &byte));
+        if (byte != '%' && byte != '\n')
+            return spk_scan_word(file->scan, word);
+        SPK_TRY(spk_scan_drop_line(file->scan)); /* a comment, or nothing */
     }
 }
 

@@ -58,32 +58,34 @@ spk_status spk_scan_fail(const spk_scan *scan, int64_t line, const char *format,
     return spk_fail(SPK_ERR_FORMAT, "%s: line %lld: %s", spk_reader_name(scan->in->reader), (long long)line, text);
 }
 
-spk_status spk_scan_word(spk_scan *scan, spk_word *word)
+spk_status spk_scan_peek(spk_scan *scan, int *byte)
 {
-    for (;;) {
+    for (;; scan->at++) {
         SPK_TRY(spk_scan_room(scan));
         const unsigned char *at = scan->at;
-        if (at == scan->end) {
-            word->kind = SPK_SCAN_END;
-            return SPK_OK;
-        }
         bool carriage = *at == '\r' && (at + 1 == scan->end || at[1] == '\n');
-        if (*at == ' ' || *at == '\t' || carriage) {
-            scan->at++;
-        } else if (*at == '\n') {
-            scan->at++;
-            scan->line++;
-            word->kind = SPK_SCAN_LINE_END;
-            return SPK_OK;
-        } else {
-            break;
-        }
+        if (at < scan->end && (*at == ' ' || *at == '\t' || carriage))
+            continue;
+        *byte = at == scan->end ? -1 : *at;
+        return SPK_OK;
+    }
+}
+
+spk_status spk_scan_word(spk_scan *scan, spk_word *word)
+{
+    int byte = 0;
+    SPK_TRY(spk_scan_peek(scan, &byte));
+    if (byte == -1 || byte == '\n') {
+        scan->at += byte == '\n';
+        scan->line += byte == '\n';
+        word->kind = byte == '\n' ? SPK_SCAN_LINE_END : SPK_SCAN_END;
+        return SPK_OK;
     }
     size_t length = 0, room = (size_t)(scan->end - scan->at);
     while (length < room && length < SPK_SCAN_ROOM && scan->at[length] > ' ')
         length++;
     if (length == 0)
-        return spk_scan_fail(scan, scan->line, "unexpected byte 0x%02x", *scan->at);
+        return spk_scan_fail(scan, scan->line, "unexpected byte 0x%02x", (unsigned)byte);
     if (length > SPK_NUMBER_LONGEST)
         return spk_scan_fail(scan, scan->line, "a word of more than %d characters", SPK_NUMBER_LONGEST);
     *word = (spk_word){.text = (const char *)scan->at, .length = length, .kind = SPK_SCAN_WORD};

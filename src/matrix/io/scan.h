@@ -34,6 +34,9 @@ spk_status spk_scan_refill(spk_scan *scan);
 /* What the rest of the file can hold in bytes; -1: unknown (a pipe). */
 int64_t spk_scan_left(const spk_scan *scan);
 
+/* The next byte of this line that is not blank, not consumed; -1 at the end of the file. */
+spk_status spk_scan_peek(spk_scan *scan, int *byte);
+
 /* The next word of this line, the end of the line (consumed), or the end of the file. */
 spk_status spk_scan_word(spk_scan *scan, spk_word *word);
 
