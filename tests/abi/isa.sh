@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$1"
 found=0
 while read -r object; do
-    if objdump -d --no-show-raw-insn "$object" | grep -qE '%[yz]mm|\bv(fma|mov)'; then
+    uses=$(objdump -d --no-show-raw-insn "$object" | grep -cE '%[yz]mm|\bv(fma|mov)' || true)
+    if [ "$uses" -gt 0 ]; then
         found=$((found + 1))
         case "$object" in */kernels/*_avx2.c.o | */kernels/*_avx512.c.o) ;; *) echo "$object uses AVX"; exit 1 ;; esac
     fi
