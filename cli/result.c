@@ -202,6 +202,7 @@ spk_status result_renew(result *r, const spk_report *later)
         r->rows[i] = now.rows[at];
         now.rows[at] = old_row;
     }
+    r->renewed = true;
     result_release(&now);
     reorder(r);
     return SPK_OK;

@@ -24,7 +24,7 @@ typedef struct result {
     result_row *rows;
     int ratio_count, ratio_room;
     result_ratio *ratios; /* of the chosen one against every other kernel */
-    bool from_store;
+    bool from_store, renewed; /* renewed: some rows were timed again now */
     double tuning_s;
     int64_t measured_at;
     char *summary, *class_key;

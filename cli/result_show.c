@@ -104,8 +104,19 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
     } else {
         table_cell(t, MEDIAN, "-");
     }
-    if (!fine || row->why)
+    if (row->why && (row->status == SPK_CANDIDATE_NOT_ELIGIBLE || row->status == SPK_CANDIDATE_NOT_APPLICABLE))
+        table_cell(t, NOTE, "%s", row->why);
+    else if (!fine || row->why)
         table_cell(t, NOTE, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
+}
+
+static bool several_of_a_kernel(const result *r)
+{
+    for (int i = 0; i < r->count; i++)
+        for (int j = 0; j < i; j++)
+            if (r->rows[i].median_us > 0 && r->rows[j].median_us > 0 && strcmp(r->rows[i].name, r->rows[j].name) == 0)
+                return true;
+    return false;
 }
 
 static void print_heading(cli *app, const problem *p, const result *r)
@@ -117,7 +128,7 @@ static void print_heading(cli *app, const problem *p, const result *r)
     result_age(r->measured_at, age, sizeof(age));
     if (spk_context_device(app->context, &device) != SPK_OK)
         device.name = "unknown device";
-    char *when = r->from_store ? cli_format("from the store, measured %s", age)
+    char *when = r->from_store ? cli_format("from the store, measured %s%s", age, r->renewed ? "; the chosen one and dense timed again now" : "")
                  : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s) : cli_format("nothing was measured");
     text = cli_format("%s, %d threads, %s operands; %s", device.name, device.threads, p->options.cache ? "warm" : "cold", when);
     free(when);
@@ -128,11 +139,13 @@ static void print_heading(cli *app, const problem *p, const result *r)
 
 void result_print(cli *app, const problem *p, const result *r)
 {
-    const table_column columns[SHOWN] = {
-        [NAME] = {"  kernel", false, 0, false}, [PARAMS] = {"params", false, 3, false}, [MEDIAN] = {"median us", true, 0, false},
+    table_column columns[SHOWN] = {
+        [NAME] = {"  kernel", false, 0, false}, [PARAMS] = {"params", false, 1, false}, [MEDIAN] = {"median us", true, 0, false},
         [SPREAD] = {"spread", true, 2, false},  [GFLOPS] = {"GFLOP/s", true, 5, false}, [VERSUS] = {"x dense", true, 4, false},
-        [NOTE] = {"speed", false, 1, true},
+        [NOTE] = {"speed", false, 3, true},
     };
+    if (several_of_a_kernel(r)) /* then the parameters tell them apart */
+        columns[PARAMS].keep = 6;
     int dense = result_best_dense(r);
     print_heading(app, p, r);
     table *t = table_make(columns, SHOWN);

@@ -1,5 +1,7 @@
 """Help texts, wrong command lines and their messages, exit codes."""
-from support import CliTest
+import re
+
+from support import HERE, CliTest
 
 COMMANDS = ["info", "bench", "tune", "explain", "run", "inspect", "convert", "gen", "check", "regret", "cache"]
 COMMON = ["--json", "--threads", "--device", "--effort", "--budget", "--store", "--only", "--exclude", "--quiet", "--help"]
@@ -158,3 +160,11 @@ class Usage(CliTest):
 
     def test_double_dash_ends_options(self):
         self.assertIn("--help", self.cli("inspect", "--", "--help", code=3).stderr)
+
+    def test_the_manual_knows_every_option(self):
+        manual = (HERE.parent.parent / "docs" / "cli.md").read_text()
+        for name in COMMANDS:
+            for option in re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)", self.cli(name, "--help").stdout):
+                self.assertTrue(re.search(rf"[` ]{option}\b", manual), f"{name} {option} is not in docs/cli.md")
+        known = set(re.findall(r"--[a-z][a-z-]*", "".join(self.cli(name, "--help").stdout for name in COMMANDS)))
+        self.assertEqual(set(re.findall(r"--[a-z][a-z-]*", manual)) - known, set())
