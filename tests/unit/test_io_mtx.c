@@ -230,6 +230,7 @@ static void test_written(void **state)
     check_written(REAL "2 2 3\n2 1 0.1\n1 1 -0\n1 2 1e300\n", REAL "2 2 3\n2 1 0.1\n1 1 -0\n1 2 1.0000000000000001e+300\n");
     check_written(HEAD "coordinate pattern symmetric\n2 2 1\n2 1\n", HEAD "coordinate pattern general\n2 2 2\n2 1\n1 2\n");
     check_written(HEAD "array real general\n2 2\n1\n2\nnan\n-inf\n", HEAD "array real general\n2 2\n1\n2\nnan\n-inf\n");
+    check_written(HEAD "array real general\n0 281474976710656\n", HEAD "array real general\n0 281474976710656\n"); /* at once */
     /* an edge block: what hangs over is not written; the order is that of the blocks */
     int64_t offsets[] = {0, 1, 2}, columns[] = {1, 0};
     float values[] = {1, 9, 3, 9, 5, 6, 9, 9};

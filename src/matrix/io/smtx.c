@@ -57,13 +57,13 @@ static spk_status read_sizes(smtx *file)
     return SPK_OK;
 }
 
-/* Both lists are numbers with single blanks between them as a rule. Nothing is consumed where it answers false. */
-static inline bool fast_number(spk_scan *scan, int64_t *value)
+/* The lists are numbers with single blanks between them as a rule. Nothing is consumed where it answers false. */
+static inline bool fast_number(spk_scan *scan, int64_t last, int64_t *value)
 {
     const unsigned char *at = scan->at;
     if (*at == ' ')
         at++;
-    if (!(at = spk_scan_fast_index(at, value)) || *at != ' ')
+    if (!(at = spk_scan_fast_index(at, value)) || *at != ' ' || *value > last)
         return false;
     scan->at = at;
     return true;
@@ -83,7 +83,7 @@ static spk_status read_list(const smtx *file, int64_t count, const char *what, c
             SPK_GOTO(spk_realloc(file->in->mem, &list, (size_t)growth.capacity, sizeof *list));
         }
         SPK_GOTO(spk_scan_room(file->scan));
-        if (!fast_number(file->scan, &value) || value > last) {
+        if (!fast_number(file->scan, last, &value)) {
             SPK_GOTO(next_word(file, what, i, count, &word));
             SPK_GOTO(spk_scan_index(file->scan, &word, one, 0, last, &value));
         }

@@ -86,6 +86,8 @@ static spk_status write_comment(spk_writer *writer, const char *comment)
 static spk_status write_array(const spk_matrix *m, spk_writer *writer)
 {
     int64_t row_stride = m->layout == SPK_ROW_MAJOR ? m->cols : 1, col_stride = m->layout == SPK_ROW_MAJOR ? 1 : m->rows;
+    if (m->nnz == 0)
+        return SPK_OK; /* however many columns without rows there are */
     for (int64_t col = 0; col < m->cols; col++) {
         for (int64_t row = 0; row < m->rows; row++) {
             char line[2 * SPK_NUMBER_ROOM], *end = print_value(line, m, row * row_stride + col * col_stride);

@@ -85,7 +85,7 @@ static spk_status write_rows(const spk_matrix *m, spk_writer *writer)
 {
     uint64_t piece[PIECE_BYTES / 8];
     size_t size = m->dtype == SPK_F32 ? 4 : 8, used = 0;
-    if (m->layout == SPK_ROW_MAJOR)
+    if (m->layout == SPK_ROW_MAJOR || m->nnz == 0)
         return spk_writer_bytes(writer, m->values, (size_t)m->nnz * size);
     for (int64_t row = 0; row < m->rows; row++) {
         for (int64_t col = 0; col < m->cols; col++) {
