@@ -170,7 +170,7 @@ static spk_status note_size(const spk_tensors *t, const json_t *note, const char
 static spk_status parse_note(const spk_tensors *t, const char *text, spk_matrix *fields)
 {
     json_t *note = NULL;
-    SPK_TRY(spk_tensors_json(t->in, text, strlen(text), "the BSR metadata", 8, &note));
+    SPK_TRY(spk_tensors_json(t->in, text, strlen(text), "the BSR metadata", -1, &note));
     const char *layout = json_string_value(json_object_get(note, "block_layout"));
     spk_status status = SPK_OK;
     SPK_GOTO(note_size(t, note, "rows", 0, SPK_SIZE_LIMIT, &fields->rows));

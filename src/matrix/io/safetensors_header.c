@@ -151,7 +151,7 @@ spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t
         for (char *at = error.text; *at; at++)
             if (*at < ' ' || *at > '~')
                 *at = '?';
-        return spk_io_fail_at(in, offset + (error.position > 0 ? error.position : 0), "%s is not JSON: %s", what, error.text);
+        return spk_io_fail_at(in, offset < 0 ? 8 : offset + (error.position > 0 ? error.position : 0), "%s is not JSON: %s", what, error.text);
     }
     *json = parsed;
     return SPK_OK;

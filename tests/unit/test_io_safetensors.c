@@ -1,0 +1,300 @@
+/* safetensors: BSR and dense tensors, which one is picked, what every broken header or index is told, what is written. */
+#include "unit/io_case.h"
+
+enum { FILE_ROOM = 8192 };
+
+/* Length, header, data. */
+static size_t build(unsigned char *out, const char *header, const void *data, size_t size)
+{
+    size_t length = strlen(header);
+    for (int i = 0; i < 8; i++)
+        out[i] = (unsigned char)((uint64_t)length >> (8 * i));
+    memcpy(out + 8, header, length);
+    if (size)
+        memcpy(out + 8 + length, data, size);
+    return 8 + length + size;
+}
+
+static spk_status read_file(const char *header, const void *data, size_t size, const char *tensor, spk_dtype dtype, int64_t limit, spk_matrix **m)
+{
+    static unsigned char file[FILE_ROOM];
+    assert_true(strlen(header) + size + 8 <= sizeof file);
+    return read_memory(spk_read_safetensors, file, build(file, header, data, size), tensor, dtype, limit, m);
+}
+
+/* A 5 x 7 matrix in 2 x 3 blocks: offsets 0 1 2 4, columns 0 2 0 1, values 0 .. 23. */
+typedef struct bsr_data {
+    int64_t offsets[4], columns[4];
+    float values[24];
+} bsr_data;
+
+static bsr_data good_data(void)
+{
+    bsr_data data = {.offsets = {0, 1, 2, 4}, .columns = {0, 2, 0, 1}};
+    for (int i = 0; i < 24; i++)
+        data.values[i] = (float)i;
+    return data;
+}
+
+#define NOTE_OF(rows, cols, brows, bcols, layout) \
+    "{\\\"rows\\\":" rows ",\\\"cols\\\":" cols ",\\\"block_rows\\\":" brows ",\\\"block_cols\\\":" bcols ",\\\"block_layout\\\":" layout "}"
+#define NOTE NOTE_OF("5", "7", "2", "3", "\\\"row\\\"")
+#define BSR(note, values_shape) \
+    "{\"__metadata__\":{\"sparsek.bsr.w\":\"" note "\"},\"w.row_offsets\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[0,32]}," \
+    "\"w.col_indices\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[32,64]},\"w.values\":{\"dtype\":\"F32\",\"shape\":" values_shape "," \
+    "\"data_offsets\":[64,160]}}  "
+#define GOOD BSR(NOTE, "[4,2,3]")
+
+static void check_bsr(spk_matrix *m, spk_layout layout, spk_dtype dtype)
+{
+    bsr_data data = good_data();
+    assert_int_equal(m->format, SPK_BSR);
+    assert_int_equal(m->dtype, dtype);
+    assert_int_equal(m->layout, layout);
+    assert_int_equal(m->rows, 5);
+    assert_int_equal(m->cols, 7);
+    assert_int_equal(m->block_rows, 2);
+    assert_int_equal(m->block_cols, 3);
+    assert_int_equal(m->nnz, 4);
+    assert_memory_equal(m->row_offsets, data.offsets, sizeof data.offsets);
+    assert_memory_equal(m->col_indices, data.columns, sizeof data.columns);
+    for (int i = 0; i < 24; i++)
+        assert_true(spk_value_get(m->values, dtype, i) == i);
+    spk_matrix_release(&m);
+    assert_int_equal(case_live, 0);
+}
+
+static void test_bsr(void **state)
+{
+    (void)state;
+    spk_matrix *m = NULL;
+    bsr_data data = good_data();
+    assert_ok(read_file(GOOD, &data, sizeof data, NULL, 0, MB, &m));
+    check_bsr(m, SPK_ROW_MAJOR, SPK_F32);
+    assert_ok(read_file(GOOD, &data, sizeof data, "w", SPK_F64, MB, &m));
+    check_bsr(m, SPK_ROW_MAJOR, SPK_F64);
+    assert_ok(read_file(BSR(NOTE_OF("5", "7", "2", "3", "\\\"col\\\""), "[4,3,2]"), &data, sizeof data, NULL, 0, MB, &m));
+    check_bsr(m, SPK_COL_MAJOR, SPK_F32);
+    /* 32-bit indices, another order in the file, a tensor between */
+    struct {
+        float values[24];
+        int32_t columns[4];
+        double bias[2];
+        int32_t offsets[4];
+    } other = {.columns = {0, 2, 0, 1}, .bias = {8, 9}, .offsets = {0, 1, 2, 4}};
+    memcpy(other.values, data.values, sizeof other.values);
+    const char *header = "{\"w.values\":{\"dtype\":\"F32\",\"shape\":[4,2,3],\"data_offsets\":[0,96]},\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[4],"
+                         "\"data_offsets\":[96,112]},\"bias\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[112,128]},\"w.row_offsets\":{\"dtype\":\"I32\","
+                         "\"shape\":[4],\"data_offsets\":[128,144]},\"__metadata__\":{\"format\":\"pt\",\"sparsek.bsr.w\":\"" NOTE "\"}}";
+    assert_ok(read_file(header, &other, sizeof other, NULL, 0, MB, &m));
+    check_bsr(m, SPK_ROW_MAJOR, SPK_F32);
+    assert_ok(read_file(header, &other, sizeof other, "bias", 0, MB, &m));
+    assert_int_equal(m->format, SPK_DENSE);
+    assert_int_equal(m->rows, 2);
+    assert_int_equal(m->cols, 1);
+    assert_true(((const double *)m->values)[1] == 9);
+    spk_matrix_release(&m);
+}
+
+static void check_pick(const char *header, size_t size, const char *tensor, spk_status status, const char *message)
+{
+    static const double zeros[64];
+    spk_matrix *m = NULL;
+    assert_int_equal(read_file(header, zeros, size, tensor, 0, MB, &m), status);
+    if (status != SPK_OK)
+        assert_string_equal(spk_error_message(0), message);
+    spk_matrix_release(&m);
+    assert_int_equal(case_live, 0);
+}
+
+#define EMPTY(name) "\"" name "\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[0,0]}"
+#define TYPED(type, bytes) "{\"a\":{\"dtype\":\"" type "\",\"shape\":[2,2],\"data_offsets\":[0," bytes "]}}"
+
+static void test_pick(void **state)
+{
+    (void)state;
+    const char *two = "{" EMPTY("a") "," EMPTY("b\\nc") "}";
+    const char *ten = "{" EMPTY("a") "," EMPTY("b") "," EMPTY("c") "," EMPTY("d") "," EMPTY("e") "," EMPTY("f") "," EMPTY("g") "," EMPTY("h") "," EMPTY("i") "," EMPTY("j") "}";
+    check_pick("{" EMPTY("a") "}", 0, NULL, SPK_OK, NULL);
+    check_pick(two, 0, "a", SPK_OK, NULL);
+    check_pick(two, 0, NULL, SPK_ERR_ARGUMENT, "f: name one of its tensors: 'a', 'b?c'");
+    check_pick(two, 0, "z", SPK_ERR_ARGUMENT, "f: holds no tensor 'z', but 'a', 'b?c'");
+    check_pick("{}", 0, NULL, SPK_ERR_FORMAT, "f: holds no tensor");
+    check_pick(TYPED("F32", "16"), 16, "a", SPK_OK, NULL);
+    check_pick(TYPED("F64", "32"), 32, NULL, SPK_OK, NULL);
+    check_pick(TYPED("I64", "32"), 32, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I64', which is not supported here: F32 and F64 are");
+    check_pick(TYPED("BF16", "8"), 8, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'BF16', which is not supported here: F32 and F64 are");
+    check_pick(TYPED("F3", "7"), 7, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'F3', which is not supported here: F32 and F64 are");
+    check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,
+               "f: tensor 'a' has 0 dimensions: 1 (a column) and 2 are supported");
+    check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,
+               "f: tensor 'a' has 3 dimensions: 1 (a column) and 2 are supported");
+    spk_matrix *m = NULL;
+    assert_int_equal(read_file(ten, NULL, 0, NULL, 0, MB, &m), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_error_message(0), " and 2 more"));
+}
+
+static void check_header(const char *header, size_t size, const char *message)
+{
+    check_pick(header, size, NULL, SPK_ERR_FORMAT, message);
+}
+
+#define ONE(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define TWO(first, second) \
+    "{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" first "},\"b\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" second "}}"
+
+static void test_bad_headers(void **state)
+{
+    (void)state;
+    spk_matrix *m = NULL;
+    check_header("[]", 0, "f: byte 8: the header does not begin with '{'");
+    check_header(ONE("\"F64\"", "[2]", "[0,16]"), 15, "f: byte 8: the header's tensor 'a' reaches beyond the end of the file");
+    check_header(ONE("\"F64\"", "[2]", "[0,16]"), 17, "f: byte 79: 1 bytes that belong to no tensor");
+    check_header(ONE("\"F64\"", "[2]", "[8,24]"), 24, "f: byte 8: the header's tensor 'a' leaves a gap before it");
+    check_header(ONE("\"F64\"", "[2]", "[0,15]"), 15, "f: byte 8: the header's tensor 'a' has data_offsets that do not agree with its shape");
+    check_header(ONE("\"F64\"", "[2]", "[16,0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[-16,0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[0,16,32]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[0,16.0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[-2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
+    check_header(ONE("\"F64\"", "[\"2\"]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
+    check_header(ONE("\"F64\"", "[4611686018427387904,2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that overflows 64-bit sizes");
+    check_header(ONE("\"F64\"", "[562949953421312,0]", "[0,0]"), 0, "f: byte 8: tensor 'a' is 562949953421312 x 0, the limit is 281474976710656");
+    check_header(ONE("64", "[2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
+    check_header("{\"a\":7}", 0, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
+    check_header("{\"a\":{}}", 0, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
+    check_header(TWO("[0,16]", "[8,24]"), 24, "f: byte 8: the header's tensor 'b' overlaps another");
+    check_header(TWO("[0,16]", "[24,40]"), 40, "f: byte 8: the header's tensor 'b' leaves a gap before it");
+    check_header("{\"__metadata__\":[]}", 0, "f: byte 8: the header's __metadata__ is not an object");
+    check_header("{\"__metadata__\":{\"a\":1}}", 0, "f: byte 8: the header's __metadata__ holds something that is not text");
+    check_header("{\"a\":{},\"a\":{}}", 0, "f: byte 19: the header is not JSON: duplicate object key near '\"a\"'");
+    check_header("{\"a\":", 0, "f: byte 13: the header is not JSON: unexpected token near end of file");
+    check_header("{} x", 0, "f: byte 12: the header is not JSON: end of file expected near 'x'");
+    assert_int_equal(read_memory(spk_read_safetensors, "\0\0\0\0\0\1\0\0{}", 10, NULL, 0, MB, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), "f: byte 0: announces a header of 1099511627776 bytes: 2 to 100000000 are allowed");
+    assert_int_equal(read_memory(spk_read_safetensors, "\0\1\0\0\0\0\0\0{}", 10, NULL, 0, MB, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), "f: byte 0: announces a header of 256 bytes, but 2 follow");
+    assert_int_equal(read_memory(spk_read_safetensors, "\2\0\0", 3, NULL, 0, MB, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), "f: ends after 3 bytes, 5 more are needed");
+    assert_int_equal(case_live, 0);
+}
+
+static void check_bad_bsr(const char *header, const bsr_data *data, spk_dtype dtype, int64_t limit, const char *message)
+{
+    spk_matrix *m = NULL;
+    assert_int_equal(read_file(header, data, sizeof *data, NULL, dtype, limit, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), message);
+    assert_null(m);
+    assert_int_equal(case_live, 0);
+}
+
+static void test_bad_bsr(void **state)
+{
+    (void)state;
+    bsr_data data = good_data();
+    char message[120];
+    int data_at = 8 + (int)strlen(GOOD);
+#define CHECK_NOTE(note, text) check_bad_bsr(BSR(note, "[4,2,3]"), &data, 0, MB, "f: byte 8: " text)
+    CHECK_NOTE("{", "the BSR metadata is not JSON: string or '}' expected near end of file");
+    CHECK_NOTE(NOTE_OF("-5", "7", "2", "3", "\\\"row\\\""), "the BSR metadata's rows is not an integer in 0..281474976710656");
+    CHECK_NOTE(NOTE_OF("5", "1.5", "2", "3", "\\\"row\\\""), "the BSR metadata's cols is not an integer in 0..281474976710656");
+    CHECK_NOTE(NOTE_OF("5", "7", "0", "3", "\\\"row\\\""), "the BSR metadata's block_rows is not an integer in 1..256");
+    CHECK_NOTE(NOTE_OF("5", "7", "2", "257", "\\\"row\\\""), "the BSR metadata's block_cols is not an integer in 1..256");
+    CHECK_NOTE(NOTE_OF("5", "7", "2", "3", "\\\"diagonal\\\""), "the BSR metadata's block_layout is neither row nor col");
+    CHECK_NOTE(NOTE_OF("5", "7", "2", "3", "1"), "the BSR metadata's block_layout is neither row nor col");
+    CHECK_NOTE(NOTE_OF("7", "7", "2", "3", "\\\"row\\\""), "tensor 'w.row_offsets' has the size 4 in dimension 0, not 5");
+    CHECK_NOTE(NOTE_OF("5", "7", "3", "2", "\\\"row\\\""), "tensor 'w.row_offsets' has the size 4 in dimension 0, not 3");
+    CHECK_NOTE(NOTE_OF("5", "7", "2", "3", "\\\"col\\\""), "tensor 'w.values' has the size 2 in dimension 1, not 3");
+    check_bad_bsr(BSR(NOTE, "[24]"), &data, 0, MB, "f: byte 8: tensor 'w.values' has 1 dimensions, not 3");
+    check_bad_bsr(BSR(NOTE, "[2,4,3]"), &data, 0, MB, "f: byte 8: tensor 'w.values' has the size 2 in dimension 0, not 4");
+    check_bad_bsr(GOOD, &data, 0, 159, "f: needs 160 bytes of memory, the limit is 159");
+    data.columns[1] = 3;
+    snprintf(message, sizeof message, "f: byte %d: 'w.col_indices'[1] = 3: there is no such block column", data_at + 40);
+    check_bad_bsr(GOOD, &data, 0, MB, message);
+    data.columns[1] = -1;
+    snprintf(message, sizeof message, "f: byte %d: 'w.col_indices'[1] = -1: there is no such block column", data_at + 40);
+    check_bad_bsr(GOOD, &data, 0, MB, message);
+    data = good_data();
+    data.offsets[2] = 0;
+    snprintf(message, sizeof message, "f: byte %d: 'w.row_offsets'[2] = 0: row offsets do not fall", data_at + 16);
+    check_bad_bsr(GOOD, &data, 0, MB, message);
+    data.offsets[0] = 1;
+    snprintf(message, sizeof message, "f: byte %d: 'w.row_offsets'[0] = 1: the first row offset is 0", data_at);
+    check_bad_bsr(GOOD, &data, 0, MB, message);
+    data = good_data();
+    data.offsets[3] = 3;
+    snprintf(message, sizeof message, "f: byte %d: 'w.row_offsets'[3] = 3: the last row offset is the number of stored blocks", data_at + 24);
+    check_bad_bsr(GOOD, &data, 0, MB, message);
+    spk_matrix *m = NULL;
+    const char *lonely = "{\"__metadata__\":{\"sparsek.bsr.w\":\"" NOTE "\"}}";
+    assert_int_equal(read_file(lonely, NULL, 0, NULL, 0, MB, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), "f: byte 8: the BSR matrix 'w' has no tensor for its row_offsets");
+}
+
+static void test_written(void **state)
+{
+    (void)state;
+    bsr_data data = good_data();
+    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = "layer \"1\""};
+    for (int layout = 0; layout < 2; layout++) {
+        spk_matrix *m = NULL, *again = NULL;
+        size_t size;
+        assert_ok(read_file(layout ? BSR(NOTE_OF("5", "7", "2", "3", "\\\"col\\\""), "[4,3,2]") : GOOD, &data, sizeof data, NULL, 0, MB, &m));
+        assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.safetensors"), &(spk_write_options){SPK_SIZED(spk_write_options), .tensor = options.tensor}));
+        char *bytes = get_file(in_folder("out.safetensors"), &size);
+        uint64_t length = 0;
+        for (int i = 0; i < 8; i++)
+            length |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+        assert_int_equal(length % 8, 0);
+        assert_int_equal(size, 8 + length + sizeof data);
+        assert_memory_equal(bytes + 8 + length, &data, sizeof data);
+        free(bytes);
+        assert_ok(spk_read_matrix(&case_mem, in_folder("out.safetensors"), &options, NULL, NULL, &again));
+        assert_int_equal(again->layout, layout);
+        assert_same_matrix(m, again);
+        spk_matrix_release(&again);
+        spk_matrix_release(&m);
+    }
+    double values[] = {1, 2, NAN, 4, -0.0, INFINITY};
+    for (int layout = 0; layout < 2; layout++) {
+        spk_matrix *m = NULL, *again = NULL;
+        assert_ok(spk_convert_create(&case_mem,
+                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2, .cols = 3,
+                                                        .layout = (spk_layout)layout, .values = values},
+                                     &m));
+        assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.safetensors"), NULL));
+        assert_ok(spk_read_matrix(&case_mem, in_folder("out.safetensors"), NULL, NULL, NULL, &again));
+        assert_int_equal(again->layout, SPK_ROW_MAJOR);
+        assert_same_matrix(m, again);
+        spk_matrix_release(&again);
+        spk_matrix_release(&m);
+    }
+    assert_int_equal(case_live, 0);
+}
+
+static void test_not_written(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"", "__metadata__", "\xff"};
+    spk_matrix *csr = read_text(spk_read_smtx, "1 1 1\n0 1\n0"), *dense = read_text(spk_read_mtx, "%%MatrixMarket matrix array real general\n1 1\n1\n");
+    int before = count_files(case_folder);
+    assert_int_equal(spk_write_matrix(&case_mem, csr, in_folder("no.safetensors"), NULL), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_error_message(0), "safetensors holds BSR and dense matrices, and this one is neither: convert it first");
+    for (int i = 0; i < 3; i++) {
+        char message[100];
+        spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = names[i]};
+        assert_int_equal(spk_write_matrix(&case_mem, dense, in_folder("no.safetensors"), &options), SPK_ERR_ARGUMENT);
+        snprintf(message, sizeof message, "tensor = '%s' is no name: text in UTF-8, not empty, not __metadata__", names[i]);
+        assert_string_equal(spk_error_message(0), message);
+    }
+    assert_int_equal(count_files(case_folder), before);
+    spk_matrix_release(&csr);
+    spk_matrix_release(&dense);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bsr),     cmocka_unit_test(test_pick),    cmocka_unit_test(test_bad_headers),
+                                       cmocka_unit_test(test_bad_bsr), cmocka_unit_test(test_written), cmocka_unit_test(test_not_written)};
+    return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
+}
