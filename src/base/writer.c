@@ -244,25 +244,28 @@ spk_status spk_writer_printf(spk_writer *writer, const char *format, ...)
     return status;
 }
 
-/* The name of a file is safe only when its folder is. Some file systems cannot do that: then there is nothing to wait for. */
-static spk_status sync_folder(const spk_writer *w)
+/* The folder of the target, to be synced once the name has changed; -1 in *fd: it cannot be opened (it may allow writing and not
+ * reading), and there is nothing to wait for. */
+static spk_status open_folder(const spk_writer *w, int *fd)
 {
     char *folder = NULL;
     const char *slash = strrchr(w->target, '/');
     SPK_TRY(spk_strdup(&w->mem, slash ? w->target : ".", &folder));
     if (slash)
         folder[slash == w->target ? 1 : slash - w->target] = '\0';
-    spk_status status = SPK_OK;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) { /* a folder may allow writing and not reading */
-        if (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS && errno != EBADF)
-            status = system_fail(errno, folder, "sync the folder");
-        close(fd);
-    }
+    *fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     spk_free(&w->mem, folder);
-    return status;
+    return SPK_OK;
 }
 
+/* The name of a file is safe only when its folder is. Some file systems cannot do that. */
+static spk_status sync_folder(const spk_writer *w, int fd)
+{
+    bool failed = fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS && errno != EBADF;
+    return failed ? system_fail(errno, w->path, "sync the folder of the file") : SPK_OK;
+}
+
+/* Everything that can fail comes before the rename, but the last sync. */
 static spk_status finish(spk_writer *w)
 {
     SPK_TRY(flush(w));
@@ -277,11 +280,18 @@ static spk_status finish(spk_writer *w)
     w->fd = -1;
     if (close(fd) != 0 && errno != EINTR)
         return system_fail(errno, w->path, "write");
-    if (rename(w->temporary, w->target) != 0)
-        return system_fail(errno, w->path, "rename the finished file");
-    spk_free(&w->mem, w->temporary);
-    w->temporary = NULL; /* it is the target now */
-    return sync_folder(w);
+    SPK_TRY(open_folder(w, &fd));
+    spk_status status = SPK_OK;
+    if (rename(w->temporary, w->target) != 0) {
+        status = system_fail(errno, w->path, "rename the finished file");
+    } else {
+        spk_free(&w->mem, w->temporary);
+        w->temporary = NULL; /* it is the target now */
+        status = sync_folder(w, fd);
+    }
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 spk_status spk_writer_commit(spk_writer **writer)
