@@ -1,6 +1,8 @@
 /* sparsek check: every kernel row against the oracle on random problems; resumable. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "check_state.h"
@@ -121,21 +123,54 @@ static bool of_row(const choice *one, const char *row, const char *params)
     return !params || strcmp(one->text[length] ? one->text + length + 1 : "", params) == 0;
 }
 
+/* What is being run, for the message of a crash: a kernel that faults takes the program with it. */
+static char running[512];
+
+static void on_crash(int number)
+{
+    static volatile sig_atomic_t crashes;
+    while (crashes++) /* another thread is telling */
+        pause();
+    if (write(STDERR_FILENO, running, strlen(running)) < 0)
+        _exit(128 + number);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void catch_crashes(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    struct sigaction old;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) /* a sanitizer's own stays */
+            signal(numbers[i], on_crash);
+}
+
+/* The command that runs a candidate on a case again. */
+static void replay_text(const series *s, const check_case *c, const char *text, char *out, size_t size)
+{
+    char threads[32] = "";
+    size_t row = strcspn(text, " ");
+    bool params = text[row] == ' ';
+    if (s->app->threads) /* else the case has its own number */
+        snprintf(threads, sizeof(threads), " --threads %lld", (long long)s->app->threads);
+    snprintf(out, size, "sparsek check --kernel %.*s --seed %llu --case %lld%s%s%s%s", (int)row, text, (unsigned long long)c->seed, (long long)c->number,
+             params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
+}
+
 static void tell_failure(series *s, check_row *row, const check_case *c, const char *text, const char *why)
 {
-    const char *space = strchr(text, ' ');
+    char replay[320];
     row->failures++;
     if (s->state.failures++ >= CHECK_MAX_FAILURES)
         return;
-    char *what = check_text(c), *threads = s->app->threads ? cli_format(" --threads %lld", (long long)s->app->threads) : cli_format("%s", "");
-    char *message = cli_format("case %lld, %s: %s\n  %s\n  replay: sparsek check --kernel %s --seed %llu --case %lld%s%s%s%s", (long long)c->number, text, why, what,
-                               row->name, (unsigned long long)c->seed, (long long)c->number, space ? " --params \"" : "", space ? space + 1 : "", space ? "\"" : "",
-                               threads);
+    char *what = check_text(c);
+    replay_text(s, c, text, replay, sizeof(replay));
+    char *message = cli_format("case %lld, %s: %s\n  %s\n  replay: %s", (long long)c->number, text, why, what, replay);
     progress_clear();
     fprintf(stderr, "FAILED %s\n", message);
     json_push(s->state.failed, json_text(message));
     free(message);
-    free(threads);
     free(what);
 }
 
@@ -157,9 +192,12 @@ static void check_row_on(series *s, check_row *row, const choice_list *list, con
     row->cases++;
     for (int i = 0; i < count; i++) {
         const choice *one = &list->items[fitting[i]];
+        char replay[320];
         check_outcome outcome;
         if (!s->flags->all_params && i != pick)
             continue;
+        replay_text(s, c, one->text, replay, sizeof(replay));
+        snprintf(running, sizeof(running), "CRASHED case %lld, %s\n  replay: %s\n", (long long)c->number, one->text, replay);
         check_candidate(one->needs_finite ? finite : plain, one->text, again, &outcome);
         row->worst = outcome.error > row->worst ? outcome.error : row->worst;
         if (outcome.failed)
@@ -274,6 +312,7 @@ int cmd_check(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code == EXIT_DONE) {
         double started = stats_now();
+        catch_crashes();
         if (f.only_case >= 0)
             s.state.next = f.only_case;
         code = run_series(&s);
