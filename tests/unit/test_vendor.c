@@ -1,5 +1,6 @@
 /* The vendor rows: libraries are found without being opened; every row that says it can compute a problem does so. */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -67,13 +68,9 @@ static double *numbers(spk_rng *rng, int64_t count)
     return made;
 }
 
-static void make_pattern(trial *t)
+static void make_pattern_of(trial *t, int64_t m, int64_t k, int block_rows, int block_cols)
 {
-    static const int sizes[] = {1, 2, 3, 4, 7, 8, 16, 24, 32, 40, 64, 130, 256};
-    int block_rows = sizes[pick(&t->rng, 0, 12)], block_cols = pick(&t->rng, 0, 1) ? block_rows : sizes[pick(&t->rng, 0, 12)];
-    int64_t grid_rows = pick(&t->rng, 1, block_rows < 64 ? 6 : 2), grid_cols = pick(&t->rng, 1, block_cols < 64 ? 6 : 2);
-    bool ragged = pick(&t->rng, 0, 1) != 0;
-    int64_t m = grid_rows * block_rows - (ragged ? pick(&t->rng, 0, block_rows - 1) : 0), k = grid_cols * block_cols - (ragged ? pick(&t->rng, 0, block_cols - 1) : 0);
+    int64_t grid_rows = (m + block_rows - 1) / block_rows, grid_cols = (k + block_cols - 1) / block_cols;
     int64_t *offsets = get((size_t)grid_rows + 1, sizeof *offsets), *columns = get((size_t)(grid_rows * grid_cols), sizeof *columns), count = 0;
     int64_t full = pick(&t->rng, 0, 10);
     for (int64_t i = 0; i < grid_rows; i++) {
@@ -83,11 +80,29 @@ static void make_pattern(trial *t)
                 columns[count++] = j;
         offsets[i + 1] = count;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = m, .cols = k, .block_rows = block_rows, .block_cols = block_cols, .nnzb = count,
-                               .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = m,
+                               .cols = k,
+                               .block_rows = block_rows,
+                               .block_cols = block_cols,
+                               .nnzb = count,
+                               .row_offsets = offsets,
+                               .col_indices = columns,
+                               .index_type = SPK_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &t->pattern), SPK_OK);
     free(offsets);
     free(columns);
+}
+
+static void make_pattern(trial *t)
+{
+    static const int sizes[] = {1, 2, 3, 4, 7, 8, 16, 24, 32, 40, 64, 130, 256};
+    int block_rows = sizes[pick(&t->rng, 0, 12)], block_cols = pick(&t->rng, 0, 1) ? block_rows : sizes[pick(&t->rng, 0, 12)];
+    int64_t grid_rows = pick(&t->rng, 1, block_rows < 64 ? 6 : 2), grid_cols = pick(&t->rng, 1, block_cols < 64 ? 6 : 2);
+    bool ragged = pick(&t->rng, 0, 1) != 0;
+    int64_t m = grid_rows * block_rows - (ragged ? pick(&t->rng, 0, block_rows - 1) : 0),
+            k = grid_cols * block_cols - (ragged ? pick(&t->rng, 0, block_cols - 1) : 0);
+    make_pattern_of(t, m, k, block_rows, block_cols);
 }
 
 static void make_problem(trial *t, bool plain)
@@ -95,8 +110,13 @@ static void make_problem(trial *t, bool plain)
     spk_rng *rng = &t->rng;
     spk_dtype dtype = pick(rng, 0, 1) ? SPK_F32 : SPK_F64;
     bool wide = t->pattern->rows * t->pattern->cols < 10000 && pick(rng, 0, 2) == 0;
-    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = pick(rng, 1, wide ? 700 : 70), .dtype_a = dtype, .trans_a = (spk_trans)pick(rng, 0, 1),
-                     .block_layout = (spk_layout)pick(rng, 0, 1), .layout_b = (spk_layout)pick(rng, 0, 1), .layout_d = (spk_layout)pick(rng, 0, 1)};
+    spk_spmm spmm = {SPK_SIZED(spk_spmm),
+                     .n = pick(rng, 1, wide ? 700 : 70),
+                     .dtype_a = dtype,
+                     .trans_a = (spk_trans)pick(rng, 0, 1),
+                     .block_layout = (spk_layout)pick(rng, 0, 1),
+                     .layout_b = (spk_layout)pick(rng, 0, 1),
+                     .layout_d = (spk_layout)pick(rng, 0, 1)};
     if (!plain) {
         spmm.use_c = (int)pick(rng, 0, 1);
         spmm.bias = (spk_bias)pick(rng, 0, 2);
@@ -163,13 +183,8 @@ static void solve(trial *t)
     }
 }
 
-static void trial_make(trial *t, uint64_t seed, bool plain)
+static void trial_fill(trial *t)
 {
-    memset(t, 0, sizeof *t);
-    t->seed = seed;
-    spk_rng_seed(&t->rng, seed);
-    make_pattern(t);
-    make_problem(t, plain);
     const spk_problem *p = &t->problem;
     t->values = numbers(&t->rng, t->pattern->nnzb * t->pattern->block_rows * t->pattern->block_cols);
     t->b = numbers(&t->rng, p->k * p->n);
@@ -180,6 +195,33 @@ static void trial_make(trial *t, uint64_t seed, bool plain)
     t->preact = get((size_t)(p->m * p->n), sizeof *t->preact);
     t->magnitude = get((size_t)(p->m * p->n), sizeof *t->magnitude);
     solve(t);
+}
+
+static void trial_start(trial *t, uint64_t seed)
+{
+    memset(t, 0, sizeof *t);
+    t->seed = seed;
+    spk_rng_seed(&t->rng, seed);
+}
+
+static void trial_make(trial *t, uint64_t seed, bool plain)
+{
+    trial_start(t, seed);
+    make_pattern(t);
+    make_problem(t, plain);
+    trial_fill(t);
+}
+
+/* A plain f64 problem in the layouts of the trial's own arrays, which every row computes. */
+static void trial_make_simple(trial *t, uint64_t seed)
+{
+    trial_start(t, seed);
+    make_pattern_of(t, 48, 64, 8, 8);
+    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 33, .dtype_a = SPK_F64};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
+    assert_int_equal(spk_problem_from_spmm(t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    t->alpha = 0.5;
+    trial_fill(t);
 }
 
 static void trial_free(trial *t)
@@ -273,7 +315,8 @@ static void compare(const trial *t, const char *row, const char *params, const c
             double x = at(got, p->dtype_a, place(p->layout_d, ld, i, j)), error = fabs(x - want[i * p->n + j]);
             /* GELU and SILU have a slope up to 1.13 and a rounding of their own. */
             if (!(error <= 1.2 * tolerance * (t->magnitude[i * p->n + j] + fabs(t->preact[i * p->n + j]))))
-                fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i, (long long)j, x, want[i * p->n + j]);
+                fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i, (long long)j, x,
+                         want[i * p->n + j]);
         }
     int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; i < elements; i++)
@@ -303,8 +346,18 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
     void *workspace = aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64);
     assert_non_null(workspace);
     memset(workspace, 0xff, bound.workspace_bytes);
-    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .c = p->epilogue.use_c ? c : NULL, .d = d, .bias = bias, .residual = residual,
-                          .preact = preact, .alpha = t->alpha, .beta = t->beta, .workspace = workspace, .workspace_bytes = bound.workspace_bytes};
+    spk_spmm_args args = {SPK_SIZED(spk_spmm_args),
+                          .values = values,
+                          .b = b,
+                          .c = p->epilogue.use_c ? c : NULL,
+                          .d = d,
+                          .bias = bias,
+                          .residual = residual,
+                          .preact = preact,
+                          .alpha = t->alpha,
+                          .beta = t->beta,
+                          .workspace = workspace,
+                          .workspace_bytes = bound.workspace_bytes};
     if (p->static_values && kernel->ops->update_values != NULL) {
         assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
         assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
@@ -424,6 +477,82 @@ static void static_rows_want_values_first(void **state)
             trial_free(&t);
         }
     }
+    spk_backend_cpu.close(&device);
+}
+
+/* Every row bound once and run by four threads at a time, each with its workspace; OpenBLAS' two rows want different numbers of threads. */
+enum { CALLERS = 4, RUNS = 6 };
+
+typedef struct caller {
+    const trial *t;
+    const spk_bound *bounds;
+    int count, first;
+    bool right;
+} caller;
+
+static void *call_rows(void *arg)
+{
+    caller *call = arg;
+    const trial *t = call->t;
+    const spk_problem *p = &t->problem;
+    call->right = true;
+    for (int run = 0; run < RUNS * call->count; run++) {
+        const spk_bound *bound = &call->bounds[(run + call->first) % call->count];
+        double *d = malloc((size_t)(p->m * p->n) * sizeof *d);
+        void *workspace = aligned_alloc(64, (bound->workspace_bytes + 127) / 64 * 64);
+        spk_spmm_args args = {SPK_SIZED(spk_spmm_args),
+                              .values = t->values,
+                              .b = t->b,
+                              .d = d,
+                              .alpha = t->alpha,
+                              .workspace = workspace,
+                              .workspace_bytes = bound->workspace_bytes};
+        call->right = call->right && d != NULL && workspace != NULL && bound->kernel->ops->run(bound, &args, NULL) == SPK_OK;
+        for (int64_t i = 0; call->right && i < p->m * p->n; i++)
+            call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p) * t->magnitude[i];
+        free(workspace);
+        free(d);
+    }
+    return NULL;
+}
+
+static void rows_run_in_many_threads_at_once(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(2);
+    trial t;
+    trial_make_simple(&t, 11);
+    assert_true(t.pattern->nnzb > 3);
+    for (int promise = 0; promise < 2; promise++) {
+        spk_bound bounds[ROWS];
+        int count = 0;
+        t.problem.static_values = promise == 1;
+        for (int r = 0; r < ROWS; r++) {
+            const spk_kernel *kernel = spk_kernel_by_name(rows[r]);
+            spk_params params;
+            const char *why = NULL;
+            spk_params_get(kernel, 0, &params);
+            if (!spk_candidate_applicable(kernel, &params, &t.problem, device, &why))
+                continue;
+            assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bounds[count]), SPK_OK);
+            if (t.problem.static_values && kernel->ops->update_values != NULL)
+                assert_int_equal(kernel->ops->update_values(&bounds[count], t.values), SPK_OK);
+            count++;
+        }
+        pthread_t threads[CALLERS];
+        caller callers[CALLERS];
+        for (int i = 0; i < CALLERS; i++) {
+            callers[i] = (caller){.t = &t, .bounds = bounds, .count = count, .first = i};
+            assert_int_equal(pthread_create(&threads[i], NULL, call_rows, &callers[i]), 0);
+        }
+        for (int i = 0; i < CALLERS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_true(callers[i].right);
+        }
+        for (int i = 0; i < count; i++)
+            spk_unbind(&bounds[i]);
+    }
+    trial_free(&t);
     spk_backend_cpu.close(&device);
 }
 
@@ -675,6 +804,7 @@ int main(void)
         cmocka_unit_test(rows_compute_what_they_claim),
         cmocka_unit_test(allocation_failures_are_errors),
         cmocka_unit_test(static_rows_want_values_first),
+        cmocka_unit_test(rows_run_in_many_threads_at_once),
         cmocka_unit_test(a_forked_child_multiplies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,8 +88,17 @@ static void sum_row(const blocks_run *run, int64_t row, int rows, int64_t col0, 
     const spk_blocks *blocks = run->blocks;
     size_t bytes = spk_dtype_bytes(p->dtype_a);
     const char *values = run->args->values, *b = run->args->b;
-    spk_product product = {.dtype = p->dtype_a, .m = rows, .n = cols, .layout_a = blocks->layout_a, .layout_b = p->layout_b, .layout_d = blocks->layout,
-                           .d = acc, .lda = blocks->lda, .ldb = (int)p->ldb, .ldd = ld, .alpha = run->alpha};
+    spk_product product = {.dtype = p->dtype_a,
+                           .m = rows,
+                           .n = cols,
+                           .layout_a = blocks->layout_a,
+                           .layout_b = p->layout_b,
+                           .layout_d = blocks->layout,
+                           .d = acc,
+                           .lda = blocks->lda,
+                           .ldb = (int)p->ldb,
+                           .ldd = ld,
+                           .alpha = run->alpha};
     int64_t first = view->offsets[row], last = view->offsets[row + 1];
     if (first == last)
         fill_zero(acc, bytes, blocks->layout, ld, rows, cols);

@@ -92,7 +92,8 @@ static void fill_rows(void *arg, int64_t task)
     for (int64_t row = from; row < to; row++)
         for (int64_t i = view->offsets[row]; i < view->offsets[row + 1]; i++) {
             int64_t position = view->positions != NULL ? view->positions[i] : i;
-            place_block(f, f->values + (size_t)(position * view->block_stride) * f->bytes, row * view->block_rows, (int64_t)view->columns[i] * view->block_cols);
+            place_block(f, f->values + (size_t)(position * view->block_stride) * f->bytes, row * view->block_rows,
+                        (int64_t)view->columns[i] * view->block_cols);
         }
 }
 
@@ -105,8 +106,13 @@ static void densify(const spk_bound *bound, const spk_dense *dense, const void *
 {
     const spk_executor *executor = &bound->device->executor;
     int64_t most = executor->threads > 1 ? (int64_t)executor->threads * PARTS_A_THREAD : 1;
-    filling f = {.view = &bound->view, .values = values, .out = out, .layout = dense->layout, .ld = dense_ld(bound, dense),
-                 .parts = bound->view.grid_rows < most ? bound->view.grid_rows : most, .bytes = spk_dtype_bytes(bound->problem.dtype_a)};
+    filling f = {.view = &bound->view,
+                 .values = values,
+                 .out = out,
+                 .layout = dense->layout,
+                 .ld = dense_ld(bound, dense),
+                 .parts = bound->view.grid_rows < most ? bound->view.grid_rows : most,
+                 .bytes = spk_dtype_bytes(bound->problem.dtype_a)};
     spk_execute(executor, f.parts, fill_rows, &f);
 }
 
@@ -131,9 +137,20 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
     } else if (!dense->ready) {
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     }
-    spk_product product = {.dtype = p->dtype_a, .m = (int)p->m, .n = (int)p->n, .k = (int)p->k, .layout_a = dense->layout, .layout_b = p->layout_b,
-                           .layout_d = p->layout_d, .a = a, .b = args->b, .d = args->d, .lda = (int)dense_ld(bound, dense), .ldb = (int)p->ldb,
-                           .ldd = (int)p->ldd, .alpha = args->alpha};
+    spk_product product = {.dtype = p->dtype_a,
+                           .m = (int)p->m,
+                           .n = (int)p->n,
+                           .k = (int)p->k,
+                           .layout_a = dense->layout,
+                           .layout_b = p->layout_b,
+                           .layout_d = p->layout_d,
+                           .a = a,
+                           .b = args->b,
+                           .d = args->d,
+                           .lda = (int)dense_ld(bound, dense),
+                           .ldb = (int)p->ldb,
+                           .ldd = (int)p->ldd,
+                           .alpha = args->alpha};
     int threads = spk_executor_library_threads(&bound->device->executor);
     if (dense->acc_bytes > 0) {
         product.d = acc;

@@ -16,7 +16,7 @@ enum { EDGES = 2 };
 
 typedef struct libxsmm_state {
     spk_blocks blocks;
-    int m, n, k; /* of a full block and panel */
+    int m, n, k;                        /* of a full block and panel */
     code codes[EDGES][EDGES][EDGES][2]; /* by m, n, k and "adds to what is there" */
 } libxsmm_state;
 
@@ -48,7 +48,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    return spk_blocks_predict_us(problem, device, 0.05, 0.65);
+    return spk_blocks_predict_us(problem, device, 0.12, 0.85);
 }
 
 static void multiply(const void *user, const spk_product *p)
@@ -68,7 +68,8 @@ static bool make_code(spk_dtype dtype, const spk_product *p, code *out)
     bool swapped = p->layout_d == SPK_ROW_MAJOR;
     libxsmm_blasint m = swapped ? p->n : p->m, n = swapped ? p->m : p->n, k = p->k;
     libxsmm_blasint lda = swapped ? p->ldb : p->lda, ldb = swapped ? p->lda : p->ldb, ldc = p->ldd;
-    int flags = (swapped ? p->layout_a : p->layout_b) == p->layout_d ? LIBXSMM_GEMM_FLAG_NONE : LIBXSMM_GEMM_FLAG_TRANS_B, prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
+    int flags = (swapped ? p->layout_a : p->layout_b) == p->layout_d ? LIBXSMM_GEMM_FLAG_NONE : LIBXSMM_GEMM_FLAG_TRANS_B,
+        prefetch = LIBXSMM_GEMM_PREFETCH_NONE;
     if (dtype == SPK_F32) {
         float alpha = 1, beta = (float)p->beta;
         out->f32 = libxsmm_smmdispatch(m, n, k, &lda, &ldb, &ldc, &alpha, &beta, &flags, &prefetch);
@@ -90,8 +91,16 @@ static spk_status make_codes(const spk_bound *bound, libxsmm_state *state)
         int mi = i & 1, ni = i >> 1 & 1, ki = i >> 2 & 1, beta = i >> 3;
         if (m[mi] == 0 || n[ni] == 0 || k[ki] == 0)
             continue;
-        spk_product product = {.m = m[mi], .n = n[ni], .k = k[ki], .layout_a = blocks->layout_a, .layout_b = p->layout_b, .layout_d = blocks->layout,
-                               .lda = blocks->lda, .ldb = (int)p->ldb, .ldd = blocks->direct ? (int)p->ldd : (int)blocks->panel, .beta = beta};
+        spk_product product = {.m = m[mi],
+                               .n = n[ni],
+                               .k = k[ki],
+                               .layout_a = blocks->layout_a,
+                               .layout_b = p->layout_b,
+                               .layout_d = blocks->layout,
+                               .lda = blocks->lda,
+                               .ldb = (int)p->ldb,
+                               .ldd = blocks->direct ? (int)p->ldd : (int)blocks->panel,
+                               .beta = beta};
         if (!make_code(p->dtype_a, &product, &state->codes[mi][ni][ki][beta]))
             return spk_fail(SPK_ERR_UNSUPPORTED, "libxsmm: it makes no code for a product of %d x %d x %d", m[mi], n[ni], k[ki]);
     }

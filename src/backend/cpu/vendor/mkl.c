@@ -50,8 +50,8 @@ bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t s
     int (*set_interface)(int) = NULL, (*set_threading)(int) = NULL, (*set_threads)(int) = NULL;
     spk_cblas cblas;
     const char *interface = getenv("MKL_INTERFACE_LAYER"), *threading = getenv("MKL_THREADING_LAYER");
-    if (!spk_library_function(handle, "MKL_Set_Interface_Layer", &set_interface) || !spk_library_function(handle, "MKL_Set_Threading_Layer", &set_threading)
-        || !spk_library_function(handle, "MKL_Set_Num_Threads_Local", &set_threads) || !spk_cblas_find(handle, &cblas)) {
+    if (!spk_library_function(handle, "MKL_Set_Interface_Layer", &set_interface) || !spk_library_function(handle, "MKL_Set_Threading_Layer", &set_threading) ||
+        !spk_library_function(handle, "MKL_Set_Num_Threads_Local", &set_threads) || !spk_cblas_find(handle, &cblas)) {
         snprintf(why, size, "it lacks functions of libmkl_rt");
         return false;
     }
@@ -130,7 +130,7 @@ static bool blocks_applicable(const spk_problem *problem, const spk_device *devi
 static double blocks_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    return spk_blocks_predict_us(problem, device, 0.5, 0.9);
+    return spk_blocks_predict_us(problem, device, 0.45, 0.9);
 }
 
 static void blocks_unbind(spk_bound *bound)

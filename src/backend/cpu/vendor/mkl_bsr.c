@@ -59,22 +59,23 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    double share = problem->layout_b == SPK_ROW_MAJOR ? 0.12 : 0.05;
+    double share = problem->layout_b == SPK_ROW_MAJOR ? fmax(0.13, 0.4 - 0.05 * log2(problem->pattern->block_rows)) : 0.05;
     double compute = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3);
     return 10 + fmax(compute, spk_problem_bytes(problem) / (fmax(device->stream_gbs, 1) * 1e3));
 }
 
 static bool find_functions(void *handle, functions *call)
 {
-    return spk_library_function(handle, "mkl_sparse_s_create_bsr", &call->create_f32) && spk_library_function(handle, "mkl_sparse_d_create_bsr", &call->create_f64)
-           && spk_library_function(handle, "mkl_sparse_s_mm", &call->multiply_f32) && spk_library_function(handle, "mkl_sparse_d_mm", &call->multiply_f64)
-           && spk_library_function(handle, "mkl_sparse_set_mm_hint", &call->hint) && spk_library_function(handle, "mkl_sparse_optimize", &call->optimize)
-           && spk_library_function(handle, "mkl_sparse_destroy", &call->destroy);
+    return spk_library_function(handle, "mkl_sparse_s_create_bsr", &call->create_f32) &&
+           spk_library_function(handle, "mkl_sparse_d_create_bsr", &call->create_f64) && spk_library_function(handle, "mkl_sparse_s_mm", &call->multiply_f32) &&
+           spk_library_function(handle, "mkl_sparse_d_mm", &call->multiply_f64) && spk_library_function(handle, "mkl_sparse_set_mm_hint", &call->hint) &&
+           spk_library_function(handle, "mkl_sparse_optimize", &call->optimize) && spk_library_function(handle, "mkl_sparse_destroy", &call->destroy);
 }
 
 static spk_status failed(const char *function, int code)
 {
-    static const char *const reasons[] = {"success", "not initialised", "out of memory", "invalid value", "execution failed", "internal error", "not supported"};
+    static const char *const reasons[] = {"success",          "not initialised", "out of memory", "invalid value",
+                                          "execution failed", "internal error",  "not supported"};
     const char *reason = code > 0 && code < (int)(sizeof reasons / sizeof reasons[0]) ? reasons[code] : "unknown status";
     return spk_fail(code == 2 ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_UNSUPPORTED, "%s gave %d: %s", function, code, reason);
 }

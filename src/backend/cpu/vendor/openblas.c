@@ -35,8 +35,8 @@ static const char *configuration(void *handle)
 
 static bool find_functions(void *handle, openblas *library)
 {
-    return spk_cblas_find(handle, &library->cblas) && spk_library_function(handle, "openblas_set_num_threads", &library->set_threads)
-           && spk_library_function(handle, "openblas_get_num_threads", &library->get_threads);
+    return spk_cblas_find(handle, &library->cblas) && spk_library_function(handle, "openblas_set_num_threads", &library->set_threads) &&
+           spk_library_function(handle, "openblas_get_num_threads", &library->get_threads);
 }
 
 bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, size_t size)
@@ -149,7 +149,7 @@ static bool blocks_applicable(const spk_problem *problem, const spk_device *devi
 static double blocks_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    return spk_blocks_predict_us(problem, device, 1.1, 0.88);
+    return spk_blocks_predict_us(problem, device, 0.55, 0.85);
 }
 
 static void blocks_unbind(spk_bound *bound)

@@ -9,17 +9,26 @@
 
 static const char *const usual_folders[] = {
 #if defined(__x86_64__)
-    "/lib/x86_64-linux-gnu",  "/usr/lib/x86_64-linux-gnu",  "/usr/local/lib/x86_64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/local/lib/x86_64-linux-gnu",
 #elif defined(__aarch64__)
-    "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib/aarch64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib/aarch64-linux-gnu",
 #elif defined(__riscv)
-    "/lib/riscv64-linux-gnu", "/usr/lib/riscv64-linux-gnu", "/usr/local/lib/riscv64-linux-gnu",
+    "/lib/riscv64-linux-gnu",
+    "/usr/lib/riscv64-linux-gnu",
+    "/usr/local/lib/riscv64-linux-gnu",
 #elif defined(__powerpc64__)
-    "/lib/powerpc64le-linux-gnu", "/usr/lib/powerpc64le-linux-gnu",
+    "/lib/powerpc64le-linux-gnu",
+    "/usr/lib/powerpc64le-linux-gnu",
 #elif defined(__s390x__)
     "/lib/s390x-linux-gnu", "/usr/lib/s390x-linux-gnu",
 #endif
-    "/usr/lib64",             "/usr/lib",                   "/usr/local/lib",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
 };
 
 /* Takes the file if it is there: a regular file, known by its real path, size and time of change. */

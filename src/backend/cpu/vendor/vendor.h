@@ -28,8 +28,8 @@ bool spk_library_function(void *handle, const char *name, void *function);
 /* ------------------------------------------------------------------------------------------------ products */
 
 typedef struct spk_cblas {
-    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta,
-                  float *c, int ldc);
+    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                  int ldc);
     void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb, double beta,
                   double *c, int ldc);
 } spk_cblas;
@@ -75,8 +75,8 @@ void spk_finish(const spk_bound *bound, const spk_spmm_args *args, const void *a
  * follows) or into a tile that the epilogue stores. */
 typedef struct spk_blocks_library {
     void (*multiply)(const void *user, const spk_product *product); /* beta is 0 or 1 */
-    bool takes_alpha;                 /* else alpha is always 1 */
-    int (*begin)(const void *user);   /* around each task, on its thread; may be NULL */
+    bool takes_alpha;                                               /* else alpha is always 1 */
+    int (*begin)(const void *user);                                 /* around each task, on its thread; may be NULL */
     void (*end)(const void *user, int token);
 } spk_blocks_library;
 
