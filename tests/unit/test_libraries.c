@@ -1,0 +1,272 @@
+/* Vendor libraries are found without being opened, and one that is missing, broken or another one is only not used. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/clock.h"
+
+static spk_device *open_device(int threads)
+{
+    spk_executor executor = {.threads = threads};
+    spk_device *device = NULL;
+    assert_int_equal(spk_backend_cpu.open(&spk_mem_system, "cpu", &executor, &device), SPK_OK);
+    return device;
+}
+
+typedef struct saved_environment {
+    char *openblas, *mkl;
+} saved_environment;
+
+static char *copy_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL ? strdup(value) : NULL;
+}
+
+static void restore_variable(const char *name, char *value)
+{
+    if (value != NULL)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+    free(value);
+}
+
+static int save(void **state)
+{
+    saved_environment *saved = malloc(sizeof *saved);
+    if (saved == NULL)
+        return -1;
+    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_MKL")};
+    *state = saved;
+    return 0;
+}
+
+static int restore(void **state)
+{
+    saved_environment *saved = *state;
+    restore_variable("SPARSEK_OPENBLAS", saved->openblas);
+    restore_variable("SPARSEK_MKL", saved->mkl);
+    free(saved);
+    return 0;
+}
+
+static spk_library_info info_of(spk_device *device, const char *name)
+{
+    spk_library_info info = {SPK_SIZED(spk_library_info)};
+    for (int i = 0; i < spk_backend_cpu.library_count(); i++) {
+        assert_int_equal(spk_backend_cpu.library_info(device, i, &info), SPK_OK);
+        if (strcmp(info.name, name) == 0)
+            return info;
+    }
+    fail_msg("there is no library %s", name);
+    return info;
+}
+
+static void info_tells_version_or_reason(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(2);
+    spk_library_info info = {SPK_SIZED(spk_library_info)};
+    assert_int_equal(spk_libraries_info(device->libraries, -1, &info), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_libraries_info(device->libraries, spk_libraries_count(), &info), SPK_ERR_ARGUMENT);
+    for (int i = 0; i < spk_libraries_count(); i++) {
+        assert_int_equal(spk_libraries_info(device->libraries, i, &info), SPK_OK);
+        assert_true(info.found ? info.path[0] != '\0' && (info.version[0] != '\0') != (info.why[0] != '\0') : info.path[0] == '\0' && info.why[0] != '\0');
+        assert_int_equal(info.found && info.why[0] == '\0', spk_library_found(device, info.name));
+    }
+    assert_false(spk_library_found(device, "cublas"));
+    void *handle = NULL;
+    assert_int_equal(spk_library_open(device, "cublas", &handle), SPK_ERR_UNAVAILABLE);
+    spk_backend_cpu.close(&device);
+}
+
+static void a_variable_forbids_or_misleads(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *why;
+    } cases[] = {{"none", "not used"}, {"", "not used"}, {"/nowhere/libmkl_rt.so", "/nowhere/libmkl_rt.so"}, {"/tmp", "no such file"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setenv("SPARSEK_MKL", cases[i].value, 1);
+        spk_device *device = open_device(1);
+        assert_false(spk_library_found(device, "mkl"));
+        void *handle = NULL;
+        assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+        assert_non_null(strstr(spk_error_message(0), cases[i].why));
+        spk_library_info info = info_of(device, "mkl");
+        assert_int_equal(info.found, 0);
+        assert_non_null(strstr(info.why, cases[i].why));
+        assert_string_equal(info.version, "");
+        char key[512];
+        spk_libraries_key(device->libraries, key, sizeof key);
+        assert_non_null(strstr(key, "mkl:none"));
+        spk_backend_cpu.close(&device);
+    }
+}
+
+/* A file that is no library: found, in the key, refused at the first use, and out of the race from then on. */
+static void a_broken_library_only_loses_its_rows(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sparsek broken XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "not a library", 13), 13);
+    close(file);
+    setenv("SPARSEK_OPENBLAS", path, 1);
+    spk_device *device = open_device(1);
+    assert_true(spk_library_found(device, "openblas"));
+    char key[512], small[8];
+    spk_libraries_key(device->libraries, key, sizeof key);
+    assert_null(strchr(key, ' '));
+    assert_non_null(strstr(key, "openblas:#"));
+    spk_libraries_key(device->libraries, small, sizeof small);
+    assert_int_equal(strlen(small), sizeof small - 1);
+    void *handle = NULL;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
+    assert_null(handle);
+    assert_non_null(strstr(spk_error_message(0), path));
+    assert_false(spk_library_found(device, "openblas"));
+    spk_library_info info = info_of(device, "openblas");
+    assert_int_equal(info.found, 1);
+    assert_string_equal(info.path, path);
+    assert_true(info.why[0] != '\0');
+    spk_backend_cpu.close(&device);
+    unlink(path);
+}
+
+/* A library that opens but is another one (the C library's maths) is refused with what it lacks. */
+static void another_library_is_refused(void **state)
+{
+    (void)state;
+    static const char *const maths[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"};
+    const char *path = NULL;
+    for (size_t i = 0; path == NULL && i < sizeof maths / sizeof maths[0]; i++)
+        if (access(maths[i], R_OK) == 0)
+            path = maths[i];
+    if (path == NULL)
+        skip();
+    setenv("SPARSEK_OPENBLAS", path, 1);
+    setenv("SPARSEK_MKL", path, 1);
+    spk_device *device = open_device(1);
+    void *handle = NULL;
+    assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "cblas_sgemm"));
+    assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "libmkl_rt"));
+    assert_null(handle);
+    spk_backend_cpu.close(&device);
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    FILE *in = fopen(from, "rb"), *out = in != NULL ? fopen(to, "wb") : NULL;
+    char bytes[65536];
+    bool good = out != NULL;
+    for (size_t count = 0; good && (count = fread(bytes, 1, sizeof bytes, in)) > 0;)
+        good = fwrite(bytes, 1, count, out) == count;
+    if (in != NULL)
+        fclose(in);
+    return (out == NULL || fclose(out) == 0) && good;
+}
+
+/* MKL ends the process where a part of it is missing: it must not come to that. */
+static void an_incomplete_mkl_is_refused(void **state)
+{
+    (void)state;
+    spk_device *device = open_device(1);
+    spk_library_info info = info_of(device, "mkl");
+    char folder[] = "/tmp/sparsek-mkl-XXXXXX", file[256];
+    bool usable = info.found && info.why[0] == '\0' && getenv("MKL_THREADING_LAYER") == NULL && mkdtemp(folder) != NULL;
+    if (usable) {
+        snprintf(file, sizeof file, "%s%s", folder, strrchr(info.path, '/'));
+        assert_true(copy_file(info.path, file));
+        setenv("SPARSEK_MKL", file, 1);
+        spk_device *other = open_device(1);
+        void *handle = NULL;
+        assert_int_equal(spk_library_open(other, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+        assert_non_null(strstr(spk_error_message(0), "a part of it is not there"));
+        assert_false(spk_library_found(other, "mkl"));
+        spk_backend_cpu.close(&other);
+        unlink(file);
+        rmdir(folder);
+    }
+    spk_backend_cpu.close(&device);
+    if (!usable)
+        skip();
+}
+
+/* A real path, not the link; any change of the file changes the key. */
+static void the_key_follows_the_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sparsek-key-XXXXXX", file[64], link_path[64], key[3][512];
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/libopenblas.so.0.3", folder);
+    snprintf(link_path, sizeof link_path, "%s/libopenblas.so.0", folder);
+    FILE *stream = fopen(file, "w");
+    assert_non_null(stream);
+    fclose(stream);
+    assert_int_equal(symlink(file, link_path), 0);
+    setenv("SPARSEK_OPENBLAS", link_path, 1);
+    for (int i = 0; i < 3; i++) {
+        struct spk_libraries *libraries = NULL;
+        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        spk_libraries_key(libraries, key[i], sizeof key[i]);
+        spk_libraries_release(&libraries);
+        assert_null(libraries);
+        if (i == 1)
+            assert_int_equal(truncate(file, 77), 0);
+    }
+    assert_non_null(strstr(key[0], file));
+    assert_string_equal(key[0], key[1]);
+    assert_string_not_equal(key[1], key[2]);
+    assert_non_null(strstr(key[2], ":77:"));
+    unlink(link_path);
+    unlink(file);
+    rmdir(folder);
+}
+
+static void finding_opens_nothing_and_is_fast(void **state)
+{
+    (void)state;
+    double best_us = INFINITY;
+    for (int i = 0; i < 20; i++) {
+        struct spk_libraries *libraries = NULL;
+        double start = spk_now_us();
+        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        best_us = fmin(best_us, spk_now_us() - start);
+        spk_libraries_release(&libraries);
+    }
+    assert_true(best_us < 5000); /* 1 ms, with room for sanitizers */
+    spk_mem_fail_after(0);
+    struct spk_libraries *libraries = NULL;
+    spk_status status = spk_libraries_find(&spk_mem_system, &libraries);
+    spk_mem_fail_after(-1);
+    assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
+    assert_null(libraries);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finding_opens_nothing_and_is_fast),
+        cmocka_unit_test_setup_teardown(a_variable_forbids_or_misleads, save, restore),
+        cmocka_unit_test_setup_teardown(a_broken_library_only_loses_its_rows, save, restore),
+        cmocka_unit_test_setup_teardown(another_library_is_refused, save, restore),
+        cmocka_unit_test_setup_teardown(an_incomplete_mkl_is_refused, save, restore),
+        cmocka_unit_test_setup_teardown(the_key_follows_the_file, save, restore),
+        cmocka_unit_test(info_tells_version_or_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
