@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
 
 /* Step i takes a database from version i to i + 1. A step is never changed once released: a new version adds one.
  * The part of a key before "|" is long (it holds the device and the libraries) and shared by many classes: it stands once, in family. */
@@ -151,10 +154,24 @@ static int prepare_schema(spk_db *db)
     return spk_db_transaction(db, migrate, NULL);
 }
 
-static int set_up(spk_db *db, bool on_disk, int busy_ms)
+/* Looks again every few milliseconds. SQLite's own timeout soon looks only ten times a second: beside a process that saves without a
+ * pause it may find the lock taken each time. */
+static int wait_for_lock(void *arg, int looked)
+{
+    spk_db *db = arg;
+    double now_us = spk_now_us();
+    if (looked == 0)
+        db->wait_begun_us = now_us;
+    if (now_us - db->wait_begun_us >= 1e3 * db->busy_ms)
+        return 0;
+    nanosleep(&(struct timespec){.tv_nsec = 500000 + 100000 * (looked % 37)}, NULL);
+    return 1;
+}
+
+static int set_up(spk_db *db, bool on_disk)
 {
     sqlite3_extended_result_codes(db->sql, 1);
-    sqlite3_busy_timeout(db->sql, busy_ms);
+    sqlite3_busy_handler(db->sql, wait_for_lock, db);
     sqlite3_db_config(db->sql, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     int code = spk_db_exec(db, "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF");
     /* The schema comes first: nothing is changed in a file that is not ours. */
@@ -175,9 +192,10 @@ int spk_db_open(const char *path, int busy_ms, spk_db **db, char *reason, size_t
         snprintf(reason, reason_size, "out of memory");
         return SQLITE_NOMEM;
     }
+    made->busy_ms = busy_ms;
     int code = sqlite3_open_v2(path != NULL ? path : ":memory:", &made->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK)
-        code = set_up(made, path != NULL, busy_ms);
+        code = set_up(made, path != NULL);
     if (code != SQLITE_OK) {
         if (code > 0)
             spk_db_reason(made->sql != NULL ? made : NULL, code, reason, reason_size);

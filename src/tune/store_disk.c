@@ -189,7 +189,7 @@ static void adapt_wait(spk_store *store, int code)
         return;
     store->busy_ms = busy_ms;
     if (store->disk != NULL)
-        sqlite3_busy_timeout(store->disk->sql, busy_ms);
+        store->disk->busy_ms = busy_ms;
 }
 
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg)

@@ -46,6 +46,8 @@ typedef enum spk_statement {
 typedef struct spk_db {
     sqlite3 *sql;
     sqlite3_stmt *statements[SPK_SQL_COUNT];
+    int busy_ms; /* how long a lock of another process is waited for */
+    double wait_begun_us;
     struct spk_db *next_inherited;
 } spk_db;
 

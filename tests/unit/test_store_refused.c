@@ -11,7 +11,7 @@ static void test_locked_by_another(void **state)
     char key[128];
     spk_store *store = open_store(direct_path);
     save(store, key_of(key, 1, 1), 9, 9);
-    sqlite3_busy_timeout(store->disk->sql, 20);
+    store->disk->busy_ms = 20;
     sqlite3 *other = NULL;
     assert_int_equal(sqlite3_open(direct_path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
