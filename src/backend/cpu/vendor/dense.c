@@ -29,7 +29,7 @@ double spk_dense_predict_us(const spk_problem *problem, const spk_device *device
 {
     (void)params;
     double stream = fmax(device->stream_gbs, 1) * 1e3;
-    double multiply = spk_problem_dense_flops(problem) / (spk_peak_gflops(problem, device) * 0.85 * 1e3);
+    double multiply = spk_problem_dense_flops(problem) / (spk_peak_gflops(problem, device) * 1.05 * 1e3);
     double read = dense_bytes_of(problem) / stream;
     double fill = problem->static_values ? 0 : 2 * dense_bytes_of(problem) / stream;
     return 10 + fmax(multiply, read) + fill + 2 * acc_bytes_of(problem) / stream;

@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/cpu/vendor/search.h"
 #include "backend/cpu/vendor/vendor.h"
@@ -21,10 +23,12 @@ static const struct {
     spk_library_names names;
     bool (*prepare)(void *handle, const spk_opened *opened, char *why, size_t size);
     void (*version)(void *handle, char *text, size_t size);
+    const char *setting; /* of the environment, while it is opened; NULL: none */
 } known[LIBRARIES] = {
-    {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version},
-    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version},
-    {{"libxsmm", "", no_files}, NULL, NULL},
+    /* OpenBLAS' threads would spin for tens of milliseconds after each call, beside whatever runs next: 2^20 cycles are enough. */
+    {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, "OPENBLAS_THREAD_TIMEOUT=20"},
+    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, NULL},
+    {{"libxsmm", "", no_files}, NULL, NULL, NULL},
 };
 
 typedef struct entry {
@@ -106,13 +110,37 @@ bool spk_library_found(const spk_device *device, const char *name)
     return e->file.found && atomic_load_explicit(&e->state, memory_order_acquire) != BROKEN;
 }
 
+/* dlopen under an environment with one more setting, unless the user has made it. Another thread may read the environment meanwhile, so
+ * that the longer list is put in its place by one store and never freed. */
+static void *open_with_setting(const char *path, const char *setting)
+{
+    static char **longer;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(setting, "="), setting);
+    size_t count = 0;
+    while (environ != NULL && environ[count] != NULL)
+        count++;
+    if (longer != NULL || getenv(name) != NULL || spk_alloc(&spk_mem_system, count + 2, sizeof *longer, &longer) != SPK_OK)
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char **before = environ;
+    memcpy(&longer[0], &setting, sizeof setting);
+    for (size_t i = 0; i < count; i++)
+        longer[i + 1] = before[i];
+    longer[count + 1] = NULL;
+    environ = longer;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    environ = before;
+    return handle;
+}
+
 /* Under the lock: opens what is not open yet. */
 static void open_entry(int index, entry *e)
 {
     if (atomic_load_explicit(&e->state, memory_order_relaxed) != UNOPENED)
         return;
     spk_opened opened = {.path = e->file.path, .by_host = dlopen(e->file.path, RTLD_LAZY | RTLD_NOLOAD) != NULL};
-    void *handle = dlopen(e->file.path, RTLD_NOW | RTLD_LOCAL);
+    const char *setting = known[index].setting;
+    void *handle = setting != NULL && !opened.by_host ? open_with_setting(e->file.path, setting) : dlopen(e->file.path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *error = dlerror();
         snprintf(e->broken, sizeof e->broken, "%s", error != NULL ? error : "dlopen failed");
