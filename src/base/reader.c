@@ -2,7 +2,6 @@
  * which the system fails to read is never taken for one that ends. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,7 +116,7 @@ spk_status spk_reader_status(const spk_reader *reader)
     return spk_fail(SPK_ERR_IO, "%s: byte %lld: cannot read: %s", reader->name, (long long)(reader->offset + (int64_t)reader->have), strerror(reader->error));
 }
 
-/* One read that is not disturbed by signals or a non-blocking pipe. Sets at_end or error where it gives 0. */
+/* One read that is not disturbed by signals. Sets at_end or error where it gives 0. */
 static size_t read_some(spk_reader *r, void *out, size_t room)
 {
     for (;;) {
@@ -128,10 +127,7 @@ static size_t read_some(spk_reader *r, void *out, size_t room)
             r->at_end = true;
             return 0;
         }
-        if (errno == EAGAIN) {
-            struct pollfd ready = {.fd = r->fd, .events = POLLIN};
-            (void)poll(&ready, 1, -1);
-        } else if (errno != EINTR) {
+        if (errno != EINTR) {
             r->error = errno;
             return 0;
         }

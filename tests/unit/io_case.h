@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/rng.h"
 #include "matrix/io/io.h"
 
 #define assert_ok(call)                                                                        \
@@ -65,7 +66,8 @@ static inline void case_release(void *user, void *memory, size_t bytes)
 static const spk_mem case_mem = {case_allocate, case_release, NULL};
 
 /* Bytes from a block of exactly their size, so that a sanitizer sees a step too far. */
-static inline spk_status read_memory(read_function read, const void *bytes, size_t size, const char *tensor, spk_dtype dtype, int64_t max_bytes, spk_matrix **out)
+static inline spk_status read_memory(read_function read, const void *bytes, size_t size, const char *tensor, spk_dtype dtype, int64_t max_bytes,
+                                     spk_matrix **out)
 {
     spk_read_context in = {.mem = &case_mem, .tensor = tensor, .dtype = dtype, .max_bytes = max_bytes};
     void *copy = malloc(size ? size : 1);
@@ -174,6 +176,40 @@ static inline char *get_file(const char *path, size_t *count)
     assert_int_equal(fread(bytes, 1, *count, file), *count);
     bytes[*count] = '\0';
     fclose(file);
+    return bytes;
+}
+
+/* Indices in range, offsets that span the entries. */
+static inline void assert_valid_matrix(const spk_matrix *m)
+{
+    int64_t grid_rows = spk_matrix_grid_rows(m), grid_cols = spk_matrix_grid_cols(m);
+    assert_non_null(m->values);
+    for (int64_t i = 0; m->row_offsets && i < grid_rows; i++)
+        assert_true(m->row_offsets[i] <= m->row_offsets[i + 1]);
+    if (m->row_offsets)
+        assert_true(m->row_offsets[0] == 0 && m->row_offsets[grid_rows] == m->nnz);
+    for (int64_t i = 0; i < m->nnz; i++) {
+        if (m->row_indices)
+            assert_in_range(m->row_indices[i], 0, grid_rows - 1);
+        if (m->col_indices)
+            assert_in_range(m->col_indices[i], 0, grid_cols - 1);
+    }
+}
+
+static inline void expect_status(spk_status status, spk_status wanted, const char *message)
+{
+    assert_int_equal(status, wanted);
+    assert_string_equal(spk_error_message(0), message);
+}
+
+static inline unsigned char *random_bytes(size_t count)
+{
+    spk_rng rng;
+    unsigned char *bytes = malloc(count ? count : 1);
+    assert_non_null(bytes);
+    spk_rng_seed(&rng, 7);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (unsigned char)spk_rng_next(&rng);
     return bytes;
 }
 

@@ -61,7 +61,8 @@ static void test_read(void **state)
     check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }  \n", twice, 48, 0), 2, 3, SPK_ROW_MAJOR, SPK_F64, expected);
     check_values(read_good(2, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", twice, 48, 0), 2, 3, SPK_COL_MAJOR, SPK_F64, expected);
     check_values(read_good(3, "{\"shape\":(6,),\"descr\":\"<f4\",\"fortran_order\":False}", single, 24, 0), 6, 1, SPK_ROW_MAJOR, SPK_F32, rounded);
-    check_values(read_good(1, " { 'descr' : '=f8' , 'fortran_order' : False , 'shape' : ( 3 , 2 , ) } \n", twice, 48, 0), 3, 2, SPK_ROW_MAJOR, SPK_F64, expected);
+    check_values(read_good(1, " { 'descr' : '=f8' , 'fortran_order' : False , 'shape' : ( 3 , 2 , ) } \n", twice, 48, 0), 3, 2, SPK_ROW_MAJOR, SPK_F64,
+                 expected);
     check_values(read_good(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", single, 24, SPK_F64), 2, 3, SPK_ROW_MAJOR, SPK_F64, rounded);
     check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, SPK_F32), 2, 3, SPK_ROW_MAJOR, SPK_F32, rounded);
     check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 3), }", NULL, 0, 0), 0, 3, SPK_ROW_MAJOR, SPK_F64, NULL);
@@ -107,12 +108,16 @@ static void test_bad_headers(void **state)
     refused(1, "{'shape': (99999999999999999999,)}", 48, 0, MB, format, "f: byte 39: a size above 2^63 in the header");
     refused(1, "{'shape': (281474976710657,)}", 48, 0, MB, format, "f: byte 36: a size above 2^48 in the header");
     refused(1, GOOD " {}", 48, 0, MB, format, "f: byte 68: something behind the '}' in the header");
-    refused(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3)}", 24, 0, MB, unsupported, "f: elements of type '<i4' are not supported: f4 and f8 are");
-    refused(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3)}", 12, 0, MB, unsupported, "f: elements of type '<f2' are not supported: f4 and f8 are");
-    refused(1, "{'descr': '|f8', 'fortran_order': False, 'shape': (2, 3)}", 48, 0, MB, unsupported, "f: elements of type '|f8' are not supported: f4 and f8 are");
+    refused(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3)}", 24, 0, MB, unsupported,
+            "f: elements of type '<i4' are not supported: f4 and f8 are");
+    refused(1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3)}", 12, 0, MB, unsupported,
+            "f: elements of type '<f2' are not supported: f4 and f8 are");
+    refused(1, "{'descr': '|f8', 'fortran_order': False, 'shape': (2, 3)}", 48, 0, MB, unsupported,
+            "f: elements of type '|f8' are not supported: f4 and f8 are");
     refused(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,)}", 48, 0, MB, unsupported, "f: structured arrays are not supported");
     refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': ()}", 8, 0, MB, unsupported, "f: an array of 0 dimensions: 1 (a column) and 2 are supported");
-    refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3)}", 48, 0, MB, unsupported, "f: an array of 3 dimensions: 1 (a column) and 2 are supported");
+    refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3)}", 48, 0, MB, unsupported,
+            "f: an array of 3 dimensions: 1 (a column) and 2 are supported");
 }
 
 static void test_bad_data(void **state)
@@ -146,8 +151,8 @@ static void test_written(void **state)
         spk_matrix *m = NULL, *again = NULL;
         size_t size;
         assert_ok(spk_convert_create(&case_mem,
-                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2, .cols = 3, .layout = (spk_layout)layout,
-                                                        .values = values},
+                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2, .cols = 3,
+                                                        .layout = (spk_layout)layout, .values = values},
                                      &m));
         assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.npy"), NULL));
         char *bytes = get_file(in_folder("out.npy"), &size);
@@ -172,6 +177,7 @@ static void test_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_bad_headers), cmocka_unit_test(test_bad_data), cmocka_unit_test(test_written)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read), cmocka_unit_test(test_bad_headers), cmocka_unit_test(test_bad_data),
+                                       cmocka_unit_test(test_written)};
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

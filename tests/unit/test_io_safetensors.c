@@ -83,9 +83,10 @@ static void test_bsr(void **state)
         int32_t offsets[4];
     } other = {.columns = {0, 2, 0, 1}, .bias = {8, 9}, .offsets = {0, 1, 2, 4}};
     memcpy(other.values, data.values, sizeof other.values);
-    const char *header = "{\"w.values\":{\"dtype\":\"F32\",\"shape\":[4,2,3],\"data_offsets\":[0,96]},\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[4],"
-                         "\"data_offsets\":[96,112]},\"bias\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[112,128]},\"w.row_offsets\":{\"dtype\":\"I32\","
-                         "\"shape\":[4],\"data_offsets\":[128,144]},\"__metadata__\":{\"format\":\"pt\",\"sparsek.bsr.w\":\"" NOTE "\"}}";
+    const char *header =
+        "{\"w.values\":{\"dtype\":\"F32\",\"shape\":[4,2,3],\"data_offsets\":[0,96]},\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[4],"
+        "\"data_offsets\":[96,112]},\"bias\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[112,128]},\"w.row_offsets\":{\"dtype\":\"I32\","
+        "\"shape\":[4],\"data_offsets\":[128,144]},\"__metadata__\":{\"format\":\"pt\",\"sparsek.bsr.w\":\"" NOTE "\"}}";
     assert_ok(read_file(header, &other, sizeof other, NULL, 0, MB, &m));
     check_bsr(m, SPK_ROW_MAJOR, SPK_F32);
     assert_ok(read_file(header, &other, sizeof other, "bias", 0, MB, &m));
@@ -114,7 +115,8 @@ static void test_pick(void **state)
 {
     (void)state;
     const char *two = "{" EMPTY("a") "," EMPTY("b\\nc") "}";
-    const char *ten = "{" EMPTY("a") "," EMPTY("b") "," EMPTY("c") "," EMPTY("d") "," EMPTY("e") "," EMPTY("f") "," EMPTY("g") "," EMPTY("h") "," EMPTY("i") "," EMPTY("j") "}";
+    const char *ten = "{" EMPTY("a") "," EMPTY("b") "," EMPTY("c") "," EMPTY("d") "," EMPTY("e") "," EMPTY("f") "," EMPTY("g") "," EMPTY("h") "," EMPTY(
+        "i") "," EMPTY("j") "}";
     check_pick("{" EMPTY("a") "}", 0, NULL, SPK_OK, NULL);
     check_pick(two, 0, "a", SPK_OK, NULL);
     check_pick(two, 0, NULL, SPK_ERR_ARGUMENT, "f: name one of its tensors: 'a', 'b?c'");

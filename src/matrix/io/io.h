@@ -1,6 +1,7 @@
 /* Readers and writers, one file a format. A reader takes a spk_reader (file or memory, so that it can be fuzzed), a limit on the
- * memory it may ask for, and gives a matrix or an error with a line or byte offset. It never trusts a count in the file before the
- * file has shown that it holds as much. */
+ * memory it may ask for, and gives a matrix or an error with a line or byte offset: SPK_ERR_FORMAT for a malformed file,
+ * SPK_ERR_UNSUPPORTED for a good one of a kind that is not read, SPK_ERR_ARGUMENT where it does not say which of several tensors. It
+ * never trusts a count in the file before the file has shown that it holds as much. */
 #ifndef SPK_MATRIX_IO_H
 #define SPK_MATRIX_IO_H
 
@@ -12,7 +13,7 @@ typedef struct spk_read_context {
     spk_reader *reader;
     const char *tensor;    /* safetensors, or NULL */
     spk_dtype dtype;       /* wanted; SPK_DTYPE_DEFAULT: the file's */
-    int64_t max_bytes;     /* of memory for the result */
+    int64_t max_bytes;     /* of memory for the result; a file that needs more is refused with SPK_ERR_FORMAT */
     spk_progress progress; /* may be NULL: bytes read of bytes in all */
     void *progress_user;
 } spk_read_context;

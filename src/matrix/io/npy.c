@@ -198,7 +198,9 @@ static spk_status read_elements(const header *h, spk_matrix **out)
     SPK_TRY(spk_io_check_room(in, array.count, spk_element_bytes(array.to), 0));
     SPK_TRY(spk_io_array(in, &array, &reported, &fields.values));
     int next = spk_reader_peek(in->reader);
-    spk_status status = next == -1 ? SPK_OK : next == -2 ? spk_reader_status(in->reader) : spk_io_fail_at(in, spk_reader_offset(in->reader), "more bytes than the shape has elements");
+    spk_status status = next == -1   ? SPK_OK
+                        : next == -2 ? spk_reader_status(in->reader)
+                                     : spk_io_fail_at(in, spk_reader_offset(in->reader), "more bytes than the shape has elements");
     if (status == SPK_OK)
         status = spk_io_adopt(in->mem, &fields, out);
     if (status != SPK_OK)

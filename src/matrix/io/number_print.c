@@ -52,7 +52,7 @@ static bool decimal(double value, int count, uint64_t limit, uint64_t *digits, i
     if (biased == 0)
         return false; /* subnormal: far out of range anyway */
     uint64_t mantissa = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1) << 52);
-    int binary = biased - 1075;                       /* value = mantissa * 2^binary */
+    int binary = biased - 1075;                 /* value = mantissa * 2^binary */
     int guess = ((biased - 1023) * 1233) >> 12; /* floor(log10(value)), or one less */
     for (;; guess++) {
         int power = count - 1 - guess;

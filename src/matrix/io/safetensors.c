@@ -139,7 +139,8 @@ static spk_status read_dense(const spk_tensors *t, const spk_tensor *tensor, spk
     char quoted[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, tensor->name, strlen(tensor->name));
     if (tensor->rank < 1 || tensor->rank > 2)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(t->in->reader), quoted, tensor->rank);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(t->in->reader), quoted,
+                        tensor->rank);
     spk_matrix fields = {.format = SPK_DENSE, .rows = tensor->shape[0], .cols = tensor->rank == 2 ? tensor->shape[1] : 1, .block_rows = 1, .block_cols = 1};
     SPK_TRY(part_make(t, tensor, false, &fields.dtype, &p));
     if (fields.rows > SPK_SIZE_LIMIT || fields.cols > SPK_SIZE_LIMIT)
@@ -209,9 +210,10 @@ done:
 static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, const part parts[PARTS])
 {
     bool by_rows = fields->layout == SPK_ROW_MAJOR;
-    int64_t want[PARTS][SPK_TENSOR_RANK] = {{spk_matrix_grid_rows(fields) + 1},
-                                            {fields->nnz},
-                                            {fields->nnz, by_rows ? fields->block_rows : fields->block_cols, by_rows ? fields->block_cols : fields->block_rows}};
+    int64_t want[PARTS][SPK_TENSOR_RANK] = {
+        {spk_matrix_grid_rows(fields) + 1},
+        {fields->nnz},
+        {fields->nnz, by_rows ? fields->block_rows : fields->block_cols, by_rows ? fields->block_cols : fields->block_rows}};
     for (int i = 0; i < PARTS; i++) {
         const spk_tensor *tensor = parts[i].tensor;
         int rank = i == VALUES ? 3 : 1;
@@ -221,7 +223,8 @@ static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, c
             return spk_io_fail_at(t->in, 8, "tensor %s has %d dimensions, not %d", quoted, tensor->rank, rank);
         for (int j = 0; j < rank; j++)
             if (tensor->shape[j] != want[i][j])
-                return spk_io_fail_at(t->in, 8, "tensor %s has the size %lld in dimension %d, not %lld", quoted, (long long)tensor->shape[j], j, (long long)want[i][j]);
+                return spk_io_fail_at(t->in, 8, "tensor %s has the size %lld in dimension %d, not %lld", quoted, (long long)tensor->shape[j], j,
+                                      (long long)want[i][j]);
     }
     int64_t offset_bytes, column_bytes; /* sizes that the file has shown: they overflow only in a pipe */
     if (__builtin_mul_overflow(want[OFFSETS][0], (int64_t)8, &offset_bytes) || __builtin_mul_overflow(fields->nnz, (int64_t)8, &column_bytes) ||

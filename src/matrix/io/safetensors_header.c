@@ -38,7 +38,8 @@ static spk_status parse_tensor(const spk_tensors *t, const char *name, const jso
     const json_t *dtype = json_object_get(json, "dtype"), *shape = json_object_get(json, "shape"), *range = json_object_get(json, "data_offsets");
     if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(range))
         return tensor_fail(t, name, "lacks dtype, shape or data_offsets");
-    *tensor = (spk_tensor){.name = name, .dtype = json_string_value(dtype), .begin = natural(json_array_get(range, 0)), .end = natural(json_array_get(range, 1))};
+    *tensor =
+        (spk_tensor){.name = name, .dtype = json_string_value(dtype), .begin = natural(json_array_get(range, 0)), .end = natural(json_array_get(range, 1))};
     if (json_array_size(range) != 2 || tensor->begin < 0 || tensor->end < tensor->begin)
         return tensor_fail(t, name, "has data_offsets that are not two rising integers");
     if (json_array_size(shape) > 64)
@@ -183,7 +184,8 @@ spk_status spk_tensors_read(const spk_read_context *in, spk_tensors *tensors)
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)bytes[i] << (8 * i);
     if (length < 2 || length > (uint64_t)SPK_TENSORS_HEADER_LIMIT)
-        return spk_io_fail_at(in, 0, "announces a header of %llu bytes: 2 to %lld are allowed", (unsigned long long)length, (long long)SPK_TENSORS_HEADER_LIMIT);
+        return spk_io_fail_at(in, 0, "announces a header of %llu bytes: 2 to %lld are allowed", (unsigned long long)length,
+                              (long long)SPK_TENSORS_HEADER_LIMIT);
     spk_status status = read_text(in, (int64_t)length, &text);
     tensors->data = 8 + (int64_t)length;
     if (status == SPK_OK && text[0] != '{')

@@ -14,12 +14,12 @@ typedef enum spk_scan_kind { SPK_SCAN_WORD, SPK_SCAN_LINE_END, SPK_SCAN_END } sp
 
 typedef struct spk_scan {
     const spk_read_context *in;
-    const unsigned char *at, *end;            /* what is unread of the window */
-    const unsigned char *start;               /* of the window; what lies before `at` is not yet skipped in the reader */
-    bool in_tail;                             /* the window is `tail`, the last bytes of the file */
-    int64_t line;                             /* of *at, from 1 */
-    int64_t reported;                         /* bytes when progress was last told */
-    unsigned char tail[SPK_SCAN_ROOM + 1];    /* with a NUL behind */
+    const unsigned char *at, *end;         /* what is unread of the window */
+    const unsigned char *start;            /* of the window; what lies before `at` is not yet skipped in the reader */
+    bool in_tail;                          /* the window is `tail`, the last bytes of the file */
+    int64_t line;                          /* of *at, from 1 */
+    int64_t reported;                      /* bytes when progress was last told */
+    unsigned char tail[SPK_SCAN_ROOM + 1]; /* with a NUL behind */
 } spk_scan;
 
 typedef struct spk_word {

@@ -35,7 +35,8 @@ static spk_status write_header(spk_writer *writer, const json_t *root)
 }
 
 /* Adds a tensor behind those that are there; *end is where its bytes end. Takes the reference to shape (NULL: out of memory). */
-static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name, const char *suffix, const char *dtype, json_t *shape, int64_t bytes, int64_t *end)
+static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name, const char *suffix, const char *dtype, json_t *shape, int64_t bytes,
+                             int64_t *end)
 {
     size_t room = strlen(name) + strlen(suffix) + 1;
     char *full = NULL;
