@@ -32,6 +32,8 @@ int spk_store_lock_byte(const spk_store *store, int64_t offset, int *file)
     if ((size_t)snprintf(path, sizeof path, "%s.lock", store->path) >= sizeof path)
         return ENAMETOOLONG;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (opened < 0 && errno == ENOENT && spk_make_folders(path) == SPK_OK) /* a lock comes before the first save */
+        opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (opened < 0)
         return errno;
     int error = set_lock(opened, F_WRLCK, offset);
@@ -90,8 +92,6 @@ spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_
 {
     uint64_t hash = spk_hash_text(SPK_HASH_START, class_key);
     hash += hash == 0; /* 0 marks a free place */
-    if (store->path[0] != '\0')
-        (void)spk_make_folders(store->path); /* where it cannot be made, the lock file cannot be opened either */
     double begun = spk_now_us(), pause_us = 1000;
     for (;;) {
         int got = -1;
