@@ -19,7 +19,7 @@ typedef struct kernel_case {
     spk_problem problem;
     spk_spmm_args args;
     void *operands[SPK_OPERAND_COUNT];
-    void *d_before;              /* what D and preact held before the run */
+    void *d_before;                 /* what D and preact held before the run */
     double *d, *preact, *magnitude; /* expected, row-major M x N */
 } kernel_case;
 
@@ -79,8 +79,15 @@ static spk_pattern *make_pattern(spk_rng *rng, const case_shape *shape)
                 columns[nnzb++] = j;
         offsets[i + 1] = nnzb;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = shape->rows, .cols = shape->cols, .block_rows = shape->block_rows, .block_cols = shape->block_cols,
-                               .nnzb = nnzb, .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = shape->rows,
+                               .cols = shape->cols,
+                               .block_rows = shape->block_rows,
+                               .block_cols = shape->block_cols,
+                               .nnzb = nnzb,
+                               .row_offsets = offsets,
+                               .col_indices = columns,
+                               .index_type = SPK_I64};
     spk_pattern *pattern = NULL;
     must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
     free(offsets);
@@ -98,7 +105,8 @@ static void fill_values(spk_rng *rng, kernel_case *c)
                 for (int q = 0; q < p->block_cols; q++) {
                     bool inside = i * p->block_rows + r < p->rows && (int64_t)p->index.columns[b] * p->block_cols + q < p->cols;
                     int64_t inner = c->problem.block_layout == SPK_ROW_MAJOR ? r * p->block_cols + q : q * p->block_rows + r;
-                    put(c->operands[SPK_OPERAND_VALUES], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner, inside ? spk_rng_normal(rng) : (double)NAN);
+                    put(c->operands[SPK_OPERAND_VALUES], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner,
+                        inside ? spk_rng_normal(rng) : (double)NAN);
                 }
 }
 
@@ -234,7 +242,8 @@ static void case_release(kernel_case *c)
 }
 
 /* D against the expected values, and everything else in its array untouched. Writes what is wrong; returns 0 where all is right. */
-static int check_array(const kernel_case *c, const void *array, const void *before, int64_t ld, const double *expected, const char *name, char *what, size_t size)
+static int check_array(const kernel_case *c, const void *array, const void *before, int64_t ld, const double *expected, const char *name, char *what,
+                       size_t size)
 {
     const spk_problem *problem = &c->problem;
     int64_t lines = problem->layout_d == SPK_ROW_MAJOR ? problem->m : problem->n, length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
@@ -255,7 +264,8 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
             int64_t i = problem->layout_d == SPK_ROW_MAJOR ? line : x, j = problem->layout_d == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
             if (!(fabs(got - want) <= tolerance * scale)) {
-                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale, tolerance);
+                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale,
+                         tolerance);
                 return 1;
             }
         }

@@ -82,7 +82,8 @@ static spk_spmm random_spmm(spk_rng *rng, const case_shape *shape, int64_t n)
 static void test_random_problems(void **state)
 {
     (void)state;
-    static const int blocks[][2] = {{1, 1}, {3, 3}, {1, 16}, {24, 40}, {64, 32}, {7, 5}, {256, 3}, {16, 16}, {2, 2}, {6, 6}, {4, 4}, {8, 8}, {32, 32}, {5, 64}, {2, 9}, {16, 1}};
+    static const int blocks[][2] = {{1, 1}, {3, 3}, {1, 16}, {24, 40}, {64, 32}, {7, 5},  {256, 3}, {16, 16},
+                                    {2, 2}, {6, 6}, {4, 4},  {8, 8},   {32, 32}, {5, 64}, {2, 9},   {16, 1}};
     static const int64_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 48, 65, 100, 130};
     enum { CASES = 160, BLOCKS = sizeof blocks / sizeof blocks[0], WIDTHS = sizeof widths / sizeof widths[0] };
     const uint64_t seed = seed_of_the_day();
@@ -93,7 +94,8 @@ static void test_random_problems(void **state)
         spk_rng_seed(&rng, seed + (uint64_t)i);
         const int *block = blocks[i % BLOCKS];
         case_shape shape = {.block_rows = block[0], .block_cols = block[1], .empty_rows = (int)spk_rng_below(&rng, 2)};
-        shape.rows = 1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) < 300 ? (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) : 300);
+        shape.rows =
+            1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) < 300 ? (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) : 300);
         shape.cols = 1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[1] * 4 > 40 ? block[1] * 4 : 40));
         shape.density = 0.05 + 0.6 * spk_rng_uniform(&rng);
         spk_spmm spmm = random_spmm(&rng, &shape, widths[spk_rng_below(&rng, WIDTHS)]);
@@ -103,8 +105,8 @@ static void test_random_problems(void **state)
         char label[320], epilogue[96];
         spk_epilogue_text(&c.problem.epilogue, epilogue, sizeof epilogue);
         snprintf(label, sizeof label, "SPARSEK_TEST_SEED=%llu case %d: %lldx%lld blocks %dx%d n %lld %s op %c layouts %d%d%d %s", (unsigned long long)seed, i,
-                 (long long)shape.rows, (long long)shape.cols, block[0], block[1], (long long)spmm.n, spk_dtype_name(spmm.dtype_a), spmm.trans_a == SPK_TRANS ? 'T' : 'N',
-                 spmm.block_layout, spmm.layout_b, spmm.layout_d, epilogue);
+                 (long long)shape.rows, (long long)shape.cols, block[0], block[1], (long long)spmm.n, spk_dtype_name(spmm.dtype_a),
+                 spmm.trans_a == SPK_TRANS ? 'T' : 'N', spmm.block_layout, spmm.layout_b, spmm.layout_d, epilogue);
         ran += run_all(&c, devices[i % 3], label);
         case_release(&c);
     }
@@ -123,8 +125,14 @@ static void test_many_tasks(void **state)
         spk_rng_seed(&rng, seed + (uint64_t)i);
         spk_device *device = open_device(1 + i % 4);
         case_shape shape = {.rows = 203, .cols = 190, .block_rows = i % 2 == 0 ? 8 : 3, .block_cols = i % 2 == 0 ? 16 : 3, .density = 0.3, .empty_rows = 1};
-        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = i < 2 ? 300 : i < 4 ? 43 : 96, .dtype_a = i % 3 == 0 ? SPK_F64 : SPK_F32, .layout_b = i % 3 == 1 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
-                         .bias = i % 2 == 0 ? SPK_BIAS_PER_ROW : SPK_BIAS_NONE, .activation = i % 2 == 0 ? SPK_ACT_GELU_ERF : SPK_ACT_NONE};
+        spk_spmm spmm = {SPK_SIZED(spk_spmm),
+                         .n = i < 2   ? 300
+                              : i < 4 ? 43
+                                      : 96,
+                         .dtype_a = i % 3 == 0 ? SPK_F64 : SPK_F32,
+                         .layout_b = i % 3 == 1 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
+                         .bias = i % 2 == 0 ? SPK_BIAS_PER_ROW : SPK_BIAS_NONE,
+                         .activation = i % 2 == 0 ? SPK_ACT_GELU_ERF : SPK_ACT_NONE};
         kernel_case c;
         case_make(&c, &rng, make_pattern(&rng, &shape), &spmm, 1, 0, 0);
         char label[64];
@@ -174,8 +182,9 @@ static void test_non_finite_reaches_its_rows_only(void **state)
     for (int r = 0; r < rows; r++)
         for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
             for (int narrow = 0; narrow < 2; narrow++) {
-                spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = size, .cols = size, .block_rows = 8, .block_cols = 8, .nnzb = 3,
-                                           .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+                spk_bsr_indices indices = {
+                    SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,         .block_rows = 8, .block_cols = 8, .nnzb = 3,
+                    .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
                 spk_pattern *pattern = NULL;
                 must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
                 spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = narrow ? 1 : n, .dtype_a = strstr(table[r].name, "f64") != NULL ? SPK_F64 : SPK_F32};
@@ -210,7 +219,9 @@ static void test_activations(void **state)
     (void)state;
     enum { COUNT = 4001 };
     const int64_t offsets[] = {0, 0};
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1, .row_offsets = offsets, .col_indices = offsets, .index_type = SPK_I64};
+    spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1, .row_offsets = offsets, .col_indices = offsets,
+        .index_type = SPK_I64};
     spk_pattern *pattern = NULL;
     must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
     static float x32[COUNT + 8], d32[COUNT + 8];
@@ -235,7 +246,8 @@ static void test_activations(void **state)
                     assert_true(isnan(got));
                 } else if (isinf(want)) {
                     assert_true(got == want);
-                } else if (!(fabs(got - want) <= 3 * eps * fmax(fabs(x), fabs(want)) && fabs(got - want) <= fabs(want) * eps * (8 + 4 * fmin(x * x, 1e3)) + DBL_EPSILON * fabs(x) + 1e-37)) {
+                } else if (!(fabs(got - want) <= 3 * eps * fmax(fabs(x), fabs(want)) &&
+                             fabs(got - want) <= fabs(want) * eps * (8 + 4 * fmin(x * x, 1e3)) + DBL_EPSILON * fabs(x) + 1e-37)) {
                     fail_msg("activation %d f%d(%g) = %.17g, expected %.17g", act, wide ? 64 : 32, x, got, want);
                 }
             }
@@ -295,7 +307,8 @@ static void test_bind_without_memory(void **state)
             spk_params params;
             const char *why;
             spk_params_get(&table[r], 0, &params);
-            if ((table[r].kind != SPK_KIND_OWN && table[r].kind != SPK_KIND_REFERENCE) || !spk_candidate_applicable(&table[r], &params, &c.problem, device, &why))
+            if ((table[r].kind != SPK_KIND_OWN && table[r].kind != SPK_KIND_REFERENCE) ||
+                !spk_candidate_applicable(&table[r], &params, &c.problem, device, &why))
                 continue;
             for (int64_t fail_at = 0;; fail_at++) {
                 spk_bound bound = {0};

@@ -20,12 +20,14 @@
 
 #include "backend/cpu/kernels/epilogue_body.h"
 
-void spk_epilogue_f32(const spk_problem *problem, const spk_spmm_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+void spk_epilogue_f32(const spk_problem *problem, const spk_spmm_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
+                      int64_t cols)
 {
     epilogue_f32(problem, args, acc, acc_ld, row0, rows, col0, cols);
 }
 
-void spk_epilogue_f64(const spk_problem *problem, const spk_spmm_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+void spk_epilogue_f64(const spk_problem *problem, const spk_spmm_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
+                      int64_t cols)
 {
     epilogue_f64(problem, args, acc, acc_ld, row0, rows, col0, cols);
 }

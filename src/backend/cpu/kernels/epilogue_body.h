@@ -11,11 +11,11 @@ typedef struct T(epilogue_lines) {
     REAL *preact;             /* NULL: not kept */
     REAL *d;
     int64_t ldc, ldr, ldp, ldd;
-    const REAL *line_bias; /* one a line; NULL: none */
+    const REAL *line_bias;  /* one a line; NULL: none */
     const REAL *along_bias; /* along each line; NULL: none */
 } T(epilogue_lines);
 
-SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activation activation, const bool full, int64_t i, int64_t j, REAL bias, int64_t part)
+SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) * e, const spk_activation activation, const bool full, int64_t i, int64_t j, REAL bias, int64_t part)
 {
     const REAL *acc = e->acc + i * e->acc_ld + j;
 #define FETCH(pointer) (part > 0 ? T(load_part)(pointer, part) : T(load)(pointer))
@@ -40,7 +40,7 @@ SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activat
 }
 
 /* activation and full (C, residual or preact take part) are constants where this is inlined. */
-SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) *lines, const spk_activation activation, const bool full)
+SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) * lines, const spk_activation activation, const bool full)
 {
     const T(epilogue_lines) e = *lines;
     for (int64_t i = 0; i < e.lines; i++) {
@@ -53,6 +53,7 @@ SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) *lines, const spk_activa
     }
 }
 
+/* clang-format off */
 #define EPILOGUE(name, activation)                                                                                              \
     static __attribute__((noinline)) void T(epilogue_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, false); } \
     static __attribute__((noinline)) void T(epilogue_full_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, true); }
@@ -62,17 +63,20 @@ EPILOGUE(gelu_erf, SPK_ACT_GELU_ERF)
 EPILOGUE(gelu_tanh, SPK_ACT_GELU_TANH)
 EPILOGUE(silu, SPK_ACT_SILU)
 #undef EPILOGUE
+/* clang-format on */
 
-static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation activation)
+static void T(epilogue_dispatch)(const T(epilogue_lines) * lines, spk_activation activation)
 {
-    static void (*const lean[])(const T(epilogue_lines) *) = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh), T(epilogue_silu)};
-    static void (*const full[])(const T(epilogue_lines) *) = {T(epilogue_full_none), T(epilogue_full_relu), T(epilogue_full_gelu_erf), T(epilogue_full_gelu_tanh),
-                                                              T(epilogue_full_silu)};
+    static void (*const lean[])(const T(epilogue_lines) *) = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh),
+                                                              T(epilogue_silu)};
+    static void (*const full[])(const T(epilogue_lines) *) = {T(epilogue_full_none), T(epilogue_full_relu), T(epilogue_full_gelu_erf),
+                                                              T(epilogue_full_gelu_tanh), T(epilogue_full_silu)};
     (lines->c != NULL || lines->residual != NULL || lines->preact != NULL ? full : lean)[activation](lines);
 }
 
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
-static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
+static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
+                        int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
     const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) && (!want->use_residual || problem->ldr == problem->n) &&
@@ -80,17 +84,18 @@ static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, c
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
-    T(epilogue_lines) e = {.acc = acc,
-                           .acc_ld = acc_ld,
-                           .lines = row_major ? rows : cols,
-                           .length = row_major ? cols : rows,
-                           .alpha = (REAL)args->alpha,
-                           .beta = (REAL)args->beta,
-                           .ldc = problem->ldc,
-                           .ldr = problem->ldr,
-                           .ldp = problem->ldp,
-                           .ldd = problem->ldd,
-                           .d = (REAL *)args->d + line0 * problem->ldd + along0};
+    T(epilogue_lines)
+    e = {.acc = acc,
+         .acc_ld = acc_ld,
+         .lines = row_major ? rows : cols,
+         .length = row_major ? cols : rows,
+         .alpha = (REAL)args->alpha,
+         .beta = (REAL)args->beta,
+         .ldc = problem->ldc,
+         .ldr = problem->ldr,
+         .ldp = problem->ldp,
+         .ldd = problem->ldd,
+         .d = (REAL *)args->d + line0 * problem->ldd + along0};
     if (want->use_c && args->beta != 0)
         e.c = (const REAL *)args->c + line0 * e.ldc + along0;
     if (want->use_residual)

@@ -17,13 +17,13 @@ typedef struct T(narrow_job) {
     const REAL *b;     /* element (0, 0) of B */
     int64_t b_down;    /* along rows: between rows of B */
     int64_t b_across;  /* between columns of B; along k a column of B is contiguous */
-    T(vec) *sums;      /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
+    T(vec) * sums;     /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
 } T(narrow_job);
 
-typedef void (*T(narrow_function))(const T(narrow_job) *job);
+typedef void (*T(narrow_function))(const T(narrow_job) * job);
 
 /* h rows, n columns of B; constants where this is inlined. */
-SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const int n)
+SPK_INLINE void T(narrow_along_k)(const T(narrow_job) * job, const int h, const int n)
 {
     T(vec) acc[8][4];
 #pragma GCC unroll 8
@@ -71,8 +71,58 @@ SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const i
             job->sums[r * n + j] = acc[r][j];
 }
 
+/* The same for blocks of at most a vector's columns: one masked vector a row. */
+SPK_INLINE void T(narrow_short)(const T(narrow_job) * job, const int h, const int n)
+{
+    T(vec) acc[8][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            acc[r][j] = job->sums[r * n + j];
+    const int64_t stride = job->stride, across = job->b_across, depth = job->depth;
+    const int64_t edge = job->edge_column, edge_depth = job->edge_depth;
+    for (int64_t p = job->first; p < job->last; p++) {
+        const int64_t column = job->columns[p], size = column == edge ? edge_depth : depth;
+        const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        const REAL *b = job->b + column * depth;
+        T(vec) x[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            x[j] = T(load_part)(b + j * across, size);
+#pragma GCC unroll 8
+        for (int r = 0; r < h; r++) {
+            const T(vec) v = T(load_part)(a + r * stride, size);
+#pragma GCC unroll 4
+            for (int j = 0; j < n; j++)
+                acc[r][j] += v * x[j];
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 4
+        for (int j = 0; j < n; j++)
+            job->sums[r * n + j] = acc[r][j];
+}
+
+/* Blocks of one element, one column of B. */
+static REAL T(narrow_scalar)(const T(narrow_job) * job)
+{
+    REAL sum[4] = {0};
+    const REAL *a = job->values, *b = job->b;
+    const int64_t *positions = job->positions;
+    int64_t p = job->first;
+    for (; p + 4 <= job->last; p += 4)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            sum[i] += a[positions != NULL ? positions[p + i] : p + i] * b[job->columns[p + i] * job->b_down];
+    for (; p < job->last; p++)
+        sum[0] += a[positions != NULL ? positions[p] : p] * b[job->columns[p] * job->b_down];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* h vectors of rows, n columns of B; constants where this is inlined. */
-SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, const int n)
+SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) * job, const int h, const int n)
 {
     T(vec) acc[8][8];
 #pragma GCC unroll 8
@@ -104,8 +154,10 @@ SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, cons
             job->sums[r * n + j] = acc[r][j];
 }
 
+/* clang-format off */
 #define ALONG_K(h, n)                                                                                            \
-    static void T(along_k_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_k)(job, h, n); }
+    static void T(along_k_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_k)(job, h, n); } \
+    static void T(short_##h##x##n)(const T(narrow_job) *job) { T(narrow_short)(job, h, n); }
 #define ALONG_ROWS(h, n)                                                                                         \
     static void T(along_rows_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_rows)(job, h, n); }
 ALONG_K(1, 1) ALONG_K(2, 1) ALONG_K(3, 1) ALONG_K(4, 1) ALONG_K(5, 1) ALONG_K(6, 1) ALONG_K(7, 1) ALONG_K(8, 1)
@@ -122,13 +174,20 @@ ALONG_ROWS(1, 7)
 ALONG_ROWS(1, 8)
 #undef ALONG_K
 #undef ALONG_ROWS
+    /* clang-format on */
 
-/* By n - 1 and h - 1. */
-static const T(narrow_function) T(narrow_k)[4][8] = {
-    {T(along_k_1x1), T(along_k_2x1), T(along_k_3x1), T(along_k_4x1), T(along_k_5x1), T(along_k_6x1), T(along_k_7x1), T(along_k_8x1)},
-    {T(along_k_1x2), T(along_k_2x2), T(along_k_3x2), T(along_k_4x2), T(along_k_5x2), T(along_k_6x2)},
-    {T(along_k_1x3), T(along_k_2x3), T(along_k_3x3), T(along_k_4x3)},
-    {T(along_k_1x4), T(along_k_2x4), T(along_k_3x4)},
+    /* By n - 1 and h - 1. */
+    static const T(narrow_function) T(narrow_k)[4][8] = {
+        {T(along_k_1x1), T(along_k_2x1), T(along_k_3x1), T(along_k_4x1), T(along_k_5x1), T(along_k_6x1), T(along_k_7x1), T(along_k_8x1)},
+        {T(along_k_1x2), T(along_k_2x2), T(along_k_3x2), T(along_k_4x2), T(along_k_5x2), T(along_k_6x2)},
+        {T(along_k_1x3), T(along_k_2x3), T(along_k_3x3), T(along_k_4x3)},
+        {T(along_k_1x4), T(along_k_2x4), T(along_k_3x4)},
+};
+static const T(narrow_function) T(narrow_k_short)[4][8] = {
+    {T(short_1x1), T(short_2x1), T(short_3x1), T(short_4x1), T(short_5x1), T(short_6x1), T(short_7x1), T(short_8x1)},
+    {T(short_1x2), T(short_2x2), T(short_3x2), T(short_4x2), T(short_5x2), T(short_6x2)},
+    {T(short_1x3), T(short_2x3), T(short_3x3), T(short_4x3)},
+    {T(short_1x4), T(short_2x4), T(short_3x4)},
 };
 static const T(narrow_function) T(narrow_rows)[8][8] = {
     {T(along_rows_1x1), T(along_rows_2x1), T(along_rows_3x1), T(along_rows_4x1), T(along_rows_5x1), T(along_rows_6x1), T(along_rows_7x1), T(along_rows_8x1)},

@@ -1,6 +1,6 @@
 /* spmm_f32_narrow_avx2: D = epilogue(A_bsr B) in float32 with AVX2 and FMA for N of 1 to 8 (1 to 4 where the rows of a block are contiguous).
  * Any block, layout, orientation and epilogue. Bound: reading the values, once and in order. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels/cost.h"
 
 #define REAL float
 #define REAL_BITS 32
@@ -26,7 +26,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    return 3 + spk_problem_bytes(problem) / device->stream_gbs / 1e3;
+    return cost_of_narrow(problem, device, lanes_f32, sizeof(float));
 }
 
 static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)

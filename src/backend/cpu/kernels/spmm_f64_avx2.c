@@ -1,6 +1,6 @@
 /* spmm_f64_avx2: D = epilogue(A_bsr B) in float64 with AVX2 and FMA. Any block, layout, orientation, N and epilogue.
  * Register tiles of 12 / NV rows by NV vectors of 4; PACK=1 copies B into column panels first. Bound: the FMA units from 16 x 16 blocks on. */
-#include "backend/cpu/kernels/tile_plan.h"
+#include "backend/cpu/kernels/cost.h"
 
 #define REAL double
 #define REAL_BITS 64
@@ -25,8 +25,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    (void)params;
-    return spk_problem_flops(problem) / device->peak_gflops_f32 / 0.5e3;
+    return cost_of_tiles(problem, device, params, lanes_f64, sizeof(double), true);
 }
 
 static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)

@@ -1,6 +1,6 @@
 /* spmm_portable: D = epilogue(A_bsr B) in float32 and float64 with vectors of 16 bytes and no intrinsics: whatever the compiler makes of them on
  * any processor. Any block, layout, orientation, N and epilogue. The tiles are those of the wider kernels. */
-#include "backend/cpu/kernels/tile_plan.h"
+#include "backend/cpu/kernels/cost.h"
 
 #define VECTOR_BYTES 16
 
@@ -41,8 +41,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    (void)params;
-    return spk_problem_flops(problem) / device->peak_gflops_f32 / 0.25e3;
+    return problem->dtype_a == SPK_F64 ? cost_of_tiles(problem, device, params, lanes_f64, sizeof(double), false)
+                                       : cost_of_tiles(problem, device, params, lanes_f32, sizeof(float), false);
 }
 
 static spk_status bind(spk_bound *bound)

@@ -30,6 +30,7 @@ static void T(pack_row_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1
             }
         return;
     }
+    /* clang-format off */
     switch (w) {
     case 1: T(pack_rows)(b, ldb, k0, k1, 1, panel); break;
     case 2: T(pack_rows)(b, ldb, k0, k1, 2, panel); break;
@@ -38,6 +39,7 @@ static void T(pack_row_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1
     case 5: T(pack_rows)(b, ldb, k0, k1, 5, panel); break;
     default: T(pack_rows)(b, ldb, k0, k1, 6, panel); break;
     }
+    /* clang-format on */
 }
 
 static void T(pack_col_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)

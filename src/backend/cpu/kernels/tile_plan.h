@@ -5,7 +5,7 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { TILE_MAX_HEIGHT = 6, TILE_MAX_WIDTH = 6, TILE_ACCUMULATORS = 12 };
+enum { TILE_MAX_HEIGHT = 6, TILE_MAX_WIDTH = 6, TILE_ACCUMULATORS = 12, TILE_BUFFER_ROWS = 30 };
 
 /* The tunables, in the order of the rows of kernels.def. */
 enum { TILE_NV, TILE_PACK, TILE_GROUP };
@@ -16,8 +16,9 @@ typedef struct tile_cut {
     int64_t panels;       /* of NV vectors or one less */
     int64_t first_packed; /* panels from here on are packed: all, the last (ragged N), or none */
     int64_t groups;
-    int64_t parts;        /* of the block rows */
-    bool fused;           /* each task packs its own group first: no second pass, and the group is fresh in the cache */
+    int64_t parts; /* of the block rows */
+    bool ahead;    /* the values of the next block are fetched ahead */
+    bool fused;    /* each task packs its own group first: no second pass, and the group is fresh in the cache */
 } tile_cut;
 
 static inline int64_t tile_ceil(int64_t a, int64_t b)
@@ -30,9 +31,15 @@ static inline int tile_height(int width)
     return TILE_ACCUMULATORS / width < TILE_MAX_HEIGHT ? TILE_ACCUMULATORS / width : TILE_MAX_HEIGHT;
 }
 
-static inline int64_t tile_panel_start(const tile_cut *cut, int64_t panel)
+/* Rows cut into tiles of nearly equal height: `taller` of low + 1 rows, then the others of low. */
+typedef struct tile_split {
+    int tiles, low, taller;
+} tile_split;
+
+static inline tile_split tile_make_split(int rows, int width)
 {
-    return cut->vectors * panel / cut->panels;
+    const int height = tile_height(width), tiles = (rows + height - 1) / height;
+    return (tile_split){tiles, rows / tiles, rows % tiles};
 }
 
 static inline int64_t tile_grid_rows(const spk_problem *problem)
@@ -51,10 +58,18 @@ static inline int tile_block_cols(const spk_problem *problem)
     return problem->trans_a == SPK_TRANS ? problem->pattern->block_rows : problem->pattern->block_cols;
 }
 
+/* Bytes of the values of a block row, on average. */
+static inline double tile_row_bytes(const spk_problem *problem, int64_t element_bytes)
+{
+    const spk_pattern *pattern = problem->pattern;
+    const int64_t grid_rows = tile_grid_rows(problem);
+    return grid_rows > 0 ? (double)pattern->nnzb * pattern->block_rows * pattern->block_cols * (double)element_bytes / (double)grid_rows : 0;
+}
+
 /* Below this much work a second thread costs more than it brings. */
 static const double TILE_SERIAL_FLOPS = 400e3;
 
-static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, int64_t lanes)
+static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, int64_t lanes, int64_t element_bytes)
 {
     tile_cut cut = {.lanes = lanes, .vectors = tile_ceil(problem->n, lanes)};
     const int64_t grid_rows = tile_grid_rows(problem);
@@ -64,6 +79,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     cut.first_packed = pack ? 0 : problem->n % lanes != 0 ? cut.panels - 1 : cut.panels;
     cut.groups = tile_ceil(cut.panels, params->v[TILE_GROUP]);
     cut.parts = 1;
+    cut.ahead = tile_row_bytes(problem, element_bytes) > 16384;
     /* Columns alone feed all threads where the panels come out even enough. */
     cut.fused = pack && (workers == 1 || (cut.panels >= 2 * workers && tile_ceil(cut.panels, workers) * workers * 8 <= cut.panels * 9));
     if (workers == 1)
@@ -84,12 +100,6 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     return cut;
 }
 
-/* Elements of the workspace. */
-static inline int64_t tile_packed_elements(const tile_cut *cut, int64_t k)
-{
-    return cut->first_packed < cut->panels ? k * cut->lanes * (cut->vectors - tile_panel_start(cut, cut->first_packed)) : 0;
-}
-
 static inline bool tile_applicable(const spk_problem *problem, const spk_params *params, int64_t lanes, const char **why)
 {
     const int nv = params->v[TILE_NV], height = tile_block_rows(problem);
@@ -98,12 +108,12 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "PACK=0 reads rows of B in place: B must be row-major";
     else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
         *why = "one panel makes no group";
-    else if (nv > 2 && vectors <= 2)
-        *why = "NV=2 covers all columns";
     else if (nv == 6 && height > 2)
         *why = "NV=6 is for block heights of 1 and 2";
     else if (nv == 4 && height % 3 != 0)
         *why = "NV=4 makes tiles three rows high: the block height must be a multiple of 3";
+    else if (nv > 2 && (tile_ceil(vectors, nv) == tile_ceil(vectors, 2) || (nv > 3 && tile_ceil(vectors, nv) == tile_ceil(vectors, 3))))
+        *why = "a smaller NV makes the same panels";
     return *why == NULL;
 }
 

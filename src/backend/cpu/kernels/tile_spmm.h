@@ -1,44 +1,41 @@
 /* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h and tile_plan.h: bind and run. */
 
+typedef struct T(tile_state) {
+    tile_cut cut;
+    int64_t *bounds; /* of the parts: parts + 1 block rows */
+    int64_t *starts; /* of the panels, in vectors: panels + 1 */
+} T(tile_state);
+
 typedef struct T(tile_run) {
     const spk_bound *bound;
     const spk_spmm_args *args;
-    const struct T(tile_state) *state;
+    const T(tile_state) * state;
     REAL *packed;
     bool plain;
     int64_t pack_step; /* rows of B a packing task */
 } T(tile_run);
 
-typedef struct T(tile_state) {
-    tile_cut cut;
-    int64_t *bounds; /* of the parts: parts + 1 block rows */
-} T(tile_state);
+/* Sums of some rows of D in one panel that wait for the epilogue. */
+typedef struct T(tile_buffer) {
+    REAL sums[TILE_BUFFER_ROWS * TILE_MAX_WIDTH * T(lanes)] __attribute__((aligned(64)));
+    int held;
+} T(tile_buffer);
 
-static const REAL *T(panel_address)(const T(tile_run) *run, int64_t panel, int64_t *stride)
+/* The packed panels lie one after another, each of K rows. */
+static REAL *T(packed_panel)(const T(tile_run) * run, int64_t panel)
 {
-    const tile_cut *cut = &run->state->cut;
-    const int64_t start = tile_panel_start(cut, panel), width = tile_panel_start(cut, panel + 1) - start;
-    *stride = 0;
-    if (run->bound->problem.k == 0)
-        return NULL; /* there may be no B */
-    if (panel < cut->first_packed) {
-        *stride = run->bound->problem.ldb;
-        return (const REAL *)run->args->b + start * cut->lanes;
-    }
-    *stride = width * cut->lanes;
-    return run->packed + run->bound->problem.k * cut->lanes * (start - tile_panel_start(cut, cut->first_packed));
+    const T(tile_state) *state = run->state;
+    return run->packed + run->bound->problem.k * T(lanes) * (state->starts[panel] - state->starts[state->cut.first_packed]);
 }
 
-static void T(pack_panels)(const T(tile_run) *run, int64_t first, int64_t last, int64_t k0, int64_t k1)
+static void T(pack_panels)(const T(tile_run) * run, int64_t first, int64_t last, int64_t k0, int64_t k1)
 {
-    const tile_cut *cut = &run->state->cut;
     const spk_problem *problem = &run->bound->problem;
     for (int64_t panel = first; panel < last; panel++) {
-        const int64_t start = tile_panel_start(cut, panel), column = start * cut->lanes;
-        const int width = (int)(tile_panel_start(cut, panel + 1) - start);
-        REAL *to = run->packed + problem->k * cut->lanes * (start - tile_panel_start(cut, cut->first_packed));
+        const int64_t start = run->state->starts[panel], column = start * T(lanes);
+        const int width = (int)(run->state->starts[panel + 1] - start);
         const REAL *b = (const REAL *)run->args->b + (problem->layout_b == SPK_ROW_MAJOR ? column : column * problem->ldb);
-        T(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, to);
+        T(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, T(packed_panel)(run, panel));
     }
 }
 
@@ -53,89 +50,112 @@ static void T(pack_task)(void *arg, int64_t task)
         T(pack_panels)(run, cut->first_packed, cut->panels, k0, k0 + ROWS < end ? k0 + ROWS : end);
 }
 
-/* All rows of one block row times one panel; job has what does not change along a task. */
-static void T(block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t block_row, int64_t first_column, int width)
+/* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
+static void T(fetch_ahead)(T(tile_job) * job, int64_t height)
 {
-    enum { BUFFER_ROWS = 24 };
+    enum { MOST_LINES = 8 }; /* the hardware follows from there */
+    if (job->col_stride == 1) {
+        const int64_t lines = (height * job->depth * (int64_t)sizeof(REAL) + 63) / 64;
+        job->ahead_bytes = 64;
+        job->ahead_count = lines < MOST_LINES ? lines : MOST_LINES;
+    } else {
+        job->ahead_bytes = job->col_stride * (int64_t)sizeof(REAL);
+        job->ahead_count = job->depth;
+    }
+}
+
+/* All rows of one block row times one panel; job has what does not change along the panel. */
+static void T(block_row)(const T(tile_run) * run, T(tile_job) * job, const tile_split *full, int64_t block_row, int64_t panel, T(tile_buffer) * buffer)
+{
     const spk_bound *bound = run->bound;
     const spk_problem *problem = &bound->problem;
-    const int64_t row0 = block_row * bound->view.block_rows;
-    const int rows = (int)(row0 + bound->view.block_rows <= problem->m ? bound->view.block_rows : problem->m - row0);
-    const int limit = tile_height(width), tiles = (rows + limit - 1) / limit, low = rows / tiles, taller = rows % tiles;
-    const int64_t columns = (int64_t)width * T(lanes) < problem->n - first_column ? (int64_t)width * T(lanes) : problem->n - first_column;
-    const bool direct = run->plain && columns == (int64_t)width * T(lanes);
+    const int64_t row0 = block_row * bound->view.block_rows, column0 = run->state->starts[panel] * T(lanes);
+    const int width = (int)(run->state->starts[panel + 1] - run->state->starts[panel]);
+    const tile_split split = row0 + bound->view.block_rows <= problem->m ? *full : tile_make_split((int)(problem->m - row0), width);
     const REAL *values = run->args->values;
-    REAL buffer[BUFFER_ROWS * TILE_MAX_WIDTH * T(lanes)] __attribute__((aligned(64)));
-    int held = 0, row = 0;
-    job->alpha = direct ? (REAL)run->args->alpha : 1;
-    if (direct)
-        job->out = (REAL *)run->args->d + row0 * problem->ldd + first_column;
-    else
-        job->out_stride = (int64_t)width * T(lanes);
-    for (int tile = 0; tile < tiles; tile++) {
-        const int height = low + (tile < taller);
+    int64_t row = 0;
+    job->first = bound->view.offsets[block_row];
+    job->last = bound->view.offsets[block_row + 1];
+    if (buffer == NULL)
+        job->out = (REAL *)run->args->d + row0 * problem->ldd + column0;
+    for (int tile = 0; tile < split.tiles; tile++) {
+        const int height = split.low + (tile < split.taller);
         if (job->first < job->last) /* else there may be no values */
             job->values = values + row * job->row_stride;
-        if (!direct)
-            job->out = buffer + held * job->out_stride;
+        if (buffer != NULL)
+            job->out = buffer->sums + buffer->held * job->out_stride;
+        if (run->state->cut.ahead)
+            T(fetch_ahead)(job, height);
         T(tiles)[width - 1][height - 1](job);
         row += height;
-        if (direct) {
+        if (buffer == NULL) {
             job->out += height * job->out_stride;
             continue;
         }
-        held += height;
-        if (held + TILE_MAX_HEIGHT > BUFFER_ROWS || tile + 1 == tiles) {
-            T(epilogue)(problem, run->args, buffer, job->out_stride, row0 + row - held, held, first_column, columns);
-            held = 0;
+        buffer->held += height;
+        if (buffer->held + TILE_MAX_HEIGHT > TILE_BUFFER_ROWS) {
+            const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
+            T(epilogue)(problem, run->args, buffer->sums, job->out_stride, row0 + row - buffer->held, buffer->held, column0, columns);
+            buffer->held = 0;
         }
+    }
+}
+
+/* A few block rows times one panel: so many that the epilogue gets enough rows at a time. */
+static void T(block_rows)(const T(tile_run) * run, T(tile_job) * job, int64_t first, int64_t last, int64_t panel)
+{
+    const spk_problem *problem = &run->bound->problem;
+    const T(tile_state) *state = run->state;
+    const int64_t column0 = state->starts[panel] * T(lanes);
+    const int width = (int)(state->starts[panel + 1] - state->starts[panel]);
+    const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
+    const bool direct = run->plain && columns == width * T(lanes);
+    const tile_split full = tile_make_split(run->bound->view.block_rows, width);
+    T(tile_buffer) buffer;
+    buffer.held = 0;
+    if (problem->k == 0) { /* there may be no B */
+        job->panel = NULL;
+        job->panel_stride = 0;
+    } else if (panel < state->cut.first_packed) {
+        job->panel = (const REAL *)run->args->b + column0;
+        job->panel_stride = problem->ldb;
+    } else {
+        job->panel = T(packed_panel)(run, panel);
+        job->panel_stride = width * T(lanes);
+    }
+    job->out_stride = direct ? problem->ldd : width * T(lanes);
+    job->alpha = direct ? (REAL)run->args->alpha : 1;
+    for (int64_t block_row = first; block_row < last; block_row++)
+        T(block_row)(run, job, &full, block_row, panel, direct ? NULL : &buffer);
+    if (buffer.held > 0) {
+        const int64_t end = last * run->bound->view.block_rows < problem->m ? last * run->bound->view.block_rows : problem->m;
+        T(epilogue)(problem, run->args, buffer.sums, job->out_stride, end - buffer.held, buffer.held, column0, columns);
     }
 }
 
 static void T(tile_task)(void *arg, int64_t task)
 {
     const T(tile_run) *run = arg;
-    const spk_bound *bound = run->bound;
-    const spk_bsr_view *view = &bound->view;
-    const tile_cut *cut = &run->state->cut;
+    const T(tile_state) *state = run->state;
+    const spk_bsr_view *view = &run->bound->view;
+    const tile_cut *cut = &state->cut;
     const int64_t group = task / cut->parts, part = task % cut->parts;
     const int64_t first = cut->panels * group / cut->groups, last = cut->panels * (group + 1) / cut->groups;
-    if (cut->fused && bound->problem.k > 0)
-        T(pack_panels)(run, first, last, 0, bound->problem.k);
-    T(tile_job) job = {.columns = view->columns,
-                       .positions = view->positions,
-                       .row_stride = view->row_stride,
-                       .col_stride = view->col_stride,
-                       .block_stride = view->block_stride,
-                       .depth = view->block_cols,
-                       .edge_column = view->grid_cols - 1,
-                       .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols};
-    for (int64_t block_row = run->state->bounds[part]; block_row < run->state->bounds[part + 1]; block_row++) {
-        job.first = view->offsets[block_row];
-        job.last = view->offsets[block_row + 1];
-        for (int64_t panel = first; panel < last; panel++) {
-            const int64_t start = tile_panel_start(cut, panel);
-            job.panel = T(panel_address)(run, panel, &job.panel_stride);
-            job.out_stride = bound->problem.ldd;
-            T(block_row)(run, &job, block_row, start * cut->lanes, (int)(tile_panel_start(cut, panel + 1) - start));
-        }
-    }
-}
-
-static spk_status T(tile_bind)(spk_bound *bound)
-{
-    const spk_mem *mem = &bound->device->mem;
-    T(tile_state) *state = NULL;
-    SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
-    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, T(lanes));
-    spk_status status = spk_partition_rows(mem, &bound->view, (int)state->cut.parts, &state->bounds);
-    if (status != SPK_OK) {
-        spk_free(mem, state);
-        return status;
-    }
-    bound->workspace_bytes = (size_t)tile_packed_elements(&state->cut, bound->problem.k) * sizeof(REAL);
-    bound->state = state;
-    return SPK_OK;
+    const int64_t batch = view->block_rows < TILE_BUFFER_ROWS ? TILE_BUFFER_ROWS / view->block_rows : 1;
+    if (cut->fused && run->bound->problem.k > 0)
+        T(pack_panels)(run, first, last, 0, run->bound->problem.k);
+    T(tile_job)
+    job = {.columns = view->columns,
+           .positions = view->positions,
+           .row_stride = view->row_stride,
+           .col_stride = view->col_stride,
+           .block_stride = view->block_stride,
+           .depth = view->block_cols,
+           .edge_column = view->grid_cols - 1,
+           .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols};
+    for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += batch)
+        for (int64_t panel = first; panel < last; panel++)
+            T(block_rows)(run, &job, row, row + batch < state->bounds[part + 1] ? row + batch : state->bounds[part + 1], panel);
 }
 
 static void T(tile_unbind)(spk_bound *bound)
@@ -143,9 +163,30 @@ static void T(tile_unbind)(spk_bound *bound)
     T(tile_state) *state = bound->state;
     if (state == NULL)
         return;
+    spk_free(&bound->device->mem, state->starts);
     spk_free(&bound->device->mem, state->bounds);
     spk_free(&bound->device->mem, state);
     bound->state = NULL;
+}
+
+static spk_status T(tile_bind)(spk_bound *bound)
+{
+    const spk_mem *mem = &bound->device->mem;
+    T(tile_state) *state = NULL;
+    spk_status status = SPK_OK;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
+    bound->state = state;
+    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, T(lanes), sizeof(REAL));
+    const tile_cut *cut = &state->cut;
+    SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
+    SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
+    for (int64_t panel = 0; panel <= cut->panels; panel++)
+        state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
+    bound->workspace_bytes = (size_t)(bound->problem.k * T(lanes) * (state->starts[cut->panels] - state->starts[cut->first_packed])) * sizeof(REAL);
+    return SPK_OK;
+done:
+    T(tile_unbind)(bound);
+    return status;
 }
 
 static spk_status T(tile_execute)(const spk_bound *bound, const spk_spmm_args *args)
@@ -159,12 +200,11 @@ static spk_status T(tile_execute)(const spk_bound *bound, const spk_spmm_args *a
     T(tile_run) run = {.bound = bound, .args = args, .state = state, .packed = args->workspace, .plain = spk_epilogue_is_plain(problem, args)};
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
         /* Multiples of 32 rows, of 8 KiB at least. */
-        const int64_t row_bytes = (cut->vectors - tile_panel_start(cut, cut->first_packed)) * VECTOR_BYTES;
-        int64_t step = tile_ceil(tile_ceil(problem->k, 4 * (int64_t)executor->threads), 32) * 32;
-        while (step * row_bytes < 8192)
-            step *= 2;
-        run.pack_step = step;
-        spk_execute(executor, tile_ceil(problem->k, step), T(pack_task), &run);
+        const int64_t row_bytes = (cut->vectors - state->starts[cut->first_packed]) * VECTOR_BYTES;
+        run.pack_step = tile_ceil(tile_ceil(problem->k, 4 * (int64_t)executor->threads), 32) * 32;
+        while (run.pack_step * row_bytes < 8192)
+            run.pack_step *= 2;
+        spk_execute(executor, tile_ceil(problem->k, run.pack_step), T(pack_task), &run);
     }
     spk_execute(executor, cut->groups * cut->parts, T(tile_task), &run);
     return SPK_OK;
