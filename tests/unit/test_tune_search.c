@@ -337,7 +337,10 @@ static void the_choice_is_near_the_best(void **state)
         }
         b.options.seed = (uint64_t)k + 1;
         spk_report *report = tune(&b);
-        int number = chosen_name(report)[4] - '0', v = number < 2 ? chosen_params(report)[2] - '0' : 0;
+        int number = -1, v = 0;
+        assert_int_equal(sscanf(chosen_name(report), "fake%d", &number), 1);
+        if (number < 2)
+            assert_int_equal(sscanf(chosen_params(report), "V=%d", &v), 1);
         regret[k] = (fakes[number].us + fakes[number].param_us[v]) / best - 1;
         spk_report_release(&report);
     }
