@@ -215,6 +215,8 @@ static void a_forked_child_multiplies(void **state)
             if (child == 0) {
                 alarm(60);
                 check_candidate(&t, kernel, &params, device);
+                trial_free(&t);
+                spk_backend_cpu.close(&device);
                 _exit(0);
             }
             int status = -1;
