@@ -9,10 +9,11 @@
 #include "base/clock.h"
 #include "tune/search.h"
 
-enum { MOST_BATCH = 64, SLOW_ROUNDS = 3 };
+enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
 static const double slow_factor = 20;
+static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
 bool spk_interrupted(const spk_tuner *tuner)
@@ -132,6 +133,11 @@ static long forced_switches(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
+double spk_sample_us(double run_us)
+{
+    return run_us * spk_batch_for(run_us) + (run_us < warm_run_us ? run_us : 0);
+}
+
 bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
 {
     double times[MOST_BATCH], scratch[MOST_BATCH];
@@ -147,7 +153,7 @@ bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
     }
     c->disturbed = forced_switches() != before_switches;
     *us = spk_median(times, c->batch, scratch);
-    c->least_us = scratch[0]; /* spk_median sorts there */
+    c->quick_us = scratch[c->batch / 4]; /* spk_median sorts there */
     c->run_us = *us;
     c->ran = true;
     return true;
@@ -199,7 +205,7 @@ static void compare(const spk_contender *a, const spk_contender *b, double *scra
 /* Few rounds tell little about their own noise: the factor on the error shrinks as they become more. */
 static double certainty(int rounds)
 {
-    return 2.5 + 8.0 / rounds;
+    return 2.5 + 12.0 / rounds;
 }
 
 /* The error of a typical ratio in this company: no contender's own few samples may claim to be much surer than that. */
@@ -265,7 +271,10 @@ static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_conten
         if (round >= rounds->least && spk_now_us() > rounds->deadline_us)
             return SPK_OK;
         double us;
-        if (spk_contender_sample(c, stage, &us))
+        bool ran = spk_contender_sample(c, stage, &us);
+        if (ran && c->disturbed && us > stray * c->median_us && spk_sample_us(us) < longest_retake_us)
+            ran = spk_contender_sample(c, stage, &us); /* this round's once more: other work of the machine was measured */
+        if (ran)
             c->samples[c->sample_count++] = us;
         else
             c->alive = false;
@@ -289,8 +298,8 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
         status = one_round(tuner, stage, list, count, rounds, round, order);
         for (int i = 0; i < count; i++)
             summarise(list[i], scratch);
-        bool late = spk_now_us() > rounds->deadline_us;
-        if (round + 1 >= rounds->least && (late || (!rounds->every_round && decide(list, count, scratch))))
+        bool late = spk_now_us() > rounds->deadline_us, decided = !rounds->every_round && decide(list, count, scratch);
+        if (round + 1 >= rounds->least && (late || decided))
             break;
     }
     spk_free(tuner->mem, order);
@@ -315,9 +324,9 @@ static bool may_win(const spk_contender *c, bool any)
 /* Tied with the best, which is the luckiest of those that are: the error of the ratio is on the side of the others. */
 static bool tied(const spk_contender *c, const spk_contender *best)
 {
-    double scratch[2 * 64], ratio, error;
+    double scratch[2 * MOST_PAIRS], ratio, error;
     int rounds = c->sample_count < best->sample_count ? c->sample_count : best->sample_count;
-    if (rounds > 64)
+    if (rounds > MOST_PAIRS)
         return c->median_us <= best->median_us * (1 + tie);
     compare(c, best, scratch, &ratio, &error);
     double ratio_of_medians = c->median_us / fmax(best->median_us, 1e-3);

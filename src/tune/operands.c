@@ -64,7 +64,7 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     if (o->problem->cache == SPK_WARM || touched <= 0)
         return SPK_OK;
     int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
-    double wanted = 2.0 * (double)last_cache / touched + 1, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
+    double wanted = 2.0 * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
     wanted = wanted < room ? wanted : room;
     o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
     return SPK_OK;
@@ -255,7 +255,9 @@ spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const 
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us)
 {
     spk_device *device = operands->device;
+    int64_t first = operands->sets > 2 ? 1 : 0; /* set 0 is for checks, which leave it in the caches */
     while (runs > 0) {
+        operands->next = operands->next < first ? first : operands->next;
         int64_t left = operands->sets - operands->next;
         int piece = operands->sets == 1 || left > runs ? runs : (int)left;
         SPK_TRY(device->backend->time_runs(device, bound, operands->args + operands->next, operands->sets == 1 ? 1 : piece, piece, out_us));

@@ -7,8 +7,8 @@
 #include "tune/choose.h"
 #include "tune/search.h"
 
-enum { DEFAULT_ROUNDS = 20, ROW_FINALISTS = 3, ROW_ROUNDS = 7 };
-static const double row_tie = 1.1;          /* parameters of a row this close when screened meet in rounds of their own */
+enum { DEFAULT_ROUNDS = 20, ROW_FINALISTS = 8, ROW_ROUNDS = 7 };
+static const double row_tie = 1.3;          /* parameters of a row this close when screened meet in rounds of their own */
 static const double longest_run_us = 120e6; /* a row whose one run is expected to take longer is not raced */
 
 typedef struct race {

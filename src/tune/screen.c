@@ -8,28 +8,25 @@
 #include "base/clock.h"
 #include "tune/search.h"
 
-enum { MOST_REPLANS = 2, LOOKS = 3, MOST_EXTRA = 3, EXHAUSTIVE_LOOKS = 5, LEAST_COLS = 128, MOST_NOISE = 64, MOST_SCREENED = 12, MOST_SAMPLED = 4 };
+enum { MOST_REPLANS = 2, LOOKS = 3, MOST_EXTRA = 3, EXHAUSTIVE_LOOKS = 5, MOST_NOISE = 64, MOST_SCREENED = 32, MOST_SAMPLED = 4, MOST_FITTED = 3, MOST_AGAIN = 2 };
 static const double looks_cost = 2.2;      /* runs that a contender costs on average: one checked, some timed */
 static const double look_share = 0.4;      /* of the budget, for the first look at all */
+static const double second_share = 0.4;    /* of what is left then, for a second sample */
 static const double look_end = 0.55, second_end = 0.75; /* of the budget: no look at the first, the second sample begins later */
 static const double long_run_us = 20000;   /* a run this long is a sample by itself, the checked one too */
 static const double hopeless = 1.5;        /* times the best so far: no further look */
 static const double timeout_factor = 10;
 static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
 
-static const double row_factor = 2;        /* a kernel this far from the best with one choice of parameters is not tried with others */
-
-typedef struct level {
-    int64_t rows, cols; /* 0: all */
-    double share;
-} level;
+static const double again_cost = 0.05;     /* of the budget: what a second look at a contender may cost */
+static const double row_factor = 2.5;       /* a kernel this far from the best with one choice of parameters is not tried with others */
 
 typedef struct screening {
     spk_search *search;
     spk_contender **pool;
     int count;
     spk_stage *stage;
-    level at;
+    spk_level at;
     double best_predicted_us, end; /* end: of the budget's part for this */
     double noise[MOST_NOISE]; /* how far a contender's two best samples lay apart */
     int noise_count;
@@ -37,26 +34,10 @@ typedef struct screening {
 
 /* ------------------------------------------------------------------------------------------------ how much of the problem */
 
-/* A level at which `count` contenders of about full_us cost time_us. Rows first, with several block rows a thread; then columns. */
-static level choose_level(const spk_search *search, double full_us, double runs, double time_us)
+/* A level at which `runs` runs of about full_us for the whole problem take time_us. */
+static spk_level choose_level(const spk_search *search, double full_us, double runs, double time_us)
 {
-    const spk_problem *p = search->problem;
-    double share = time_us / fmax(runs * full_us, 1);
-    level all = {0, 0, 1};
-    if (share >= 0.7)
-        return all;
-    const spk_pattern *pattern = p->pattern;
-    int64_t height = p->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (p->m + height - 1) / height;
-    int64_t least = 4 * (int64_t)search->tuner->device->executor.threads, rows = (int64_t)ceil(share * (double)grid), cols = p->n;
-    rows = rows > least ? rows : least;
-    if ((double)rows > 0.7 * (double)grid)
-        rows = grid;
-    double row_share = (double)rows / (double)grid;
-    if (share < 0.7 * row_share && p->n > LEAST_COLS) {
-        cols = (int64_t)ceil((double)p->n * share / row_share / LEAST_COLS) * LEAST_COLS;
-        cols = cols < p->n ? cols : p->n;
-    }
-    return (level){rows < grid ? rows : 0, cols < p->n ? cols : 0, row_share * (double)cols / (double)p->n};
+    return spk_level_for(search->tuner, search->problem, time_us / fmax(runs * full_us, 1));
 }
 
 /* What the model expects of a contender of average promise. */
@@ -107,7 +88,7 @@ __attribute__((format(printf, 3, 4))) static void rule_out(spk_contender *c, spk
 static bool timed_out(const screening *s, spk_contender *c, double run_us, double best)
 {
     double full_us = scaled(s, c, run_us);
-    if (s->search->exhaustive || s->search->by_row || isinf(best) || run_us < long_run_us)
+    if (s->search->exhaustive || s->search->by_row || isinf(best) || run_us < again_cost * s->search->budget_us)
         return false;
     if (full_us > timeout_factor * best)
         rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms%s, %.0f times the best", run_us / 1e3, s->at.share < 1 ? " on a sample" : "", full_us / best);
@@ -126,10 +107,11 @@ static bool seen_enough(const screening *s, const spk_contender *c, double least
     int looks = search->exhaustive ? EXHAUSTIVE_LOOKS : LOOKS;
     if (taken == 0)
         return false;
-    bool costly = c->run_us > 0.005 * search->budget_us, sure = clean > 0 || taken >= looks;
-    if (scaled(s, c, least) > hopeless * best && sure && (taken > 1 || costly))
+    double slower = scaled(s, c, least) / best;
+    bool costly = c->run_us > fmin(0.005 * search->budget_us, 10e3), sure = clean > 0 || taken >= looks || slower > 4;
+    if (slower > hopeless && sure && (taken > 1 || costly))
         return true;
-    if (c->run_us > long_run_us && sure && taken >= 2)
+    if (c->run_us > long_run_us && sure && taken >= (s->stage->checks != NULL ? 2 : 1)) /* the checked run is one of two */
         return true;
     return clean >= looks || taken >= looks + MOST_EXTRA || spk_search_left_us(search, 0.8) < c->run_us;
 }
@@ -150,7 +132,7 @@ static spk_status look(screening *s, spk_contender *c, double run_us, double bes
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (!spk_contender_sample(c, s->stage, &us))
             return SPK_OK;
-        us = c->least_us;
+        us = c->quick_us;
         clean += !c->disturbed || us < 1.02 * least;
         next = us < least ? least : fmin(next, us);
         least = fmin(least, us);
@@ -198,7 +180,7 @@ static bool misjudged(screening *s, const spk_contender *first)
     bool too_large = expected > 2 * time_us, too_small = expected < 0.15 * time_us && s->at.share < 1;
     if (!too_large && !too_small)
         return false;
-    level other = choose_level(s->search, first->full_us, looks_cost * s->count, spk_search_left_us(s->search, look_share));
+    spk_level other = choose_level(s->search, first->full_us, looks_cost * s->count, spk_search_left_us(s->search, look_share));
     if (too_large ? other.share > 0.6 * s->at.share : other.share < 2 * s->at.share)
         return false;
     s->at = other;
@@ -209,19 +191,19 @@ static bool misjudged(screening *s, const spk_contender *first)
 static bool passed_over(screening *s, spk_contender *c, double calibration)
 {
     const spk_search *search = s->search;
-    if (search->exhaustive || isinf(best_so_far(s, c)))
+    if (isinf(best_so_far(s, c)))
         return false;
     if (spk_search_left_us(search, s->end) <= 0) {
         rule_out(c, SPK_CANDIDATE_PRUNED, "the budget ended before its turn");
         return true;
     }
-    if (search->by_row)
+    if (search->by_row || search->exhaustive)
         return false;
     double ratio = c->predicted_us / s->best_predicted_us, cost = looks_cost * c->predicted_us * calibration * s->at.share;
     double row_best = row_best_so_far(s, c), row_ratio = row_best / best_so_far(s, c);
     if (ratio >= model_factor && cost >= 0.01 * search->budget_us)
         rule_out(c, SPK_CANDIDATE_PRUNED, "the cost model sees it at %.0f times the best prediction", ratio);
-    else if (isfinite(row_best) && row_ratio >= row_factor && looks_cost * row_best * s->at.share >= 0.002 * search->budget_us)
+    else if (isfinite(row_best) && row_ratio >= row_factor && looks_cost * row_best * s->at.share >= 0.004 * search->budget_us)
         rule_out(c, SPK_CANDIDATE_PRUNED, "other parameters of this kernel took %.1f times the best", row_ratio);
     else
         return false;
@@ -235,7 +217,7 @@ static spk_status make_stage(screening *s, bool checked)
     for (int i = 0; i < s->count; i++)
         s->pool[i]->screened = false;
     double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
-    return spk_stage_make(search->tuner, search->problem, s->at.rows, s->at.cols, spk_rng_next(&search->rng), check_us, &s->stage);
+    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &s->stage);
 }
 
 static spk_status screen_all(screening *s, bool checked)
@@ -282,13 +264,37 @@ static int by_estimate(const void *a, const void *b)
     return x->order - y->order;
 }
 
-/* How close to the best a contender must come: closer where the samples agreed. */
+/* Disturbances last: all samples of a contender may fall into one. Those that would be dropped get another look, later, while that is cheap. */
+static spk_status look_again(screening *s, double factor)
+{
+    spk_search *search = s->search;
+    for (int i = 0; i < s->count; i++) {
+        spk_contender *c = s->pool[i];
+        double us, cost = 3 * c->run_us + c->prepare_us + 500;
+        bool dropped = c->screened && c->full_us > factor * best_so_far(s, c);
+        if (!dropped || cost > again_cost * search->budget_us || spk_search_left_us(search, s->end) < cost)
+            continue;
+        if (spk_interrupted(search->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        if (spk_contender_bind(c, s->stage) != SPK_OK)
+            continue;
+        if (spk_contender_sample(c, s->stage, &us) && scaled(s, c, c->quick_us) < c->full_us) {
+            c->level_us[1] = c->quick_us;
+            c->full_us = c->median_us = scaled(s, c, c->quick_us);
+        }
+        spk_contender_unbind(c);
+    }
+    return SPK_OK;
+}
+
+/* How close to the best a contender must come. Samples taken one contender after the other say little about small differences, as the
+ * machine's own pace changes meanwhile: that is for the interleaved rounds. Samples of a large problem must be trusted further. */
 static double margin(const screening *s)
 {
     double scratch[MOST_NOISE], noise = spk_median(s->noise, s->noise_count, scratch);
     if (s->search->exhaustive)
         return INFINITY;
-    return (s->at.share < 1 ? 1.3 : 1.15) + 2 * fmin(noise, 0.4);
+    return s->at.share < 1 ? 1.3 + 2 * fmin(noise, 0.4) : 2;
 }
 
 /* Keeps those within `factor` of the best they compete with, at most `most`. */
@@ -317,10 +323,10 @@ static void keep_best(screening *s, double factor, int most)
 static spk_status second_level(screening *s)
 {
     spk_search *search = s->search;
-    double full_us = s->pool[0]->full_us, runs = 2.0 * s->count;
+    double full_us = s->pool[0]->full_us, runs = 1.4 * s->count;
     if (s->count < 2)
         return SPK_OK;
-    level next = choose_level(search, full_us, runs, 0.3 * spk_search_left_us(search, 1));
+    spk_level next = choose_level(search, full_us, runs, second_share * spk_search_left_us(search, 1));
     if (next.share >= 1)
         return SPK_OK;
     if (next.share < 1.5 * s->at.share)
@@ -333,7 +339,7 @@ static spk_status second_level(screening *s)
     for (int i = 0; i < s->count; i++)
         if (s->pool[i]->screened)
             s->pool[i]->full_us = s->pool[i]->median_us = extrapolate(s->pool[i]);
-    keep_best(s, margin(s) - 0.1, MOST_SAMPLED);
+    keep_best(s, margin(s) - 0.1, MOST_FITTED);
     return SPK_OK;
 }
 
@@ -378,12 +384,14 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
     rank_by_row(&s);
     qsort(s.pool, (size_t)s.count, sizeof *s.pool, by_promise);
     search->total = s.count;
-    s.at = (level){0, 0, 1};
+    s.at = (spk_level){0, 0, 1};
     if (!search->exhaustive)
         s.at = choose_level(search, average_predicted(&s), looks_cost * s.count, look_share * search->budget_us);
     spk_status status = screen_all(&s, true);
+    for (int again = 0; status == SPK_OK && again < MOST_AGAIN; again++)
+        status = look_again(&s, margin(&s));
     if (status == SPK_OK)
-        keep_best(&s, margin(&s), search->exhaustive || search->by_row ? s.count : MOST_SCREENED);
+        keep_best(&s, margin(&s), search->exhaustive || search->by_row ? s.count : s.at.share < 1 ? MOST_SAMPLED : MOST_SCREENED);
     if (status == SPK_OK && s.at.share < 1 && s.count > 0 && !search->by_row)
         status = second_level(&s);
     if (status != SPK_OK || s.at.share < 1)

@@ -1,4 +1,5 @@
 /* The search: screening, then finals on the whole problem, within the budget; and what remains of it tells what assume_finite would gain. */
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,10 +8,11 @@
 #include "base/clock.h"
 #include "tune/search.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 25, MOST_FINALISTS = 12, BARRED_SAMPLES = 3 };
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 100, GOOD_ROUNDS = 10, FEW = 3, BARRED_SAMPLES = 3 };
 static const double default_budget_us = 2e6;
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
 static const double fill_bytes_a_us = 1500;
+static const double reach = 2;
 
 /* ------------------------------------------------------------------------------------------------ one at a time */
 
@@ -80,7 +82,7 @@ static double check_limit_us(const spk_search *search)
 
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
-    return spk_stage_make(search->tuner, search->problem, 0, 0, spk_rng_next(&search->rng), check_limit_us(search), stage);
+    return spk_stage_make(search->tuner, search->problem, (spk_level){0, 0, 1}, spk_rng_next(&search->rng), check_limit_us(search), stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */
@@ -94,19 +96,52 @@ static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int
     return SPK_OK;
 }
 
-/* Admits survivors in their order while the budget has room for some rounds with them. Those checked on this stage before are not again. */
-static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool checked, bool *have_sample)
+/* Exhaustive: all are measured, but only those within reach of the best meet it again in the rounds. Returns how many do. */
+static int within_reach(spk_contender **list, int count)
 {
     int in = 0;
-    double spent = 0; /* of one round */
-    *have_sample = !checked && list[0]->full_us > long_run_us;
+    for (int i = 0; i < count; i++) {
+        list[i]->status = SPK_CANDIDATE_OK;
+        list[i]->why[0] = '\0';
+        in += list[i]->full_us <= reach * list[0]->full_us;
+    }
+    return in;
+}
+
+/* Whether the budget has room for one more finalist: some rounds with a few, good rounds with more. A run that is a sample by itself has
+ * been paid for when it is checked. */
+static bool has_room(const spk_search *search, int in, double round_us, bool have_sample)
+{
+    double left = spk_search_left_us(search, 1);
+    if (in == 0 || isinf(left))
+        return true;
+    if (have_sample)
+        return left > 1.5 * round_us;
+    return in < FEW ? left > LEAST_ROUNDS * round_us : 0.6 * left > GOOD_ROUNDS * round_us;
+}
+
+/* Packed values stay with each finalist: all of them within a quarter of the free memory. */
+static int most_finalists(const spk_search *search)
+{
+    if (!search->problem->static_values)
+        return INT_MAX;
+    double bytes = (double)spk_problem_operand_elements(search->problem, SPK_OPERAND_VALUES) * (double)spk_dtype_bytes(search->problem->dtype_a);
+    double room = 0.25 * (double)search->tuner->device->backend->free_memory(search->tuner->device) / fmax(bytes, 1);
+    return room > 1e6 ? INT_MAX : room > 2 ? (int)room : 2;
+}
+
+/* Admits survivors in their order while there is room. Those checked on this stage before are not again. */
+static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool checked, bool *have_sample)
+{
+    int in = 0, most = most_finalists(search);
+    double round_us = 0, best_us = list[0]->full_us;
+    *have_sample = !checked && best_us > long_run_us;
     for (int i = 0; i < count; i++) {
         spk_contender *c = list[i];
-        double left = spk_search_left_us(search, 1), run_us = c->full_us;
-        bool room = in == 0 || search->exhaustive || (in < MOST_FINALISTS && left > (spent + run_us) * (*have_sample ? 1.5 : 3));
-        if (!room) {
+        double run_us = c->full_us;
+        if (in >= most || !has_room(search, in, round_us + spk_sample_us(run_us), *have_sample)) {
             c->status = SPK_CANDIDATE_PRUNED;
-            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals", c->full_us / list[0]->full_us);
+            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals", c->full_us / best_us);
             continue;
         }
         spk_search_progress(search, c, false);
@@ -122,7 +157,7 @@ static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int
         c->run_us = run_us;
         c->sample_count = *have_sample ? 1 : 0;
         c->samples[0] = run_us;
-        spent += run_us;
+        round_us += spk_sample_us(run_us);
         list[in++] = c; /* in <= i */
     }
     return in;
@@ -132,7 +167,7 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
 {
     double round_us = 0;
     for (int i = 0; i < count; i++)
-        round_us += fmax(list[i]->run_us, 400);
+        round_us += spk_sample_us(list[i]->run_us);
     double affordable = spk_search_left_us(search, 1) / fmax(round_us, 1);
     int have = have_sample ? 1 : 0, least = affordable > LEAST_ROUNDS ? LEAST_ROUNDS : (int)fmax(affordable, 1);
     if (search->exhaustive && isinf(search->budget_us))
@@ -225,17 +260,32 @@ static spk_status nothing_left(const spk_search *search)
     return spk_no_candidate(search->contenders, search->count, search->options);
 }
 
-/* Whether one run of the whole problem, and what has to be made for it, is more than the budget has left. */
+/* Whether one run of the whole problem, and what has to be made for it, is more than the budget has left. A budget that nobody asked for
+ * may be exceeded by a quarter for that. */
 static bool too_long_for_finals(const spk_search *search, const spk_contender *best)
 {
     double make_us = check_limit_us(search) + (double)spk_operands_set_bytes(search->problem) / fill_bytes_a_us;
-    return !search->exhaustive && best->full_us + make_us > spk_search_left_us(search, 1);
+    double left_us = spk_search_left_us(search, search->options->budget_s > 0 ? 1 : 1.25);
+    return !search->exhaustive && best->full_us + make_us > left_us;
+}
+
+static void decide_on_sample(spk_search *search, spk_contender **list, int count)
+{
+    search->chosen = (int)(list[0] - search->contenders);
+    for (int i = 0; i < count; i++) {
+        list[i]->status = i == 0 ? SPK_CANDIDATE_OK : SPK_CANDIDATE_PRUNED;
+        snprintf(list[i]->why, sizeof list[i]->why, "%.2f times the best on a sample; one run of the whole problem is more than the budget has left",
+                 list[i]->full_us / list[0]->full_us);
+    }
+    list[0]->why[0] = '\0';
 }
 
 static spk_status run_finals_on(spk_search *search, spk_stage *stage, bool checked, spk_contender **list, int count)
 {
     bool have_sample = false;
     SPK_TRY(make_samples(search->tuner, list, count));
+    if (search->exhaustive)
+        count = within_reach(list, count);
     count = admit(search, stage, list, count, checked, &have_sample);
     if (count == 0)
         return nothing_left(search);
@@ -253,9 +303,7 @@ static spk_status run_with(spk_search *search, spk_contender **list)
     if (status == SPK_OK && count == 0)
         status = nothing_left(search);
     if (status == SPK_OK && stage == NULL && too_long_for_finals(search, list[0])) {
-        search->chosen = (int)(list[0] - search->contenders); /* the sample must do */
-        list[0]->status = SPK_CANDIDATE_OK;
-        list[0]->why[0] = '\0';
+        decide_on_sample(search, list, count);
         return SPK_OK;
     }
     if (status == SPK_OK && stage == NULL)

@@ -74,7 +74,7 @@ typedef struct spk_contender {
     double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
     double full_us;                     /* estimate for the whole problem */
     bool disturbed;                     /* its last sample was interrupted by other work of the machine */
-    double run_us, least_us;            /* of its last run or sample here (0: none yet), and the shortest run of that sample */
+    double run_us, quick_us;            /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
     int batch;                          /* runs a sample */
     int sample_count, sample_room;
     double *samples; /* interleaved samples of the last phase, by round */
@@ -95,8 +95,17 @@ typedef struct spk_stage {
     spk_checks *checks; /* NULL: candidates were checked on another stage */
 } spk_stage;
 
-/* rows block rows of op(A) (0: all) and cols columns (0: all). */
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, int64_t rows, int64_t cols, uint64_t seed, double check_us, spk_stage **stage);
+/* How much of a problem: so many block rows of op(A) and columns (0: all of them). */
+typedef struct spk_level {
+    int64_t rows, cols;
+    double share;
+} spk_level;
+
+/* The level nearest to a share of the work, not much below it. */
+spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share);
+
+/* check_us: what the oracle may cost; 0: no checks. */
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_stage **stage);
 void spk_stage_release(spk_stage **stage); /* accepts NULL */
 double spk_stage_share(const spk_stage *stage, const spk_contender *contender);
 
@@ -113,6 +122,7 @@ bool spk_contender_sample(spk_contender *contender, spk_stage *stage, double *us
 
 /* Runs a sample that lasts long enough for the clock, given the time of one run. */
 int spk_batch_for(double run_us);
+double spk_sample_us(double run_us); /* what such a sample costs */
 
 typedef struct spk_rounds {
     int have;        /* samples that every contender brings along */

@@ -1,10 +1,11 @@
 /* A stage: a problem, or a sample of its block rows and columns, with operands on which candidates are checked and timed. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "tune/search.h"
 
 /* Neighbouring block rows are sampled together: they share what they read of B. */
-enum { GROUP_ROWS = 4 };
+enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128 };
 
 typedef struct group {
     int64_t first, count, blocks;
@@ -73,16 +74,36 @@ static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int6
     return SPK_OK;
 }
 
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, int64_t rows, int64_t cols, uint64_t seed, double check_us, spk_stage **out)
+/* Rows first, with several block rows a thread; then columns. Little less than all is all. */
+spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
+{
+    const spk_pattern *pattern = problem->pattern;
+    int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, cols = problem->n;
+    if (share >= 0.7)
+        return (spk_level){0, 0, 1};
+    int64_t rows = (int64_t)ceil(share * (double)grid);
+    rows = rows > least ? rows : least;
+    if ((double)rows > 0.7 * (double)grid)
+        rows = grid;
+    double row_share = (double)rows / (double)grid;
+    if (share < 0.7 * row_share && problem->n > LEAST_COLS) {
+        cols = (int64_t)ceil((double)problem->n * share / row_share / LEAST_COLS) * LEAST_COLS;
+        cols = cols < problem->n ? cols : problem->n;
+    }
+    return (spk_level){rows < grid ? rows : 0, cols < problem->n ? cols : 0, row_share * (double)cols / (double)problem->n};
+}
+
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_stage **out)
 {
     spk_stage *made = NULL;
     spk_status status;
     SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
     made->tuner = tuner;
     made->problem = *problem;
-    SPK_GOTO(make_sample(made, problem, rows, seed));
-    if (cols > 0 && cols < problem->n)
-        made->problem.n = cols;
+    SPK_GOTO(make_sample(made, problem, level.rows, seed));
+    if (level.cols > 0 && level.cols < problem->n)
+        made->problem.n = level.cols;
     double width = (double)made->problem.n / (double)problem->n;
     made->row_share = width * (double)made->problem.m / (double)problem->m;
     made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;

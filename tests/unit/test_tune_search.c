@@ -106,12 +106,12 @@ static void the_hopeless_cost_little(void **state)
     (void)state;
     bench b;
     bench_open(&b, three, 3, "");
-    fakes[0].us = 5000; /* 100 times the best: a checked run, and a sample to be sure */
+    fakes[0].us = 5000; /* 100 times the best: a checked run, and a few samples to be sure */
     fakes[1].us = 50;
     fakes[2].us = 500000;
     spk_report *report = tune(&b);
     assert_string_equal(chosen_name(report), "fake1");
-    assert_true(atomic_load(&fakes[0].runs) <= 4);
+    assert_true(atomic_load(&fakes[0].runs) <= 10);
     assert_true(atomic_load(&fakes[2].runs) <= 1);
     assert_int_equal(entry_of(report, "fake0", NULL)->status, SPK_CANDIDATE_PRUNED);
     spk_candidate_status slow = entry_of(report, "fake2", NULL)->status;
@@ -123,6 +123,23 @@ static void the_hopeless_cost_little(void **state)
     fake_runs();
     report = tune(&b);
     assert_int_equal(entry_of(report, "fake2", NULL)->status, SPK_CANDIDATE_TIMED_OUT);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+/* The machine was busy when the best had its turn: a second look finds it. */
+static void a_bad_moment_is_forgiven(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, three, 3, "");
+    fakes[0].us = 50;
+    fakes[0].slow_runs = 4;
+    fakes[1].us = 80;
+    fakes[2].us = 90;
+    spk_report *report = tune(&b);
+    assert_string_equal(chosen_name(report), "fake0");
+    assert_true(report->candidates[report->chosen].median_us < 60);
     spk_report_release(&report);
     bench_close(&b);
 }
@@ -358,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_wrong_never_win),
         cmocka_unit_test(none_left_says_why),
         cmocka_unit_test(the_hopeless_cost_little),
+        cmocka_unit_test(a_bad_moment_is_forgiven),
         cmocka_unit_test(ties_are_resolved_alike),
         cmocka_unit_test(the_budget_is_kept),
         cmocka_unit_test(exhaustive_measures_all),
