@@ -13,6 +13,7 @@ static const double default_budget_us = 2e6;
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
 static const double fill_bytes_a_us = 1500;
 static const double reach = 2;
+static const double no_gain = 4; /* expected to take this many times as long as the choice: no use asking */
 
 /* ------------------------------------------------------------------------------------------------ one at a time */
 
@@ -218,7 +219,8 @@ static void measure_barred(spk_search *search, spk_stage *stage)
             continue;
         spk_contender *c = &search->contenders[found - search->contenders];
         double run_us = 0, samples[BARRED_SAMPLES], scratch[BARRED_SAMPLES];
-        if (2 * (BARRED_SAMPLES + 2) * c->predicted_us * calibration > spk_search_left_us(search, 1) || spk_contender_bind(c, stage) != SPK_OK)
+        double expected_us = c->predicted_us * calibration, limit_us = fmin(spk_search_left_us(search, 1), 0.25 * search->budget_us);
+        if (expected_us > no_gain * chosen->median_us || 2 * (BARRED_SAMPLES + 2) * expected_us > limit_us || spk_contender_bind(c, stage) != SPK_OK)
             continue;
         int taken = 0;
         if (spk_contender_check(c, stage, search->tolerance, &run_us)) {
