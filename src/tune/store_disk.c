@@ -43,7 +43,6 @@ static int create(spk_store *store)
             return SQLITE_CANTOPEN;
         reason = strerror(errno);
     }
-    store->read_only = true;
     spk_store_warn(store, SPK_WARN_READ_ONLY, "store %s cannot be made: %s" STAYS, store->path, reason);
     return SPK_DB_ABSENT;
 }
@@ -52,8 +51,8 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
 {
     if (store->path[0] == '\0' || store->disk_off)
         return SPK_DB_ABSENT;
-    if (mode != SPK_DISK_READ && store->read_only)
-        return SQLITE_READONLY;
+    if (store->disk != NULL && mode != SPK_DISK_READ && sqlite3_db_readonly(store->disk->sql, "main") == 1)
+        spk_db_close(&store->disk); /* SQLite settled on reading when it opened the file, which may be writable by now */
     if (store->disk != NULL)
         return SQLITE_OK;
     struct stat about;
@@ -165,7 +164,6 @@ static void tell(spk_store *store, int code, spk_disk_mode mode)
             switch_off(store, reason); /* a journal that would have to be played back */
             break;
         }
-        store->read_only = true;
         spk_store_warn(store, SPK_WARN_READ_ONLY, "store %s cannot be written: %s" STAYS, path, reason);
         break;
     case SQLITE_IOERR:

@@ -103,7 +103,6 @@ struct spk_store {
     /* guarded by mutex */
     spk_db *disk, *memory; /* opened at first use */
     bool disk_off;         /* the file is not ours to use: memory only, see off_reason */
-    bool read_only;        /* it may be read */
     int busy_ms;
     dev_t device; /* which file it was when it was opened */
     ino_t inode;

@@ -90,11 +90,14 @@ static void test_import_over_memory(void **state)
     save(source, key_of(other, 1, 2), 6, 50);
     OK(spk_store_export_json(source, json_path, &count));
     save(store, key_of(other, 9, 9), 1, 1);
-    store->read_only = true; /* as if the file could not be written for a while */
+    sqlite3 *holder = NULL; /* the file cannot be written for a while */
+    assert_int_equal(sqlite3_open(store_path, &holder), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(holder, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    store->disk->busy_ms = 20;
     save(store, key_of(key, 1, 1), 3, 40);
     save(store, key_of(other, 1, 2), 4, 60);
-    must_tell(1, "cannot be written");
-    store->read_only = false;
+    must_tell(1, "held by another process");
+    sqlite3_close(holder);
     OK(spk_store_import_json(store, json_path, &count));
     assert_int_equal(count, 1);
     assert_true(stored_us(store, key) == 5);

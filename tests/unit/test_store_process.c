@@ -382,14 +382,16 @@ static spk_store *shared;
 static int use_after_fork(int i)
 {
     char key[128];
+    if (shared->disk != NULL) /* the parent's connection */
+        return 5;
     if (stored_us(shared, key_of(key, 9, 9)) != 99)
         return 1;
     save(shared, key_of(key, 8, i), i, i);
     if (stored_us(shared, key) != i)
         return 2;
     int token = -1;
-    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, &token)); /* the parent holds this one */
-    if (token >= 0 && shared->path[0] != '\0')
+    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, &token)); /* the parent holds this one, in the file where there is one */
+    if ((token >= 0) != (shared->path[0] == '\0'))
         return 3;
     OK(spk_store_lock(shared, key_of(key, 7, 100 + i), 0, &token));
     if (token < 0)

@@ -126,6 +126,14 @@ static void reads_but_keeps_in_memory(void)
     OK(spk_store_lock(store, key, 1, &token));
     if (token < 0 || told_count != 0)
         _exit(6);
+    /* As soon as it can be written again, it is. */
+    if (chmod(folder, 0700) != 0 || chmod(direct_path, 0600) != 0)
+        _exit(7);
+    save(store, key_of(key, 1, 4), 44, 5);
+    spk_store *other = open_store(direct_path);
+    if (stored_us(other, key) != 44)
+        _exit(8);
+    spk_store_close(&other);
     spk_store_unlock(store, token);
     spk_store_close(&store);
 }
