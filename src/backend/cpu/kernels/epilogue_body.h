@@ -15,22 +15,27 @@ typedef struct T(epilogue_lines) {
     const REAL *along_bias; /* along each line; NULL: none */
 } T(epilogue_lines);
 
-SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) * e, const spk_activation activation, const bool full, int64_t i, int64_t j, REAL bias, int64_t part)
+/* What takes part, beside alpha and the activation. */
+enum { T(LEAN) = 0, T(ALONG) = 1, T(FULL) = 2 }; /* at most a bias a line; a bias along the lines; anything */
+
+SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j, T(vec) bias, int64_t part)
 {
-    const REAL *acc = e->acc + i * e->acc_ld + j;
 #define FETCH(pointer) (part > 0 ? T(load_part)(pointer, part) : T(load)(pointer))
-    T(vec) v = e->alpha * FETCH(acc);
-    if (full && e->c != NULL)
+    T(vec) v = e->alpha * FETCH(e->acc + i * e->acc_ld + j);
+    if (mode == T(FULL) && e->c != NULL)
         v += e->beta * FETCH(e->c + i * e->ldc + j);
-    v += e->along_bias != NULL ? FETCH(e->along_bias + j) : T(splat)(bias);
-    if (full && e->preact != NULL) {
+    if (mode == T(ALONG) || (mode == T(FULL) && e->along_bias != NULL))
+        v += FETCH(e->along_bias + j);
+    else
+        v += bias;
+    if (mode == T(FULL) && e->preact != NULL) {
         if (part > 0)
             T(store_part)(e->preact + i * e->ldp + j, v, part);
         else
             T(store)(e->preact + i * e->ldp + j, v);
     }
     v = T(activate)(activation, v);
-    if (full && e->residual != NULL)
+    if (mode == T(FULL) && e->residual != NULL)
         v += FETCH(e->residual + i * e->ldr + j);
 #undef FETCH
     if (part > 0)
@@ -39,24 +44,28 @@ SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) * e, const spk_activa
         T(store)(e->d + i * e->ldd + j, v);
 }
 
-/* activation and full (C, residual or preact take part) are constants where this is inlined. */
-SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) * lines, const spk_activation activation, const bool full)
+/* activation and mode are constants where this is inlined. */
+SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) *lines, const spk_activation activation, const int mode)
 {
     const T(epilogue_lines) e = *lines;
+    const int64_t whole = e.length - e.length % T(lanes);
     for (int64_t i = 0; i < e.lines; i++) {
-        const REAL bias = e.line_bias != NULL ? e.line_bias[i] : 0;
-        int64_t j = 0;
-        for (; j + T(lanes) <= e.length; j += T(lanes))
-            T(epilogue_vector)(&e, activation, full, i, j, bias, 0);
-        if (j < e.length)
-            T(epilogue_vector)(&e, activation, full, i, j, bias, e.length - j);
+        const T(vec) bias = T(splat)(e.line_bias != NULL ? e.line_bias[i] : 0);
+        for (int64_t j = 0; j < whole; j += T(lanes))
+            T(epilogue_vector)(&e, activation, mode, i, j, bias, 0);
+        if (whole < e.length)
+            T(epilogue_vector)(&e, activation, mode, i, whole, bias, e.length - whole);
     }
 }
 
+typedef void (*T(epilogue_function))(const T(epilogue_lines) *lines);
+
 /* clang-format off */
-#define EPILOGUE(name, activation)                                                                                              \
-    static __attribute__((noinline)) void T(epilogue_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, false); } \
-    static __attribute__((noinline)) void T(epilogue_full_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, true); }
+#define EPILOGUE(name, activation)                                                                                                 \
+    static void T(epilogue_lean_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(LEAN)); }           \
+    static void T(epilogue_along_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(ALONG)); }         \
+    static void T(epilogue_full_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(FULL)); }           \
+    static const T(epilogue_function) T(epilogue_##name)[] = {T(epilogue_lean_##name), T(epilogue_along_##name), T(epilogue_full_##name)};
 EPILOGUE(none, SPK_ACT_NONE)
 EPILOGUE(relu, SPK_ACT_RELU)
 EPILOGUE(gelu_erf, SPK_ACT_GELU_ERF)
@@ -65,13 +74,11 @@ EPILOGUE(silu, SPK_ACT_SILU)
 #undef EPILOGUE
 /* clang-format on */
 
-static void T(epilogue_dispatch)(const T(epilogue_lines) * lines, spk_activation activation)
+static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation activation)
 {
-    static void (*const lean[])(const T(epilogue_lines) *) = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh),
-                                                              T(epilogue_silu)};
-    static void (*const full[])(const T(epilogue_lines) *) = {T(epilogue_full_none), T(epilogue_full_relu), T(epilogue_full_gelu_erf),
-                                                              T(epilogue_full_gelu_tanh), T(epilogue_full_silu)};
-    (lines->c != NULL || lines->residual != NULL || lines->preact != NULL ? full : lean)[activation](lines);
+    static const T(epilogue_function) *const functions[] = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh), T(epilogue_silu)};
+    const bool full = lines->c != NULL || lines->residual != NULL || lines->preact != NULL;
+    functions[activation][full ? T(FULL) : lines->along_bias != NULL ? T(ALONG) : T(LEAN)](lines);
 }
 
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
@@ -84,8 +91,7 @@ static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, c
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
-    T(epilogue_lines)
-    e = {.acc = acc,
+    T(epilogue_lines) e = {.acc = acc,
          .acc_ld = acc_ld,
          .lines = row_major ? rows : cols,
          .length = row_major ? cols : rows,

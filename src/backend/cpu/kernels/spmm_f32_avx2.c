@@ -20,7 +20,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->dtype_a != SPK_F32)
         *why = "it is for f32";
-    return *why == NULL && tile_applicable(problem, params, lanes_f32, why);
+    return *why == NULL && tile_applicable(problem, params, lanes_f32, sizeof(float), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

@@ -20,7 +20,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->dtype_a != SPK_F64)
         *why = "it is for f64";
-    return *why == NULL && tile_applicable(problem, params, lanes_f64, why);
+    return *why == NULL && tile_applicable(problem, params, lanes_f64, sizeof(double), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

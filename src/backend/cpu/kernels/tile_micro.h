@@ -3,10 +3,10 @@
 
 /* Some rows of one block row times one panel. */
 typedef struct T(tile_job) {
-    const REAL *values;       /* element (first row, 0) of block 0 */
-    const int32_t *columns;   /* of the index */
-    const int64_t *positions; /* NULL: identity */
-    int64_t first, last;      /* blocks of the index */
+    const REAL *values;       /* element (first row, 0) of the block at position 0 */
+    const int32_t *columns;   /* of the row's blocks */
+    const int64_t *positions; /* of the row's blocks in values; NULL: 0, 1, 2 ... */
+    int64_t blocks;           /* of the row */
     int64_t row_stride, col_stride, block_stride;
     int64_t depth;                    /* columns of a block */
     int64_t edge_column;              /* the last block column, which may overhang: */
@@ -66,13 +66,13 @@ SPK_INLINE void T(tile)(const T(tile_job) * job, const int h, const int w)
 #pragma GCC unroll 6
             for (int j = 0; j < w; j++)
                 acc[i][r][j] = (T(vec)){0};
-    int64_t p = job->first;
+    int64_t p = 0;
     if (u > 1) /* only the last block of a row can be at the edge */
-        for (; p + u < job->last; p += u)
+        for (; p + u < job->blocks; p += u)
             T(tile_blocks)(job, p, job->depth, h, w, u, acc);
-    for (; p < job->last; p++) {
+    for (; p < job->blocks; p++) {
         if (u == 1 && job->ahead_count > 0) {
-            const int64_t next = p + 1 < job->last ? p + 1 : job->first;
+            const int64_t next = p + 1 < job->blocks ? p + 1 : 0;
             const char *line = (const char *)(job->values + (job->positions != NULL ? job->positions[next] : next) * job->block_stride);
             for (int64_t i = 0; i < job->ahead_count; i++)
                 __builtin_prefetch(line + i * job->ahead_bytes, 0, 3);

@@ -1,5 +1,5 @@
-/* Template of packing, after vector.h and transpose.h: rows k0 .. k1 of some columns of B into a panel whose row is w vectors; columns beyond N are zero.
- * (Zero columns only feed columns of D that do not exist; rows are never filled in.) */
+/* Template of packing, after vector.h, transpose.h and tile_micro.h: rows k0 .. k1 of some columns of B into a panel whose row is w vectors, with zero
+ * columns beyond N (they only feed columns of D that do not exist; rows are never filled in); and the values of a block row as its tiles read them. */
 
 SPK_INLINE void T(pack_rows)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1, const int w, REAL *panel)
 {
@@ -66,4 +66,65 @@ static void T(pack_col_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1
 static void T(pack)(spk_layout layout, const REAL *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)
 {
     (layout == SPK_ROW_MAJOR ? T(pack_row_major) : T(pack_col_major))(b, ldb, k0, k1, w, columns, panel);
+}
+
+/* h rows of a block: its columns one after another. */
+SPK_INLINE void T(pack_tile)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, const int h, REAL *to)
+{
+    for (int64_t k = 0; k < depth; k++)
+#pragma GCC unroll 6
+        for (int r = 0; r < h; r++)
+            to[k * h + r] = from[r * row_stride + k * col_stride];
+}
+
+/* Four rows of contiguous elements, turned four columns at a time. */
+static void T(pack_four_rows)(const REAL *from, int64_t row_stride, int64_t depth, REAL *to)
+{
+    typedef REAL four __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+        const four a = *(const four *)(from + k), b = *(const four *)(from + row_stride + k), c = *(const four *)(from + 2 * row_stride + k),
+                   d = *(const four *)(from + 3 * row_stride + k);
+        const four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+        const four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd2 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+        *(four *)(to + 4 * k) = __builtin_shufflevector(ac, bd, 0, 4, 1, 5);
+        *(four *)(to + 4 * k + 4) = __builtin_shufflevector(ac, bd, 2, 6, 3, 7);
+        *(four *)(to + 4 * k + 8) = __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5);
+        *(four *)(to + 4 * k + 12) = __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7);
+    }
+    T(pack_tile)(from + k, row_stride, 1, depth - k, 4, to + 4 * k);
+}
+
+static void T(pack_tile_of)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int h, REAL *to)
+{
+    /* clang-format off */
+    switch (h) {
+    case 1: T(pack_tile)(from, row_stride, col_stride, depth, 1, to); break;
+    case 2: T(pack_tile)(from, row_stride, col_stride, depth, 2, to); break;
+    case 3: T(pack_tile)(from, row_stride, col_stride, depth, 3, to); break;
+    case 4:
+        if (col_stride == 1)
+            T(pack_four_rows)(from, row_stride, depth, to);
+        else
+            T(pack_tile)(from, row_stride, col_stride, depth, 4, to);
+        break;
+    case 5: T(pack_tile)(from, row_stride, col_stride, depth, 5, to); break;
+    default: T(pack_tile)(from, row_stride, col_stride, depth, 6, to); break;
+    }
+    /* clang-format on */
+}
+
+/* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
+static void T(pack_values)(const T(tile_job) *job, const tile_split *split, REAL *packed)
+{
+    int64_t row = 0;
+    for (int tile = 0; tile < split->tiles; tile++) {
+        const int height = split->low + (tile < split->taller);
+        for (int64_t p = 0; p < job->blocks; p++) {
+            const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
+            const REAL *from = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride + row * job->row_stride;
+            T(pack_tile_of)(from, job->row_stride, job->col_stride, depth, height, packed + (row * job->blocks + p * height) * job->depth);
+        }
+        row += height;
+    }
 }

@@ -3,6 +3,9 @@
 typedef struct T(tile_state) {
     tile_cut cut;
     int64_t *bounds; /* of the parts: parts + 1 block rows */
+    int64_t batch;   /* block rows taken together: the epilogue gets enough rows at a time */
+    int64_t longest; /* blocks in the fullest block row */
+    int64_t packed_elements, value_elements; /* of the workspace: B, then the values of a batch for each task */
     int64_t *starts; /* of the panels, in vectors: panels + 1 */
 } T(tile_state);
 
@@ -25,7 +28,7 @@ typedef struct T(tile_buffer) {
 static REAL *T(packed_panel)(const T(tile_run) * run, int64_t panel)
 {
     const T(tile_state) *state = run->state;
-    return run->packed + run->bound->problem.k * T(lanes) * (state->starts[panel] - state->starts[state->cut.first_packed]);
+    return run->packed + run->bound->problem.k * (state->starts[panel] - state->starts[state->cut.first_packed]) * T(lanes);
 }
 
 static void T(pack_panels)(const T(tile_run) * run, int64_t first, int64_t last, int64_t k0, int64_t k1)
@@ -64,28 +67,57 @@ static void T(fetch_ahead)(T(tile_job) * job, int64_t height)
     }
 }
 
-/* All rows of one block row times one panel; job has what does not change along the panel. */
-static void T(block_row)(const T(tile_run) * run, T(tile_job) * job, const tile_split *full, int64_t block_row, int64_t panel, T(tile_buffer) * buffer)
+/* Block row `block_row` as a job, without its panel; values are the row's packed ones where there are any. */
+static void T(start_block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t block_row, const REAL *packed)
 {
-    const spk_bound *bound = run->bound;
-    const spk_problem *problem = &bound->problem;
-    const int64_t row0 = block_row * bound->view.block_rows, column0 = run->state->starts[panel] * T(lanes);
+    const spk_bsr_view *view = &run->bound->view;
+    const int64_t first = view->offsets[block_row];
+    job->blocks = view->offsets[block_row + 1] - first;
+    job->columns = view->columns + first;
+    job->positions = packed == NULL && view->positions != NULL ? view->positions + first : NULL;
+    job->values = run->args->values;
+    if (packed != NULL)
+        job->values = packed;
+    else if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
+        job->values += first * view->block_stride;
+}
+
+/* The lines of D that the epilogue will write, fetched while the sums are made. */
+SPK_INLINE void T(fetch_rows_of_d)(const T(tile_run) *run, int64_t row, int64_t rows, int64_t column, int64_t bytes)
+{
+    const char *line = (const char *)((const REAL *)run->args->d + row * run->bound->problem.ldd + column);
+    for (int64_t i = 0; i < rows; i++, line += run->bound->problem.ldd * (int64_t)sizeof(REAL))
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch(line + at, 1, 3);
+}
+
+/* All rows of the block row in job times one panel. packed: its values lie as the tiles read them. */
+static void T(block_row)(const T(tile_run) *run, T(tile_job) *job, const tile_split *split, int64_t row0, int64_t panel, T(tile_buffer) *buffer, const REAL *packed)
+{
+    const spk_problem *problem = &run->bound->problem;
+    const int64_t column0 = run->state->starts[panel] * T(lanes);
     const int width = (int)(run->state->starts[panel + 1] - run->state->starts[panel]);
-    const tile_split split = row0 + bound->view.block_rows <= problem->m ? *full : tile_make_split((int)(problem->m - row0), width);
-    const REAL *values = run->args->values;
+    const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
+    const REAL *values = job->values;
     int64_t row = 0;
-    job->first = bound->view.offsets[block_row];
-    job->last = bound->view.offsets[block_row + 1];
     if (buffer == NULL)
         job->out = (REAL *)run->args->d + row0 * problem->ldd + column0;
-    for (int tile = 0; tile < split.tiles; tile++) {
-        const int height = split.low + (tile < split.taller);
-        if (job->first < job->last) /* else there may be no values */
+    for (int tile = 0; tile < split->tiles; tile++) {
+        const int height = split->low + (tile < split->taller);
+        if (packed != NULL) {
+            job->values = packed + row * job->blocks * job->depth;
+            job->col_stride = height;
+            job->block_stride = height * job->depth;
+        } else if (job->blocks > 0) {
             job->values = values + row * job->row_stride;
-        if (buffer != NULL)
+            if (run->state->cut.ahead)
+                T(fetch_ahead)(job, height);
+        }
+        if (buffer != NULL) {
             job->out = buffer->sums + buffer->held * job->out_stride;
-        if (run->state->cut.ahead)
-            T(fetch_ahead)(job, height);
+            if (problem->layout_d == SPK_ROW_MAJOR)
+                T(fetch_rows_of_d)(run, row0 + row, height, column0, columns * (int64_t)sizeof(REAL));
+        }
         T(tiles)[width - 1][height - 1](job);
         row += height;
         if (buffer == NULL) {
@@ -94,23 +126,30 @@ static void T(block_row)(const T(tile_run) * run, T(tile_job) * job, const tile_
         }
         buffer->held += height;
         if (buffer->held + TILE_MAX_HEIGHT > TILE_BUFFER_ROWS) {
-            const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
             T(epilogue)(problem, run->args, buffer->sums, job->out_stride, row0 + row - buffer->held, buffer->held, column0, columns);
             buffer->held = 0;
         }
     }
+    job->values = values;
 }
 
-/* A few block rows times one panel: so many that the epilogue gets enough rows at a time. */
-static void T(block_rows)(const T(tile_run) * run, T(tile_job) * job, int64_t first, int64_t last, int64_t panel)
+static int64_t T(rows_of_block_row)(const T(tile_run) *run, int64_t block_row)
 {
-    const spk_problem *problem = &run->bound->problem;
+    const int64_t row0 = block_row * run->bound->view.block_rows, m = run->bound->problem.m;
+    return row0 + run->bound->view.block_rows <= m ? run->bound->view.block_rows : m - row0;
+}
+
+/* A batch of block rows times one panel; job has the strides. */
+static void T(block_rows)(const T(tile_run) *run, T(tile_job) *job, int64_t first, int64_t last, int64_t panel, const REAL *packed)
+{
+    const spk_bound *bound = run->bound;
+    const spk_problem *problem = &bound->problem;
     const T(tile_state) *state = run->state;
     const int64_t column0 = state->starts[panel] * T(lanes);
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]);
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
     const bool direct = run->plain && columns == width * T(lanes);
-    const tile_split full = tile_make_split(run->bound->view.block_rows, width);
+    const tile_split full = tile_make_split(bound->view.block_rows, packed != NULL ? state->cut.width : width);
     T(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
@@ -125,11 +164,28 @@ static void T(block_rows)(const T(tile_run) * run, T(tile_job) * job, int64_t fi
     }
     job->out_stride = direct ? problem->ldd : width * T(lanes);
     job->alpha = direct ? (REAL)run->args->alpha : 1;
-    for (int64_t block_row = first; block_row < last; block_row++)
-        T(block_row)(run, job, &full, block_row, panel, direct ? NULL : &buffer);
+    for (int64_t block_row = first; block_row < last; block_row++) {
+        const int64_t rows = T(rows_of_block_row)(run, block_row);
+        const tile_split split = rows == bound->view.block_rows ? full : tile_make_split((int)rows, packed != NULL ? state->cut.width : width);
+        T(start_block_row)(run, job, block_row, packed);
+        T(block_row)(run, job, &split, block_row * bound->view.block_rows, panel, direct ? NULL : &buffer, packed);
+        if (packed != NULL)
+            packed += state->longest * bound->view.block_stride;
+    }
     if (buffer.held > 0) {
-        const int64_t end = last * run->bound->view.block_rows < problem->m ? last * run->bound->view.block_rows : problem->m;
+        const int64_t end = last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m;
         T(epilogue)(problem, run->args, buffer.sums, job->out_stride, end - buffer.held, buffer.held, column0, columns);
+    }
+}
+
+/* The values of a batch as its tiles read them. */
+static void T(pack_batch)(const T(tile_run) *run, T(tile_job) job, int64_t first, int64_t last, REAL *packed)
+{
+    for (int64_t block_row = first; block_row < last; block_row++) {
+        const tile_split split = tile_make_split((int)T(rows_of_block_row)(run, block_row), run->state->cut.width);
+        T(start_block_row)(run, &job, block_row, NULL);
+        T(pack_values)(&job, &split, packed);
+        packed += run->state->longest * run->bound->view.block_stride;
     }
 }
 
@@ -141,21 +197,27 @@ static void T(tile_task)(void *arg, int64_t task)
     const tile_cut *cut = &state->cut;
     const int64_t group = task / cut->parts, part = task % cut->parts;
     const int64_t first = cut->panels * group / cut->groups, last = cut->panels * (group + 1) / cut->groups;
-    const int64_t batch = view->block_rows < TILE_BUFFER_ROWS ? TILE_BUFFER_ROWS / view->block_rows : 1;
     if (cut->fused && run->bound->problem.k > 0)
         T(pack_panels)(run, first, last, 0, run->bound->problem.k);
-    T(tile_job)
-    job = {.columns = view->columns,
-           .positions = view->positions,
-           .row_stride = view->row_stride,
-           .col_stride = view->col_stride,
-           .block_stride = view->block_stride,
-           .depth = view->block_cols,
-           .edge_column = view->grid_cols - 1,
-           .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols};
-    for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += batch)
+    const T(tile_job) as_stored = {.row_stride = view->row_stride,
+                                   .col_stride = view->col_stride,
+                                   .block_stride = view->block_stride,
+                                   .depth = view->block_cols,
+                                   .edge_column = view->grid_cols - 1,
+                                   .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols};
+    T(tile_job) job = as_stored;
+    REAL *packed = NULL;
+    if (cut->values && view->nnzb > 0) {
+        packed = run->packed + state->packed_elements + task * state->value_elements;
+        job.row_stride = 1;
+    }
+    for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
+        const int64_t end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
+        if (packed != NULL)
+            T(pack_batch)(run, as_stored, row, end, packed);
         for (int64_t panel = first; panel < last; panel++)
-            T(block_rows)(run, &job, row, row + batch < state->bounds[part + 1] ? row + batch : state->bounds[part + 1], panel);
+            T(block_rows)(run, &job, row, end, panel, packed);
+    }
 }
 
 static void T(tile_unbind)(spk_bound *bound)
@@ -182,7 +244,14 @@ static spk_status T(tile_bind)(spk_bound *bound)
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
     for (int64_t panel = 0; panel <= cut->panels; panel++)
         state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
-    bound->workspace_bytes = (size_t)(bound->problem.k * T(lanes) * (state->starts[cut->panels] - state->starts[cut->first_packed])) * sizeof(REAL);
+    state->batch = bound->view.block_rows < TILE_BUFFER_ROWS ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
+    for (int64_t row = 0; row < bound->view.grid_rows; row++)
+        if (bound->view.offsets[row + 1] - bound->view.offsets[row] > state->longest)
+            state->longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
+    state->packed_elements = bound->problem.k * (state->starts[cut->panels] - state->starts[cut->first_packed]) * T(lanes);
+    if (cut->values)
+        state->value_elements = tile_ceil(state->batch * state->longest * bound->view.block_stride, 16) * 16;
+    bound->workspace_bytes = (size_t)(state->packed_elements + cut->groups * cut->parts * state->value_elements) * sizeof(REAL);
     return SPK_OK;
 done:
     T(tile_unbind)(bound);

@@ -82,14 +82,14 @@ SPK_INLINE T(vec) T(select)(T(bits) condition, T(vec) yes, T(vec) no)
     return (T(vec))((condition & (T(bits))yes) | (~condition & (T(bits))no));
 }
 
-/* exp(x), within 2 ulp; 0 below -745 and infinity above 710 (float: -104, 89); NaN stays NaN. */
+/* exp(x), within 2 ulp; infinity above 710 (float: 89); 0 where the result would not be normal, for denormal arithmetic is slow; NaN stays NaN. */
 SPK_INLINE T(vec) T(exp)(T(vec) x)
 {
 #if REAL_BITS == 64
-    const REAL shifter = 6755399441055744.0, limit = 760, log2_high = 0.693147180369123816490, log2_low = 1.90821492927058770002e-10;
+    const REAL shifter = 6755399441055744.0, lowest = -708, highest = 760, log2_high = 0.693147180369123816490, log2_low = 1.90821492927058770002e-10;
     enum { TERMS = 13, MANTISSA = 52, BIAS = 1023 };
 #else
-    const REAL shifter = 12582912.0f, limit = 112, log2_high = 0.693145751953125f, log2_low = 1.428606765330187e-6f;
+    const REAL shifter = 12582912.0f, lowest = -87, highest = 112, log2_high = 0.693145751953125f, log2_low = 1.428606765330187e-6f;
     enum { TERMS = 7, MANTISSA = 23, BIAS = 127 };
 #endif
     static const REAL inverse_factorial[14] = {1,
@@ -107,7 +107,8 @@ SPK_INLINE T(vec) T(exp)(T(vec) x)
                                                (REAL)(1 / 479001600.0),
                                                (REAL)(1 / 6227020800.0)};
     const T(vec) zero = {0};
-    x = T(select)(x < -limit, zero - limit, T(select)(x > limit, zero + limit, x));
+    const T(bits) tiny = x < lowest;
+    x = T(select)(tiny, zero, T(select)(x > highest, zero + highest, x));
     /* x = n log 2 + r with |r| <= log(2) / 2; adding the shifter rounds to an integer and leaves it in the low bits. */
     const T(vec) shifted = x * (REAL)1.44269504088896340736 + shifter, n = shifted - shifter;
     const T(vec) r = (x - n * log2_high) - n * log2_low;
@@ -117,7 +118,8 @@ SPK_INLINE T(vec) T(exp)(T(vec) x)
         sum = sum * r + inverse_factorial[i];
     /* 2^n in two factors, so that neither overflows. */
     const T(bits) whole = (T(bits))shifted - (T(bits))(zero + shifter), half = whole >> 1;
-    return sum * (T(vec))((half + BIAS) << MANTISSA) * (T(vec))((whole - half + BIAS) << MANTISSA);
+    sum = sum * (T(vec))((half + BIAS) << MANTISSA) * (T(vec))((whole - half + BIAS) << MANTISSA);
+    return T(select)(tiny, zero, sum);
 }
 
 /* The activations of sparsek.h; written with exp so that both tails keep their relative accuracy. -infinity gives -0 as the limit is. */
