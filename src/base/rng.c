@@ -54,6 +54,7 @@ double spk_rng_normal(spk_rng *rng)
         uint64_t x = spk_rng_next(rng);
         sum += (int64_t)((x & 0xffff) + (x >> 16 & 0xffff) + (x >> 32 & 0xffff) + (x >> 48));
     }
-    /* The mean of the sum is 12 * 65535 / 2; doubled, it is an integer. */
-    return (double)(2 * sum - 12 * 65535) * 0x1p-17;
+    /* The mean of the sum is 12 * 65535 / 2; doubled, it is an integer. One more uniform fills the bits below its step of 2^-16: sums
+     * of products must round, as they do with real data. */
+    return (double)(2 * sum - 12 * 65535) * 0x1p-17 + (spk_rng_uniform(rng) - 0.5) * 0x1p-16;
 }

@@ -76,10 +76,10 @@ static void test_golden(void **state)
 {
     (void)state;
     static const uint64_t expected[] = {
-        [SPK_GEN_UNIFORM] = UINT64_C(0xa9a887f417840c4c),   [SPK_GEN_BERNOULLI] = UINT64_C(0xff87b48f7ca6be23),
-        [SPK_GEN_BANDED] = UINT64_C(0xe559127d4b2702d8),    [SPK_GEN_WINDOW] = UINT64_C(0xb46094244a3ff42b),
-        [SPK_GEN_CAUSAL] = UINT64_C(0xa8ed5cb00ff29e94),    [SPK_GEN_DIAGONAL] = UINT64_C(0x01d1592146cfc5b1),
-        [SPK_GEN_POWER_LAW] = UINT64_C(0xae0b39356fa99d15), [SPK_GEN_EMPTY_ROWS] = UINT64_C(0x2b4305c6e8d7fee6),
+        [SPK_GEN_UNIFORM] = UINT64_C(0xc4100d63fcce6636),   [SPK_GEN_BERNOULLI] = UINT64_C(0x37a0112b74a6478c),
+        [SPK_GEN_BANDED] = UINT64_C(0xb6ae080f48538141),    [SPK_GEN_WINDOW] = UINT64_C(0xb4ca08dfaf123c7a),
+        [SPK_GEN_CAUSAL] = UINT64_C(0x88053a94076a7f14),    [SPK_GEN_DIAGONAL] = UINT64_C(0xdd362407e8aa64a0),
+        [SPK_GEN_POWER_LAW] = UINT64_C(0xc387676e6cb817e3), [SPK_GEN_EMPTY_ROWS] = UINT64_C(0x1dff9169f3841605),
     };
     for (int number = FIRST_PATTERN; number <= (int)LAST_PATTERN; number++) {
         spk_generate options = {.generator = (spk_generator)number, .rows = 395, .cols = 550, .block_rows = 4, .block_cols = 6, .density = 0.13, .seed = 42};
