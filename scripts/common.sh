@@ -29,16 +29,18 @@ install_packages() {
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
 test_packages=(g++ binutils libcmocka-dev clang-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema)
 
+find_mkl() { find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1 || true; }
+
 # MKL joins the race where it can be had; it is a peer, never a need.
 install_mkl() {
     case "$(uname -m)" in x86_64) ;; *) return 0 ;; esac
     local mkl
-    mkl=$(find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1)
+    mkl=$(find_mkl)
     if [ -z "$mkl" ]; then
         say "installing MKL into build/venv, as a peer for the race"
         /usr/bin/python3 -m venv build/venv
         build/venv/bin/pip install -q --disable-pip-version-check mkl || { echo "MKL could not be installed: the race runs without it"; return 0; }
-        mkl=$(find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' | sort | tail -n 1)
+        mkl=$(find_mkl)
     fi
     [ -n "$mkl" ] && export SPARSEK_MKL="$root/$mkl"
     return 0
