@@ -157,7 +157,7 @@ class Interrupted(CliTest):
 
     def test_tuning_keeps_what_was_measured(self):
         lines = ["--m", "1024", "--k", "1024", "--n", "256", "--block", "16", "--budget", "60", "--effort", "exhaustive"]
-        self.interrupt("tune", *lines, "--json", "out.json", after=4 if support.quick else 2)
+        self.interrupt("tune", *lines, "--json", "out.json", after=5)
         result = json.loads((self.folder / "out.json").read_text())
         self.check_shape(result)
         self.assertTrue(any(c["median_us"] for c in result["results"][0]["candidates"]))

@@ -315,6 +315,23 @@ static void callers_memory_and_threads(void **state)
     spk_spmm_args args = fixture_args(&f, d);
     assert_int_equal(spk_matmul(f.context, f.pattern, &f.problem, &args, &quick), SPK_OK);
     assert_true(is_right(&f, d));
+    /* Small products run in the calling thread: a larger one has work for all. */
+    spk_matrix *matrix = NULL;
+    spk_pattern *pattern = NULL;
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+    spk_generate large = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 512, .cols = 512, .block_rows = 16, .block_cols = 16, .density = 0.5};
+    assert_int_equal(spk_matrix_generate(f.context, &large, &matrix, NULL), SPK_OK);
+    assert_int_equal(spk_matrix_view(matrix, &desc), SPK_OK);
+    assert_int_equal(spk_pattern_from_matrix(f.context, matrix, &pattern), SPK_OK);
+    float *b = calloc(512 * 64, sizeof *b), *result = calloc(512 * 64, sizeof *result);
+    const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 64};
+    const spk_tune_options portable = {SPK_SIZED(spk_tune_options), .only = "spmm_portable", .effort = SPK_TUNE_ESTIMATE};
+    args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = desc.values, .b = b, .d = result, .alpha = 1};
+    assert_int_equal(spk_matmul(f.context, pattern, &problem, &args, &portable), SPK_OK);
+    free(b);
+    free(result);
+    spk_pattern_destroy(&pattern);
+    spk_matrix_destroy(&matrix);
     fixture_close(&f);
     assert_true(atomic_load(&c.allocations) > 0);
     assert_true(atomic_load(&c.calls) > 0);

@@ -211,8 +211,9 @@ bool spk_library_function(void *handle, const char *name, void *function)
 static void key_path(const char *path, char *text, size_t size)
 {
     static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
-    if (strlen(path) < KEY_PATH_BYTES && path[strspn(path, usual)] == '\0')
-        snprintf(text, size, "%s", path);
+    const size_t bytes = strlen(path) + 1;
+    if (bytes <= size && path[strspn(path, usual)] == '\0')
+        memcpy(text, path, bytes);
     else
         snprintf(text, size, "#%016llx", (unsigned long long)spk_hash_text(SPK_HASH_START, path));
 }
