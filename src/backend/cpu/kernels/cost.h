@@ -71,8 +71,8 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     }
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
     const double row_bytes = tile_row_bytes(problem, element_bytes), value_bytes = row_bytes * rows;
-    const double near = row_bytes < 16384 ? (double)cut.groups : (double)cut.panels;
-    cycles += value_bytes * (near / 40 + (double)cut.groups / 30);
+    const double groups = (double)tile_ceil(cut.panels, cut.group), near = row_bytes < 16384 ? groups : (double)cut.panels;
+    cycles += value_bytes * (near / 40 + groups / 30);
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two. */
     const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
@@ -81,10 +81,10 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
     /* A group wider than the second cache reads B from the third. */
     const double l2 = device->l2_bytes > 0 ? (double)device->l2_bytes : 512e3;
-    if (panel_bytes / (double)cut.groups > l2)
+    if (panel_bytes / groups > l2)
         cycles += blocks * depth * (double)cut.vectors * (double)(lanes * element_bytes) / 24;
     cycles += (double)problem->m * (double)cut.vectors * cost_of_epilogue(problem, (double)lanes);
-    return cost_finish(problem, device, &machine, cycles, (double)(cut.groups * cut.parts), cut.first_packed < cut.panels && !cut.fused ? 2 : 1);
+    return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts), cut.first_packed < cut.panels && !cut.fused ? 2 : 1);
 }
 
 static inline double cost_of_narrow(const spk_problem *problem, const spk_device *device, int64_t lanes, int64_t element_bytes)

@@ -22,20 +22,20 @@ SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activat
 {
 #define FETCH(pointer) (part > 0 ? T(load_part)(pointer, part) : T(load)(pointer))
     T(vec) v = e->alpha * FETCH(e->acc + i * e->acc_ld + j);
-    if (mode == T(FULL) && e->c != NULL)
+    if (mode == T(FULL) &&e->c != NULL)
         v += e->beta * FETCH(e->c + i * e->ldc + j);
-    if (mode == T(ALONG) || (mode == T(FULL) && e->along_bias != NULL))
+    if (mode == T(ALONG) || (mode == T(FULL) &&e->along_bias != NULL))
         v += FETCH(e->along_bias + j);
     else
         v += bias;
-    if (mode == T(FULL) && e->preact != NULL) {
+    if (mode == T(FULL) &&e->preact != NULL) {
         if (part > 0)
             T(store_part)(e->preact + i * e->ldp + j, v, part);
         else
             T(store)(e->preact + i * e->ldp + j, v);
     }
     v = T(activate)(activation, v);
-    if (mode == T(FULL) && e->residual != NULL)
+    if (mode == T(FULL) &&e->residual != NULL)
         v += FETCH(e->residual + i * e->ldr + j);
 #undef FETCH
     if (part > 0)
@@ -92,16 +92,16 @@ static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, c
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
     T(epilogue_lines) e = {.acc = acc,
-         .acc_ld = acc_ld,
-         .lines = row_major ? rows : cols,
-         .length = row_major ? cols : rows,
-         .alpha = (REAL)args->alpha,
-         .beta = (REAL)args->beta,
-         .ldc = problem->ldc,
-         .ldr = problem->ldr,
-         .ldp = problem->ldp,
-         .ldd = problem->ldd,
-         .d = (REAL *)args->d + line0 * problem->ldd + along0};
+                           .acc_ld = acc_ld,
+                           .lines = row_major ? rows : cols,
+                           .length = row_major ? cols : rows,
+                           .alpha = (REAL)args->alpha,
+                           .beta = (REAL)args->beta,
+                           .ldc = problem->ldc,
+                           .ldr = problem->ldr,
+                           .ldp = problem->ldp,
+                           .ldd = problem->ldd,
+                           .d = (REAL *)args->d + line0 * problem->ldd + along0};
     if (want->use_c && args->beta != 0)
         e.c = (const REAL *)args->c + line0 * e.ldc + along0;
     if (want->use_residual)

@@ -2,8 +2,6 @@
  * Vectors run along the contiguous direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end),
  * along the rows where those of a column are. Tails are masked, so that nothing beyond a block's row takes part, not even times zero. */
 
-enum { T(NARROW_MOST) = 8 }; /* rows (or vectors of rows) of a tile */
-
 /* Some rows of one block row and their sums so far. */
 typedef struct T(narrow_job) {
     const REAL *values; /* element (first row, 0) of block 0 */
@@ -17,13 +15,13 @@ typedef struct T(narrow_job) {
     const REAL *b;     /* element (0, 0) of B */
     int64_t b_down;    /* along rows: between rows of B */
     int64_t b_across;  /* between columns of B; along k a column of B is contiguous */
-    T(vec) * sums;     /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
+    T(vec) *sums;      /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
 } T(narrow_job);
 
-typedef void (*T(narrow_function))(const T(narrow_job) * job);
+typedef void (*T(narrow_function))(const T(narrow_job) *job);
 
 /* h rows, n columns of B; constants where this is inlined. */
-SPK_INLINE void T(narrow_along_k)(const T(narrow_job) * job, const int h, const int n)
+SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const int n)
 {
     T(vec) acc[8][4];
 #pragma GCC unroll 8
@@ -72,7 +70,7 @@ SPK_INLINE void T(narrow_along_k)(const T(narrow_job) * job, const int h, const 
 }
 
 /* The same for blocks of at most a vector's columns: one masked vector a row. */
-SPK_INLINE void T(narrow_short)(const T(narrow_job) * job, const int h, const int n)
+SPK_INLINE void T(narrow_short)(const T(narrow_job) *job, const int h, const int n)
 {
     T(vec) acc[8][4];
 #pragma GCC unroll 8
@@ -106,7 +104,7 @@ SPK_INLINE void T(narrow_short)(const T(narrow_job) * job, const int h, const in
 }
 
 /* Blocks of one element, one column of B. */
-static REAL T(narrow_scalar)(const T(narrow_job) * job)
+static REAL T(narrow_scalar)(const T(narrow_job) *job)
 {
     REAL sum[4] = {0};
     const REAL *a = job->values, *b = job->b;
@@ -122,7 +120,7 @@ static REAL T(narrow_scalar)(const T(narrow_job) * job)
 }
 
 /* h vectors of rows, n columns of B; constants where this is inlined. */
-SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) * job, const int h, const int n)
+SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, const int n)
 {
     T(vec) acc[8][8];
 #pragma GCC unroll 8

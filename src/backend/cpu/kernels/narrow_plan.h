@@ -4,6 +4,9 @@
 
 #include "backend/cpu/kernels/tile_plan.h"
 
+/* Rows of D that wait for the epilogue together, and the most columns of B: along k, and at all. */
+enum { NARROW_ROWS = 64, NARROW_COLUMNS_K = 4, NARROW_COLUMNS = 8 };
+
 /* Along k where the elements of a row of a block of op(A) are neighbours, along the rows where those of a column are. */
 static inline bool narrow_along_k(const spk_problem *problem)
 {

@@ -1,7 +1,5 @@
 /* Template of an SpMM with a few columns, after vector.h, epilogue_body.h, transpose.h, narrow_micro.h and narrow_plan.h: bind and run. */
 
-enum { T(NARROW_ROWS) = 64, T(NARROW_COLUMNS_K) = 4, T(NARROW_COLUMNS) = 8 };
-
 typedef struct T(narrow_state) {
     bool along_k;  /* else along rows */
     bool scalar;   /* blocks of one element, one column */
@@ -13,21 +11,21 @@ typedef struct T(narrow_state) {
 typedef struct T(narrow_run) {
     const spk_bound *bound;
     const spk_spmm_args *args;
-    const T(narrow_state) * state;
+    const T(narrow_state) *state;
     int64_t turn_step; /* rows of B a turning task */
 } T(narrow_run);
 
 static bool T(narrow_applicable)(const spk_problem *problem, const char **why)
 {
-    if (problem->n > T(NARROW_COLUMNS))
+    if (problem->n > NARROW_COLUMNS)
         *why = "it is for N of at most 8";
-    else if (narrow_along_k(problem) && problem->n > T(NARROW_COLUMNS_K))
+    else if (narrow_along_k(problem) && problem->n > NARROW_COLUMNS_K)
         *why = "where the rows of a block are contiguous it is for N of at most 4";
     return *why == NULL;
 }
 
 /* The sums of the lanes of count vectors. */
-static void T(narrow_add_lanes)(const T(vec) * sums, int64_t count, REAL *out)
+static void T(narrow_add_lanes)(const T(vec) *sums, int64_t count, REAL *out)
 {
     for (int64_t i = 0; i < count; i += T(lanes)) {
         T(vec) v[T(lanes)];
@@ -45,13 +43,13 @@ static void T(narrow_add_lanes)(const T(vec) * sums, int64_t count, REAL *out)
 
 /* Rows of D that wait for the epilogue: their sums, lane by lane where vectors run along k. */
 typedef struct T(narrow_buffer) {
-    T(vec) sums[T(NARROW_ROWS) * T(NARROW_COLUMNS_K)] __attribute__((aligned(64)));
-    REAL out[T(NARROW_ROWS) * T(NARROW_COLUMNS)] __attribute__((aligned(64)));
+    T(vec) sums[NARROW_ROWS * NARROW_COLUMNS_K] __attribute__((aligned(64)));
+    REAL out[NARROW_ROWS * NARROW_COLUMNS] __attribute__((aligned(64)));
     int64_t held;
 } T(narrow_buffer);
 
 /* Up to NARROW_ROWS rows of a block row, from row `from` on; job has what does not change along a task. */
-static void T(narrow_rows_of_block_row)(const T(narrow_run) * run, T(narrow_job) job, int64_t from, int64_t rows, T(narrow_buffer) * buffer)
+static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) job, int64_t from, int64_t rows, T(narrow_buffer) *buffer)
 {
     const bool along_k = run->state->along_k, whole = job.depth <= T(lanes);
     const int n = (int)run->bound->problem.n, unit = along_k ? 1 : T(lanes); /* rows of a vector of sums */
@@ -79,10 +77,10 @@ static void T(narrow_rows_of_block_row)(const T(narrow_run) * run, T(narrow_job)
     if (!along_k)
         for (int64_t i = 0; i < rows; i++)
             for (int j = 0; j < n; j++)
-                buffer->out[(buffer->held + i) * n + j] = sums[i / T(lanes) * n + j][i % T(lanes)];
+                buffer->out[(buffer->held + i) * n + j] = sums[n * (i / T(lanes))+j][i % T(lanes)];
 }
 
-static void T(narrow_flush)(const T(narrow_run) * run, T(narrow_buffer) * buffer, int64_t end)
+static void T(narrow_flush)(const T(narrow_run) *run, T(narrow_buffer) *buffer, int64_t end)
 {
     const spk_problem *problem = &run->bound->problem;
     if (buffer->held == 0)
@@ -120,9 +118,9 @@ static void T(narrow_task)(void *arg, int64_t task)
         const int64_t row0 = block_row * view->block_rows, rows = row0 + view->block_rows <= problem->m ? view->block_rows : problem->m - row0;
         job.first = view->offsets[block_row];
         job.last = view->offsets[block_row + 1];
-        for (int64_t from = 0; from < rows; from += T(NARROW_ROWS)) {
-            const int64_t count = rows - from < T(NARROW_ROWS) ? rows - from : T(NARROW_ROWS);
-            if (buffer.held + count > T(NARROW_ROWS))
+        for (int64_t from = 0; from < rows; from += NARROW_ROWS) {
+            const int64_t count = rows - from < NARROW_ROWS ? rows - from : NARROW_ROWS;
+            if (buffer.held + count > NARROW_ROWS)
                 T(narrow_flush)(run, &buffer, row0 + from);
             if (state->scalar)
                 buffer.out[buffer.held] = T(narrow_scalar)(&job);

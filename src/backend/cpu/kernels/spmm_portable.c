@@ -36,7 +36,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64)
         *why = "it is for f32 and f64";
-    return *why == NULL && tile_applicable(problem, params, problem->dtype_a == SPK_F64 ? lanes_f64 : lanes_f32, (int64_t)spk_dtype_bytes(problem->dtype_a), why);
+    return *why == NULL &&
+           tile_applicable(problem, params, problem->dtype_a == SPK_F64 ? lanes_f64 : lanes_f32, (int64_t)spk_dtype_bytes(problem->dtype_a), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

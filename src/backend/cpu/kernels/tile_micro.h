@@ -19,10 +19,10 @@ typedef struct T(tile_job) {
     REAL alpha;
 } T(tile_job);
 
-typedef void (*T(tile_function))(const T(tile_job) * job);
+typedef void (*T(tile_function))(const T(tile_job) *job);
 
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
-SPK_INLINE void T(tile_blocks)(const T(tile_job) * job, int64_t p, int64_t depth, const int h, const int w, const int u, T(vec) acc[4][6][6])
+SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, T(vec) acc[4][6][6])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
     const REAL *low[4], *high[4], *b[4];
@@ -55,7 +55,7 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) * job, int64_t p, int64_t depth
 
 /* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time with
  * their own sums, so that enough independent multiplications are under way. */
-SPK_INLINE void T(tile)(const T(tile_job) * job, const int h, const int w)
+SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
 {
     const int u = h * w <= 3 ? 4 : h * w <= 6 ? 2 : 1;
     T(vec) acc[4][6][6];

@@ -1,5 +1,6 @@
 /* How a tiled SpMM is cut up, whatever the element type and the vector width: D's columns into panels of a few vectors, panels into groups,
- * block rows into parts of equal work. A task is a group times a part; packed panels of B lie in the workspace. */
+ * block rows into parts of equal work. Where columns alone feed all threads a task is a slice of the columns and packs B for itself, group by group
+ * into one place that stays in the cache; else B is packed first and a task is a group of panels times a part of the block rows. */
 #ifndef SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 
@@ -15,12 +16,13 @@ typedef struct tile_cut {
     int64_t vectors;      /* ceil(N / lanes) */
     int64_t panels;       /* of NV vectors or one less */
     int64_t first_packed; /* panels from here on are packed: all, the last (ragged N), or none */
-    int64_t groups;
-    int64_t parts; /* of the block rows */
-    int width;     /* of the widest panel */
-    bool values;   /* each task copies the values of a few block rows as its tiles read them */
-    bool ahead;    /* the values of the next block are fetched ahead */
-    bool fused;    /* each task packs its own group first: no second pass, and the group is fresh in the cache */
+    int64_t slices;       /* of the panels, for tasks */
+    int64_t parts;        /* of the block rows, for tasks */
+    int64_t group;        /* panels that a task takes together, at most */
+    int width;            /* of the widest panel */
+    bool values;          /* each task copies the values of a few block rows as its tiles read them */
+    bool ahead;           /* the values of the next block are fetched ahead */
+    bool fused;           /* each task packs its own groups */
 } tile_cut;
 
 static inline int64_t tile_ceil(int64_t a, int64_t b)
@@ -79,6 +81,12 @@ static inline double tile_longest_row_bytes(const spk_problem *problem, int64_t 
 /* Below this much work a second thread costs more than it brings. */
 static const double TILE_SERIAL_FLOPS = 400e3;
 
+/* Whether `slices` slices of the panels are of nearly one size: the largest sets the time. */
+static inline bool tile_even(int64_t panels, int64_t slices)
+{
+    return slices == 1 || (panels >= 2 * slices && tile_ceil(panels, slices) * slices * 32 <= panels * 33);
+}
+
 static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, int64_t lanes, int64_t element_bytes)
 {
     tile_cut cut = {.lanes = lanes, .vectors = tile_ceil(problem->n, lanes)};
@@ -87,27 +95,23 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     const int64_t workers = serial ? 1 : threads;
     cut.panels = tile_ceil(cut.vectors, params->v[TILE_NV]);
     cut.first_packed = pack ? 0 : problem->n % lanes != 0 ? cut.panels - 1 : cut.panels;
-    cut.groups = tile_ceil(cut.panels, params->v[TILE_GROUP]);
-    cut.parts = 1;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.values = params->v[TILE_PACK] == 2;
     cut.ahead = tile_row_bytes(problem, element_bytes) > 16384;
-    /* Columns alone feed all threads where the panels come out even enough. */
-    cut.fused = pack && (workers == 1 || (cut.panels >= 2 * workers && tile_ceil(cut.panels, workers) * workers * 8 <= cut.panels * 9));
-    if (workers == 1)
+    cut.group = cut.values ? TILE_LARGEST_GROUP : params->v[TILE_GROUP];
+    cut.parts = 1;
+    /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
+    cut.slices = workers == 1 ? 1 : cut.values || !tile_even(cut.panels, 2 * workers) ? workers : 2 * workers;
+    cut.fused = pack && tile_even(cut.panels, cut.slices);
+    if (workers == 1 || cut.fused)
         return cut;
-    if (cut.fused) {
-        cut.groups = tile_ceil(cut.groups, workers) * workers;
-        if (cut.groups > cut.panels)
-            cut.groups = cut.panels;
-        return cut;
-    }
-    cut.parts = cut.groups > 1 ? workers : 2 * workers;
+    cut.slices = tile_ceil(cut.panels, cut.group);
+    cut.parts = cut.slices > 1 ? workers : 2 * workers;
     if (cut.parts > grid_rows) {
         cut.parts = grid_rows > 0 ? grid_rows : 1;
         const int64_t wanted = tile_ceil(2 * workers, cut.parts);
-        if (cut.groups < wanted)
-            cut.groups = wanted < cut.panels ? wanted : cut.panels;
+        if (cut.slices < wanted)
+            cut.slices = wanted < cut.panels ? wanted : cut.panels;
     }
     return cut;
 }
@@ -118,10 +122,10 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
     const int64_t vectors = tile_ceil(problem->n, lanes);
     if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
-    else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] != TILE_LARGEST_GROUP)
-        *why = "PACK=2 copies the values once a group: it wants the largest";
-    else if (params->v[TILE_PACK] < 2 && params->v[TILE_GROUP] == TILE_LARGEST_GROUP)
-        *why = "the largest group is for PACK=2";
+    else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] == 1)
+        *why = "PACK=2 copies the values once a group: it wants large ones";
+    else if (params->v[TILE_PACK] == 2 && height < 16)
+        *why = "PACK=2 pays from block heights of 16 on";
     else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
         *why = "one panel makes no group";
     else if (params->v[TILE_PACK] == 2 && tile_longest_row_bytes(problem, element_bytes) > TILE_MOST_VALUE_BYTES)

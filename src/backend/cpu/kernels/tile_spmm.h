@@ -2,21 +2,28 @@
 
 typedef struct T(tile_state) {
     tile_cut cut;
-    int64_t *bounds; /* of the parts: parts + 1 block rows */
-    int64_t batch;   /* block rows taken together: the epilogue gets enough rows at a time */
-    int64_t longest; /* blocks in the fullest block row */
-    int64_t packed_elements, value_elements; /* of the workspace: B, then the values of a batch for each task */
-    int64_t *starts; /* of the panels, in vectors: panels + 1 */
+    int64_t *bounds;                        /* of the parts: parts + 1 block rows */
+    int64_t *starts;                        /* of the panels, in vectors: panels + 1 */
+    int64_t batch;                          /* block rows taken together: the epilogue gets enough rows at a time */
+    int64_t panel_elements, value_elements; /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task */
 } T(tile_state);
 
 typedef struct T(tile_run) {
     const spk_bound *bound;
     const spk_spmm_args *args;
-    const T(tile_state) * state;
-    REAL *packed;
+    const T(tile_state) *state;
     bool plain;
     int64_t pack_step; /* rows of B a packing task */
 } T(tile_run);
+
+/* A task at work. */
+typedef struct T(tile_worker) {
+    const T(tile_run) *run;
+    REAL *panels;         /* where packed panels lie, one after another, each of K rows */
+    int64_t panels_start; /* the vector with which they begin */
+    REAL *values;         /* where the values of a block row lie as the tiles read them; NULL: read as they are stored */
+    T(tile_job) job;
+} T(tile_worker);
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
 typedef struct T(tile_buffer) {
@@ -24,22 +31,36 @@ typedef struct T(tile_buffer) {
     int held;
 } T(tile_buffer);
 
-/* The packed panels lie one after another, each of K rows. */
-static REAL *T(packed_panel)(const T(tile_run) * run, int64_t panel)
+static REAL *T(packed_panel)(const T(tile_worker) *worker, int64_t panel)
 {
-    const T(tile_state) *state = run->state;
-    return run->packed + run->bound->problem.k * (state->starts[panel] - state->starts[state->cut.first_packed]) * T(lanes);
+    return worker->panels + worker->run->bound->problem.k * (worker->run->state->starts[panel] - worker->panels_start) * T(lanes);
 }
 
-static void T(pack_panels)(const T(tile_run) * run, int64_t first, int64_t last, int64_t k0, int64_t k1)
+static void T(pack_panels)(const T(tile_worker) *worker, int64_t first, int64_t last, int64_t k0, int64_t k1)
 {
+    const T(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t start = run->state->starts[panel], column = start * T(lanes);
         const int width = (int)(run->state->starts[panel + 1] - start);
         const REAL *b = (const REAL *)run->args->b + (problem->layout_b == SPK_ROW_MAJOR ? column : column * problem->ldb);
-        T(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, T(packed_panel)(run, panel));
+        T(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, T(packed_panel)(worker, panel));
     }
+}
+
+/* The worker of tasks that find their panels packed. */
+static T(tile_worker) T(make_worker)(const T(tile_run) *run)
+{
+    const spk_bsr_view *view = &run->bound->view;
+    return (T(tile_worker)){.run = run,
+                            .panels = run->args->workspace,
+                            .panels_start = run->state->starts[run->state->cut.first_packed],
+                            .job = {.row_stride = view->row_stride,
+                                    .col_stride = view->col_stride,
+                                    .block_stride = view->block_stride,
+                                    .depth = view->block_cols,
+                                    .edge_column = view->grid_cols - 1,
+                                    .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols}};
 }
 
 /* Rows of B for all panels, a few at a time: B is read along its rows. */
@@ -47,14 +68,15 @@ static void T(pack_task)(void *arg, int64_t task)
 {
     const T(tile_run) *run = arg;
     const tile_cut *cut = &run->state->cut;
+    const T(tile_worker) worker = T(make_worker)(run);
     const int64_t k = run->bound->problem.k, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
     enum { ROWS = 32 };
     for (int64_t k0 = begin; k0 < end; k0 += ROWS)
-        T(pack_panels)(run, cut->first_packed, cut->panels, k0, k0 + ROWS < end ? k0 + ROWS : end);
+        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + ROWS < end ? k0 + ROWS : end);
 }
 
 /* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
-static void T(fetch_ahead)(T(tile_job) * job, int64_t height)
+static void T(fetch_ahead)(T(tile_job) *job, int64_t height)
 {
     enum { MOST_LINES = 8 }; /* the hardware follows from there */
     if (job->col_stride == 1) {
@@ -67,18 +89,16 @@ static void T(fetch_ahead)(T(tile_job) * job, int64_t height)
     }
 }
 
-/* Block row `block_row` as a job, without its panel; values are the row's packed ones where there are any. */
-static void T(start_block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t block_row, const REAL *packed)
+/* The blocks of a block row as they are stored. */
+static void T(start_block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t block_row)
 {
     const spk_bsr_view *view = &run->bound->view;
     const int64_t first = view->offsets[block_row];
     job->blocks = view->offsets[block_row + 1] - first;
     job->columns = view->columns + first;
-    job->positions = packed == NULL && view->positions != NULL ? view->positions + first : NULL;
+    job->positions = view->positions != NULL ? view->positions + first : NULL;
     job->values = run->args->values;
-    if (packed != NULL)
-        job->values = packed;
-    else if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
+    if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
         job->values += first * view->block_stride;
 }
 
@@ -91,21 +111,22 @@ SPK_INLINE void T(fetch_rows_of_d)(const T(tile_run) *run, int64_t row, int64_t 
             __builtin_prefetch(line + at, 1, 3);
 }
 
-/* All rows of the block row in job times one panel. packed: its values lie as the tiles read them. */
-static void T(block_row)(const T(tile_run) *run, T(tile_job) *job, const tile_split *split, int64_t row0, int64_t panel, T(tile_buffer) *buffer, const REAL *packed)
+/* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is one. */
+static void T(block_row)(T(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns, T(tile_buffer) *buffer)
 {
+    const T(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
-    const int64_t column0 = run->state->starts[panel] * T(lanes);
-    const int width = (int)(run->state->starts[panel + 1] - run->state->starts[panel]);
-    const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
+    T(tile_job) *job = &worker->job;
     const REAL *values = job->values;
     int64_t row = 0;
     if (buffer == NULL)
         job->out = (REAL *)run->args->d + row0 * problem->ldd + column0;
     for (int tile = 0; tile < split->tiles; tile++) {
         const int height = split->low + (tile < split->taller);
-        if (packed != NULL) {
-            job->values = packed + row * job->blocks * job->depth;
+        if (worker->values != NULL) {
+            job->values = worker->values + row * job->blocks * job->depth;
+            job->positions = NULL;
+            job->row_stride = 1;
             job->col_stride = height;
             job->block_stride = height * job->depth;
         } else if (job->blocks > 0) {
@@ -130,26 +151,27 @@ static void T(block_row)(const T(tile_run) *run, T(tile_job) *job, const tile_sp
             buffer->held = 0;
         }
     }
-    job->values = values;
 }
 
-static int64_t T(rows_of_block_row)(const T(tile_run) *run, int64_t block_row)
+static int T(rows_of)(const spk_bound *bound, int64_t block_row)
 {
-    const int64_t row0 = block_row * run->bound->view.block_rows, m = run->bound->problem.m;
-    return row0 + run->bound->view.block_rows <= m ? run->bound->view.block_rows : m - row0;
+    const int64_t row0 = block_row * bound->view.block_rows;
+    return row0 + bound->view.block_rows <= bound->problem.m ? bound->view.block_rows : (int)(bound->problem.m - row0);
 }
 
-/* A batch of block rows times one panel; job has the strides. */
-static void T(block_rows)(const T(tile_run) *run, T(tile_job) *job, int64_t first, int64_t last, int64_t panel, const REAL *packed)
+/* A batch of block rows times one panel. */
+static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, int64_t panel)
 {
+    const T(tile_run) *run = worker->run;
     const spk_bound *bound = run->bound;
     const spk_problem *problem = &bound->problem;
     const T(tile_state) *state = run->state;
+    T(tile_job) *job = &worker->job;
     const int64_t column0 = state->starts[panel] * T(lanes);
-    const int width = (int)(state->starts[panel + 1] - state->starts[panel]);
+    const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = worker->values != NULL ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
     const bool direct = run->plain && columns == width * T(lanes);
-    const tile_split full = tile_make_split(bound->view.block_rows, packed != NULL ? state->cut.width : width);
+    const tile_split whole = tile_make_split(bound->view.block_rows, split_width);
     T(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
@@ -159,18 +181,16 @@ static void T(block_rows)(const T(tile_run) *run, T(tile_job) *job, int64_t firs
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->ldb;
     } else {
-        job->panel = T(packed_panel)(run, panel);
+        job->panel = T(packed_panel)(worker, panel);
         job->panel_stride = width * T(lanes);
     }
     job->out_stride = direct ? problem->ldd : width * T(lanes);
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
-        const int64_t rows = T(rows_of_block_row)(run, block_row);
-        const tile_split split = rows == bound->view.block_rows ? full : tile_make_split((int)rows, packed != NULL ? state->cut.width : width);
-        T(start_block_row)(run, job, block_row, packed);
-        T(block_row)(run, job, &split, block_row * bound->view.block_rows, panel, direct ? NULL : &buffer, packed);
-        if (packed != NULL)
-            packed += state->longest * bound->view.block_stride;
+        const int rows = T(rows_of)(bound, block_row);
+        const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(rows, split_width);
+        T(start_block_row)(run, job, block_row);
+        T(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
     if (buffer.held > 0) {
         const int64_t end = last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m;
@@ -178,45 +198,40 @@ static void T(block_rows)(const T(tile_run) *run, T(tile_job) *job, int64_t firs
     }
 }
 
-/* The values of a batch as its tiles read them. */
-static void T(pack_batch)(const T(tile_run) *run, T(tile_job) job, int64_t first, int64_t last, REAL *packed)
+/* The values of a block row as its tiles read them. */
+static void T(pack_block_row)(const T(tile_worker) *worker, int64_t block_row)
 {
-    for (int64_t block_row = first; block_row < last; block_row++) {
-        const tile_split split = tile_make_split((int)T(rows_of_block_row)(run, block_row), run->state->cut.width);
-        T(start_block_row)(run, &job, block_row, NULL);
-        T(pack_values)(&job, &split, packed);
-        packed += run->state->longest * run->bound->view.block_stride;
-    }
+    T(tile_job) job = T(make_worker)(worker->run).job;
+    const tile_split split = tile_make_split(T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
+    T(start_block_row)(worker->run, &job, block_row);
+    T(pack_values)(&job, &split, worker->values);
 }
 
 static void T(tile_task)(void *arg, int64_t task)
 {
     const T(tile_run) *run = arg;
     const T(tile_state) *state = run->state;
-    const spk_bsr_view *view = &run->bound->view;
     const tile_cut *cut = &state->cut;
-    const int64_t group = task / cut->parts, part = task % cut->parts;
-    const int64_t first = cut->panels * group / cut->groups, last = cut->panels * (group + 1) / cut->groups;
-    if (cut->fused && run->bound->problem.k > 0)
-        T(pack_panels)(run, first, last, 0, run->bound->problem.k);
-    const T(tile_job) as_stored = {.row_stride = view->row_stride,
-                                   .col_stride = view->col_stride,
-                                   .block_stride = view->block_stride,
-                                   .depth = view->block_cols,
-                                   .edge_column = view->grid_cols - 1,
-                                   .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols};
-    T(tile_job) job = as_stored;
-    REAL *packed = NULL;
-    if (cut->values && view->nnzb > 0) {
-        packed = run->packed + state->packed_elements + task * state->value_elements;
-        job.row_stride = 1;
-    }
-    for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
-        const int64_t end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
-        if (packed != NULL)
-            T(pack_batch)(run, as_stored, row, end, packed);
-        for (int64_t panel = first; panel < last; panel++)
-            T(block_rows)(run, &job, row, end, panel, packed);
+    const int64_t slice = task / cut->parts, part = task % cut->parts, k = run->bound->problem.k;
+    const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first, groups = tile_ceil(count, cut->group);
+    T(tile_worker) worker = T(make_worker)(run);
+    if (state->value_elements > 0)
+        worker.values = worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_elements;
+    if (cut->fused)
+        worker.panels += slice * state->panel_elements;
+    for (int64_t group = 0; group < groups; group++) {
+        const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
+        if (cut->fused && k > 0) {
+            worker.panels_start = state->starts[begin];
+            T(pack_panels)(&worker, begin, end, 0, k);
+        }
+        for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
+            const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
+            if (worker.values != NULL)
+                T(pack_block_row)(&worker, row);
+            for (int64_t panel = begin; panel < end; panel++)
+                T(block_rows)(&worker, row, row_end, panel);
+        }
     }
 }
 
@@ -244,14 +259,16 @@ static spk_status T(tile_bind)(spk_bound *bound)
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
     for (int64_t panel = 0; panel <= cut->panels; panel++)
         state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
-    state->batch = bound->view.block_rows < TILE_BUFFER_ROWS ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
-    for (int64_t row = 0; row < bound->view.grid_rows; row++)
-        if (bound->view.offsets[row + 1] - bound->view.offsets[row] > state->longest)
-            state->longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
-    state->packed_elements = bound->problem.k * (state->starts[cut->panels] - state->starts[cut->first_packed]) * T(lanes);
-    if (cut->values)
-        state->value_elements = tile_ceil(state->batch * state->longest * bound->view.block_stride, 16) * 16;
-    bound->workspace_bytes = (size_t)(state->packed_elements + cut->groups * cut->parts * state->value_elements) * sizeof(REAL);
+    state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
+    const int64_t in_slice = tile_ceil(cut->panels, cut->slices), in_group = in_slice < cut->group ? in_slice : cut->group;
+    const int64_t packed = cut->fused ? in_group * cut->width : state->starts[cut->panels] - state->starts[cut->first_packed];
+    state->panel_elements = tile_ceil(bound->problem.k * packed * T(lanes), 16) * 16;
+    int64_t longest = 0;
+    for (int64_t row = 0; cut->values && row < bound->view.grid_rows; row++)
+        if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
+            longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
+    state->value_elements = tile_ceil(longest * bound->view.block_stride, 16) * 16;
+    bound->workspace_bytes = (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) + cut->slices * cut->parts * state->value_elements) * sizeof(REAL);
     return SPK_OK;
 done:
     T(tile_unbind)(bound);
@@ -266,7 +283,7 @@ static spk_status T(tile_execute)(const spk_bound *bound, const spk_spmm_args *a
     const spk_executor *executor = &bound->device->executor;
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
-    T(tile_run) run = {.bound = bound, .args = args, .state = state, .packed = args->workspace, .plain = spk_epilogue_is_plain(problem, args)};
+    T(tile_run) run = {.bound = bound, .args = args, .state = state, .plain = spk_epilogue_is_plain(problem, args)};
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
         /* Multiples of 32 rows, of 8 KiB at least. */
         const int64_t row_bytes = (cut->vectors - state->starts[cut->first_packed]) * VECTOR_BYTES;
@@ -275,6 +292,6 @@ static spk_status T(tile_execute)(const spk_bound *bound, const spk_spmm_args *a
             run.pack_step *= 2;
         spk_execute(executor, tile_ceil(problem->k, run.pack_step), T(pack_task), &run);
     }
-    spk_execute(executor, cut->groups * cut->parts, T(tile_task), &run);
+    spk_execute(executor, cut->slices * cut->parts, T(tile_task), &run);
     return SPK_OK;
 }
