@@ -123,7 +123,7 @@ static void test_many_tasks(void **state)
     for (int i = 0; i < 6; i++) {
         spk_rng rng;
         spk_rng_seed(&rng, seed + (uint64_t)i);
-        spk_device *device = open_device(1 + i % 4);
+        spk_device *device = open_device(i == 5 ? 16 : 1 + i % 4);
         case_shape shape = {.rows = 203, .cols = 190, .block_rows = i % 2 == 0 ? 8 : 3, .block_cols = i % 2 == 0 ? 16 : 3, .density = 0.3, .empty_rows = 1};
         spk_spmm spmm = {SPK_SIZED(spk_spmm),
                          .n = i < 2   ? 300

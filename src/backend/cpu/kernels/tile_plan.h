@@ -70,12 +70,13 @@ static inline double tile_row_bytes(const spk_problem *problem, int64_t element_
     return grid_rows > 0 ? (double)pattern->nnzb * pattern->block_rows * pattern->block_cols * (double)element_bytes / (double)grid_rows : 0;
 }
 
-/* Bytes of the values of the fullest block row; for op T, where the pattern does not keep it, of a row in full. */
+/* Bytes of the values of the fullest block row; for op T, where the pattern knows the spread only, of a very full one. */
 static inline double tile_longest_row_bytes(const spk_problem *problem, int64_t element_bytes)
 {
     const spk_pattern *pattern = problem->pattern;
-    const double blocks = problem->trans_a == SPK_TRANS ? (double)pattern->index.grid_rows : (double)pattern->features.longest_row;
-    return blocks * pattern->block_rows * pattern->block_cols * (double)element_bytes;
+    if (problem->trans_a == SPK_TRANS)
+        return tile_row_bytes(problem, element_bytes) * (1 + 4 * pattern->features.col_spread);
+    return (double)pattern->features.longest_row * pattern->block_rows * pattern->block_cols * (double)element_bytes;
 }
 
 /* Below this much work a second thread costs more than it brings. */
