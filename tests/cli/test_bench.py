@@ -156,7 +156,8 @@ class Interrupted(CliTest):
         return out, error
 
     def test_tuning_keeps_what_was_measured(self):
-        lines = ["--m", "1024", "--k", "1024", "--n", "256", "--block", "16", "--budget", "60", "--effort", "exhaustive"]
+        size = "1024" if support.quick else "4096" # long enough to be interrupted, in a build that is slow, too
+        lines = ["--m", size, "--k", size, "--n", "1024", "--density", "0.3", "--block", "16", "--budget", "60", "--effort", "exhaustive", "--exclude", "reference"]
         self.interrupt("tune", *lines, "--json", "out.json", after=5)
         result = json.loads((self.folder / "out.json").read_text())
         self.check_shape(result)
