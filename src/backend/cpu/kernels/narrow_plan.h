@@ -20,8 +20,8 @@ static inline bool narrow_along_k(const spk_problem *problem)
 /* Rows (or vectors of rows) of a tile for n columns; whole: a row of a block fits one vector, which is masked and so takes a register more. */
 static inline int narrow_most(bool along_k, bool whole, int n)
 {
-    static const int most_k[] = {8, 6, 4, 3}, most_whole[] = {8, 6, 3, 2}, most_rows[] = {8, 6, 4, 3, 2, 2, 1, 1};
-    return (!along_k ? most_rows : whole ? most_whole : most_k)[n - 1];
+    static const int most[3][NARROW_COLUMNS] = {{8, 6, 4, 3, 1, 1, 1, 1}, {8, 6, 3, 2, 1, 1, 1, 1}, {8, 6, 4, 3, 2, 2, 1, 1}}; /* along k, k masked, rows */
+    return most[!along_k ? 2 : whole ? 1 : 0][n - 1];
 }
 
 #endif
