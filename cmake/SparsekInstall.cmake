@@ -10,6 +10,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/sparsek-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/sparsek-config.cmake ${PROJECT_BINARY_DIR}/sparsek-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
 
+# The prefix is found from the file's own place, as cmake --install --prefix may choose another than the build did.
+file(RELATIVE_PATH SPARSEK_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/sparsek.pc.in ${PROJECT_BINARY_DIR}/sparsek.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sparsek.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -6,7 +6,6 @@ prefix=$PWD/build/install-test
 rm -rf "$prefix"
 mkdir -p "$prefix/user"
 cmake --install build/release --prefix "$prefix" >/dev/null
-sed -i "s|^prefix=.*|prefix=$prefix|" "$(find "$prefix" -name sparsek.pc)" # the build was configured for another place
 libdir=$(dirname "$(find "$prefix" -name libsparsek.so)")
 export PKG_CONFIG_PATH=$libdir/pkgconfig SPARSEK_STORE=$prefix/store.db
 # shellcheck disable=SC2046

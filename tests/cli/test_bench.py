@@ -156,9 +156,9 @@ class Interrupted(CliTest):
         return out, error
 
     def test_tuning_keeps_what_was_measured(self):
-        size = "1024" if support.quick else "4096" # long enough to be interrupted, in a build that is slow, too
+        size = "2048" if support.quick else "4096" # long enough to be interrupted, in a build that is slow, too
         lines = ["--m", size, "--k", size, "--n", "1024", "--density", "0.3", "--block", "16", "--budget", "60", "--effort", "exhaustive", "--exclude", "reference"]
-        self.interrupt("tune", *lines, "--json", "out.json", after=5)
+        self.interrupt("tune", *lines, "--json", "out.json", after=4)
         result = json.loads((self.folder / "out.json").read_text())
         self.check_shape(result)
         self.assertTrue(any(c["median_us"] for c in result["results"][0]["candidates"]))
