@@ -80,7 +80,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;
-    else if (!narrow_along_k(problem) && tile_block_rows(problem) >= 16)
+    else if (!narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
         cycles *= depth >= 32 ? 1.28 : 1.08;
     if (cut.first_packed < cut.panels)
         cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
@@ -94,18 +94,23 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
 
 static inline double cost_of_narrow(const spk_problem *problem, const spk_device *device, int64_t lanes, int64_t element_bytes)
 {
-    const bool along_k = narrow_along_k(problem);
+    const narrow_way way = narrow_way_of(problem);
     const cost_machine machine = cost_of_machine(device, true);
     const double n = (double)problem->n, blocks = (double)problem->pattern->nnzb, rows = tile_block_rows(problem), depth = tile_block_cols(problem);
     if (n == 0 || problem->m == 0)
         return 0.1;
-    const double units = along_k ? rows : (double)tile_ceil(tile_block_rows(problem), lanes),
-                 steps = along_k ? (double)tile_ceil(tile_block_cols(problem), lanes) : depth;
-    const double tiles = (double)tile_ceil((int64_t)units, narrow_most(along_k, depth <= (double)lanes, (int)problem->n));
-    const double multiply = units * n / 2, load = (along_k ? units + n * tiles : units + n * tiles * 1.5) * 0.6;
+    /* Vectors of sums down and across a tile, and steps along k. */
+    const double units = way == NARROW_ALONG_ROWS ? (double)tile_ceil(tile_block_rows(problem), lanes) : rows;
+    const double across = way == NARROW_ALONG_N ? (double)tile_ceil(problem->n, lanes) : n;
+    const double steps = way == NARROW_ALONG_K ? (double)tile_ceil(tile_block_cols(problem), lanes) : depth;
+    const int most = narrow_most(way, depth <= (double)lanes, (int)problem->n, (int)lanes);
+    const double tiles = (double)tile_ceil((int64_t)units, most);
+    const double multiply = units * across / 2, load = (units + across * tiles * (way == NARROW_ALONG_ROWS ? 1.5 : 1)) * 0.6;
+    double step = multiply > load ? multiply : load;
+    if (way == NARROW_ALONG_N && step < 4 * tiles)
+        step = 4 * tiles; /* each sum waits for the one before */
     const bool in_turns = tiles > 1 && tile_row_bytes(problem, element_bytes) > 16384;
-    const double block = 8 * tiles + (in_turns ? 15 * tiles : 0) + steps * (multiply > load ? multiply : load),
-                 stream = rows * depth * (double)element_bytes / 14;
+    const double block = 8 * tiles + (in_turns ? 15 * tiles : 0) + steps * step, stream = rows * depth * (double)element_bytes / 14;
     const double cycles = blocks * (block > stream ? block : stream) + (double)problem->m * (4 + 2 * n) + (double)tile_grid_rows(problem) * 20;
     return cost_finish(problem, device, &machine, cycles, 4 * machine.threads, 1);
 }

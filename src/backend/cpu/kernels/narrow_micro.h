@@ -1,6 +1,7 @@
 /* Template of products with a few columns of B, after vector.h: the work is to stream the values once, in the order in which they lie.
  * Vectors run along the contiguous direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end),
- * along the rows where those of a column are. Tails are masked, so that nothing beyond a block's row takes part, not even times zero. */
+ * along the rows where those of a column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part, not
+ * even times zero. */
 
 /* Some rows of one block row and their sums so far. */
 typedef struct T(narrow_job) {
@@ -8,17 +9,31 @@ typedef struct T(narrow_job) {
     const int32_t *columns;
     const int64_t *positions; /* NULL: identity */
     int64_t first, last;      /* blocks of the index */
-    int64_t stride;           /* along k: between rows; along rows: between columns */
+    int64_t last_of_row;
+    int64_t stride; /* along k and n: between rows; along rows: between columns */
     int64_t block_stride;
     int64_t depth, edge_column, edge_depth;
-    int64_t rows_part; /* along rows: rows in the last vector, 1 .. lanes */
-    const REAL *b;     /* element (0, 0) of B */
-    int64_t b_down;    /* along rows: between rows of B */
-    int64_t b_across;  /* between columns of B; along k a column of B is contiguous */
-    T(vec) *sums;      /* along k: [row][column of B]; along rows: [vector of rows][column of B] */
+    int64_t rows_part;                /* along rows: rows in the last vector, 1 .. lanes */
+    int64_t n;                        /* columns of B */
+    const REAL *b;                    /* element (0, 0) of B */
+    int64_t b_down;                   /* along rows and n: between rows of B; along n a row of B is contiguous */
+    int64_t b_across;                 /* along k and rows: between columns of B; along k a column of B is contiguous */
+    T(vec) *sums;                     /* along k: [row][column of B]; along n: [row][vector of columns]; along rows: [vector of rows][column of B] */
+    const REAL *share;                /* this tile's share of block 0, were blocks dealt out to tiles as they lie: what it fetches ahead */
+    int64_t share_bytes, ahead_bytes; /* 0: nothing */
 } T(narrow_job);
 
 typedef void (*T(narrow_function))(const T(narrow_job) *job);
+
+/* Fetches this tile's share of what comes next in memory. */
+SPK_INLINE void T(narrow_fetch)(const T(narrow_job) *job, int64_t p)
+{
+    const int64_t next = p + 1 < job->last_of_row ? p + 1 : p;
+    const char *line = job->positions != NULL ? (const char *)(job->share + job->positions[next] * job->block_stride)
+                                              : (const char *)(job->share + p * job->block_stride) + job->ahead_bytes;
+    for (int64_t i = 0; i < job->share_bytes; i += 64)
+        __builtin_prefetch(line + i, 0, 3);
+}
 
 /* h rows, n columns of B; constants where this is inlined. */
 SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const int n)
@@ -33,6 +48,7 @@ SPK_INLINE void T(narrow_along_k)(const T(narrow_job) *job, const int h, const i
     for (int64_t p = job->first; p < job->last; p++) {
         const int64_t column = job->columns[p], size = column == job->edge_column ? job->edge_depth : depth;
         const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        T(narrow_fetch)(job, p);
         const REAL *b = job->b + column * depth;
         int64_t k = 0;
         for (; k + T(lanes) <= size; k += T(lanes)) {
@@ -83,6 +99,7 @@ SPK_INLINE void T(narrow_short)(const T(narrow_job) *job, const int h, const int
     for (int64_t p = job->first; p < job->last; p++) {
         const int64_t column = job->columns[p], size = column == edge ? edge_depth : depth;
         const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        T(narrow_fetch)(job, p);
         const REAL *b = job->b + column * depth;
         T(vec) x[4];
 #pragma GCC unroll 4
@@ -119,6 +136,45 @@ static REAL T(narrow_scalar)(const T(narrow_job) *job)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* h rows, w vectors of columns of B; constants where this is inlined. */
+SPK_INLINE void T(narrow_along_n)(const T(narrow_job) *job, const int h, const int w)
+{
+    T(vec) acc[8][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 2
+        for (int j = 0; j < w; j++)
+            acc[r][j] = job->sums[r * w + j];
+    const int64_t stride = job->stride, down = job->b_down, part = job->n - (w - 1) * T(lanes);
+    for (int64_t p = job->first; p < job->last; p++) {
+        const int64_t column = job->columns[p];
+        const REAL *low = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, *high = low + (h > 4 ? 4 : 0) * stride;
+        const REAL *b = job->b + column * job->depth * down;
+        T(narrow_fetch)(job, p);
+        for (int64_t k = column == job->edge_column ? job->edge_depth : job->depth; k > 0; k--) {
+            T(vec) x[2];
+#pragma GCC unroll 2
+            for (int j = 0; j < w; j++)
+                x[j] = j + 1 < w ? T(load)(b + j * T(lanes)) : T(load_part)(b + j * T(lanes), part);
+#pragma GCC unroll 8
+            for (int r = 0; r < h; r++) {
+                const REAL v = r < 4 ? low[r * stride] : high[(r - 4) * stride];
+#pragma GCC unroll 2
+                for (int j = 0; j < w; j++)
+                    acc[r][j] += v * x[j];
+            }
+            low++;
+            high++;
+            b += down;
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < h; r++)
+#pragma GCC unroll 2
+        for (int j = 0; j < w; j++)
+            job->sums[r * w + j] = acc[r][j];
+}
+
 /* h vectors of rows, n columns of B; constants where this is inlined. */
 SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, const int n)
 {
@@ -132,6 +188,7 @@ SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, cons
     for (int64_t p = job->first; p < job->last; p++) {
         const int64_t column = job->columns[p];
         const REAL *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
+        T(narrow_fetch)(job, p);
         const REAL *b = job->b + column * job->depth * down;
         for (int64_t k = column == job->edge_column ? job->edge_depth : job->depth; k > 0; k--) {
 #pragma GCC unroll 8
@@ -156,12 +213,16 @@ SPK_INLINE void T(narrow_along_rows)(const T(narrow_job) *job, const int h, cons
 #define ALONG_K(h, n)                                                                                            \
     static void T(along_k_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_k)(job, h, n); } \
     static void T(short_##h##x##n)(const T(narrow_job) *job) { T(narrow_short)(job, h, n); }
+#define ALONG_N(h, w) \
+    static void T(along_n_##h##x##w)(const T(narrow_job) *job) { T(narrow_along_n)(job, h, w); }
 #define ALONG_ROWS(h, n)                                                                                         \
     static void T(along_rows_##h##x##n)(const T(narrow_job) *job) { T(narrow_along_rows)(job, h, n); }
 ALONG_K(1, 1) ALONG_K(2, 1) ALONG_K(3, 1) ALONG_K(4, 1) ALONG_K(5, 1) ALONG_K(6, 1) ALONG_K(7, 1) ALONG_K(8, 1)
 ALONG_K(1, 2) ALONG_K(2, 2) ALONG_K(3, 2) ALONG_K(4, 2) ALONG_K(5, 2) ALONG_K(6, 2)
 ALONG_K(1, 3) ALONG_K(2, 3) ALONG_K(3, 3) ALONG_K(4, 3)
 ALONG_K(1, 4) ALONG_K(2, 4) ALONG_K(3, 4)
+ALONG_N(1, 1) ALONG_N(2, 1) ALONG_N(3, 1) ALONG_N(4, 1) ALONG_N(5, 1) ALONG_N(6, 1) ALONG_N(7, 1) ALONG_N(8, 1)
+ALONG_N(1, 2) ALONG_N(2, 2) ALONG_N(3, 2) ALONG_N(4, 2) ALONG_N(5, 2)
 ALONG_ROWS(1, 1) ALONG_ROWS(2, 1) ALONG_ROWS(3, 1) ALONG_ROWS(4, 1) ALONG_ROWS(5, 1) ALONG_ROWS(6, 1) ALONG_ROWS(7, 1) ALONG_ROWS(8, 1)
 ALONG_ROWS(1, 2) ALONG_ROWS(2, 2) ALONG_ROWS(3, 2) ALONG_ROWS(4, 2) ALONG_ROWS(5, 2) ALONG_ROWS(6, 2)
 ALONG_ROWS(1, 3) ALONG_ROWS(2, 3) ALONG_ROWS(3, 3) ALONG_ROWS(4, 3)
@@ -171,10 +232,11 @@ ALONG_ROWS(1, 6) ALONG_ROWS(2, 6)
 ALONG_ROWS(1, 7)
 ALONG_ROWS(1, 8)
 #undef ALONG_K
+#undef ALONG_N
 #undef ALONG_ROWS
     /* clang-format on */
 
-    /* By n - 1 and h - 1. */
+    /* By columns of B (along n: vectors of them) and height, less one each. */
     static const T(narrow_function) T(narrow_k)[4][8] = {
         {T(along_k_1x1), T(along_k_2x1), T(along_k_3x1), T(along_k_4x1), T(along_k_5x1), T(along_k_6x1), T(along_k_7x1), T(along_k_8x1)},
         {T(along_k_1x2), T(along_k_2x2), T(along_k_3x2), T(along_k_4x2), T(along_k_5x2), T(along_k_6x2)},
@@ -186,6 +248,10 @@ static const T(narrow_function) T(narrow_k_short)[4][8] = {
     {T(short_1x2), T(short_2x2), T(short_3x2), T(short_4x2), T(short_5x2), T(short_6x2)},
     {T(short_1x3), T(short_2x3), T(short_3x3), T(short_4x3)},
     {T(short_1x4), T(short_2x4), T(short_3x4)},
+};
+static const T(narrow_function) T(narrow_n)[2][8] = {
+    {T(along_n_1x1), T(along_n_2x1), T(along_n_3x1), T(along_n_4x1), T(along_n_5x1), T(along_n_6x1), T(along_n_7x1), T(along_n_8x1)},
+    {T(along_n_1x2), T(along_n_2x2), T(along_n_3x2), T(along_n_4x2), T(along_n_5x2)},
 };
 static const T(narrow_function) T(narrow_rows)[8][8] = {
     {T(along_rows_1x1), T(along_rows_2x1), T(along_rows_3x1), T(along_rows_4x1), T(along_rows_5x1), T(along_rows_6x1), T(along_rows_7x1), T(along_rows_8x1)},

@@ -7,8 +7,14 @@
 /* Rows of D that wait for the epilogue together, and the most columns of B: along k, and at all. */
 enum { NARROW_ROWS = 64, NARROW_COLUMNS_K = 4, NARROW_COLUMNS = 8 };
 
-/* Along k where the elements of a row of a block of op(A) are neighbours, along the rows where those of a column are. */
-static inline bool narrow_along_k(const spk_problem *problem)
+/* How far ahead of its use a value is fetched; below so many bytes of values nothing is. */
+enum { NARROW_AHEAD = 4096, NARROW_AHEAD_FROM = 1 << 18 };
+
+/* Which way vectors run: along k where the elements of a row of a block of op(A) are neighbours, and along the columns of B where there are too many
+ * of them for that; along the rows where the elements of a column are neighbours. */
+typedef enum narrow_way { NARROW_ALONG_K, NARROW_ALONG_N, NARROW_ALONG_ROWS } narrow_way;
+
+static inline bool narrow_rows_contiguous(const spk_problem *problem)
 {
     if (tile_block_rows(problem) == 1)
         return true;
@@ -17,11 +23,19 @@ static inline bool narrow_along_k(const spk_problem *problem)
     return (problem->trans_a == SPK_NO_TRANS) == (problem->block_layout == SPK_ROW_MAJOR);
 }
 
-/* Rows (or vectors of rows) of a tile for n columns; whole: a row of a block fits one vector, which is masked and so takes a register more. */
-static inline int narrow_most(bool along_k, bool whole, int n)
+static inline narrow_way narrow_way_of(const spk_problem *problem)
+{
+    return !narrow_rows_contiguous(problem) ? NARROW_ALONG_ROWS : problem->n <= NARROW_COLUMNS_K ? NARROW_ALONG_K : NARROW_ALONG_N;
+}
+
+/* Rows (along the rows: vectors of rows) of a tile for n columns, so that its sums stay in registers. whole: a row of a block fits one vector, which is
+ * masked and so takes a register more. */
+static inline int narrow_most(narrow_way way, bool whole, int n, int lanes)
 {
     static const int most[3][NARROW_COLUMNS] = {{8, 6, 4, 3, 1, 1, 1, 1}, {8, 6, 3, 2, 1, 1, 1, 1}, {8, 6, 4, 3, 2, 2, 1, 1}}; /* along k, k masked, rows */
-    return most[!along_k ? 2 : whole ? 1 : 0][n - 1];
+    if (way == NARROW_ALONG_N)
+        return n <= lanes ? 8 : 5;
+    return most[way == NARROW_ALONG_ROWS ? 2 : whole ? 1 : 0][n - 1];
 }
 
 #endif

@@ -1,9 +1,10 @@
 /* Template of an SpMM with a few columns, after vector.h, epilogue_body.h, transpose.h, narrow_micro.h and narrow_plan.h: bind and run. */
 
 typedef struct T(narrow_state) {
-    bool along_k;  /* else along rows */
+    narrow_way way;
     bool scalar;   /* blocks of one element, one column */
-    bool turned;   /* B is first copied column by column into the workspace */
+    bool turned;   /* B is first copied into the workspace: along k column by column, along n row by row */
+    bool ahead;    /* values are fetched ahead */
     int64_t parts; /* of the block rows */
     int64_t *bounds;
 } T(narrow_state);
@@ -19,8 +20,6 @@ static bool T(narrow_applicable)(const spk_problem *problem, const char **why)
 {
     if (problem->n > NARROW_COLUMNS)
         *why = "it is for N of at most 8";
-    else if (narrow_along_k(problem) && problem->n > NARROW_COLUMNS_K)
-        *why = "where the rows of a block are contiguous it is for N of at most 4";
     return *why == NULL;
 }
 
@@ -48,36 +47,61 @@ typedef struct T(narrow_buffer) {
     int64_t held;
 } T(narrow_buffer);
 
+/* The finished sums of rows rows to out, row by row. */
+static void T(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, int n, REAL *out)
+{
+    const int w = (n + T(lanes) - 1) / T(lanes);
+    for (int64_t i = 0; i < rows; i++) {
+        if (way == NARROW_ALONG_N) {
+            if (w > 1)
+                T(store)(out + i * n, sums[i * w]);
+            T(store_part)(out + i * n + (w - 1) * T(lanes), sums[i * w + w - 1], n - (w - 1) * T(lanes));
+        } else {
+            for (int j = 0; j < n; j++)
+                out[i * n + j] = sums[n * (i / T(lanes))+j][i % T(lanes)];
+        }
+    }
+}
+
 /* Up to NARROW_ROWS rows of a block row, from row `from` on; job has what does not change along a task. */
 static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) job, int64_t from, int64_t rows, T(narrow_buffer) *buffer)
 {
-    const bool along_k = run->state->along_k, whole = job.depth <= T(lanes);
-    const int n = (int)run->bound->problem.n, unit = along_k ? 1 : T(lanes); /* rows of a vector of sums */
-    const int units = (int)(rows + unit - 1) / unit, most = narrow_most(along_k, whole, n), tiles = (units + most - 1) / most, low = units / tiles,
+    const narrow_way way = run->state->way;
+    const bool along_k = way == NARROW_ALONG_K, along_rows = way == NARROW_ALONG_ROWS, whole = job.depth <= T(lanes);
+    const int n = (int)job.n, unit = along_rows ? T(lanes) : 1;                    /* rows of a vector of sums */
+    const int columns = way == NARROW_ALONG_N ? (n + T(lanes) - 1) / T(lanes) : n; /* vectors of sums a row, or a vector of rows */
+    const int units = (int)(rows + unit - 1) / unit, most = narrow_most(way, whole, n, T(lanes)), tiles = (units + most - 1) / most, low = units / tiles,
               taller = units % tiles;
-    const T(narrow_function) *functions = !along_k ? T(narrow_rows)[n - 1] : whole ? T(narrow_k_short)[n - 1] : T(narrow_k)[n - 1];
+    const T(narrow_function) *functions = T(narrow_rows)[n - 1];
+    if (way == NARROW_ALONG_N)
+        functions = T(narrow_n)[columns - 1];
+    else if (along_k)
+        functions = whole ? T(narrow_k_short)[n - 1] : T(narrow_k)[n - 1];
     /* Several tiles take turns on each block, so that the values are read as they lie; unless one keeps its sums in registers, or all blocks of the
      * row fit the first cache. */
     const int64_t last = job.last, bytes = (job.last - job.first) * job.block_stride * (int64_t)sizeof(REAL);
     const int64_t step = tiles == 1 || bytes <= 16384 ? job.last - job.first : 1;
+    const REAL *values = run->args->values;
     T(vec) *sums = along_k ? buffer->sums + buffer->held * n : buffer->sums;
-    for (int i = 0; i < units * n; i++)
+    for (int i = 0; i < units * columns; i++)
         sums[i] = (T(vec)){0};
+    job.last_of_row = last;
     for (; job.first < last; job.first = job.last) {
         job.last = job.first + step;
         for (int tile = 0, done = 0; tile < tiles; tile++) {
             const int height = low + (tile < taller);
-            job.values = (const REAL *)run->args->values + (from + (int64_t)done * unit) * (along_k ? job.stride : 1);
-            job.sums = sums + done * n;
+            const int64_t row = from + (int64_t)done * unit;
+            job.values = values + row * (along_rows ? 1 : job.stride);
+            job.sums = sums + done * columns;
             job.rows_part = tile + 1 < tiles ? unit : rows - (int64_t)(units - 1) * unit;
+            job.share = values + row * job.depth;
+            job.share_bytes = run->state->ahead ? height * unit * job.depth * (int64_t)sizeof(REAL) : 0;
             functions[height - 1](&job);
             done += height;
         }
     }
     if (!along_k)
-        for (int64_t i = 0; i < rows; i++)
-            for (int j = 0; j < n; j++)
-                buffer->out[(buffer->held + i) * n + j] = sums[n * (i / T(lanes))+j][i % T(lanes)];
+        T(narrow_collect)(way, sums, rows, n, buffer->out + buffer->held * n);
 }
 
 static void T(narrow_flush)(const T(narrow_run) *run, T(narrow_buffer) *buffer, int64_t end)
@@ -85,7 +109,7 @@ static void T(narrow_flush)(const T(narrow_run) *run, T(narrow_buffer) *buffer, 
     const spk_problem *problem = &run->bound->problem;
     if (buffer->held == 0)
         return;
-    if (run->state->along_k && !run->state->scalar)
+    if (run->state->way == NARROW_ALONG_K && !run->state->scalar)
         T(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
     T(epilogue)(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0, problem->n);
     buffer->held = 0;
@@ -98,20 +122,21 @@ static void T(narrow_task)(void *arg, int64_t task)
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
-    T(narrow_job)
-    job = {.columns = view->columns,
-           .values = run->args->values,
-           .positions = view->positions,
-           .stride = state->along_k ? view->row_stride : view->col_stride,
-           .block_stride = view->block_stride,
-           .depth = view->block_cols,
-           .edge_column = view->grid_cols - 1,
-           .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols,
-           .b = state->turned ? run->args->workspace : run->args->b,
-           .b_down = row_major && !state->turned ? problem->ldb : 1,
-           .b_across = state->turned ? problem->k
-                       : row_major   ? 1
-                                     : problem->ldb};
+    T(narrow_job) job = {.columns = view->columns, .values = run->args->values, .positions = view->positions};
+    job.stride = state->way == NARROW_ALONG_ROWS ? view->col_stride : view->row_stride;
+    job.block_stride = view->block_stride;
+    job.depth = view->block_cols;
+    job.edge_column = view->grid_cols - 1;
+    job.edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols;
+    job.n = problem->n;
+    job.ahead_bytes = NARROW_AHEAD;
+    job.b = state->turned ? run->args->workspace : run->args->b;
+    job.b_down = row_major ? problem->ldb : 1;
+    job.b_across = row_major ? 1 : problem->ldb;
+    if (state->turned) {
+        job.b_down = state->way == NARROW_ALONG_N ? problem->n : 1;
+        job.b_across = problem->k;
+    }
     T(narrow_buffer) buffer;
     buffer.held = 0;
     for (int64_t block_row = state->bounds[task]; block_row < state->bounds[task + 1]; block_row++) {
@@ -133,17 +158,20 @@ static void T(narrow_task)(void *arg, int64_t task)
     T(narrow_flush)(run, &buffer, end < problem->m ? end : problem->m);
 }
 
-/* Rows of B become contiguous columns. */
+/* Along k the columns of B become contiguous, along n its rows. */
 static void T(narrow_turn)(void *arg, int64_t task)
 {
     const T(narrow_run) *run = arg;
     const spk_problem *problem = &run->bound->problem;
+    const bool along_k = run->state->way == NARROW_ALONG_K;
     const int64_t begin = task * run->turn_step, end = begin + run->turn_step < problem->k ? begin + run->turn_step : problem->k;
+    const int64_t down = along_k ? 1 : problem->n, across = along_k ? problem->k : 1;
+    const int64_t from_down = along_k ? problem->ldb : 1, from_across = along_k ? 1 : problem->ldb;
     const REAL *b = run->args->b;
     REAL *to = run->args->workspace;
     for (int64_t k = begin; k < end; k++)
         for (int64_t j = 0; j < problem->n; j++)
-            to[j * problem->k + k] = b[k * problem->ldb + j];
+            to[j * across + k * down] = b[k * from_down + j * from_across];
 }
 
 static spk_status T(narrow_bind)(spk_bound *bound)
@@ -153,11 +181,15 @@ static spk_status T(narrow_bind)(spk_bound *bound)
     const int threads = bound->device->executor.threads;
     T(narrow_state) *state = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
-    state->along_k = narrow_along_k(problem);
+    state->way = narrow_way_of(problem);
     state->scalar = problem->n == 1 && bound->view.block_stride == 1;
-    state->turned = state->along_k && !state->scalar && problem->layout_b == SPK_ROW_MAJOR && problem->ldb > 1 && problem->n > 0;
+    if (state->way == NARROW_ALONG_K)
+        state->turned = !state->scalar && problem->layout_b == SPK_ROW_MAJOR && problem->ldb > 1;
+    else if (state->way == NARROW_ALONG_N)
+        state->turned = problem->layout_b == SPK_COL_MAJOR;
     const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_VALUES) * sizeof(REAL);
     state->parts = bytes < 128e3 ? 1 : 4 * (int64_t)threads;
+    state->ahead = bytes >= NARROW_AHEAD_FROM;
     spk_status status = spk_partition_rows(mem, &bound->view, (int)state->parts, &state->bounds);
     if (status != SPK_OK) {
         spk_free(mem, state);

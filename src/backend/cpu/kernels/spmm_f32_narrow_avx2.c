@@ -1,4 +1,4 @@
-/* spmm_f32_narrow_avx2: D = epilogue(A_bsr B) in float32 with AVX2 and FMA for N of 1 to 8 (1 to 4 where the rows of a block are contiguous).
+/* spmm_f32_narrow_avx2: D = epilogue(A_bsr B) in float32 with AVX2 and FMA for N of 1 to 8.
  * Any block, layout, orientation and epilogue. Bound: reading the values, once and in order. */
 #include "backend/cpu/kernels/cost.h"
 
