@@ -3,6 +3,7 @@
 #ifndef SPK_BACKEND_BACKEND_H
 #define SPK_BACKEND_BACKEND_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/mem.h"
@@ -20,7 +21,10 @@ enum {
     SPK_ISA_AVX512_BF16 = 1u << 6,
     SPK_ISA_AVX512_FP16 = 1u << 7,
     SPK_ISA_AMX_BF16 = 1u << 8,
-    SPK_ISA_NEON = 1u << 9
+    SPK_ISA_NEON = 1u << 9,
+    SPK_ISA_SM70 = 1u << 16, /* NVIDIA compute capability 7.0 or more, and so on */
+    SPK_ISA_SM80 = 1u << 17,
+    SPK_ISA_SM90A = 1u << 18 /* exactly 9.0: wgmma and setmaxnreg exist there only */
 };
 
 /* Runs tasks on the device's host threads: OpenMP, or the caller's parallel-for. */
@@ -53,6 +57,7 @@ typedef struct spk_device {
 } spk_device;
 
 struct spk_bound;
+struct spk_prepared;
 
 typedef struct spk_backend {
     spk_backend_id id;
@@ -67,6 +72,10 @@ typedef struct spk_backend {
     int64_t (*free_memory)(spk_device *device);
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
     spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
+    /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process (the first
+     * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
+     * NULL: nothing to do. */
+    spk_status (*prepare)(spk_device *device, const spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */
@@ -76,6 +85,7 @@ typedef struct spk_backend {
 } spk_backend;
 
 extern const spk_backend spk_backend_cpu;
+extern const spk_backend spk_backend_cuda;
 
 /* The backend of a device name ("cpu", later "cuda:0"); SPK_ERR_UNAVAILABLE for one this build does not have. */
 spk_status spk_backend_find(const char *device, const spk_backend **backend);

@@ -25,11 +25,21 @@ typedef struct spk_bound {
     void *state;            /* the kernel's, made by bind, released by unbind */
 } spk_bound;
 
+/* A device program: an embedded source file compiled with options ("-DBN=256 -DSTAGES=4 ..."). */
+typedef struct spk_build {
+    const char *file;  /* "spmm_sm90_wgmma.cu", a static string */
+    const char *entry; /* the __global__ function, extern "C" */
+    char options[640];
+    int shared_bytes; /* dynamic shared memory of a block */
+} spk_build;
+
 typedef struct spk_kernel_ops {
     /* Pure: can this candidate compute the problem on this device? Says why not (a static string). */
     bool (*applicable)(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
     /* Predicted microseconds of one run: orders candidates, never decides alone. */
     double (*predict_us)(const spk_problem *problem, const spk_device *device, const spk_params *params);
+    /* The device program of a candidate, where it is one that is compiled at run time; pure. NULL: it needs none. */
+    void (*build)(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build);
     /* Makes state (partition, tables) from the pattern: O(nnzb). NULL: nothing to do. On failure state is released by itself. */
     spk_status (*bind)(spk_bound *bound);
     void (*unbind)(spk_bound *bound); /* NULL: nothing; must accept a NULL state */
@@ -53,6 +63,14 @@ typedef struct spk_kernel {
     const char *tunables; /* "MR=4,6 PACK=0,1", "" if none */
     const spk_kernel_ops *ops;
 } spk_kernel;
+
+/* A candidate about to be tried, for spk_backend.prepare: what came of compiling and proving it. */
+typedef struct spk_prepared {
+    const spk_kernel *kernel;
+    spk_params params;
+    spk_status status; /* not SPK_OK: it must not be tried in this process */
+    char why[200];
+} spk_prepared;
 
 /* The table of all backends in this build. */
 int spk_kernels(const spk_kernel **table);

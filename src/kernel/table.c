@@ -5,14 +5,19 @@
 
 #define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) extern const spk_kernel_ops name##_ops;
 #include "backend/cpu/kernels.def"
+#include "backend/cuda/kernels.def"
 #undef SPK_KERNEL
 
-#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) \
-    {operation, #name, SPK_BACKEND_CPU, kind, isa, priority, fills_zeros, library, tunables, &name##_ops},
+#define SPK_KERNEL_OF(backend, operation, name, kind, isa, priority, fills_zeros, library, tunables) \
+    {operation, #name, backend, kind, isa, priority, fills_zeros, library, tunables, &name##_ops},
 static const spk_kernel table[] = {
+#define SPK_KERNEL(...) SPK_KERNEL_OF(SPK_BACKEND_CPU, __VA_ARGS__)
 #include "backend/cpu/kernels.def"
-};
 #undef SPK_KERNEL
+#define SPK_KERNEL(...) SPK_KERNEL_OF(SPK_BACKEND_CUDA, __VA_ARGS__)
+#include "backend/cuda/kernels.def"
+#undef SPK_KERNEL
+};
 
 int spk_kernels(const spk_kernel **out)
 {

@@ -1,0 +1,89 @@
+/* What the parts of the CUDA backend share: the device, device programs, the pattern in device memory, launching. */
+#ifndef SPK_BACKEND_CUDA_CUDA_H
+#define SPK_BACKEND_CUDA_CUDA_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/driver.h"
+#include "kernel/kernel.h"
+
+struct spk_cuda_programs;
+struct spk_cuda_libraries;
+
+/* spk_device.state of a CUDA device. */
+typedef struct spk_cuda {
+    const spk_cuda_driver *driver;
+    int ordinal;
+    CUdevice handle;
+    CUcontext context; /* the device's primary context, retained */
+    CUstream stream;   /* of tuning and copies; non-blocking */
+    int driver_version; /* 13000 */
+    int compute;        /* 90 */
+    char arch[16];      /* "sm_90a": what device programs are compiled for */
+    int processors;     /* streaming multiprocessors */
+    int64_t l2_bytes;
+    int shared_bytes;           /* that one block may ask for */
+    int shared_processor_bytes; /* of a multiprocessor */
+    struct spk_cuda_programs *programs;   /* program.c */
+    struct spk_cuda_libraries *libraries; /* vendor/library.c */
+} spk_cuda;
+
+static inline spk_cuda *spk_cuda_of(const spk_device *device)
+{
+    return (spk_cuda *)device->state;
+}
+
+/* Makes the device's context current for this thread, where it is not; leave undoes it. Every function of the backend that calls the driver is
+ * between the two. */
+typedef struct spk_cuda_scope {
+    const spk_cuda_driver *driver;
+    int pushed;
+} spk_cuda_scope;
+spk_status spk_cuda_enter(const spk_device *device, spk_cuda_scope *scope);
+void spk_cuda_leave(spk_cuda_scope *scope);
+
+/* ---- program.c: compiled with NVRTC for this device, kept on disk, loaded once a process and device */
+
+/* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have it.
+ * Owned by the device. Thread safe. Inside spk_cuda_enter. */
+spk_status spk_cuda_function(const spk_device *device, const spk_build *build, CUfunction *function);
+
+/* Compiles to a cubin without a device: for tests and for compiling ahead. *log (may be NULL; freed with spk_free) gets the compiler's and
+ * ptxas's messages. */
+spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log);
+
+/* "-DDTYPE_A=3 -DLAYOUT_B=0 ..." for device code: one define for each fact of a problem that kernels are specialised for (device/problem.cuh
+ * lists them). Blocks are not among them. Returns the length. */
+int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size);
+
+/* ---- index.c: a pattern's view in device memory */
+
+typedef struct spk_cuda_index {
+    spk_cuda_arguments arguments; /* shape, strides, indices of the problem; operands still NULL */
+    CUdeviceptr memory;           /* of the indices */
+} spk_cuda_index;
+
+/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device and fills what of the arguments does not change
+ * from run to run. */
+spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
+void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
+
+/* The arguments of a run: the index's with the operands, alpha and beta filled in. */
+void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_spmm_args *args, spk_cuda_arguments *out);
+
+/* ---- launch.c */
+
+/* Launches with by-value parameters; not blocking. Inside spk_cuda_enter. */
+spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters);
+
+/* A two- or three-dimensional TMA map with 128-byte swizzle (swizzle_bytes 0, 32, 64 or 128); sizes and box in elements, innermost first; strides in
+ * elements, of dimensions 1 and up. Beyond the end reads zeros. */
+typedef struct spk_tensor_map_desc {
+    spk_dtype dtype;
+    int rank, swizzle_bytes;
+    const void *address;
+    int64_t sizes[5], strides[5]; /* strides[0] is not used */
+    int box[5];
+} spk_tensor_map_desc;
+spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_map_desc *desc, CUtensorMap *map);
+
+#endif

@@ -1,0 +1,42 @@
+/* The CUDA driver API, opened at run time: the few types and entry points that sparsek uses. Nothing of CUDA is needed to build. */
+#ifndef SPK_BACKEND_CUDA_DRIVER_H
+#define SPK_BACKEND_CUDA_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef int CUresult; /* 0: success */
+typedef int CUdevice;
+typedef uint64_t CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+
+/* A TMA descriptor, made by cuTensorMapEncodeTiled and passed by value to kernels. */
+typedef struct CUtensorMap {
+    _Alignas(64) uint64_t words[16];
+} CUtensorMap;
+
+enum { CUDA_SUCCESS_ = 0, CUDA_ERROR_INVALID_VALUE_ = 1, CUDA_ERROR_OUT_OF_MEMORY_ = 2, CUDA_ERROR_NOT_READY_ = 600 };
+
+/* Every entry point the backend uses: one row each (driver_entries.def: SPK_ENTRY(member, "symbol", result, arguments)). */
+#define SPK_ENTRY(member, symbol, result, arguments) result(*member) arguments;
+typedef struct spk_cuda_driver {
+#include "backend/cuda/driver_entries.def"
+} spk_cuda_driver;
+#undef SPK_ENTRY
+
+/* Opens libcuda once in the process and initialises it. SPK_ERR_UNAVAILABLE with what was tried: SPARSEK_CUDA (a full path, or "none"), then the
+ * loader. Thread safe; costs < 1 ms where there is no driver. */
+spk_status spk_cuda_driver_get(const spk_cuda_driver **driver);
+
+/* SPK_OK for success; else a failure that names the call and the driver's own name of the error (out of memory: SPK_ERR_OUT_OF_MEMORY). */
+spk_status spk_cuda_try(const spk_cuda_driver *driver, CUresult result, const char *call);
+
+#endif
