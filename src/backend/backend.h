@@ -56,6 +56,7 @@ typedef struct spk_device {
     void *state;
 } spk_device;
 
+struct spk_problem;
 struct spk_bound;
 struct spk_prepared;
 
@@ -75,7 +76,7 @@ typedef struct spk_backend {
     /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process (the first
      * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
      * NULL: nothing to do. */
-    spk_status (*prepare)(spk_device *device, const spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
+    spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */
