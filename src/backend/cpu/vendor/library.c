@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cpu/vendor/search.h"
+#include "backend/search.h"
 #include "backend/cpu/vendor/vendor.h"
 #include "base/hash.h"
 

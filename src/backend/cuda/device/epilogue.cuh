@@ -1,0 +1,147 @@
+/* What happens to a sum on its way to D: D = act(alpha * sum + beta * C + bias) + residual, the value before act kept where asked. For one
+ * element, and for two neighbours along D's contiguous dimension. Everything that the problem does not use is compiled out. */
+#ifndef SPK_CUDA_EPILOGUE_CUH
+#define SPK_CUDA_EPILOGUE_CUH
+
+#include "device/problem.cuh"
+
+/* Each accurate to the rounding of its type. Of minus infinity the gated ones give -0, not the NaN of -inf * 0. */
+inline float activate(float x)
+{
+#if ACTIVATION == RELU
+    return x <= 0 ? 0 : x; /* a NaN stays */
+#elif ACTIVATION == GELU_ERF
+    return x == -__int_as_float(0x7f800000) ? -0.0f : 0.5f * x * erfcf(-x * 0.70710678118654752440f);
+#elif ACTIVATION == GELU_TANH
+    /* (1 + tanh u) / 2 = 1 / (1 + exp(-2u)), which does not cancel */
+    float twice = 1.59576912160573071176f * (x + 0.044715f * x * x * x);
+    return x == -__int_as_float(0x7f800000) ? -0.0f : x / (1 + expf(-twice));
+#elif ACTIVATION == SILU
+    return x == -__int_as_float(0x7f800000) ? -0.0f : x / (1 + expf(-x));
+#else
+    return x;
+#endif
+}
+
+inline double activate(double x)
+{
+#if ACTIVATION == RELU
+    return x <= 0 ? 0 : x;
+#elif ACTIVATION == GELU_ERF
+    return x == -__longlong_as_double(0x7ff0000000000000ll) ? -0.0 : 0.5 * x * erfc(-x * 0.70710678118654752440);
+#elif ACTIVATION == GELU_TANH
+    double twice = 1.59576912160573071176 * (x + 0.044715 * x * x * x);
+    return x == -__longlong_as_double(0x7ff0000000000000ll) ? -0.0 : x / (1 + exp(-twice));
+#elif ACTIVATION == SILU
+    return x == -__longlong_as_double(0x7ff0000000000000ll) ? -0.0 : x / (1 + exp(-x));
+#else
+    return x;
+#endif
+}
+
+/* Where element (i, j) of an array with D's layout lies. */
+inline long long place(long long i, long long j, long long ld)
+{
+#if LAYOUT_D == ROW_MAJOR
+    return i * ld + j;
+#else
+    return j * ld + i;
+#endif
+}
+
+/* The final value of D's element (i, j), from its sum; reads C, bias and residual, writes preact. */
+inline real finish(const spk_cuda_arguments &arg, long long i, long long j, real sum)
+{
+    real value = (real)arg.alpha * sum;
+#if USE_C
+    if (arg.beta != 0)
+        value += (real)arg.beta * as<real>(((const element_d *)arg.c)[place(i, j, arg.ldc)]);
+#endif
+#if BIAS == BIAS_PER_ROW
+    value += as<real>(((const element_d *)arg.bias)[i]);
+#elif BIAS == BIAS_PER_COL
+    value += as<real>(((const element_d *)arg.bias)[j]);
+#endif
+#if KEEP_PREACT
+    ((element_d *)arg.preact)[place(i, j, arg.ldp)] = to<element_d>(value);
+#endif
+    value = activate(value);
+#if USE_RESIDUAL
+    value += as<real>(((const element_d *)arg.residual)[place(i, j, arg.ldr)]);
+#endif
+    return value;
+}
+
+/* finish, and the store. */
+inline void store_one(const spk_cuda_arguments &arg, long long i, long long j, real sum)
+{
+    ((element_d *)arg.d)[place(i, j, arg.ldd)] = to<element_d>(finish(arg, i, j, sum));
+}
+
+/* ---- two neighbours along D's contiguous dimension: (i, j) and (i, j + 1) of a row-major D, (i, j) and (i + 1, j) of a column-major one */
+
+/* Whether pairs that begin at an even index along that dimension may be read and written whole. The same for all threads. */
+inline bool pairs_aligned(const spk_cuda_arguments &arg)
+{
+    const unsigned bytes = 2 * sizeof(element_d);
+    bool fits = aligned_to(arg.d, bytes) && arg.ldd % 2 == 0;
+#if USE_C
+    fits = fits && (arg.beta == 0 || (aligned_to(arg.c, bytes) && arg.ldc % 2 == 0));
+#endif
+#if USE_RESIDUAL
+    fits = fits && aligned_to(arg.residual, bytes) && arg.ldr % 2 == 0;
+#endif
+#if KEEP_PREACT
+    fits = fits && aligned_to(arg.preact, bytes) && arg.ldp % 2 == 0;
+#endif
+    return fits;
+}
+
+/* The final values of a pair that lies wholly inside D, where pairs_aligned and the first is at an even index. */
+inline void finish_pair(const spk_cuda_arguments &arg, long long i, long long j, real &first, real &second)
+{
+    first *= (real)arg.alpha;
+    second *= (real)arg.alpha;
+#if USE_C
+    if (arg.beta != 0) {
+        pieces<element_d, 2> c = load_pieces<element_d, 2>((const element_d *)arg.c + place(i, j, arg.ldc));
+        first += (real)arg.beta * as<real>(c.at[0]);
+        second += (real)arg.beta * as<real>(c.at[1]);
+    }
+#endif
+#if BIAS != NO_BIAS
+    const element_d *bias = (const element_d *)arg.bias + (BIAS == BIAS_PER_ROW ? i : j);
+    const int step = (BIAS == BIAS_PER_COL) == (LAYOUT_D == ROW_MAJOR);
+    first += as<real>(bias[0]);
+    second += as<real>(bias[step]);
+#endif
+#if KEEP_PREACT
+    store_pieces<element_d, 2>((element_d *)arg.preact + place(i, j, arg.ldp), pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
+#endif
+    first = activate(first);
+    second = activate(second);
+#if USE_RESIDUAL
+    pieces<element_d, 2> r = load_pieces<element_d, 2>((const element_d *)arg.residual + place(i, j, arg.ldr));
+    first += as<real>(r.at[0]);
+    second += as<real>(r.at[1]);
+#endif
+}
+
+/* A pair whose first element is at an even index along D's contiguous dimension; clips what lies beyond D. `whole` is pairs_aligned. */
+inline void store_pair(const spk_cuda_arguments &arg, long long i, long long j, real first, real second, bool whole)
+{
+    const long long i1 = LAYOUT_D == ROW_MAJOR ? i : i + 1, j1 = LAYOUT_D == ROW_MAJOR ? j + 1 : j;
+    if (i >= arg.m || j >= arg.n)
+        return;
+    const bool both = i1 < arg.m && j1 < arg.n;
+    if (whole && both) {
+        finish_pair(arg, i, j, first, second);
+        store_pieces<element_d, 2>((element_d *)arg.d + place(i, j, arg.ldd), pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
+        return;
+    }
+    store_one(arg, i, j, first);
+    if (both)
+        store_one(arg, i1, j1, second);
+}
+
+#endif

@@ -1,0 +1,101 @@
+/* The facts of a problem that device programs are specialised for: the host defines each (spk_cuda_problem_defines). The defaults are for reading
+ * and for a compiler run by hand.
+ *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
+ *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)
+ *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's)
+ *   A_K_CONTIGUOUS              1: neighbours along K inside a block of op(A) lie together (col_stride is 1); 0: neighbours along M do (row_stride is 1)
+ *   HAS_POSITIONS               1: block p of op(A) lies at positions[p]
+ *   USE_C                       1: C takes part, where beta is not 0
+ *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL
+ *   ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU
+ *   USE_RESIDUAL, KEEP_PREACT   0 or 1
+ *   ASSUME_FINITE               1: B holds no inf or NaN
+ */
+#ifndef SPK_CUDA_PROBLEM_CUH
+#define SPK_CUDA_PROBLEM_CUH
+
+#include "device/arguments.h"
+#include "device/number.cuh"
+
+/* The values of sparsek.h. */
+#define F32 1
+#define F64 2
+#define F16 3
+#define BF16 4
+#define TF32 7
+#define ROW_MAJOR 0
+#define COL_MAJOR 1
+#define NO_BIAS 0
+#define BIAS_PER_ROW 1
+#define BIAS_PER_COL 2
+#define NO_ACTIVATION 0
+#define RELU 1
+#define GELU_ERF 2
+#define GELU_TANH 3
+#define SILU 4
+
+#ifndef DTYPE_A
+#define DTYPE_A F32
+#endif
+#ifndef DTYPE_B
+#define DTYPE_B DTYPE_A
+#endif
+#ifndef DTYPE_D
+#define DTYPE_D DTYPE_B
+#endif
+#ifndef COMPUTE
+#define COMPUTE F32
+#endif
+#ifndef LAYOUT_B
+#define LAYOUT_B ROW_MAJOR
+#endif
+#ifndef LAYOUT_D
+#define LAYOUT_D ROW_MAJOR
+#endif
+#ifndef A_K_CONTIGUOUS
+#define A_K_CONTIGUOUS 1
+#endif
+#ifndef HAS_POSITIONS
+#define HAS_POSITIONS 0
+#endif
+#ifndef USE_C
+#define USE_C 0
+#endif
+#ifndef BIAS
+#define BIAS NO_BIAS
+#endif
+#ifndef ACTIVATION
+#define ACTIVATION NO_ACTIVATION
+#endif
+#ifndef USE_RESIDUAL
+#define USE_RESIDUAL 0
+#endif
+#ifndef KEEP_PREACT
+#define KEEP_PREACT 0
+#endif
+#ifndef ASSUME_FINITE
+#define ASSUME_FINITE 0
+#endif
+
+template <int DTYPE> struct element_of;
+template <> struct element_of<F32> { typedef float type; };
+template <> struct element_of<F64> { typedef double type; };
+template <> struct element_of<F16> { typedef f16 type; };
+template <> struct element_of<BF16> { typedef bf16 type; };
+
+typedef element_of<DTYPE_A>::type element_a;
+typedef element_of<DTYPE_B>::type element_b;
+typedef element_of<DTYPE_D>::type element_d;
+typedef element_of<COMPUTE == F64 ? F64 : F32>::type real; /* of sums */
+
+/* Where the values of block p of op(A) begin. */
+inline const element_a *block_values(const spk_cuda_arguments &arg, int p)
+{
+#if HAS_POSITIONS
+    return (const element_a *)arg.values + __ldg(arg.positions + p) * arg.block_stride;
+#else
+    return (const element_a *)arg.values + p * arg.block_stride;
+#endif
+}
+
+#endif

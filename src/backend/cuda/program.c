@@ -1,0 +1,47 @@
+/* Device programs: from an embedded source to a cubin, and from there to a function in the device's context. */
+#include "backend/cuda/program.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cuda/nvrtc.h"
+
+enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, ATTRIBUTE_MOST_SHARED = 8, FREE_SHARED = 48 * 1024 };
+
+int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size)
+{
+    const spk_epilogue *epilogue = &problem->epilogue;
+    const bool turned = problem->trans_a == SPK_TRANS;
+    return snprintf(text, size,
+                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d -DBIAS=%d "
+                    "-DACTIVATION=%d -DUSE_RESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d",
+                    (int)problem->dtype_a, (int)problem->dtype_b, (int)problem->dtype_d, (int)problem->compute, (int)problem->layout_b, (int)problem->layout_d,
+                    (problem->block_layout == SPK_ROW_MAJOR) != turned, turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation,
+                    epilogue->use_residual, epilogue->keep_preact, problem->assume_finite);
+}
+
+/* The words of the compiler's command line, in `text`. */
+static spk_status make_options(const spk_build *build, const char *arch, bool verbose, char *text, const char **words, int *count)
+{
+    int used = snprintf(text, OPTION_BYTES, "--gpu-architecture=%s -default-device --std=c++17%s %s", arch, verbose ? " --ptxas-options=-v" : "", build->options);
+    if (used < 0 || used >= OPTION_BYTES)
+        return spk_fail(SPK_ERR_INTERNAL, "%s: its options have %d characters; the limit is %d", build->file, used, OPTION_BYTES - 1);
+    char *rest = NULL;
+    *count = 0;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        if (*count == MOST_OPTIONS)
+            return spk_fail(SPK_ERR_INTERNAL, "%s: more than %d options", build->file, MOST_OPTIONS);
+        words[(*count)++] = word;
+    }
+    return SPK_OK;
+}
+
+spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log)
+{
+    char text[OPTION_BYTES];
+    const char *words[MOST_OPTIONS];
+    int count = 0;
+    SPK_TRY(make_options(build, arch, log != NULL, text, words, &count));
+    return spk_cuda_nvrtc_compile(mem, build->file, words, count, cubin, bytes, log);
+}

@@ -1,0 +1,25 @@
+/* The device sources inside the library: kernels/NAME.cu as "NAME.cu", device/NAME as "device/NAME". */
+#ifndef SPK_BACKEND_CUDA_SOURCE_H
+#define SPK_BACKEND_CUDA_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct spk_cuda_source {
+    const char *name;
+    const unsigned char *text; /* NUL-terminated */
+    size_t length;
+    uint64_t hash; /* of the content */
+} spk_cuda_source;
+
+/* Generated (cmake/SparsekEmbed.cmake). */
+extern const spk_cuda_source spk_cuda_sources[];
+extern const int spk_cuda_source_count;
+
+enum { SPK_CUDA_MOST_HEADERS = 64 };
+
+const spk_cuda_source *spk_cuda_source_find(const char *name); /* NULL: there is none */
+int spk_cuda_source_headers(const char **names, const char **texts);
+uint64_t spk_cuda_source_hash(const spk_cuda_source *source); /* of it and of all headers */
+
+#endif
