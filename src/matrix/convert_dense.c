@@ -55,6 +55,19 @@ static void copy_indices(int64_t *to, const int64_t *from, int64_t count)
         memcpy(to, from, (size_t)count * sizeof *to);
 }
 
+void spk_convert_values(spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count)
+{
+    if (to_dtype == SPK_F32 && from_dtype == SPK_F64)
+        for (int64_t i = 0; i < count; i++)
+            ((float *)to)[i] = (float)((const double *)from)[i];
+    else if (to_dtype == SPK_F32 && from_dtype == SPK_F16)
+        for (int64_t i = 0; i < count; i++)
+            ((float *)to)[i] = spk_f16_to_float(((const uint16_t *)from)[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            spk_value_set(to, to_dtype, i, spk_value_at(from, from_dtype, i));
+}
+
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out)
 {
     spk_matrix *made = NULL;
@@ -66,12 +79,8 @@ spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype 
     int64_t count = spk_matrix_value_count(in);
     if (dtype == in->dtype)
         memcpy(made->values, in->values, (size_t)count * spk_value_bytes(dtype));
-    else if (dtype == SPK_F32)
-        for (int64_t i = 0; i < count; i++)
-            ((float *)made->values)[i] = (float)((const double *)in->values)[i];
     else
-        for (int64_t i = 0; i < count; i++)
-            ((double *)made->values)[i] = (double)((const float *)in->values)[i];
+        spk_convert_values(dtype, made->values, in->dtype, in->values, count);
     *out = made;
     return SPK_OK;
 }

@@ -111,9 +111,8 @@ static void store_block(spk_matrix *matrix, int64_t position, const double block
         memcpy((double *)matrix->values + position * BLOCK, block, BLOCK * sizeof *block);
         return;
     }
-    float *to = (float *)matrix->values + position * BLOCK;
     for (int i = 0; i < BLOCK; i++)
-        to[i] = (float)block[i];
+        spk_value_set(matrix->values, matrix->dtype, position * BLOCK + i, block[i]);
 }
 
 /* Appends the block row of a mesh node: its neighbours in ascending order. Returns the end of the blocks. */
@@ -157,8 +156,8 @@ static spk_status check_box(const spk_elastic_box *box, int64_t *nodes, int64_t 
 spk_status spk_elasticity_assemble(const spk_mem *mem, const spk_elastic_box *box, spk_dtype dtype, spk_matrix **out)
 {
     int64_t nodes = 0, blocks = 0;
-    if (dtype != SPK_F32 && dtype != SPK_F64)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32 or f64", (int)dtype);
+    if (!spk_value_dtype(dtype))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
     SPK_TRY(check_box(box, &nodes, &blocks));
 
     stencils *stencil = NULL;

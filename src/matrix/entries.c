@@ -10,6 +10,7 @@ spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix
     spk_matrix *made = NULL;
     SPK_TRY(spk_matrix_make(mem, SPK_CSR, coo->dtype, coo->rows, coo->cols, 1, 1, SPK_ROW_MAJOR, coo->nnz, &made));
     made->pattern_only = coo->pattern_only;
+    size_t bytes = spk_value_bytes(coo->dtype);
     int64_t *next = made->row_offsets, start = 0; /* next place of a row; at the end, where the next row begins */
     memset(next, 0, ((size_t)coo->rows + 1) * sizeof *next);
     for (int64_t p = 0; p < coo->nnz; p++)
@@ -22,10 +23,7 @@ spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix
     for (int64_t p = 0; p < coo->nnz; p++) {
         int64_t at = next[coo->row_indices[p]]++;
         made->col_indices[at] = coo->col_indices[p];
-        if (coo->dtype == SPK_F32)
-            ((float *)made->values)[at] = ((const float *)coo->values)[p];
-        else
-            ((double *)made->values)[at] = ((const double *)coo->values)[p];
+        memcpy((char *)made->values + (size_t)at * bytes, (const char *)coo->values + (size_t)p * bytes, bytes);
     }
     memmove(next + 1, next, (size_t)coo->rows * sizeof *next);
     next[0] = 0;
@@ -87,9 +85,8 @@ static void load_csr(spk_entries *entries, int64_t row, bool with_values)
         entries->values = (const double *)csr->values + start;
         return;
     }
-    const float *values = (const float *)csr->values + start;
     for (int64_t i = 0; i < entries->count; i++)
-        entries->values_room[i] = (double)values[i];
+        entries->values_room[i] = spk_value_at(csr->values, csr->dtype, start + i);
 }
 
 static void load_dense(spk_entries *entries, int64_t row)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/half.h"
 #include "matrix/matrix.h"
 
 /* Non-zeros of a dense matrix, stored entries of the others (of BSR those inside the logical size), explicit zeros included. Entries of a row
@@ -29,7 +30,7 @@ int64_t spk_entries_total(spk_entries *entries);
 /* COO as CSR, entries of a row in the order of the source: neither sorted nor summed. */
 spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix **csr);
 
-/* Copies rows x cols elements of `bytes` (4 or 8) between two strided arrays (strides in elements), tile by tile. */
+/* Copies rows x cols elements of `bytes` (2, 4 or 8) between two strided arrays (strides in elements), tile by tile. */
 void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride, int64_t from_col_stride, int64_t rows,
                       int64_t cols, size_t bytes);
 
@@ -40,21 +41,32 @@ void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, con
 
 static inline size_t spk_value_bytes(spk_dtype dtype)
 {
-    return dtype == SPK_F32 ? sizeof(float) : sizeof(double);
+    return dtype == SPK_F32 ? sizeof(float) : dtype == SPK_F64 ? sizeof(double) : sizeof(uint16_t);
 }
 
 /* spk_value_get where a loop needs it inline. */
 static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t index)
 {
-    return dtype == SPK_F32 ? (double)((const float *)values)[index] : ((const double *)values)[index];
+    switch (dtype) {
+    case SPK_F16:
+        return (double)spk_f16_to_float(((const uint16_t *)values)[index]);
+    case SPK_BF16:
+        return (double)spk_bf16_to_float(((const uint16_t *)values)[index]);
+    case SPK_F32:
+        return (double)((const float *)values)[index];
+    default:
+        return ((const double *)values)[index];
+    }
 }
 
 static inline void spk_value_add(void *values, spk_dtype dtype, int64_t index, double value)
 {
     if (dtype == SPK_F32)
         ((float *)values)[index] += (float)value;
-    else
+    else if (dtype == SPK_F64)
         ((double *)values)[index] += value;
+    else
+        spk_value_set(values, dtype, index, spk_value_at(values, dtype, index) + value);
 }
 
 /* x / by for by in 1..256 and 0 <= x < 2^55 by one multiplication: a division for every entry would dominate the conversions. */

@@ -34,8 +34,8 @@ spk_generator spk_generator_from_name(const char *name)
 
 spk_status spk_generate_values(spk_dtype dtype, int64_t count, uint64_t seed, void *out)
 {
-    if (dtype != SPK_F32 && dtype != SPK_F64)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: random values are made as f32 or f64", (int)dtype);
+    if (!spk_value_dtype(dtype))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: random values are made as f32, f64, f16 or bf16", (int)dtype);
     if (count < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "count = %" PRId64 ": must be at least 0", count);
     if (!out && count > 0)
@@ -47,7 +47,7 @@ spk_status spk_generate_values(spk_dtype dtype, int64_t count, uint64_t seed, vo
             ((float *)out)[i] = (float)spk_rng_normal(&rng);
     else
         for (int64_t i = 0; i < count; i++)
-            ((double *)out)[i] = spk_rng_normal(&rng);
+            spk_value_set(out, dtype, i, spk_rng_normal(&rng));
     return SPK_OK;
 }
 
@@ -78,7 +78,7 @@ static int64_t requested_blocks(double density, int64_t grid)
 
 static void zero_values(spk_matrix *matrix, int64_t block, int64_t first_row, int64_t first_col)
 {
-    size_t element = matrix->dtype == SPK_F32 ? sizeof(float) : sizeof(double);
+    size_t element = spk_dtype_bytes(matrix->dtype);
     size_t row_bytes = (size_t)matrix->block_cols * element;
     char *values = (char *)matrix->values + (size_t)block * (size_t)matrix->block_rows * row_bytes;
     for (int64_t row = 0; row < matrix->block_rows; row++) {
@@ -131,8 +131,8 @@ spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, 
         return SPK_OK;
     }
     spk_dtype dtype = options->dtype == SPK_DTYPE_DEFAULT ? SPK_F32 : options->dtype;
-    if (dtype != SPK_F32 && dtype != SPK_F64)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32 or f64", (int)dtype);
+    if (!spk_value_dtype(dtype))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
     if (!(options->density >= 0 && options->density <= 1))
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", options->density);
     int64_t grid_rows = 0, grid_cols = 0;

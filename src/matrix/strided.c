@@ -13,6 +13,8 @@ static void copy_tile(char *to, int64_t to_rs, int64_t to_cs, const char *from, 
             int64_t target = i * to_rs + j * to_cs, source = i * from_rs + j * from_cs;
             if (bytes == sizeof(uint32_t))
                 ((uint32_t *)to)[target] = ((const uint32_t *)from)[source];
+            else if (bytes == sizeof(uint16_t))
+                ((uint16_t *)to)[target] = ((const uint16_t *)from)[source];
             else
                 ((uint64_t *)to)[target] = ((const uint64_t *)from)[source];
         }

@@ -1,7 +1,8 @@
 /* Names and sizes of the dtypes. */
+#include <math.h>
 #include <string.h>
 
-#include <sparsek/sparsek.h>
+#include "op/problem.h"
 
 static const struct {
     const char *name;
@@ -30,4 +31,14 @@ spk_dtype spk_dtype_from_name(const char *name)
         if (strcmp(dtypes[i].name, name) == 0)
             return (spk_dtype)i;
     return SPK_DTYPE_DEFAULT;
+}
+
+double spk_dtype_difference(spk_dtype dtype, double got, double want)
+{
+    if (got == want)
+        return 0;
+    if (dtype == SPK_F16 && isinf(got) && (got > 0 ? want >= 65504 : want <= -65504)) /* the largest float16; want itself is not exact */
+        return 0;
+    double difference = fabs(got - want);
+    return dtype == SPK_F16 ? fmax(difference - 0x1p-25, 0) : difference;
 }

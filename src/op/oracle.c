@@ -1,8 +1,10 @@
-/* The oracle: plain loops from the definition of SpMM, one output row at a time. float32 inputs accumulate in float64, float64 inputs in
- * long double (where that is wider), so that its own rounding stays far below every tolerance. */
+/* The oracle: plain loops from the definition of SpMM, one output row at a time. float64 inputs accumulate in long
+ * double (where that is wider), the others in float64, so that its own rounding stays far below every tolerance. Results are not rounded to D's dtype. */
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
+#include "matrix/matrix.h"
 #include "op/problem.h"
 
 typedef struct oracle {
@@ -13,7 +15,7 @@ typedef struct oracle {
 } oracle;
 
 /* sum[j] += a B[k][j] and size[j] += |a B[k][j]| over one row of op(A). */
-#define ACCUMULATE(name, element, wide)                                                                                       \
+#define ACCUMULATE(name, element, wide, load)                                                                                 \
     static void name(const oracle *o, int64_t row, wide *sum, wide *size)                                                     \
     {                                                                                                                         \
         const spk_bsr_view *v = o->view;                                                                                      \
@@ -24,10 +26,10 @@ typedef struct oracle {
             int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                              \
             int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */     \
             for (int64_t k = 0; k < width; k++) {                                                                             \
-                wide a = block[inner * v->row_stride + k * v->col_stride];                                                    \
+                wide a = (wide)load(block[inner * v->row_stride + k * v->col_stride]);                                        \
                 const element *b_row = b + (k0 + k) * o->b_row_stride;                                                        \
                 for (int64_t j = 0; j < o->b_cols; j++) {                                                                     \
-                    wide term = a * (wide)b_row[j * o->b_col_stride];                                                         \
+                    wide term = a * (wide)load(b_row[j * o->b_col_stride]);                                                   \
                     sum[j] += term;                                                                                           \
                     size[j] += term < 0 ? -term : term;                                                                       \
                 }                                                                                                             \
@@ -35,12 +37,23 @@ typedef struct oracle {
         }                                                                                                                     \
     }
 
-ACCUMULATE(accumulate_f32, float, double)
-ACCUMULATE(accumulate_f64, double, long double)
+ACCUMULATE(accumulate_f32, float, double, )
+ACCUMULATE(accumulate_f64, double, long double, )
+ACCUMULATE(accumulate_f16, uint16_t, double, spk_f16_to_float)
+ACCUMULATE(accumulate_bf16, uint16_t, double, spk_bf16_to_float)
 
-static double load(const void *array, spk_dtype dtype, int64_t index)
+static void accumulate(const oracle *o, int64_t row, double *sum, double *size)
 {
-    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+    switch (o->problem->dtype_a) {
+    case SPK_F16:
+        accumulate_f16(o, row, sum, size);
+        break;
+    case SPK_BF16:
+        accumulate_bf16(o, row, sum, size);
+        break;
+    default:
+        accumulate_f32(o, row, sum, size);
+    }
 }
 
 static int64_t at(const spk_problem *p, int64_t ld, int64_t i, int64_t j)
@@ -55,12 +68,12 @@ static double finish(const oracle *o, int64_t i, int64_t j, long double sum, lon
     const spk_spmm_args *args = o->args;
     long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
     if (p->epilogue.use_c && args->beta != 0) {
-        long double term = (long double)args->beta * load(args->c, p->dtype_d, at(p, p->ldc, i, j));
+        long double term = (long double)args->beta * spk_value_get(args->c, p->dtype_d, at(p, p->ldc, i, j));
         value += term;
         total += fabsl(term);
     }
     if (p->epilogue.bias != SPK_BIAS_NONE) {
-        long double term = load(args->bias, p->dtype_d, p->epilogue.bias == SPK_BIAS_PER_ROW ? i : j);
+        long double term = spk_value_get(args->bias, p->dtype_d, p->epilogue.bias == SPK_BIAS_PER_ROW ? i : j);
         value += term;
         total += fabsl(term);
     }
@@ -69,7 +82,7 @@ static double finish(const oracle *o, int64_t i, int64_t j, long double sum, lon
     if (p->epilogue.activation != SPK_ACT_NONE)
         total *= 1.13L;
     if (p->epilogue.use_residual) {
-        double term = load(args->residual, p->dtype_d, at(p, p->ldr, i, j));
+        double term = spk_value_get(args->residual, p->dtype_d, at(p, p->ldr, i, j));
         result += term;
         total += fabs(term);
     }
@@ -97,7 +110,7 @@ spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const 
         if (wide)
             accumulate_f64(&o, row, (long double *)(void *)sums, (long double *)(void *)sizes);
         else
-            accumulate_f32(&o, row, (double *)(void *)sums, (double *)(void *)sizes);
+            accumulate(&o, row, (double *)(void *)sums, (double *)(void *)sizes);
         for (int64_t j = 0; j < n; j++) {
             long double sum = wide ? ((long double *)(void *)sums)[j] : (long double)((double *)(void *)sums)[j];
             long double size = wide ? ((long double *)(void *)sizes)[j] : (long double)((double *)(void *)sizes)[j];

@@ -38,15 +38,22 @@ static spk_status check_dtypes(const spk_spmm *spmm, spk_problem *problem)
         const char *name;
         spk_dtype dtype;
     } all[] = {{"dtype_a", problem->dtype_a}, {"dtype_b", problem->dtype_b}, {"dtype_d", problem->dtype_d}, {"compute", problem->compute}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (spk_dtype_name(all[i].dtype) == NULL)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", all[i].name, (int)all[i].dtype);
-        if (all[i].dtype != SPK_F32 && all[i].dtype != SPK_F64)
-            return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies f32 and f64", all[i].name, spk_dtype_name(all[i].dtype));
-        if (all[i].dtype != problem->dtype_a)
-            return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with dtype_a = %s: this version wants one dtype for all operands", all[i].name,
-                            spk_dtype_name(all[i].dtype), spk_dtype_name(problem->dtype_a));
-    }
+    spk_dtype a = problem->dtype_a;
+    bool half = a == SPK_F16 || a == SPK_BF16;
+    if (!half && a != SPK_F32 && a != SPK_F64)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_a = %s: this version multiplies f32, f64, f16 and bf16", spk_dtype_name(a));
+    if (problem->dtype_b != a)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_b = %s with dtype_a = %s: this version wants one dtype for both", spk_dtype_name(problem->dtype_b),
+                        spk_dtype_name(a));
+    if (problem->dtype_d != a && !(half && problem->dtype_d == SPK_F32))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with dtype_a = %s: this version gives %s%s", spk_dtype_name(problem->dtype_d), spk_dtype_name(a),
+                        spk_dtype_name(a), half ? " or f32" : "");
+    if (problem->compute != natural && !(a == SPK_F32 && problem->compute == SPK_TF32))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with dtype_a = %s: this version accumulates in %s%s", spk_dtype_name(problem->compute),
+                        spk_dtype_name(a), spk_dtype_name(natural), a == SPK_F32 ? ", or multiplies tf32" : "");
     return SPK_OK;
 }
 
@@ -178,7 +185,9 @@ double spk_problem_tolerance(const spk_problem *problem)
     if (problem->trans_a == SPK_NO_TRANS)
         terms = fmin(terms, (double)p->features.longest_row * p->block_cols);
     double eps = problem->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON;
-    return eps * (8.0 + 2.0 * sqrt(terms));
+    double inputs = problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
+    double output = problem->dtype_d == SPK_F16 ? 0x1p-11 : problem->dtype_d == SPK_BF16 ? 0x1p-8 : 0; /* |D| <= magnitude */
+    return inputs + output + eps * (8.0 + 2.0 * sqrt(terms));
 }
 
 typedef struct operand_range {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "matrix/matrix.h"
 #include "tune/search.h"
 
 enum { MOST_ROWS = 48, WINDOW = 32, WINDOWS = 3, CHUNK_ROWS = 4, MOST_RESULTS = 1 << 20 };
@@ -186,8 +187,10 @@ static bool all_ones(const unsigned char *element, size_t bytes)
 
 static bool all_finite(const void *line, spk_dtype dtype, int64_t count)
 {
+    const uint16_t *half = line;
     const uint32_t *narrow = line;
     const uint64_t *wide = line;
+    const uint16_t exponent = dtype == SPK_F16 ? 0x7c00 : 0x7f80;
     uint64_t bad = 0;
     if (dtype == SPK_F64)
         for (int64_t i = 0; i < count; i++)
@@ -197,7 +200,7 @@ static bool all_finite(const void *line, spk_dtype dtype, int64_t count)
             bad |= (narrow[i] & 0x7f800000u) == 0x7f800000u;
     else
         for (int64_t i = 0; i < count; i++)
-            bad |= all_ones((const unsigned char *)line + i * (int64_t)spk_dtype_bytes(dtype), spk_dtype_bytes(dtype));
+            bad |= (half[i] & exponent) == exponent;
     return bad == 0;
 }
 
@@ -230,17 +233,12 @@ static bool scan(const spk_problem *p, const char *name, const void *array, int6
     return true;
 }
 
-static double load(const void *array, spk_dtype dtype, int64_t index)
-{
-    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
-}
-
-static double relative_error(double got, double want, double magnitude)
+static double relative_error(spk_dtype dtype, double got, double want, double magnitude)
 {
     if (isnan(got) || isnan(want))
         return isnan(got) && isnan(want) ? 0 : hopeless;
-    double difference = fabs(got - want);
-    return got == want ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
+    double difference = spk_dtype_difference(dtype, got, want);
+    return difference == 0 ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
 }
 
 /* Compares one output with the oracle's. */
@@ -251,8 +249,8 @@ static void compare(const spk_checks *c, const char *name, const void *array, in
         const piece *part = &c->pieces[k];
         for (int64_t at = 0; at < part->rows * part->cols; at++) {
             int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols;
-            double got = load(array, p->dtype_d, p->layout_d == SPK_ROW_MAJOR ? row * ld + col : col * ld + row);
-            double error = relative_error(got, want[part->offset + at], c->magnitude[part->offset + at]);
+            double got = spk_value_get(array, p->dtype_d, p->layout_d == SPK_ROW_MAJOR ? row * ld + col : col * ld + row);
+            double error = relative_error(p->dtype_d, got, want[part->offset + at], c->magnitude[part->offset + at]);
             if (error <= verdict->error)
                 continue;
             verdict->error = error;

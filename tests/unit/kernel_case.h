@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "kernel/kernel.h"
+#include "matrix/matrix.h"
 
 #define MARK 12345.678 /* what D, preact and slack hold before a run */
 
@@ -25,15 +26,12 @@ typedef struct kernel_case {
 
 static double get(const void *array, spk_dtype dtype, int64_t i)
 {
-    return dtype == SPK_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+    return spk_value_get(array, dtype, i);
 }
 
 static void put(void *array, spk_dtype dtype, int64_t i, double x)
 {
-    if (dtype == SPK_F64)
-        ((double *)array)[i] = x;
-    else
-        ((float *)array)[i] = (float)x;
+    spk_value_set(array, dtype, i, x);
 }
 
 static int64_t at(spk_layout layout, int64_t ld, int64_t i, int64_t j)
@@ -247,14 +245,15 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
 {
     const spk_problem *problem = &c->problem;
     int64_t lines = problem->layout_d == SPK_ROW_MAJOR ? problem->m : problem->n, length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
-    double tolerance = spk_problem_tolerance(problem);
+    double tolerance = spk_problem_tolerance(problem), mark[1];
+    put(mark, problem->dtype_d, 0, MARK);
     if (length == 0)
         return 0;
     for (int64_t line = 0; line < lines; line++)
         for (int64_t x = 0; x < (line + 1 < lines ? ld : length); x++) {
             double got = get(array, problem->dtype_d, line * ld + x);
             if (x >= length) {
-                double was = before != NULL ? get(before, problem->dtype_d, line * ld + x) : problem->dtype_d == SPK_F64 ? MARK : (double)(float)MARK;
+                double was = before != NULL ? get(before, problem->dtype_d, line * ld + x) : get(mark, problem->dtype_d, 0);
                 if (got != was && !(isnan(got) && isnan(was))) {
                     snprintf(what, size, "%s: slack %lld of line %lld was %g and became %g", name, (long long)x, (long long)line, was, got);
                     return 1;
@@ -263,7 +262,7 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
             }
             int64_t i = problem->layout_d == SPK_ROW_MAJOR ? line : x, j = problem->layout_d == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
-            if (!(fabs(got - want) <= tolerance * scale)) {
+            if (!(spk_dtype_difference(problem->dtype_d, got, want) <= tolerance * scale)) {
                 snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale,
                          tolerance);
                 return 1;

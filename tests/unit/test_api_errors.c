@@ -162,7 +162,10 @@ static void wrong_problems(void **state)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "spk_spmm.struct_size is 0");
     REFUSE(n, -1, SPK_ERR_ARGUMENT, "n = -1");
     REFUSE(n, INT64_MAX, SPK_ERR_ARGUMENT, "the limit is 2^40");
-    REFUSE(dtype_a, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_a = f16");
+    REFUSE(dtype_a, SPK_F8E4M3, SPK_ERR_UNSUPPORTED, "dtype_a = f8e4m3: this version multiplies f32, f64, f16 and bf16");
+    REFUSE(dtype_b, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_b = f16 with dtype_a = f32");
+    REFUSE(dtype_d, SPK_BF16, SPK_ERR_UNSUPPORTED, "dtype_d = bf16 with dtype_a = f32: this version gives f32");
+    REFUSE(compute, SPK_F16, SPK_ERR_UNSUPPORTED, "compute = f16 with dtype_a = f32: this version accumulates in f32, or multiplies tf32");
     REFUSE(dtype_b, SPK_F64, SPK_ERR_UNSUPPORTED, "dtype_b = f64");
     REFUSE(dtype_d, (spk_dtype)77, SPK_ERR_ARGUMENT, "dtype_d = 77");
     REFUSE(compute, SPK_F64, SPK_ERR_UNSUPPORTED, "compute = f64");
@@ -354,7 +357,7 @@ static void wrong_matrices(void **state)
     expect(spk_matrix_to_bsr(context, source, 0, 4, SPK_ROW_MAJOR, &m), SPK_ERR_ARGUMENT, context, "block_rows = 0");
     expect(spk_matrix_to_bsr(context, source, 4, 257, SPK_ROW_MAJOR, &m), SPK_ERR_ARGUMENT, context, "block_cols = 257");
     expect(spk_matrix_to_dense(context, source, (spk_layout)4, &m), SPK_ERR_ARGUMENT, context, "layout = 4");
-    expect(spk_matrix_cast(context, source, SPK_BF16, &m), SPK_ERR_UNSUPPORTED, context, "dtype = 4");
+    expect(spk_matrix_cast(context, source, SPK_F8E5M2, &m), SPK_ERR_UNSUPPORTED, context, "dtype = 6");
     expect(spk_matrix_prune(context, source, 2, 2, 1.5, SPK_NORM_L1, &m), SPK_ERR_ARGUMENT, context, "density = 1.5");
     expect(spk_matrix_prune(context, source, 2, 2, 0.5, (spk_norm)0, &m), SPK_ERR_ARGUMENT, context, "norm = 0");
     expect(spk_matrix_read(context, "no/such/file.mtx", NULL, &m), SPK_ERR_IO, context, "no/such/file.mtx");

@@ -381,8 +381,8 @@ static void test_refusals(void **state)
     bad.poisson = fabs((double)NAN);
     refuse(bad, SPK_ERR_ARGUMENT, "poisson = nan: must be above -1 and below 0.5");
     bad = good;
-    bad.dtype = SPK_F16;
-    refuse(bad, SPK_ERR_UNSUPPORTED, "dtype = 3: matrices are generated as f32 or f64");
+    bad.dtype = SPK_F8E4M3;
+    refuse(bad, SPK_ERR_UNSUPPORTED, "dtype = 5: matrices are generated as f32, f64, f16 or bf16");
 }
 
 static void test_extreme_materials_stay_finite(void **state)

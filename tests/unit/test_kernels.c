@@ -57,7 +57,12 @@ static int64_t slack(spk_rng *rng, int64_t tight)
 static spk_spmm random_spmm(spk_rng *rng, const case_shape *shape, int64_t n)
 {
     spk_spmm s = {SPK_SIZED(spk_spmm), .n = n};
-    s.dtype_a = spk_rng_below(rng, 2) == 0 ? SPK_F32 : SPK_F64;
+    static const spk_dtype dtypes[] = {SPK_F32, SPK_F64, SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
+    s.dtype_a = dtypes[spk_rng_below(rng, sizeof dtypes / sizeof dtypes[0])];
+    if (s.dtype_a == SPK_F16 || s.dtype_a == SPK_BF16)
+        s.dtype_d = spk_rng_below(rng, 2) == 0 ? SPK_F32 : s.dtype_a;
+    if (s.dtype_a == SPK_F32 && spk_rng_below(rng, 8) == 0)
+        s.compute = SPK_TF32; /* a permission: exact products will do */
     s.trans_a = spk_rng_below(rng, 2) == 0 ? SPK_NO_TRANS : SPK_TRANS;
     s.block_layout = spk_rng_below(rng, 2) == 0 ? SPK_ROW_MAJOR : SPK_COL_MAJOR;
     s.layout_b = spk_rng_below(rng, 3) > 0 ? SPK_ROW_MAJOR : SPK_COL_MAJOR;

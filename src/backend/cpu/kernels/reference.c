@@ -1,13 +1,35 @@
 /* reference: D from the definition, plain loops in the compute type. Takes every problem; serial. The yardstick, and always valid. */
 #include "backend/cpu/cpu.h"
+#include "base/half.h"
+#include "matrix/matrix.h"
 
 #define REAL float
+#define ELEMENT float
+#define LOAD(x) (x)
 #define T(name) name##_f32
 #include "backend/cpu/kernels/reference_body.h"
+#undef ELEMENT
+#undef LOAD
+#undef T
+
+#define ELEMENT uint16_t
+#define LOAD(x) spk_f16_to_float(x)
+#define T(name) name##_f16
+#include "backend/cpu/kernels/reference_body.h"
+#undef LOAD
+#undef T
+
+#define LOAD(x) spk_bf16_to_float(x)
+#define T(name) name##_bf16
+#include "backend/cpu/kernels/reference_body.h"
 #undef REAL
+#undef ELEMENT
+#undef LOAD
 #undef T
 
 #define REAL double
+#define ELEMENT double
+#define LOAD(x) (x)
 #define T(name) name##_f64
 #include "backend/cpu/kernels/reference_body.h"
 
@@ -15,8 +37,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device;
     (void)params;
-    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64)
-        *why = "it knows f32 and f64 only";
+    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64 && problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16)
+        *why = "it knows f32, f64, f16 and bf16 only";
     return *why == NULL;
 }
 
@@ -30,7 +52,19 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
 {
     (void)stream;
-    (bound->problem.dtype_a == SPK_F64 ? product_f64 : product_f32)(bound, args);
+    switch (bound->problem.dtype_a) {
+    case SPK_F64:
+        product_f64(bound, args);
+        break;
+    case SPK_F16:
+        product_f16(bound, args);
+        break;
+    case SPK_BF16:
+        product_bf16(bound, args);
+        break;
+    default:
+        product_f32(bound, args);
+    }
     return SPK_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Template of the reference product, for one REAL and T(name). */
+/* Template of the reference product, for one ELEMENT of A and B, LOAD(element) as a REAL, and T(name). D, C, bias and residual have a dtype of their own. */
 
 enum { T(CHUNK) = 64 }; /* columns of D at a time */
 
@@ -13,31 +13,32 @@ static void T(sums)(const spk_bound *bound, const spk_spmm_args *args, int64_t i
         sums[j] = 0;
     for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++) {
         const int64_t position = view->positions != NULL ? view->positions[p] : p, k0 = (int64_t)view->columns[p] * view->block_cols;
-        const REAL *a = (const REAL *)args->values + position * view->block_stride + i % view->block_rows * view->row_stride;
-        const REAL *b = (const REAL *)args->b + k0 * down + j0 * across;
+        const ELEMENT *a = (const ELEMENT *)args->values + position * view->block_stride + i % view->block_rows * view->row_stride;
+        const ELEMENT *b = (const ELEMENT *)args->b + k0 * down + j0 * across;
         for (int64_t k = 0; k < view->block_cols && k0 + k < view->cols; k++)
             for (int64_t j = 0; j < count; j++)
-                sums[j] += a[k * view->col_stride] * b[k * down + j * across];
+                sums[j] += LOAD(a[k * view->col_stride]) * LOAD(b[k * down + j * across]);
     }
 }
 
 static void T(finish)(const spk_problem *problem, const spk_spmm_args *args, int64_t i, int64_t j, REAL sum)
 {
     const spk_epilogue *epilogue = &problem->epilogue;
+    const spk_dtype dtype = problem->dtype_d;
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR;
     const int64_t line = row_major ? i : j, along = row_major ? j : i;
     REAL value = (REAL)args->alpha * sum;
     if (epilogue->use_c && args->beta != 0)
-        value += (REAL)args->beta * ((const REAL *)args->c)[line * problem->ldc + along];
+        value += (REAL)args->beta * (REAL)spk_value_get(args->c, dtype, line * problem->ldc + along);
     if (epilogue->bias != SPK_BIAS_NONE)
-        value += ((const REAL *)args->bias)[epilogue->bias == SPK_BIAS_PER_ROW ? i : j];
+        value += (REAL)spk_value_get(args->bias, dtype, epilogue->bias == SPK_BIAS_PER_ROW ? i : j);
     if (epilogue->keep_preact)
-        ((REAL *)args->preact)[line * problem->ldp + along] = value;
+        spk_value_set(args->preact, dtype, line * problem->ldp + along, (double)value);
     if (epilogue->activation != SPK_ACT_NONE)
         value = (REAL)spk_activate_f64(epilogue->activation, (double)value);
     if (epilogue->use_residual)
-        value += ((const REAL *)args->residual)[line * problem->ldr + along];
-    ((REAL *)args->d)[line * problem->ldd + along] = value;
+        value += (REAL)spk_value_get(args->residual, dtype, line * problem->ldr + along);
+    spk_value_set(args->d, dtype, line * problem->ldd + along, (double)value);
 }
 
 static void T(product)(const spk_bound *bound, const spk_spmm_args *args)

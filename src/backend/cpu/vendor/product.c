@@ -32,7 +32,7 @@ spk_layout spk_block_layout_of(const spk_bsr_view *view, int *ld)
 const char *spk_vendor_refusal(const spk_problem *problem)
 {
     const spk_problem *p = problem;
-    if ((p->dtype_a != SPK_F32 && p->dtype_a != SPK_F64) || p->dtype_b != p->dtype_a || p->dtype_d != p->dtype_a || p->compute != p->dtype_a)
+    if ((p->dtype_a != SPK_F32 && p->dtype_a != SPK_F64) || p->dtype_b != p->dtype_a || p->dtype_d != p->dtype_a)
         return "it multiplies f32 by f32 and f64 by f64 only";
     if (p->batch > 1)
         return "it multiplies one at a time";
