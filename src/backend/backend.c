@@ -9,7 +9,9 @@ spk_status spk_backend_find(const char *device, const spk_backend **backend)
         *backend = &spk_backend_cpu;
         return SPK_OK;
     }
-    if (strncmp(device, "cuda", 4) == 0)
-        return spk_fail(SPK_ERR_UNAVAILABLE, "device = \"%s\": this build of sparsek has the CPU only", device);
-    return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": the devices are \"cpu\"", device);
+    if (strncmp(device, "cuda", 4) == 0 && (device[4] == '\0' || device[4] == ':')) {
+        *backend = &spk_backend_cuda;
+        return SPK_OK;
+    }
+    return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": the devices are \"cpu\", \"cuda\" and \"cuda:N\"", device);
 }

@@ -71,6 +71,10 @@ typedef struct spk_backend {
     spk_status (*copy_in)(spk_device *device, void *to, const void *from_host, size_t bytes);
     spk_status (*copy_out)(spk_device *device, void *to_host, const void *from, size_t bytes);
     int64_t (*free_memory)(spk_device *device);
+    /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
+    spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const spk_spmm_args *args);
+    /* Whether what is put on the stream now is being recorded: no memory may be allocated for it then. NULL: there are no streams. */
+    bool (*capturing)(spk_device *device, void *stream);
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
     spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
     /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process (the first
@@ -88,7 +92,7 @@ typedef struct spk_backend {
 extern const spk_backend spk_backend_cpu;
 extern const spk_backend spk_backend_cuda;
 
-/* The backend of a device name ("cpu", later "cuda:0"); SPK_ERR_UNAVAILABLE for one this build does not have. */
+/* The backend of a device name ("cpu", "cuda", "cuda:0"); SPK_ERR_ARGUMENT for another. */
 spk_status spk_backend_find(const char *device, const spk_backend **backend);
 
 #endif

@@ -5,6 +5,10 @@
 
 static const char *isa_reason(unsigned missing)
 {
+    if (missing & SPK_ISA_SM90A)
+        return "the device is not of compute capability 9.0";
+    if (missing & (SPK_ISA_SM70 | SPK_ISA_SM80))
+        return "the device's compute capability is lower than it needs";
     if (missing & (SPK_ISA_AVX512F | SPK_ISA_AVX512_BF16 | SPK_ISA_AVX512_FP16))
         return "the processor has no AVX-512 of the kind it needs";
     if (missing & SPK_ISA_AMX_BF16)

@@ -33,7 +33,8 @@ int spk_isa_names(unsigned isa, const char *names[16])
         unsigned bit;
         const char *name;
     } all[] = {{SPK_ISA_SSE2, "sse2"}, {SPK_ISA_AVX, "avx"}, {SPK_ISA_AVX2, "avx2"}, {SPK_ISA_FMA, "fma"}, {SPK_ISA_F16C, "f16c"}, {SPK_ISA_AVX512F, "avx512f"},
-               {SPK_ISA_AVX512_BF16, "avx512_bf16"}, {SPK_ISA_AVX512_FP16, "avx512_fp16"}, {SPK_ISA_AMX_BF16, "amx_bf16"}, {SPK_ISA_NEON, "neon"}};
+               {SPK_ISA_AVX512_BF16, "avx512_bf16"}, {SPK_ISA_AVX512_FP16, "avx512_fp16"}, {SPK_ISA_AMX_BF16, "amx_bf16"}, {SPK_ISA_NEON, "neon"},
+               {SPK_ISA_SM70, "sm_70"}, {SPK_ISA_SM80, "sm_80"}, {SPK_ISA_SM90A, "sm_90a"}};
     int count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (isa & all[i].bit)

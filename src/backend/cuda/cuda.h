@@ -2,6 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_CUDA_H
 #define SPK_BACKEND_CUDA_CUDA_H
 
+#include <pthread.h>
+
 #include "backend/cuda/device/arguments.h"
 #include "backend/cuda/driver.h"
 #include "kernel/kernel.h"
@@ -16,6 +18,9 @@ typedef struct spk_cuda {
     CUdevice handle;
     CUcontext context; /* the device's primary context, retained */
     CUstream stream;   /* of tuning and copies; non-blocking */
+    pthread_mutex_t stream_lock; /* held while something is put on the stream and awaited: another thread's copy must not end up in a graph */
+    atomic_int *lost;  /* of all contexts on this device: a kernel died or never ended, nothing more is asked of the driver */
+    double watchdog_s; /* a run in tuning that takes longer counts as hung */
     int driver_version; /* 13000 */
     int compute;        /* 90 */
     char arch[16];      /* "sm_90a": what device programs are compiled for */
@@ -41,14 +46,28 @@ typedef struct spk_cuda_scope {
 spk_status spk_cuda_enter(const spk_device *device, spk_cuda_scope *scope);
 void spk_cuda_leave(spk_cuda_scope *scope);
 
+/* spk_cuda_try for what a device was asked: after an error that kills its context, later calls on this device fail at once. */
+spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call);
+
+/* Calls that another thread's global capture would forbid are between these two; this thread's own capture still forbids them. */
+int spk_cuda_capture_local(const spk_cuda *cuda);
+void spk_cuda_capture_restore(const spk_cuda *cuda, int mode);
+
+/* Waits for cuda->stream; gives up after watchdog_s and counts the device as lost then, as a hung kernel cannot be stopped. */
+spk_status spk_cuda_wait(const spk_device *device);
+
+/* time.c, check.c: of the backend's table */
+spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
+spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_spmm_args *args);
+
 /* ---- program.c: compiled with NVRTC for this device, kept on disk, loaded once a process and device */
 
 /* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have it.
  * Owned by the device. Thread safe. Inside spk_cuda_enter. */
 spk_status spk_cuda_function(const spk_device *device, const spk_build *build, CUfunction *function);
 
-/* Compiles to a cubin without a device: for tests and for compiling ahead. *log (may be NULL; freed with spk_free) gets the compiler's and
- * ptxas's messages. */
+/* Compiles to a cubin without a device, or takes it from the cache on disk. *log (may be NULL; freed with spk_free) gets the compiler's and ptxas's
+ * messages, also of a failure; it is always compiled then. */
 spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log);
 
 /* "-DDTYPE_A=3 -DLAYOUT_B=0 ..." for device code: one define for each fact of a problem that kernels are specialised for (device/problem.cuh

@@ -2,6 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_DRIVER_H
 #define SPK_BACKEND_CUDA_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +39,8 @@ spk_status spk_cuda_driver_get(const spk_cuda_driver **driver);
 
 /* SPK_OK for success; else a failure that names the call and the driver's own name of the error (out of memory: SPK_ERR_OUT_OF_MEMORY). */
 spk_status spk_cuda_try(const spk_cuda_driver *driver, CUresult result, const char *call);
+
+/* Whether an error means that a kernel died and took its context with it: every later call in the process fails too. */
+bool spk_cuda_is_sticky(CUresult result);
 
 #endif

@@ -1,0 +1,48 @@
+/* Pointers that a caller gives to a run: where they do not belong to the device, a message instead of a fault that would take the context along. */
+#include <stddef.h>
+
+#include "backend/cuda/cuda.h"
+
+enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 }; /* CUpointer_attribute */
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2 };  /* CUmemorytype; 0: CUDA does not know the address */
+
+static spk_status check_pointer(const spk_cuda *cuda, const char *name, const void *pointer)
+{
+    int type = 0, ordinal = -1;
+    int attributes[] = {MEMORY_TYPE, DEVICE_ORDINAL};
+    void *values[] = {&type, &ordinal};
+    if (pointer == NULL) /* what must not be NULL, the problem's own check has refused */
+        return SPK_OK;
+    CUresult result = cuda->driver->pointer_attributes(2, attributes, values, (CUdeviceptr)(uintptr_t)pointer);
+    if (result != CUDA_SUCCESS_ || type != MEMORY_DEVICE)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is host memory%s: this plan runs on cuda:%d and takes its device memory", name, pointer,
+                        type == MEMORY_HOST ? " (pinned)" : "", cuda->ordinal);
+    if (ordinal != cuda->ordinal)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is memory of cuda:%d: this plan runs on cuda:%d", name, pointer, ordinal, cuda->ordinal);
+    return SPK_OK;
+}
+
+static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, const spk_spmm_args *args)
+{
+    const struct {
+        spk_operand operand;
+        const char *name;
+        const void *pointer;
+    } all[] = {{SPK_OPERAND_VALUES, "values", args->values},       {SPK_OPERAND_B, "b", args->b},
+               {SPK_OPERAND_C, "c", args->c},                      {SPK_OPERAND_D, "d", args->d},
+               {SPK_OPERAND_BIAS, "bias", args->bias},             {SPK_OPERAND_RESIDUAL, "residual", args->residual},
+               {SPK_OPERAND_PREACT, "preact", args->preact}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (spk_problem_operand_elements(problem, all[i].operand) > 0)
+            SPK_TRY(check_pointer(cuda, all[i].name, all[i].pointer));
+    return check_pointer(cuda, "workspace", args->workspace);
+}
+
+spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_spmm_args *args)
+{
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    spk_status status = check_all(spk_cuda_of(device), problem, args);
+    spk_cuda_leave(&scope);
+    return status;
+}

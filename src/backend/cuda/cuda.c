@@ -1,0 +1,372 @@
+/* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
+#include "backend/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/cpu/probe.h"
+#include "base/clock.h"
+
+enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_THREAD_LOCAL = 1 };
+enum { /* CUdevice_attribute */
+    CLOCK_KHZ = 13,
+    PROCESSORS = 16,
+    MEMORY_KHZ = 36,
+    MEMORY_BITS = 37,
+    L2_BYTES = 38,
+    COMPUTE_MAJOR = 75,
+    COMPUTE_MINOR = 76,
+    SHARED_PROCESSOR_BYTES = 81,
+    SHARED_BLOCK_BYTES = 97
+};
+static const double default_watchdog_s = 20;
+static const double spin_us = 200; /* of waiting without sleep: most runs are shorter */
+
+static atomic_int lost_devices[MOST_DEVICES];
+
+/* ------------------------------------------------------------------------------------------------ errors and waiting */
+
+static spk_status refuse_lost(const spk_cuda *cuda)
+{
+    return spk_fail(SPK_ERR_UNAVAILABLE, "cuda:%d is lost to this process: a kernel %s; start a new process", cuda->ordinal,
+                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end" : "died and took the device's context with it");
+}
+
+static bool is_lost(const spk_cuda *cuda)
+{
+    return atomic_load_explicit(cuda->lost, memory_order_relaxed) != 0;
+}
+
+spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call)
+{
+    spk_cuda *cuda = spk_cuda_of(device);
+    if (spk_cuda_is_sticky(result))
+        atomic_store(cuda->lost, 1);
+    return spk_cuda_try(cuda->driver, result, call);
+}
+
+spk_status spk_cuda_enter(const spk_device *device, spk_cuda_scope *scope)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    CUcontext current = NULL;
+    *scope = (spk_cuda_scope){.driver = cuda->driver};
+    if (is_lost(cuda))
+        return refuse_lost(cuda);
+    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->context_current(&current), "cuCtxGetCurrent"));
+    if (current == cuda->context)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_check(device, cuda->driver->context_push(cuda->context), "cuCtxPushCurrent"));
+    scope->pushed = 1;
+    return SPK_OK;
+}
+
+void spk_cuda_leave(spk_cuda_scope *scope)
+{
+    CUcontext context;
+    if (scope->pushed)
+        scope->driver->context_pop(&context);
+    scope->pushed = 0;
+}
+
+int spk_cuda_capture_local(const spk_cuda *cuda)
+{
+    int mode = CAPTURE_THREAD_LOCAL;
+    return cuda->driver->capture_mode(&mode) == CUDA_SUCCESS_ ? mode : CAPTURE_THREAD_LOCAL;
+}
+
+void spk_cuda_capture_restore(const spk_cuda *cuda, int mode)
+{
+    cuda->driver->capture_mode(&mode);
+}
+
+spk_status spk_cuda_wait(const spk_device *device)
+{
+    spk_cuda *cuda = spk_cuda_of(device);
+    double start = spk_now_us();
+    for (;;) {
+        CUresult result = cuda->driver->stream_query(cuda->stream);
+        if (result != CUDA_ERROR_NOT_READY_)
+            return spk_cuda_check(device, result, "cuStreamQuery");
+        double waited = spk_now_us() - start;
+        if (waited > cuda->watchdog_s * 1e6) {
+            atomic_store(cuda->lost, 2);
+            return spk_fail(SPK_ERR_INTERNAL, "the device did not finish within %.3g s: a kernel hangs, and cuda:%d is lost to this process", cuda->watchdog_s,
+                            cuda->ordinal);
+        }
+        if (waited > spin_us)
+            nanosleep(&(struct timespec){.tv_nsec = waited > 1e5 ? 1000000 : 20000}, NULL);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ memory */
+
+static spk_status allocate_here(spk_device *device, size_t bytes, void **memory)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    CUdeviceptr made = 0;
+    CUresult result = cuda->driver->memory_allocate(&made, bytes > 0 ? bytes : 1);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY_) {
+        size_t free_bytes = 0, total_bytes = 0;
+        cuda->driver->memory_info(&free_bytes, &total_bytes);
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "cuda:%d has no %zu bytes for the asking: %zu of %zu bytes are free", cuda->ordinal, bytes, free_bytes,
+                        total_bytes);
+    }
+    SPK_TRY(spk_cuda_check(device, result, "cuMemAlloc"));
+    *memory = (void *)(uintptr_t)made; /* aligned to 256 bytes, as the driver promises */
+    return SPK_OK;
+}
+
+static spk_status cuda_allocate(spk_device *device, size_t bytes, void **memory)
+{
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    int mode = spk_cuda_capture_local(spk_cuda_of(device));
+    spk_status status = allocate_here(device, bytes, memory);
+    spk_cuda_capture_restore(spk_cuda_of(device), mode);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+/* Whatever the present message is, it survives: memory is released on the way out of failures. */
+static void cuda_release(spk_device *device, void *memory)
+{
+    spk_cuda *cuda = spk_cuda_of(device);
+    spk_cuda_scope scope;
+    if (memory == NULL || is_lost(cuda) || spk_cuda_enter(device, &scope) != SPK_OK)
+        return; /* a lost device: its memory goes with the process */
+    int mode = spk_cuda_capture_local(cuda);
+    cuda->driver->memory_release((CUdeviceptr)(uintptr_t)memory);
+    spk_cuda_capture_restore(cuda, mode);
+    spk_cuda_leave(&scope);
+}
+
+static spk_status copy(spk_device *device, void *to, const void *from, size_t bytes, bool in)
+{
+    spk_cuda *cuda = spk_cuda_of(device);
+    spk_cuda_scope scope;
+    if (bytes == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    pthread_mutex_lock(&cuda->stream_lock);
+    int mode = spk_cuda_capture_local(cuda);
+    CUresult result = in ? cuda->driver->copy_in((CUdeviceptr)(uintptr_t)to, from, bytes, cuda->stream)
+                         : cuda->driver->copy_out(to, (CUdeviceptr)(uintptr_t)from, bytes, cuda->stream);
+    spk_status status = spk_cuda_check(device, result, in ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
+    if (status == SPK_OK)
+        status = spk_cuda_wait(device);
+    spk_cuda_capture_restore(cuda, mode);
+    pthread_mutex_unlock(&cuda->stream_lock);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+static spk_status cuda_copy_in(spk_device *device, void *to, const void *from_host, size_t bytes)
+{
+    return copy(device, to, from_host, bytes, true);
+}
+
+static spk_status cuda_copy_out(spk_device *device, void *to_host, const void *from, size_t bytes)
+{
+    return copy(device, to_host, from, bytes, false);
+}
+
+static int64_t cuda_free_memory(spk_device *device)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    spk_cuda_scope scope;
+    if (is_lost(spk_cuda_of(device)) || spk_cuda_enter(device, &scope) != SPK_OK)
+        return 0;
+    CUresult result = spk_cuda_of(device)->driver->memory_info(&free_bytes, &total_bytes);
+    spk_cuda_leave(&scope);
+    return result == CUDA_SUCCESS_ ? (int64_t)free_bytes : 0;
+}
+
+static bool cuda_capturing(spk_device *device, void *stream)
+{
+    spk_cuda_scope scope;
+    int capturing = 0;
+    if (is_lost(spk_cuda_of(device)) || spk_cuda_enter(device, &scope) != SPK_OK)
+        return false;
+    CUresult result = spk_cuda_of(device)->driver->stream_is_capturing((CUstream)stream, &capturing);
+    spk_cuda_leave(&scope);
+    return result != CUDA_SUCCESS_ || capturing != 0; /* the legacy stream while another is captured: an error */
+}
+
+/* ------------------------------------------------------------------------------------------------ open and close */
+
+static spk_status read_ordinal(const spk_cuda_driver *driver, const char *name, int *ordinal)
+{
+    long wanted = 0;
+    int count = 0;
+    if (name[4] == ':') {
+        char *end;
+        wanted = name[5] >= '0' && name[5] <= '9' ? strtol(name + 5, &end, 10) : -1;
+        if (wanted < 0 || *end != '\0')
+            return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": write \"cuda:0\", \"cuda:1\" and so on", name);
+    }
+    SPK_TRY(spk_cuda_try(driver, driver->device_count(&count), "cuDeviceGetCount"));
+    count = count > MOST_DEVICES ? MOST_DEVICES : count;
+    if (wanted >= count)
+        return spk_fail(SPK_ERR_UNAVAILABLE, "device = \"%s\": the driver shows %d CUDA device%s to this process", name, count, count == 1 ? "" : "s");
+    *ordinal = (int)wanted;
+    return SPK_OK;
+}
+
+/* 0 where the driver does not say. */
+static int attribute(const spk_cuda *cuda, int which)
+{
+    int value = 0;
+    return cuda->driver->device_attribute(&value, which, cuda->handle) == CUDA_SUCCESS_ ? value : 0;
+}
+
+/* Rough guesses for the cost models, from clocks and widths. */
+static void guess_speed(spk_device *device, const spk_cuda *cuda)
+{
+    double ghz = attribute(cuda, CLOCK_KHZ) * 1e-6, memory_ghz = attribute(cuda, MEMORY_KHZ) * 1e-6;
+    int lanes = cuda->compute <= 80 ? 64 : 128; /* f32 operations of a multiprocessor and cycle */
+    device->peak_gflops_f32 = 2.0 * lanes * cuda->processors * (ghz > 0.1 ? ghz : 1.5);
+    device->stream_gbs = 0.9 * 2 * memory_ghz * attribute(cuda, MEMORY_BITS) / 8;
+    if (device->stream_gbs < 10)
+        device->stream_gbs = 500;
+}
+
+static spk_status read_facts(spk_device *device, spk_cuda *cuda)
+{
+    size_t bytes = 0;
+    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->device_name(device->name, sizeof device->name, cuda->handle), "cuDeviceGetName"));
+    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->driver_version(&cuda->driver_version), "cuDriverGetVersion"));
+    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->device_memory(&bytes, cuda->handle), "cuDeviceTotalMem"));
+    device->name[sizeof device->name - 1] = '\0';
+    device->memory_bytes = (int64_t)bytes;
+    cuda->compute = 10 * attribute(cuda, COMPUTE_MAJOR) + attribute(cuda, COMPUTE_MINOR);
+    snprintf(cuda->arch, sizeof cuda->arch, "sm_%d%s", cuda->compute, cuda->compute == 90 ? "a" : "");
+    cuda->processors = attribute(cuda, PROCESSORS);
+    cuda->l2_bytes = attribute(cuda, L2_BYTES);
+    cuda->shared_bytes = attribute(cuda, SHARED_BLOCK_BYTES);
+    cuda->shared_processor_bytes = attribute(cuda, SHARED_PROCESSOR_BYTES);
+    device->l1_bytes = cuda->shared_processor_bytes;
+    device->l2_bytes = cuda->l2_bytes;
+    device->isa = (cuda->compute >= 70 ? SPK_ISA_SM70 : 0) | (cuda->compute >= 80 ? SPK_ISA_SM80 : 0) | (cuda->compute == 90 ? SPK_ISA_SM90A : 0);
+    guess_speed(device, cuda);
+    return SPK_OK;
+}
+
+static spk_status make_stream(spk_device *device, spk_cuda *cuda)
+{
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    int mode = spk_cuda_capture_local(cuda);
+    spk_status status = spk_cuda_check(device, cuda->driver->stream_create(&cuda->stream, STREAM_NON_BLOCKING), "cuStreamCreate");
+    spk_cuda_capture_restore(cuda, mode);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+static void cuda_close(spk_device **out)
+{
+    spk_device *device = *out;
+    *out = NULL;
+    if (device == NULL)
+        return;
+    spk_cuda *cuda = spk_cuda_of(device);
+    spk_mem mem = device->mem;
+    spk_cuda_scope scope = {.pushed = 0};
+    bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
+    int mode = there ? spk_cuda_capture_local(cuda) : 0;
+    if (there && cuda->stream != NULL)
+        cuda->driver->stream_destroy(cuda->stream);
+    if (there)
+        spk_cuda_capture_restore(cuda, mode);
+    spk_cuda_leave(&scope);
+    if (there)
+        cuda->driver->context_release(cuda->handle);
+    pthread_mutex_destroy(&cuda->stream_lock);
+    spk_free(&mem, cuda);
+    spk_free(&mem, device);
+}
+
+static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **out)
+{
+    const spk_cuda_driver *driver = NULL;
+    int ordinal = 0;
+    SPK_TRY(spk_cuda_driver_get(&driver));
+    SPK_TRY(read_ordinal(driver, name, &ordinal));
+    spk_device *device = NULL;
+    spk_cuda *cuda = NULL;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *device, &device));
+    spk_status status = spk_calloc(mem, 1, sizeof *cuda, &cuda);
+    if (status != SPK_OK) {
+        spk_free(mem, device);
+        return status;
+    }
+    *device = (spk_device){.backend = &spk_backend_cuda, .mem = *mem, .executor = *executor, .state = cuda};
+    if (device->executor.threads == 0)
+        device->executor.threads = spk_probe_threads();
+    cuda->driver = driver;
+    cuda->ordinal = ordinal;
+    cuda->lost = &lost_devices[ordinal];
+    cuda->watchdog_s = default_watchdog_s;
+    pthread_mutex_init(&cuda->stream_lock, NULL);
+    SPK_GOTO(is_lost(cuda) ? refuse_lost(cuda) : SPK_OK);
+    SPK_GOTO(spk_cuda_try(driver, driver->device_get(&cuda->handle, ordinal), "cuDeviceGet"));
+    SPK_GOTO(read_facts(device, cuda));
+    SPK_GOTO(spk_cuda_try(driver, driver->context_retain(&cuda->context, cuda->handle), "cuDevicePrimaryCtxRetain"));
+    SPK_GOTO(make_stream(device, cuda));
+    *out = device;
+    return SPK_OK;
+done:
+    cuda_close(&device);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ the table */
+
+static spk_status cuda_key_text(spk_device *device, char *buffer, size_t size)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    snprintf(buffer, size, "cuda:%s:sm%d:%d:driver%d:", device->name, cuda->compute, cuda->processors, cuda->driver_version);
+    for (char *c = buffer; *c != '\0'; c++)
+        if (*c == ' ' || *c == '|' || *c == ';')
+            *c = '_';
+    return SPK_OK;
+}
+
+static bool no_library(const spk_device *device, const char *name)
+{
+    (void)device;
+    (void)name;
+    return false;
+}
+
+static int no_libraries(void)
+{
+    return 0;
+}
+
+static spk_status no_library_info(spk_device *device, int index, spk_library_info *info)
+{
+    (void)device;
+    (void)info;
+    return spk_fail(SPK_ERR_ARGUMENT, "index = %d: there are no vendor libraries", index);
+}
+
+const spk_backend spk_backend_cuda = {
+    .id = SPK_BACKEND_CUDA,
+    .kind = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .copy_in = cuda_copy_in,
+    .copy_out = cuda_copy_out,
+    .free_memory = cuda_free_memory,
+    .check_args = spk_cuda_check_args,
+    .capturing = cuda_capturing,
+    .time_runs = spk_cuda_time_runs,
+    .key_text = cuda_key_text,
+    .library_found = no_library,
+    .library_count = no_libraries,
+    .library_info = no_library_info,
+};
