@@ -70,7 +70,8 @@ static void wrong_contexts(void **state)
         {{.struct_size = 1u << 20}, SPK_ERR_ARGUMENT, "the limit is 4096"},
         {{SPK_SIZED(spk_context_options), .threads = -1}, SPK_ERR_ARGUMENT, "threads = -1"},
         {{SPK_SIZED(spk_context_options), .threads = 5000}, SPK_ERR_ARGUMENT, "threads = 5000: the limits are 0 (choose) and 1024"},
-        {{SPK_SIZED(spk_context_options), .device = "cuda:0"}, SPK_ERR_UNAVAILABLE, "device = \"cuda:0\""},
+        {{SPK_SIZED(spk_context_options), .device = "cuda:9999"}, SPK_ERR_UNAVAILABLE, "device = \"cuda:9999\""},
+        {{SPK_SIZED(spk_context_options), .device = "cudagpu"}, SPK_ERR_ARGUMENT, "device = \"cudagpu\""},
         {{SPK_SIZED(spk_context_options), .device = "tpu"}, SPK_ERR_ARGUMENT, "device = \"tpu\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -124,9 +124,9 @@ static void test_pick(void **state)
     check_pick("{}", 0, NULL, SPK_ERR_FORMAT, "f: holds no tensor");
     check_pick(TYPED("F32", "16"), 16, "a", SPK_OK, NULL);
     check_pick(TYPED("F64", "32"), 32, NULL, SPK_OK, NULL);
-    check_pick(TYPED("I64", "32"), 32, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I64', which is not supported here: F32 and F64 are");
-    check_pick(TYPED("BF16", "8"), 8, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'BF16', which is not supported here: F32 and F64 are");
-    check_pick(TYPED("F3", "7"), 7, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'F3', which is not supported here: F32 and F64 are");
+    check_pick(TYPED("I64", "32"), 32, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I64', which is not supported here: F32, F64, F16 and BF16 are");
+    check_pick(TYPED("I16", "8"), 8, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I16', which is not supported here: F32, F64, F16 and BF16 are");
+    check_pick(TYPED("F3", "7"), 7, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'F3', which is not supported here: F32, F64, F16 and BF16 are");
     check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,
                "f: tensor 'a' has 0 dimensions: 1 (a column) and 2 are supported");
     check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,

@@ -1,6 +1,7 @@
 /* Which reader or writer a file gets: reading goes by content and, for .smtx, which has no mark, by extension; writing by extension. */
 #include "matrix/io/io.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -68,6 +69,28 @@ static int64_t default_limit(void)
     return pages > 0 && page > 0 ? (int64_t)pages / 4 * 3 * page : INT64_MAX;
 }
 
+/* The matrix cast to a half, or released where a value is out of range. */
+static spk_status make_half(const spk_read_context *in, spk_dtype dtype, spk_matrix **matrix)
+{
+    spk_matrix *whole = *matrix, *half = NULL;
+    if (whole->dtype == dtype)
+        return SPK_OK;
+    *matrix = NULL;
+    spk_status status = spk_convert_cast(in->mem, whole, dtype, &half);
+    int64_t count = spk_matrix_value_count(whole);
+    for (int64_t i = 0; status == SPK_OK && i < count; i++) {
+        double value = spk_value_get(whole->values, whole->dtype, i);
+        if (isfinite(value) && isinf(spk_value_get(half->values, dtype, i)))
+            status = spk_fail(SPK_ERR_FORMAT, "%s: the value %g is out of the range of %s", spk_reader_name(in->reader), value, spk_dtype_name(dtype));
+    }
+    spk_matrix_release(&whole);
+    if (status == SPK_OK)
+        *matrix = half;
+    else
+        spk_matrix_release(&half);
+    return status;
+}
+
 spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress, void *progress_user, spk_matrix **out)
 {
     spk_read_context in = {.mem = mem, .progress = progress, .progress_user = progress_user};
@@ -81,10 +104,18 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
         return spk_fail(SPK_ERR_ARGUMENT, "max_bytes = %lld is negative", (long long)in.max_bytes);
     if (in.max_bytes == 0)
         in.max_bytes = default_limit();
+    spk_dtype half = in.dtype == SPK_F16 || in.dtype == SPK_BF16 ? in.dtype : SPK_DTYPE_DEFAULT;
+    if (half != SPK_DTYPE_DEFAULT)
+        in.dtype = SPK_DTYPE_DEFAULT; /* as the file has it first, so that values are rounded once */
     SPK_TRY(spk_reader_open(mem, path, &in.reader));
     spk_status status = pick_reader(&in, path, &read);
+    spk_matrix *made = NULL;
     if (status == SPK_OK)
-        status = read(&in, out);
+        status = read(&in, &made);
+    if (status == SPK_OK && half != SPK_DTYPE_DEFAULT)
+        status = make_half(&in, half, &made);
+    if (status == SPK_OK)
+        *out = made;
     if (status == SPK_OK && progress) {
         int64_t done = spk_reader_offset(in.reader);
         progress(progress_user, done, done, "reading");

@@ -1,4 +1,4 @@
-/* NumPy .npy, versions 1 to 3: f4 and f8 of either byte order, one or two dimensions, C or Fortran order, as a dense matrix. */
+/* NumPy .npy, versions 1 to 3: f2, f4 and f8 of either byte order, one or two dimensions, C or Fortran order, as a dense matrix. */
 #include <string.h>
 
 #include "matrix/check.h"
@@ -169,15 +169,16 @@ static spk_status element_of(const header *h, spk_array *array, spk_dtype *dtype
 {
     const char *name = spk_reader_name(h->in->reader);
     bool little = h->descr[0] == '<', big = h->descr[0] == '>', native = h->descr[0] == '=';
-    if ((!little && !big && !native) || (strcmp(h->descr + 1, "f4") != 0 && strcmp(h->descr + 1, "f8") != 0)) {
+    if ((!little && !big && !native) || (strcmp(h->descr + 1, "f2") != 0 && strcmp(h->descr + 1, "f4") != 0 && strcmp(h->descr + 1, "f8") != 0)) {
         char quoted[SPK_QUOTE_ROOM];
         spk_io_quote(quoted, h->descr, strlen(h->descr));
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f4 and f8 are", name, quoted);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f2, f4 and f8 are", name, quoted);
     }
     array->swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? big : little;
-    array->from = h->descr[2] == '4' ? SPK_ELEMENT_F32 : SPK_ELEMENT_F64;
-    SPK_TRY(spk_io_dtype(h->in, h->descr[2] == '4' ? SPK_F32 : SPK_F64, dtype));
-    array->to = *dtype == SPK_F32 ? SPK_ELEMENT_F32 : SPK_ELEMENT_F64;
+    spk_dtype of_file = h->descr[2] == '2' ? SPK_F16 : h->descr[2] == '4' ? SPK_F32 : SPK_F64;
+    array->from = spk_element_of(of_file);
+    SPK_TRY(spk_io_dtype(h->in, of_file, dtype));
+    array->to = spk_element_of(*dtype);
     return SPK_OK;
 }
 

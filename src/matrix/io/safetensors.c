@@ -105,17 +105,18 @@ static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool
     static const struct {
         const char *name;
         spk_element element;
-        bool index;
-    } types[] = {{"F32", SPK_ELEMENT_F32, false}, {"F64", SPK_ELEMENT_F64, false}, {"I32", SPK_ELEMENT_I32, true}, {"I64", SPK_ELEMENT_I64, true}};
+        spk_dtype dtype; /* SPK_DTYPE_DEFAULT: an index */
+    } types[] = {{"F32", SPK_ELEMENT_F32, SPK_F32},   {"F64", SPK_ELEMENT_F64, SPK_F64},           {"F16", SPK_ELEMENT_F16, SPK_F16},
+                 {"BF16", SPK_ELEMENT_BF16, SPK_BF16}, {"I32", SPK_ELEMENT_I32, SPK_DTYPE_DEFAULT}, {"I64", SPK_ELEMENT_I64, SPK_DTYPE_DEFAULT}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(tensor->dtype, types[i].name) != 0 || types[i].index != index)
+        if (strcmp(tensor->dtype, types[i].name) != 0 || (types[i].dtype == SPK_DTYPE_DEFAULT) != index)
             continue;
         *out = (part){.tensor = tensor, .array.from = types[i].element, .array.swap = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__};
         out->array.count = (tensor->end - tensor->begin) / spk_element_bytes(types[i].element);
         out->array.to = SPK_ELEMENT_I64;
         if (!index) {
-            SPK_TRY(spk_io_dtype(t->in, types[i].element == SPK_ELEMENT_F32 ? SPK_F32 : SPK_F64, dtype));
-            out->array.to = *dtype == SPK_F32 ? SPK_ELEMENT_F32 : SPK_ELEMENT_F64;
+            SPK_TRY(spk_io_dtype(t->in, types[i].dtype, dtype));
+            out->array.to = spk_element_of(*dtype);
         }
         return SPK_OK;
     }
@@ -123,7 +124,7 @@ static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool
     spk_io_quote(quoted, tensor->name, strlen(tensor->name));
     spk_io_quote(type, tensor->dtype, strlen(tensor->dtype));
     return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has the type %s, which is not supported here: %s", spk_reader_name(t->in->reader), quoted, type,
-                    index ? "I32 and I64 are" : "F32 and F64 are");
+                    index ? "I32 and I64 are" : "F32, F64, F16 and BF16 are");
 }
 
 static spk_status part_read(const spk_tensors *t, part *p, int64_t *reported)

@@ -57,7 +57,8 @@ spk_status spk_io_fail_at(const spk_read_context *in, int64_t offset, const char
 spk_status spk_io_dtype(const spk_read_context *in, spk_dtype of_file, spk_dtype *dtype)
 {
     spk_dtype wanted = in->dtype == SPK_DTYPE_DEFAULT ? of_file : in->dtype;
-    if (wanted != SPK_F32 && wanted != SPK_F64) {
+    bool own_half = wanted == of_file && (wanted == SPK_F16 || wanted == SPK_BF16);
+    if (wanted != SPK_F32 && wanted != SPK_F64 && !own_half) {
         const char *name = spk_dtype_name(wanted);
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s: cannot be read as %s: f32 and f64 are", spk_reader_name(in->reader), name ? name : "an unknown dtype");
     }
@@ -79,7 +80,14 @@ int64_t spk_growth_next(const spk_growth *growth)
 
 int64_t spk_element_bytes(spk_element element)
 {
+    if (element == SPK_ELEMENT_F16 || element == SPK_ELEMENT_BF16)
+        return 2;
     return element == SPK_ELEMENT_F64 || element == SPK_ELEMENT_I64 ? 8 : 4;
+}
+
+spk_element spk_element_of(spk_dtype dtype)
+{
+    return dtype == SPK_F32 ? SPK_ELEMENT_F32 : dtype == SPK_F64 ? SPK_ELEMENT_F64 : dtype == SPK_F16 ? SPK_ELEMENT_F16 : SPK_ELEMENT_BF16;
 }
 
 static void swap_bytes(void *bytes, int64_t count, int64_t size)
@@ -88,6 +96,9 @@ static void swap_bytes(void *bytes, int64_t count, int64_t size)
         if (size == 8) {
             uint64_t *word = (uint64_t *)bytes + i;
             *word = __builtin_bswap64(*word);
+        } else if (size == 2) {
+            uint16_t *word = (uint16_t *)bytes + i;
+            *word = __builtin_bswap16(*word);
         } else {
             uint32_t *word = (uint32_t *)bytes + i;
             *word = __builtin_bswap32(*word);
@@ -104,6 +115,10 @@ static int64_t convert(const void *from, void *to, int64_t offset, const spk_arr
     } else if (array->to == SPK_ELEMENT_I64) {
         for (int64_t i = 0; i < count; i++)
             ((int64_t *)to)[offset + i] = ((const int32_t *)from)[i];
+    } else if (array->from == SPK_ELEMENT_F16 || array->from == SPK_ELEMENT_BF16) {
+        spk_dtype dtype = array->from == SPK_ELEMENT_F16 ? SPK_F16 : SPK_BF16;
+        for (int64_t i = 0; i < count; i++)
+            spk_value_set(to, array->to == SPK_ELEMENT_F32 ? SPK_F32 : SPK_F64, offset + i, spk_value_get(from, dtype, i));
     } else if (array->to == SPK_ELEMENT_F64) {
         for (int64_t i = 0; i < count; i++)
             ((double *)to)[offset + i] = (double)((const float *)from)[i];

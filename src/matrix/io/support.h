@@ -17,7 +17,7 @@ spk_status spk_io_check_room(const spk_read_context *in, int64_t count, int64_t 
 /* SPK_ERR_FORMAT "<name>: byte <offset>: ...". */
 __attribute__((format(printf, 3, 4))) spk_status spk_io_fail_at(const spk_read_context *in, int64_t offset, const char *format, ...);
 
-/* dtype of the result; SPK_ERR_UNSUPPORTED unless f32 or f64. */
+/* dtype of the result; SPK_ERR_UNSUPPORTED unless f32, f64, or the half that the file has. */
 spk_status spk_io_dtype(const spk_read_context *in, spk_dtype of_file, spk_dtype *dtype);
 
 /* A list of elements that grows with what the file has shown. Capacity and byte limit hold for one array of several. */
@@ -30,10 +30,11 @@ spk_growth spk_growth_start(int64_t count, int64_t left, int64_t least_bytes);
 /* The next capacity. */
 int64_t spk_growth_next(const spk_growth *growth);
 
-typedef enum spk_element { SPK_ELEMENT_F32, SPK_ELEMENT_F64, SPK_ELEMENT_I32, SPK_ELEMENT_I64 } spk_element;
+typedef enum spk_element { SPK_ELEMENT_F32, SPK_ELEMENT_F64, SPK_ELEMENT_I32, SPK_ELEMENT_I64, SPK_ELEMENT_F16, SPK_ELEMENT_BF16 } spk_element;
+spk_element spk_element_of(spk_dtype dtype); /* f32, f64, f16, bf16 */
 int64_t spk_element_bytes(spk_element element);
 
-/* count elements of the file (swap: of the other byte order) as an array of another type: f32 and f64 from either, i64 from
+/* count elements of the file (swap: of the other byte order) as an array of another type: f32 and f64 from any, halves from themselves, i64 from
  * integers. Integers become no floating-point numbers. */
 typedef struct spk_array {
     int64_t count;

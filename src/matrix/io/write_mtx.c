@@ -52,7 +52,8 @@ static spk_status count_element(void *user, int64_t row, int64_t col, int64_t at
 
 static char *print_value(char *to, const spk_matrix *m, int64_t at)
 {
-    return m->dtype == SPK_F32 ? spk_number_print_f32(to, ((const float *)m->values)[at]) : spk_number_print_f64(to, ((const double *)m->values)[at]);
+    double value = spk_value_get(m->values, m->dtype, at);
+    return m->dtype == SPK_F64 ? spk_number_print_f64(to, value) : spk_number_print_f32(to, (float)value);
 }
 
 static spk_status write_element(void *user, int64_t row, int64_t col, int64_t at)

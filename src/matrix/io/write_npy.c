@@ -12,16 +12,18 @@ spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk
     (void)options;
     if (matrix->format != SPK_DENSE)
         return spk_fail(SPK_ERR_ARGUMENT, ".npy holds dense matrices, and this one is sparse: convert it first");
-    bool single = matrix->dtype == SPK_F32;
+    if (matrix->dtype == SPK_BF16)
+        return spk_fail(SPK_ERR_UNSUPPORTED, ".npy has no bf16: cast the matrix to f32 first");
+    const char *type = matrix->dtype == SPK_F32 ? "f4" : matrix->dtype == SPK_F64 ? "f8" : "f2";
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = HEADER - PREFIX;
     header[9] = 0;
     int length = snprintf(header + PREFIX, HEADER - PREFIX, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (%lld, %lld), }",
-                          __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', single ? "f4" : "f8", matrix->layout == SPK_COL_MAJOR ? "True" : "False",
+                          __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', type, matrix->layout == SPK_COL_MAJOR ? "True" : "False",
                           (long long)matrix->rows, (long long)matrix->cols);
     header[PREFIX + length] = ' '; /* over snprintf's NUL */
     header[HEADER - 1] = '\n';
     SPK_TRY(spk_writer_bytes(writer, header, sizeof header));
-    return spk_writer_bytes(writer, matrix->values, (size_t)matrix->nnz * (single ? 4 : 8));
+    return spk_writer_bytes(writer, matrix->values, (size_t)matrix->nnz * spk_dtype_bytes(matrix->dtype));
 }

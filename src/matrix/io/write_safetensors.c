@@ -57,7 +57,7 @@ static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name
 
 static const char *dtype_name(const spk_matrix *m)
 {
-    return m->dtype == SPK_F32 ? "F32" : "F64";
+    return m->dtype == SPK_F32 ? "F32" : m->dtype == SPK_F64 ? "F64" : m->dtype == SPK_F16 ? "F16" : "BF16";
 }
 
 static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *root)
@@ -65,7 +65,7 @@ static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *ro
     char note[256];
     bool by_rows = m->layout == SPK_ROW_MAJOR;
     json_int_t offsets = spk_matrix_grid_rows(m) + 1, blocks = m->nnz, rows = m->block_rows, cols = m->block_cols;
-    int64_t end = 0, size = m->dtype == SPK_F32 ? 4 : 8;
+    int64_t end = 0, size = (int64_t)spk_dtype_bytes(m->dtype);
     snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"}", (long long)m->rows,
              (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col");
     char *key = NULL;
@@ -85,7 +85,7 @@ static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *ro
 static spk_status write_rows(const spk_matrix *m, spk_writer *writer)
 {
     uint64_t piece[PIECE_BYTES / 8];
-    size_t size = m->dtype == SPK_F32 ? 4 : 8, used = 0;
+    size_t size = spk_dtype_bytes(m->dtype), used = 0;
     if (m->layout == SPK_ROW_MAJOR || m->nnz == 0)
         return spk_writer_bytes(writer, m->values, (size_t)m->nnz * size);
     for (int64_t row = 0; row < m->rows; row++) {
@@ -107,7 +107,7 @@ static spk_status write_data(const spk_matrix *m, spk_writer *writer)
         return write_rows(m, writer);
     SPK_TRY(spk_writer_bytes(writer, m->row_offsets, (size_t)(spk_matrix_grid_rows(m) + 1) * 8));
     SPK_TRY(spk_writer_bytes(writer, m->col_indices, (size_t)m->nnz * 8));
-    return spk_writer_bytes(writer, m->values, (size_t)spk_matrix_value_count(m) * (m->dtype == SPK_F32 ? 4 : 8));
+    return spk_writer_bytes(writer, m->values, (size_t)spk_matrix_value_count(m) * spk_dtype_bytes(m->dtype));
 }
 
 static spk_status check_name(const char *name)
@@ -133,7 +133,7 @@ spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, c
     spk_status status = matrix->format == SPK_BSR
                             ? describe_bsr(matrix, name, root)
                             : add_tensor(matrix, root, name, "", dtype_name(matrix), json_pack("[I,I]", (json_int_t)matrix->rows, (json_int_t)matrix->cols),
-                                         matrix->nnz * (matrix->dtype == SPK_F32 ? 4 : 8), &end);
+                                         matrix->nnz * (int64_t)spk_dtype_bytes(matrix->dtype), &end);
     if (status == SPK_OK)
         status = write_header(writer, root);
     json_decref(root);
