@@ -50,6 +50,7 @@ typedef struct spk_device {
     char name[96];
     unsigned isa;
     int64_t l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* caches: 0 unknown */
+    int processors; /* streaming multiprocessors; 0 on a CPU */
     double peak_gflops_f32; /* a rough guess from ISA, clock and threads: for cost models */
     double stream_gbs;      /* likewise, from memory */
     struct spk_libraries *libraries; /* the vendor libraries of this backend */

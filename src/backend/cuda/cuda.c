@@ -1,5 +1,6 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,7 @@ static spk_status read_facts(spk_device *device, spk_cuda *cuda)
     cuda->shared_processor_bytes = attribute(cuda, SHARED_PROCESSOR_BYTES);
     device->l1_bytes = cuda->shared_processor_bytes;
     device->l2_bytes = cuda->l2_bytes;
+    device->processors = cuda->processors;
     device->isa = (cuda->compute >= 70 ? SPK_ISA_SM70 : 0) | (cuda->compute >= 80 ? SPK_ISA_SM80 : 0) | (cuda->compute == 90 ? SPK_ISA_SM90A : 0);
     guess_speed(device, cuda);
     return SPK_OK;
@@ -275,6 +277,7 @@ static void cuda_close(spk_device **out)
     spk_cuda_scope scope = {.pushed = 0};
     bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
     int mode = there ? spk_cuda_capture_local(cuda) : 0;
+    spk_cuda_programs_release(there ? cuda->driver : NULL, &cuda->programs);
     if (there && cuda->stream != NULL)
         cuda->driver->stream_destroy(cuda->stream);
     if (there)
@@ -291,12 +294,17 @@ static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_exec
 {
     const spk_cuda_driver *driver = NULL;
     int ordinal = 0;
-    SPK_TRY(spk_cuda_driver_get(&driver));
+    spk_status status = spk_cuda_driver_get(&driver);
+    if (status != SPK_OK) {
+        char why[400];
+        snprintf(why, sizeof why, "%s", spk_error_last());
+        return spk_fail(status, "device = \"%s\": %s", name, why);
+    }
     SPK_TRY(read_ordinal(driver, name, &ordinal));
     spk_device *device = NULL;
     spk_cuda *cuda = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *device, &device));
-    spk_status status = spk_calloc(mem, 1, sizeof *cuda, &cuda);
+    status = spk_calloc(mem, 1, sizeof *cuda, &cuda);
     if (status != SPK_OK) {
         spk_free(mem, device);
         return status;
@@ -314,6 +322,7 @@ static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_exec
     SPK_GOTO(read_facts(device, cuda));
     SPK_GOTO(spk_cuda_try(driver, driver->context_retain(&cuda->context, cuda->handle), "cuDevicePrimaryCtxRetain"));
     SPK_GOTO(make_stream(device, cuda));
+    SPK_GOTO(spk_cuda_programs_make(mem, &cuda->programs));
     *out = device;
     return SPK_OK;
 done:

@@ -1,13 +1,17 @@
-/* Device programs: from an embedded source to a cubin, and from there to a function in the device's context. */
+/* Device programs: from an embedded source to a cubin, through the cache on disk. */
 #include "backend/cuda/program.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/cubins.h"
 #include "backend/cuda/nvrtc.h"
+#include "backend/cuda/source.h"
 
-enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, ATTRIBUTE_MOST_SHARED = 8, FREE_SHARED = 48 * 1024 };
+enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, KEY_BYTES = OPTION_BYTES + 160 };
+
+/* Compiling takes seconds at most; whoever waits longer for another compiles too. */
+static const double wait_limit_s = 60;
 
 int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size)
 {
@@ -37,11 +41,44 @@ static spk_status make_options(const spk_build *build, const char *arch, bool ve
     return SPK_OK;
 }
 
-spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log)
+/* Everything that a cubin depends on, as text: it is the name of the cache's file, and stands in it. */
+static spk_status make_key(const spk_build *build, const char *arch, char *key, size_t size)
+{
+    char version[32];
+    const spk_cuda_source *source = spk_cuda_source_find(build->file);
+    if (source == NULL)
+        return spk_fail(SPK_ERR_INTERNAL, "no device program is named \"%s\"", build->file);
+    SPK_TRY(spk_cuda_nvrtc_open(version, sizeof version));
+    int used = snprintf(key, size, "%s %016llx nvrtc=%s arch=%s %s", build->file, (unsigned long long)spk_cuda_source_hash(source), version, arch, build->options);
+    if (used < 0 || (size_t)used >= size)
+        return spk_fail(SPK_ERR_INTERNAL, "%s: its cache key has %d characters; the limit is %zu", build->file, used, size - 1);
+    return SPK_OK;
+}
+
+static spk_status compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log)
 {
     char text[OPTION_BYTES];
     const char *words[MOST_OPTIONS];
     int count = 0;
     SPK_TRY(make_options(build, arch, log != NULL, text, words, &count));
     return spk_cuda_nvrtc_compile(mem, build->file, words, count, cubin, bytes, log);
+}
+
+spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log)
+{
+    char key[KEY_BYTES];
+    if (log != NULL) /* the messages are wanted: the cache has none */
+        return compile(mem, build, arch, cubin, bytes, log);
+    SPK_TRY(make_key(build, arch, key, sizeof key));
+    if (spk_cubins_load(mem, key, cubin, bytes))
+        return SPK_OK;
+    int token = spk_cubins_lock(mem, key, wait_limit_s);
+    spk_status status = SPK_OK;
+    if (!spk_cubins_load(mem, key, cubin, bytes)) { /* not by the one that was waited for either */
+        status = compile(mem, build, arch, cubin, bytes, NULL);
+        if (status == SPK_OK)
+            spk_cubins_save(mem, key, *cubin, *bytes);
+    }
+    spk_cubins_unlock(token, key);
+    return status;
 }
