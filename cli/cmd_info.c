@@ -13,7 +13,7 @@ static const char about[] = "Shows the processor, its instruction sets and cache
 static json_t *libraries_json(cli *app)
 {
     json_t *list = json_array();
-    for (int i = 0; i < spk_library_count(); i++) {
+    for (int i = 0; i < spk_library_count(app->context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
         if (spk_context_library(app->context, i, &info) != SPK_OK)
             continue;
@@ -62,7 +62,7 @@ static void size_line(const char *name, int64_t bytes)
 static void print_libraries(cli *app)
 {
     puts("\nVendor libraries");
-    for (int i = 0; i < spk_library_count(); i++) {
+    for (int i = 0; i < spk_library_count(app->context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
         if (spk_context_library(app->context, i, &info) != SPK_OK)
             continue;

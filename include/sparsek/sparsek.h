@@ -114,12 +114,14 @@ typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char
 
 typedef struct spk_context_options {
     size_t struct_size;
-    const char *device;     /* "cpu" (NULL: the same) */
+    const char *device;     /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
     const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory */
-    int threads;            /* 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
+    int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
-    spk_allocate allocate; /* both NULL, or both set */
+    /* Host memory: both NULL, or both set. Device memory comes from the driver (a caller's device allocator may join this struct later, with the
+     * stream that its memory is for); a run that brings its workspace asks for none. */
+    spk_allocate allocate;
     spk_release release;
     void *allocate_user;
     spk_log log; /* NULL: silent */
@@ -144,13 +146,14 @@ SPK_API void spk_context_resume(spk_context *context);
 
 typedef struct spk_device_info {
     size_t struct_size;
-    const char *kind; /* "cpu" */
-    const char *name; /* the processor's model */
-    int threads;
+    const char *kind; /* "cpu", "cuda" */
+    const char *name; /* the processor's or the GPU's model */
+    int threads;      /* host threads: on a GPU those that prepare and compile */
     int isa_count;
-    const char *isa[16]; /* "sse2", "avx2", "fma", "avx512f", ... what the processor and the system offer */
-    int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches, per core, per core, shared; 0: unknown */
+    const char *isa[16]; /* "sse2", "avx2", "fma", "avx512f", ... what the processor and the system offer; "sm_70", "sm_80", "sm_90a" */
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches, per core, per core, shared; of a GPU: per multiprocessor, shared, 0. 0: unknown */
     int64_t memory_bytes;
+    int processors; /* streaming multiprocessors of a GPU; 0 on a CPU */
 } spk_device_info;
 
 /* Strings live as long as the context. */
@@ -165,8 +168,8 @@ typedef struct spk_library_info {
     const char *why;     /* where it is not found or does not open: what was tried */
 } spk_library_info;
 
-/* The vendor libraries sparsek looks for, index in [0, spk_library_count). Strings live as long as the context. */
-SPK_API int spk_library_count(void);
+/* The vendor libraries sparsek looks for on the context's kind of device, index in [0, spk_library_count). Strings live as long as the context. */
+SPK_API int spk_library_count(const spk_context *context);
 SPK_API spk_status spk_context_library(spk_context *context, int index, spk_library_info *info);
 
 /* ------------------------------------------------------------------------------------------------ pattern */
@@ -184,7 +187,7 @@ typedef struct spk_bsr_indices {
     const void *row_offsets;        /* ceil(rows / block_rows) + 1 indices, the first 0, the last nnzb */
     const void *col_indices;        /* nnzb indices in [0, ceil(cols / block_cols)) */
     spk_index_type index_type;
-    spk_memory index_memory; /* SPK_HOST */
+    spk_memory index_memory; /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done */
 } spk_bsr_indices;
 
 /* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards. */
@@ -243,8 +246,9 @@ typedef struct spk_spmm_args {
     void *preact;         /* with keep_preact */
     double alpha;         /* 1 is NOT the default of a zeroed struct: set it */
     double beta;          /* 0 never reads c */
-    void *workspace;      /* NULL: the plan's own, for one thread at a time; a second thread meanwhile allocates one */
+    void *workspace;      /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream */
     size_t workspace_bytes;
+    void *stream;         /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
 } spk_spmm_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
@@ -288,7 +292,10 @@ typedef struct spk_plan spk_plan;
 SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
-/* Runs a plan. stream is NULL on the CPU. With a workspace of its own: no lock, no allocation, no access to the store. */
+/* Runs a plan. stream is NULL on the CPU; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
+ * when the work is on it. With a workspace of its own: no lock, no allocation, no access to the store.
+ * A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it; without a
+ * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. */
 SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
 
 /* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
@@ -337,7 +344,7 @@ typedef struct spk_kernel_info {
     const char *name;
     spk_operation operation;
     spk_kind kind;
-    const char *device;   /* "cpu" */
+    const char *device;   /* the kind of device: "cpu", "cuda" */
     const char *isa;      /* "" or what it needs: "avx2,fma" */
     const char *tunables; /* "MR=4,6 PACK=0,1" */
 } spk_kernel_info;

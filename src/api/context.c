@@ -116,22 +116,23 @@ spk_status spk_context_device(spk_context *context, spk_device_info *info)
                             .l1_bytes = device->l1_bytes,
                             .l2_bytes = device->l2_bytes,
                             .l3_bytes = device->l3_bytes,
-                            .memory_bytes = device->memory_bytes};
+                            .memory_bytes = device->memory_bytes,
+                            .processors = device->processors};
     ours.isa_count = spk_isa_names(device->isa, ours.isa);
     return spk_struct_write(info, &ours, sizeof ours, "spk_device_info");
 }
 
-int spk_library_count(void)
+int spk_library_count(const spk_context *context)
 {
-    return spk_backend_cpu.library_count();
+    return context != NULL ? context->device->backend->library_count() : 0;
 }
 
 spk_status spk_context_library(spk_context *context, int index, spk_library_info *info)
 {
     SPK_TRY(spk_enter(context));
     SPK_TRY(spk_check_pointer(info, "info"));
-    if (index < 0 || index >= spk_library_count())
-        return spk_fail(SPK_ERR_ARGUMENT, "index = %d: there are %d libraries", index, spk_library_count());
+    if (index < 0 || index >= spk_library_count(context))
+        return spk_fail(SPK_ERR_ARGUMENT, "index = %d: there are %d libraries", index, spk_library_count(context));
     spk_library_info ours = {.struct_size = sizeof ours};
     SPK_TRY(context->device->backend->library_info(context->device, index, &ours));
     return spk_struct_write(info, &ours, sizeof ours, "spk_library_info");

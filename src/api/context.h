@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "api/scratch.h"
 #include "tune/tune.h"
 
 struct spk_plan_cache;
@@ -34,17 +35,11 @@ spk_tuner spk_context_tuner(spk_context *context);
 
 /* ---- plans (plan.c): counted, so that the cache may drop one while it runs */
 
-/* A plan's own workspace, lent to one run at a time. */
-typedef struct spk_scratch {
-    atomic_int busy;
-    void *memory; /* NULL where no workspace is needed */
-} spk_scratch;
-
 struct spk_plan {
     spk_context *context;
     atomic_int references;
     spk_bound bound;
-    spk_scratch *scratch;
+    spk_scratch *scratch; /* NULL where no workspace is needed */
     const void *values; /* with static_values: what spk_plan_update_values took */
     bool from_store;
     const char *why;

@@ -1,6 +1,35 @@
 /* Patterns, as the public header has them. */
 #include "api/context.h"
+#include "matrix/check.h"
 #include "matrix/matrix.h"
+#include "matrix/pattern_parts.h"
+
+/* Indices in device memory, copied to the host and made there: they are checked before anything is made of them. */
+static spk_status make_from_device(spk_context *context, const spk_bsr_indices *theirs, spk_pattern **pattern)
+{
+    spk_device *device = context->device;
+    spk_bsr_indices indices = *theirs;
+    indices.index_memory = SPK_HOST;
+    SPK_TRY(spk_pattern_check_shape(&indices));
+    SPK_TRY(spk_check_pointer(theirs->row_offsets, "row_offsets"));
+    if (theirs->nnzb > 0)
+        SPK_TRY(spk_check_pointer(theirs->col_indices, "col_indices"));
+    size_t index_bytes = theirs->index_type == SPK_I64 ? sizeof(int64_t) : sizeof(int32_t);
+    size_t offsets_bytes = ((size_t)spk_ceil_div(theirs->rows, theirs->block_rows) + 1) * index_bytes, columns_bytes = (size_t)theirs->nnzb * index_bytes;
+    char *offsets = NULL, *columns = NULL;
+    spk_status status;
+    SPK_GOTO(spk_alloc(&context->mem, offsets_bytes, 1, &offsets));
+    SPK_GOTO(spk_alloc(&context->mem, columns_bytes, 1, &columns));
+    SPK_GOTO(device->backend->copy_out(device, offsets, theirs->row_offsets, offsets_bytes));
+    SPK_GOTO(device->backend->copy_out(device, columns, theirs->col_indices, columns_bytes));
+    indices.row_offsets = offsets;
+    indices.col_indices = columns;
+    SPK_GOTO(spk_pattern_make(&context->mem, &indices, pattern));
+done:
+    spk_free(&context->mem, offsets);
+    spk_free(&context->mem, columns);
+    return status;
+}
 
 spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *theirs, spk_pattern **pattern)
 {
@@ -10,7 +39,10 @@ spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *their
     spk_bsr_indices indices;
     SPK_TRY(spk_struct_read(&indices, sizeof indices, theirs, "spk_bsr_indices"));
     spk_pattern *made = NULL;
-    SPK_TRY(spk_pattern_make(&context->mem, &indices, &made));
+    if (indices.index_memory == SPK_DEVICE && context->device->backend->id != SPK_BACKEND_CPU)
+        SPK_TRY(make_from_device(context, &indices, &made));
+    else
+        SPK_TRY(spk_pattern_make(&context->mem, &indices, &made));
     made->owner = context;
     *pattern = made;
     return SPK_OK;

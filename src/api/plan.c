@@ -1,4 +1,5 @@
 /* Plans: made from a choice, run without lock or allocation. And spk_matmul, which finds the plan first. */
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +24,8 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
     double start = spk_now_us();
     SPK_GOTO(spk_bind(choice.kernel, &choice.params, problem, context->device, &made->bound));
     made->prepare_us = spk_now_us() - start;
-    SPK_GOTO(spk_calloc(&context->mem, 1, sizeof *made->scratch, &made->scratch));
     if (made->bound.workspace_bytes > 0)
-        SPK_GOTO(context->device->backend->allocate(context->device, made->bound.workspace_bytes, &made->scratch->memory));
+        SPK_GOTO(spk_scratch_make(&context->mem, context->device, made->bound.workspace_bytes, &made->scratch));
     *out = made;
     return SPK_OK;
 done:
@@ -40,29 +40,19 @@ void spk_plan_release(spk_plan **plan)
     if (p == NULL || atomic_fetch_sub(&p->references, 1) > 1)
         return;
     spk_context *context = p->context;
-    if (p->scratch != NULL && p->scratch->memory != NULL)
-        context->device->backend->release(context->device, p->scratch->memory);
-    spk_free(&context->mem, p->scratch);
+    spk_scratch_release(&p->scratch);
     spk_unbind(&p->bound);
     spk_free(&context->mem, p);
 }
 
-/* Runs with the plan's own workspace, or with one of its own where another thread has that. */
 static spk_status run_with_scratch(const spk_plan *plan, spk_spmm_args *args, void *stream)
 {
-    spk_scratch *scratch = plan->scratch;
-    spk_device *device = plan->context->device;
-    bool lent = !atomic_exchange_explicit(&scratch->busy, 1, memory_order_acquire);
-    void *memory = scratch->memory;
-    if (!lent)
-        SPK_TRY(device->backend->allocate(device, plan->bound.workspace_bytes, &memory));
-    args->workspace = memory;
+    spk_loan loan;
+    SPK_TRY(spk_scratch_borrow(plan->scratch, stream, &loan));
+    args->workspace = loan.memory;
     args->workspace_bytes = plan->bound.workspace_bytes;
     spk_status status = plan->bound.kernel->ops->run(&plan->bound, args, stream);
-    if (lent)
-        atomic_store_explicit(&scratch->busy, 0, memory_order_release);
-    else
-        device->backend->release(device, memory);
+    spk_scratch_return(plan->scratch, &loan);
     return status;
 }
 
@@ -77,6 +67,9 @@ spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *theirs, void 
         args.values = plan->values;
     }
     SPK_TRY(spk_problem_check_args(problem, &args));
+    const spk_backend *backend = plan->context->device->backend;
+    if (backend->check_args != NULL)
+        SPK_TRY(backend->check_args(plan->context->device, problem, &args));
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
     size_t needed = plan->bound.workspace_bytes;
@@ -142,6 +135,9 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
         SPK_TRY(spk_check_pointer(values, "values"));
     if ((uintptr_t)values % spk_dtype_bytes(problem->dtype_a) != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values, spk_dtype_bytes(problem->dtype_a));
+    const spk_backend *backend = plan->context->device->backend;
+    if (backend->check_args != NULL && elements > 0)
+        SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_spmm_args){.values = values}));
     static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
     if (plan->bound.kernel->ops->update_values != NULL)
         SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));
@@ -172,6 +168,12 @@ const char *spk_plan_choice(const spk_plan *plan)
     return plan != NULL ? plan->choice : "";
 }
 
+/* NULL where the caller's struct is older than the field, or wrong: then the run refuses it. */
+static void *stream_of(const spk_spmm_args *theirs)
+{
+    return theirs->struct_size >= offsetof(spk_spmm_args, stream) + sizeof theirs->stream ? theirs->stream : NULL;
+}
+
 spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_spmm_args *args, const spk_tune_options *theirs)
 {
     spk_tune_options options;
@@ -185,7 +187,7 @@ spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm
         SPK_TRY(spk_plan_make(context, &problem, &options, &plan));
         spk_plan_cache_add(context->plans, &context->mem, &problem, &options, plan);
     }
-    spk_status status = spk_plan_run(plan, args, NULL);
+    spk_status status = spk_plan_run(plan, args, stream_of(args));
     spk_plan_release(&plan);
     return status;
 }

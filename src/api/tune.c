@@ -141,7 +141,7 @@ spk_status spk_kernel_get(int index, spk_kernel_info *info)
     spk_kernel_info ours = {.name = row->name,
                             .operation = row->operation,
                             .kind = row->kind,
-                            .device = spk_backend_cpu.kind,
+                            .device = row->backend == SPK_BACKEND_CUDA ? spk_backend_cuda.kind : spk_backend_cpu.kind,
                             .isa = isa_texts[index % MOST_ROWS],
                             .tunables = row->tunables};
     return spk_struct_write(info, &ours, sizeof ours, "spk_kernel_info");

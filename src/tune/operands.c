@@ -64,7 +64,8 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     if (o->problem->cache == SPK_WARM || touched <= 0)
         return SPK_OK;
     int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
-    double wanted = 2.0 * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
+    double times = device->backend->capturing != NULL ? 4.0 : 2.0; /* samples that begin anew (spk_operands_time) leave up to half of the sets aside */
+    double wanted = times * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
     wanted = wanted < room ? wanted : room;
     o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
     return SPK_OK;
@@ -252,10 +253,23 @@ spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const 
     return SPK_OK;
 }
 
+/* With a queue all runs of a sample are timed at once, as one graph: it begins anew where the sets left do not suffice. */
+static spk_status time_together(spk_operands *o, int64_t first, const spk_bound *bound, int runs, double *out_us)
+{
+    if (o->next < first || o->sets - o->next < runs)
+        o->next = first;
+    int64_t count = o->sets - o->next < runs ? o->sets - o->next : runs;
+    SPK_TRY(o->device->backend->time_runs(o->device, bound, o->args + o->next, (int)count, runs, out_us));
+    o->next = (o->next + count) % o->sets;
+    return SPK_OK;
+}
+
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us)
 {
     spk_device *device = operands->device;
     int64_t first = operands->sets > 2 ? 1 : 0; /* set 0 is for checks, which leave it in the caches */
+    if (device->backend->capturing != NULL)
+        return time_together(operands, first, bound, runs, out_us);
     while (runs > 0) {
         operands->next = operands->next < first ? first : operands->next;
         int64_t left = operands->sets - operands->next;

@@ -53,7 +53,7 @@ WRONG = [
     ("bench --pattern elasticity --m 5", 2, "its size comes from --cells"),
     ("bench --cells 4", 2, "--cells goes with --pattern elasticity"),
     ("bench --cells 4x4 --pattern elasticity", 2, "--cells: '4x4' is no grid"),
-    ("bench --device cuda:0", 4, "cuda:0"),
+    ("bench --device cuda:9999", 4, "cuda:9999"),
     ("bench --dtype f16 --m 64 --k 64", 4, "f16"),
     ("bench --batch 2 --m 64 --k 64", 4, "batch"),
     ("bench missing.mtx", 3, "missing.mtx"),
