@@ -1,6 +1,8 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/program.h"
+#include "backend/cuda/proof.h"
+#include "backend/cuda/vendor/vendor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,6 +280,7 @@ static void cuda_close(spk_device **out)
     bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
     int mode = there ? spk_cuda_capture_local(cuda) : 0;
     spk_cuda_programs_release(there ? cuda->driver : NULL, &cuda->programs);
+    spk_cuda_libraries_release(&cuda->libraries);
     if (there && cuda->stream != NULL)
         cuda->driver->stream_destroy(cuda->stream);
     if (there)
@@ -323,6 +326,7 @@ static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_exec
     SPK_GOTO(spk_cuda_try(driver, driver->context_retain(&cuda->context, cuda->handle), "cuDevicePrimaryCtxRetain"));
     SPK_GOTO(make_stream(device, cuda));
     SPK_GOTO(spk_cuda_programs_make(mem, &cuda->programs));
+    SPK_GOTO(spk_cuda_libraries_find(mem, &cuda->libraries));
     *out = device;
     return SPK_OK;
 done:
@@ -335,30 +339,18 @@ done:
 static spk_status cuda_key_text(spk_device *device, char *buffer, size_t size)
 {
     const spk_cuda *cuda = spk_cuda_of(device);
-    snprintf(buffer, size, "cuda:%s:sm%d:%d:driver%d:", device->name, cuda->compute, cuda->processors, cuda->driver_version);
+    int used = snprintf(buffer, size, "cuda:%s:sm%d:%d:driver%d:", device->name, cuda->compute, cuda->processors, cuda->driver_version);
+    if (used > 0 && (size_t)used < size)
+        spk_cuda_libraries_key(cuda->libraries, buffer + used, size - (size_t)used);
     for (char *c = buffer; *c != '\0'; c++)
         if (*c == ' ' || *c == '|' || *c == ';')
             *c = '_';
     return SPK_OK;
 }
 
-static bool no_library(const spk_device *device, const char *name)
+static spk_status cuda_library_info(spk_device *device, int index, spk_library_info *info)
 {
-    (void)device;
-    (void)name;
-    return false;
-}
-
-static int no_libraries(void)
-{
-    return 0;
-}
-
-static spk_status no_library_info(spk_device *device, int index, spk_library_info *info)
-{
-    (void)device;
-    (void)info;
-    return spk_fail(SPK_ERR_ARGUMENT, "index = %d: there are no vendor libraries", index);
+    return spk_cuda_libraries_info(spk_cuda_of(device)->libraries, index, info);
 }
 
 const spk_backend spk_backend_cuda = {
@@ -375,7 +367,8 @@ const spk_backend spk_backend_cuda = {
     .capturing = cuda_capturing,
     .time_runs = spk_cuda_time_runs,
     .key_text = cuda_key_text,
-    .library_found = no_library,
-    .library_count = no_libraries,
-    .library_info = no_library_info,
+    .prepare = spk_cuda_prepare,
+    .library_found = spk_cuda_library_found,
+    .library_count = spk_cuda_libraries_count,
+    .library_info = cuda_library_info,
 };

@@ -1,0 +1,26 @@
+/* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row offsets and block
+ * columns as 64-bit integers. The prover answers on its standard output, one line each: "run I" before candidate I is tried, then "ok I" or
+ * "failed I MESSAGE"; "lost MESSAGE" when it cannot go on at all. Plain data of one machine: no byte order, no versions beyond the magic. */
+#ifndef SPK_BACKEND_CUDA_PROOF_JOB_H
+#define SPK_BACKEND_CUDA_PROOF_JOB_H
+
+#include <sparsek/sparsek.h>
+
+#define SPK_PROOF_MAGIC "SPKPROV1"
+enum { SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
+
+typedef struct spk_proof_job {
+    char magic[8];
+    char device[SPK_PROOF_DEVICE_BYTES]; /* "cuda:0" */
+    int64_t rows, cols, block_rows, block_cols, nnzb, grid_rows;
+    spk_spmm spmm;
+    int32_t assume_finite, static_values;
+    int32_t count;
+    int32_t reserved;
+} spk_proof_job;
+
+typedef struct spk_proof_choice {
+    char text[SPK_PROOF_CHOICE_BYTES]; /* as spk_plan_choice prints it */
+} spk_proof_choice;
+
+#endif

@@ -1,0 +1,55 @@
+/* Proofs on disk, in the cache of compiled programs, under keys of their own. */
+#include "backend/cuda/proof_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cuda/cubins.h"
+#include "base/hash.h"
+
+static const char good[] = "good";
+
+void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_prepared *candidate, char key[SPK_PROOF_KEY_BYTES])
+{
+    const spk_kernel *kernel = candidate->kernel;
+    spk_build build = {0};
+    char hash[17];
+    if (kernel->ops->build != NULL)
+        kernel->ops->build(problem, device, &candidate->params, &build);
+    else
+        spk_cuda_problem_defines(problem, build.options, sizeof build.options);
+    spk_candidate_hash(kernel, &candidate->params, hash);
+    uint64_t mixed = spk_hash_text(SPK_HASH_START, hash);
+    mixed = spk_hash_text(mixed, build.options);
+    mixed = spk_hash_text(mixed, device->name);
+    int driver = spk_cuda_of(device)->driver_version;
+    mixed = spk_hash_bytes(mixed, &driver, sizeof driver);
+    if (kernel->library != NULL) {
+        char libraries[1024] = "";
+        device->backend->key_text((spk_device *)device, libraries, sizeof libraries);
+        mixed = spk_hash_text(mixed, libraries);
+    }
+    snprintf(key, SPK_PROOF_KEY_BYTES, "proof:%s%016" PRIx64, hash, mixed);
+}
+
+spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, size_t size)
+{
+    void *text = NULL;
+    size_t bytes = 0;
+    if (!spk_cubins_load(&device->mem, key, &text, &bytes))
+        return SPK_PROOF_NONE;
+    bool is_good = bytes == sizeof good && memcmp(text, good, sizeof good) == 0;
+    if (!is_good)
+        snprintf(why, size, "%.*s", bytes < size ? (int)bytes : (int)size - 1, (const char *)text);
+    spk_free(&device->mem, text);
+    return is_good ? SPK_PROOF_GOOD : SPK_PROOF_REFUTED;
+}
+
+void spk_proof_keep(const spk_device *device, const char *key, const char *why)
+{
+    if (why == NULL)
+        spk_cubins_save(&device->mem, key, good, sizeof good);
+    else
+        spk_cubins_save(&device->mem, key, why, strlen(why) + 1);
+}

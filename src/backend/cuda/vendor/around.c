@@ -1,0 +1,53 @@
+/* Around a library's product: where it writes, and the epilogue that it does not know. */
+#include <stdio.h>
+
+#include "backend/cuda/vendor/vendor.h"
+
+enum { FINISH_THREADS = 256 };
+
+static bool is_direct(const spk_problem *p)
+{
+    const spk_epilogue *e = &p->epilogue;
+    return !e->use_residual && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+}
+
+static void finish_build(const spk_problem *problem, spk_build *build)
+{
+    *build = (spk_build){.file = "finish.cu", .entry = "finish_product"};
+    spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+}
+
+spk_status spk_around_make(const spk_bound *bound, spk_around *around)
+{
+    const spk_problem *p = &bound->problem;
+    spk_around made = {.direct = is_direct(p), .acc_dtype = p->dtype_d};
+    if (!made.direct) {
+        int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m, lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n;
+        made.acc_dtype = p->dtype_a == SPK_F64 ? SPK_F64 : SPK_F32;
+        made.acc_ld = (length + 7) / 8 * 8; /* libraries like aligned columns */
+        made.acc_bytes = spk_round_up((size_t)(made.acc_ld * lines) * spk_dtype_bytes(made.acc_dtype), 256);
+        spk_build build;
+        finish_build(p, &build);
+        SPK_TRY(spk_cuda_function(bound->device, &build, &made.finish));
+    }
+    SPK_TRY(spk_cuda_index_make(bound, &made.index));
+    *around = made;
+    return SPK_OK;
+}
+
+void spk_around_release(const spk_bound *bound, spk_around *around)
+{
+    spk_cuda_index_release(bound->device, &around->index);
+}
+
+spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_spmm_args *args, const void *acc, CUstream stream)
+{
+    if (around->direct)
+        return SPK_OK;
+    spk_cuda_arguments arguments;
+    spk_cuda_arguments_fill(&around->index, args, &arguments);
+    long long acc_ld = around->acc_ld;
+    void *parameters[] = {&arguments, &acc, &acc_ld};
+    int64_t elements = bound->problem.m * bound->problem.n, blocks = (elements + FINISH_THREADS - 1) / FINISH_THREADS, most = 1 << 20;
+    return spk_cuda_launch(bound->device, around->finish, (unsigned)(blocks < most ? blocks : most), FINISH_THREADS, 0, stream, parameters);
+}

@@ -1,0 +1,398 @@
+/* cusparse_bsr and cusparse_blocked_ell: cuSPARSE's generic SpMM on the two block formats it has. BSR takes the stored blocks as they are; Blocked-ELL
+ * wants every block row of one length, so the blocks are laid out anew (part of the time, unless the values are static) with empty slots. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cuda/vendor/vendor.h"
+
+typedef void *sparse_object;
+
+typedef struct sparse_functions {
+    int (*create)(sparse_object *handle);
+    int (*set_stream)(sparse_object handle, CUstream stream);
+    int (*create_bsr)(sparse_object *matrix, int64_t block_rows, int64_t block_cols, int64_t blocks, int64_t rows_of_block, int64_t cols_of_block, void *offsets,
+                      void *columns, void *values, int offsets_type, int columns_type, int base, int value_type, int order);
+    int (*create_ell)(sparse_object *matrix, int64_t rows, int64_t cols, int64_t block, int64_t ell_cols, void *columns, void *values, int columns_type, int base,
+                      int value_type);
+    int (*create_dense)(sparse_object *matrix, int64_t rows, int64_t cols, int64_t ld, void *values, int value_type, int order);
+    int (*destroy_sparse)(sparse_object matrix);
+    int (*destroy_dense)(sparse_object matrix);
+    int (*buffer)(sparse_object handle, int op_a, int op_b, const void *alpha, sparse_object a, sparse_object b, const void *beta, sparse_object c, int compute,
+                  int algorithm, size_t *bytes);
+    int (*multiply)(sparse_object handle, int op_a, int op_b, const void *alpha, sparse_object a, sparse_object b, const void *beta, sparse_object c, int compute,
+                    int algorithm, void *buffer);
+} sparse_functions;
+
+static const char *const sparse_names[] = {"cusparseCreate",      "cusparseSetStream",  "cusparseCreateBsr",    "cusparseCreateBlockedEll",
+                                           "cusparseCreateDnMat", "cusparseDestroySpMat", "cusparseDestroyDnMat", "cusparseSpMM_bufferSize",
+                                           "cusparseSpMM"};
+
+enum { SPARSE_I32 = 2, SPARSE_ORDER_COL = 1, SPARSE_ORDER_ROW = 2, SPARSE_ALG_ELL = 13, SPARSE_ALG_BSR = 14 };
+enum { MOST_DEVICES = 64, SPARSE_FUNCTIONS = sizeof sparse_names / sizeof sparse_names[0] };
+
+/* A handle carries the stream, so that each product holds the lock while it is queued. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sparse_object handles[MOST_DEVICES];
+static sparse_functions sparse;
+static bool have_functions;
+
+static spk_status sparse_try(int result, const char *call)
+{
+    static const char *const names[] = {"success",           "not initialised", "allocation failed", "invalid value",    "architecture mismatch",
+                                        "mapping error",     "execution failed", "internal error",    "matrix type not supported",
+                                        "zero pivot",        "not supported",   "insufficient resources"};
+    if (result == 0)
+        return SPK_OK;
+    return spk_fail(result == 2 || result == 11 ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_UNSUPPORTED, "%s: cuSPARSE says %s (status %d)", call,
+                    result > 0 && result < (int)(sizeof names / sizeof names[0]) ? names[result] : "an unknown status", result);
+}
+
+static spk_status get_handle_locked(const spk_device *device, sparse_object *handle)
+{
+    int ordinal = spk_cuda_of(device)->ordinal;
+    if (ordinal >= MOST_DEVICES)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "device cuda:%d: the cuSPARSE rows take devices 0..%d", ordinal, MOST_DEVICES - 1);
+    if (!have_functions) {
+        void *library = NULL, *found[SPARSE_FUNCTIONS];
+        SPK_TRY(spk_cuda_library_open(device, "cusparse", &library));
+        SPK_TRY(spk_cuda_library_functions(library, "cusparse", sparse_names, found, SPARSE_FUNCTIONS));
+        memcpy(&sparse, found, sizeof sparse);
+        have_functions = true;
+    }
+    if (handles[ordinal] == NULL)
+        SPK_TRY(sparse_try(sparse.create(&handles[ordinal]), "cusparseCreate"));
+    *handle = handles[ordinal];
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ what both rows share */
+
+typedef struct sparse_state {
+    spk_around around;
+    size_t buffer_bytes;
+    /* Blocked-ELL */
+    CUfunction fill;
+    int64_t slots; /* blocks of every row */
+    size_t ell_bytes;
+    void *ell_columns, *values; /* values: with static_values */
+    bool is_ell, ready;
+} sparse_state;
+
+static int64_t longest_row(const spk_bsr_view *view)
+{
+    int64_t longest = 0;
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
+    return longest;
+}
+
+static const char *refusal(const spk_problem *p)
+{
+    const char *why = spk_cuda_vendor_refusal(p);
+    if (why != NULL)
+        return why;
+    int64_t rows = p->trans_a == SPK_TRANS ? p->pattern->block_cols : p->pattern->block_rows;
+    int64_t cols = p->trans_a == SPK_TRANS ? p->pattern->block_rows : p->pattern->block_cols;
+    if (p->m % rows != 0 || p->k % cols != 0)
+        return "its matrices are whole blocks";
+    if (p->pattern->nnzb == 0)
+        return "there is no stored block";
+    return NULL;
+}
+
+static bool bsr_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device, (void)params;
+    *why = refusal(problem);
+    if (*why == NULL && problem->trans_a == SPK_TRANS)
+        *why = "it multiplies the stored matrix only, not its transpose";
+    return *why == NULL;
+}
+
+static bool ell_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)params;
+    const spk_pattern *p = problem->pattern;
+    *why = refusal(problem);
+    if (*why == NULL && p->block_rows != p->block_cols)
+        *why = "its blocks are square";
+    double slots = (double)(problem->trans_a == SPK_TRANS ? p->index.grid_rows : p->features.longest_row) * (double)problem->m / p->block_rows;
+    if (*why == NULL && problem->trans_a == SPK_NO_TRANS && slots > 4.0 * (double)p->nnzb)
+        *why = "rows of one length would be more than four times the stored blocks";
+    if (*why == NULL && problem->trans_a == SPK_TRANS)
+        *why = "it multiplies the stored matrix only, not its transpose";
+    if (*why == NULL && slots * p->block_rows * p->block_cols * (double)spk_dtype_bytes(problem->dtype_a) > (double)device->memory_bytes / 4)
+        *why = "its rows of one length would take more than a quarter of the memory";
+    return *why == NULL;
+}
+
+static double bsr_predict(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    return 10 + spk_problem_flops(problem) / (fmax(device->peak_gflops_f32, 1) * 0.2 * 1e3);
+}
+
+static double ell_predict(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    return 10 + spk_problem_flops(problem) / (fmax(device->peak_gflops_f32, 1) * 2.5 * 1e3);
+}
+
+/* Descriptors are cheap and hold pointers, so that each run makes its own. */
+typedef struct descriptors {
+    sparse_object a, b, d;
+} descriptors;
+
+static void destroy(descriptors *all)
+{
+    if (all->a != NULL)
+        sparse.destroy_sparse(all->a);
+    if (all->b != NULL)
+        sparse.destroy_dense(all->b);
+    if (all->d != NULL)
+        sparse.destroy_dense(all->d);
+}
+
+static spk_status describe(const spk_bound *bound, const sparse_state *s, const void *values, const void *b, void *d, descriptors *all)
+{
+    const spk_problem *p = &bound->problem;
+    const spk_bsr_view *v = &bound->view;
+    int type = spk_cuda_data_type(p->dtype_a), out = spk_cuda_data_type(s->around.acc_dtype);
+    const spk_cuda_arguments *index = &s->around.index.arguments;
+    if (s->is_ell)
+        SPK_TRY(sparse_try(sparse.create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
+                           "cusparseCreateBlockedEll"));
+    else
+        SPK_TRY(sparse_try(sparse.create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols, (void *)index->offsets,
+                                             (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0, type,
+                                             p->block_layout == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL),
+                           "cusparseCreateBsr"));
+    int order_b = p->layout_b == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL, order_d = p->layout_d == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL;
+    SPK_TRY(sparse_try(sparse.create_dense(&all->b, p->k, p->n, p->ldb, (void *)b, type, order_b), "cusparseCreateDnMat"));
+    return sparse_try(sparse.create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, order_d), "cusparseCreateDnMat");
+}
+
+static int compute_of(const spk_problem *p)
+{
+    return p->dtype_a == SPK_F64 ? CUDA_R_64F_ : CUDA_R_32F_;
+}
+
+/* Asks for the buffer with addresses that are only looked at. */
+static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
+{
+    const spk_problem *p = &bound->problem;
+    sparse_object handle = NULL;
+    descriptors all = {NULL, NULL, NULL};
+    double one64 = 1, zero64 = 0;
+    float one32 = 1, zero32 = 0;
+    bool wide = p->dtype_a == SPK_F64;
+    void *somewhere = (void *)s->around.index.arguments.offsets;
+    pthread_mutex_lock(&lock);
+    spk_status status = get_handle_locked(bound->device, &handle);
+    if (status == SPK_OK)
+        status = describe(bound, s, somewhere, somewhere, somewhere, &all);
+    if (status == SPK_OK)
+        status = sparse_try(sparse.buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32, all.d,
+                                          compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
+                            "cusparseSpMM_bufferSize");
+    if (sparse.destroy_sparse != NULL)
+        destroy(&all);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void release(const spk_bound *bound, sparse_state *s)
+{
+    spk_around_release(bound, &s->around);
+    if (s->ell_columns != NULL)
+        bound->device->backend->release(bound->device, s->ell_columns);
+    if (s->values != NULL)
+        bound->device->backend->release(bound->device, s->values);
+    spk_free(&bound->device->mem, s);
+}
+
+static void unbind(spk_bound *bound)
+{
+    spk_cuda_scope scope;
+    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+        return;
+    release(bound, bound->state);
+    bound->state = NULL;
+    spk_cuda_leave(&scope);
+}
+
+/* ------------------------------------------------------------------------------------------------ Blocked-ELL */
+
+/* Block columns in rows of one length; -1 marks an empty slot. */
+static spk_status upload_ell_columns(const spk_bound *bound, sparse_state *s)
+{
+    const spk_bsr_view *v = &bound->view;
+    spk_device *device = bound->device;
+    int32_t *columns = NULL;
+    size_t count = (size_t)(v->grid_rows * s->slots);
+    SPK_TRY(spk_alloc(&device->mem, count, sizeof *columns, &columns));
+    for (int64_t i = 0; i < v->grid_rows; i++)
+        for (int64_t j = 0; j < s->slots; j++)
+            columns[i * s->slots + j] = v->offsets[i] + j < v->offsets[i + 1] ? v->columns[v->offsets[i] + j] : -1;
+    spk_status status = device->backend->allocate(device, count * sizeof *columns, &s->ell_columns);
+    if (status == SPK_OK)
+        status = device->backend->copy_in(device, s->ell_columns, columns, count * sizeof *columns);
+    spk_free(&device->mem, columns);
+    return status;
+}
+
+static spk_status bind_ell(spk_bound *bound, sparse_state *s)
+{
+    const spk_problem *p = &bound->problem;
+    spk_build build = {.file = "fill_ell.cu", .entry = "fill_ell"};
+    spk_cuda_problem_defines(p, build.options, sizeof build.options);
+    s->is_ell = true;
+    s->slots = longest_row(&bound->view);
+    s->ell_bytes = spk_round_up((size_t)(bound->view.grid_rows * s->slots * bound->view.block_stride) * spk_dtype_bytes(p->dtype_a), 256);
+    SPK_TRY(spk_cuda_function(bound->device, &build, &s->fill));
+    SPK_TRY(upload_ell_columns(bound, s));
+    return p->static_values ? bound->device->backend->allocate(bound->device, s->ell_bytes, &s->values) : SPK_OK;
+}
+
+/* The blocks side by side, row by row, as the format has them: element (i, j) of the rows x (slots * block) array of values. */
+static spk_status fill(const spk_bound *bound, const sparse_state *s, const spk_spmm_args *args, void *out, CUstream stream)
+{
+    const spk_cuda *cuda = spk_cuda_of(bound->device);
+    spk_cuda_arguments arguments;
+    spk_cuda_arguments_fill(&s->around.index, args, &arguments);
+    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)out, 0, s->ell_bytes, stream), "cuMemsetD8Async"));
+    long long slots = s->slots;
+    void *parameters[] = {&arguments, &out, &slots};
+    return spk_cuda_launch(bound->device, s->fill, (unsigned)arguments.grid_rows, 256, 0, stream, parameters);
+}
+
+static spk_status update_ell(spk_bound *bound, const void *values)
+{
+    sparse_state *s = bound->state;
+    const spk_cuda *cuda = spk_cuda_of(bound->device);
+    spk_cuda_scope scope;
+    spk_spmm_args args = {.values = values};
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    spk_status status = fill(bound, s, &args, s->values, cuda->stream);
+    if (status == SPK_OK)
+        status = spk_cuda_try(cuda->driver, cuda->driver->stream_synchronize(cuda->stream), "cuStreamSynchronize");
+    s->ready = status == SPK_OK;
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ binding and running */
+
+static spk_status bind_as(spk_bound *bound, bool is_ell)
+{
+    spk_cuda_scope scope;
+    sparse_state *s = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
+    spk_status status = spk_cuda_enter(bound->device, &scope);
+    if (status != SPK_OK) {
+        spk_free(&bound->device->mem, s);
+        return status;
+    }
+    SPK_GOTO(spk_around_make(bound, &s->around));
+    if (is_ell)
+        SPK_GOTO(bind_ell(bound, s));
+    SPK_GOTO(ask_buffer(bound, s));
+    bound->workspace_bytes = s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256) + (is_ell && !bound->problem.static_values ? s->ell_bytes : 0);
+    bound->state = s;
+    spk_cuda_leave(&scope);
+    return SPK_OK;
+done:
+    release(bound, s);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+static spk_status bsr_bind(spk_bound *bound)
+{
+    return bind_as(bound, false);
+}
+
+static spk_status ell_bind(spk_bound *bound)
+{
+    return bind_as(bound, true);
+}
+
+/* D = C, where the library adds to what is there and C lies elsewhere. */
+static spk_status start_from_c(const spk_bound *bound, const spk_spmm_args *args, CUstream stream)
+{
+    const spk_problem *p = &bound->problem;
+    const spk_cuda *cuda = spk_cuda_of(bound->device);
+    size_t bytes = spk_dtype_bytes(p->dtype_d);
+    int64_t lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n, length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
+    if (args->c == args->d)
+        return SPK_OK;
+    if (p->ldc == length && p->ldd == length)
+        return spk_cuda_try(cuda->driver,
+                            cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c, (size_t)(lines * length) * bytes, stream),
+                            "cuMemcpyDtoDAsync");
+    for (int64_t i = 0; i < lines; i++)
+        SPK_TRY(spk_cuda_try(cuda->driver,
+                             cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d + (size_t)(i * p->ldd) * bytes,
+                                                       (CUdeviceptr)(uintptr_t)args->c + (size_t)(i * p->ldc) * bytes, (size_t)length * bytes, stream),
+                             "cuMemcpyDtoDAsync"));
+    return SPK_OK;
+}
+
+static spk_status multiply(const spk_bound *bound, const sparse_state *s, const spk_spmm_args *args, CUstream stream)
+{
+    const spk_problem *p = &bound->problem;
+    char *work = args->workspace;
+    void *acc = s->around.direct ? args->d : work, *buffer = work + s->around.acc_bytes;
+    const void *values = args->values;
+    if (s->is_ell) {
+        void *out = s->values != NULL ? s->values : (void *)(work + s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256));
+        if (s->values == NULL)
+            SPK_TRY(fill(bound, s, args, out, stream));
+        values = out;
+    }
+    bool with_c = s->around.direct && p->epilogue.use_c && args->beta != 0, wide = p->dtype_a == SPK_F64;
+    if (with_c)
+        SPK_TRY(start_from_c(bound, args, stream));
+    double alpha64 = s->around.direct ? args->alpha : 1, beta64 = with_c ? args->beta : 0;
+    float alpha32 = (float)alpha64, beta32 = (float)beta64;
+    sparse_object handle = NULL;
+    descriptors all = {NULL, NULL, NULL};
+    pthread_mutex_lock(&lock);
+    spk_status status = get_handle_locked(bound->device, &handle);
+    if (status == SPK_OK)
+        status = describe(bound, s, values, args->b, acc, &all);
+    if (status == SPK_OK)
+        status = sparse_try(sparse.set_stream(handle, stream), "cusparseSetStream");
+    if (status == SPK_OK)
+        status = sparse_try(sparse.multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32, all.d,
+                                            compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
+                            "cusparseSpMM");
+    destroy(&all);
+    pthread_mutex_unlock(&lock);
+    return status == SPK_OK ? spk_around_finish(bound, &s->around, args, acc, stream) : status;
+}
+
+static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    const sparse_state *s = bound->state;
+    spk_cuda_scope scope;
+    if (s->is_ell && s->values != NULL && !s->ready)
+        return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    spk_status status = multiply(bound, s, args, stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+const spk_kernel_ops cusparse_bsr_ops = {
+    .applicable = bsr_applicable, .predict_us = bsr_predict, .bind = bsr_bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};
+
+const spk_kernel_ops cusparse_blocked_ell_ops = {.applicable = ell_applicable,
+                                                 .predict_us = ell_predict,
+                                                 .bind = ell_bind,
+                                                 .unbind = unbind,
+                                                 .update_values = update_ell,
+                                                 .run = run,
+                                                 .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,59 @@
+/* What the vendor rows of the GPU share: the libraries' functions, and the device programs around their products. */
+#ifndef SPK_BACKEND_CUDA_VENDOR_VENDOR_H
+#define SPK_BACKEND_CUDA_VENDOR_VENDOR_H
+
+#include "backend/cuda/cuda.h"
+
+/* ------------------------------------------------------------------------------------------------ libraries (library.c) */
+
+struct spk_cuda_libraries;
+spk_status spk_cuda_libraries_find(const spk_mem *mem, struct spk_cuda_libraries **libraries); /* looks at the file system only */
+void spk_cuda_libraries_release(struct spk_cuda_libraries **libraries);
+int spk_cuda_libraries_count(void);
+spk_status spk_cuda_libraries_info(struct spk_cuda_libraries *libraries, int index, spk_library_info *info); /* may open */
+bool spk_cuda_library_found(const spk_device *device, const char *name);
+void spk_cuda_libraries_key(const struct spk_cuda_libraries *libraries, char *buffer, size_t size);
+
+/* The handle of dlopen, opened at first use and never closed; SPK_ERR_UNAVAILABLE with what was tried. */
+spk_status spk_cuda_library_open(const spk_device *device, const char *name, void **handle);
+
+/* Takes `count` functions of a library: names[i] into functions[i]. Names the one that is missing. */
+spk_status spk_cuda_library_functions(void *handle, const char *library, const char *const *names, void **functions, int count);
+
+/* ------------------------------------------------------------------------------------------------ dtypes (dtype.c) */
+
+enum { CUDA_R_32F_ = 0, CUDA_R_64F_ = 1, CUDA_R_16F_ = 2, CUDA_R_16BF_ = 14 };
+
+/* cudaDataType of a dtype; -1: the libraries here do not take it. */
+int spk_cuda_data_type(spk_dtype dtype);
+
+/* ------------------------------------------------------------------------------------------------ around a product (around.c) */
+
+/* A product that a library writes either straight to D or, where more than alpha and beta is asked for, to an array of its own in D's layout, which a
+ * program of ours then takes through the epilogue. */
+typedef struct spk_around {
+    spk_cuda_index index;
+    bool direct;         /* the library writes D */
+    spk_dtype acc_dtype; /* of the library's result: D's, or f32 (f64) */
+    int64_t acc_ld;
+    size_t acc_bytes; /* of the workspace, 256-byte aligned; 0 where direct */
+    CUfunction finish;
+} spk_around;
+
+spk_status spk_around_make(const spk_bound *bound, spk_around *around);
+void spk_around_release(const spk_bound *bound, spk_around *around);
+/* acc -> D. Inside spk_cuda_enter. */
+spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_spmm_args *args, const void *acc, CUstream stream);
+
+static inline size_t spk_round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+/* NULL, or why no vendor row takes the problem. */
+const char *spk_cuda_vendor_refusal(const spk_problem *problem);
+
+/* A rough time: dense products at the tensor cores' rate for the dtype. */
+double spk_cuda_dense_us(const spk_problem *problem, const spk_device *device);
+
+#endif
