@@ -1,0 +1,89 @@
+/* Hopper's instructions that CUDA C has no words for: barriers in shared memory, fences, named barriers, stmatrix. Addresses of shared memory are
+ * 32-bit (smem_address). */
+#ifndef SPK_DEVICE_PTX_CUH
+#define SPK_DEVICE_PTX_CUH
+
+#define SPK_INLINE static __device__ __forceinline__
+
+namespace sm90 {
+
+SPK_INLINE unsigned smem_address(const void *pointer)
+{
+    return (unsigned)__cvta_generic_to_shared(pointer);
+}
+
+/* ---- mbarrier: completes a phase when `count` arrivals and all announced bytes are in */
+
+SPK_INLINE void barrier_init(unsigned barrier, unsigned count)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+
+/* After the inits of one thread, before the block's __syncthreads: makes them seen by the async proxy (TMA). */
+SPK_INLINE void barrier_init_fence()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+SPK_INLINE void barrier_arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+SPK_INLINE void barrier_arrive_expect(unsigned barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+/* Waits until the phase of this parity is complete. A fresh barrier is in phase 0: waiting for parity 1 returns at once. */
+SPK_INLINE void barrier_wait(unsigned barrier, unsigned parity)
+{
+    asm volatile("{\n\t.reg .pred done;\n"
+                 "again:\n\tmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t@done bra end;\n\tbra again;\n"
+                 "end:\n\t}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
+SPK_INLINE void fence_async_shared()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* Barrier 1 .. 15 among `threads` threads, whole warps (0 is __syncthreads's). */
+SPK_INLINE void named_barrier(int id, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+/* Registers of a thread from here on: given back, taken. By all of a warpgroup, in a kernel whose registers at entry follow from __launch_bounds__. */
+template <int count> SPK_INLINE void registers_fewer()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count> SPK_INLINE void registers_more()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+/* Four 8x8 matrices of 16-bit elements. Lane 8u + i gives the address of row i of matrix u (of its column i, transposed). */
+SPK_INLINE void stmatrix4(unsigned address, const unsigned (&x)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+}
+
+SPK_INLINE void stmatrix4_transposed(unsigned address, const unsigned (&x)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+                 : "memory");
+}
+
+SPK_INLINE void shared_store_16(unsigned address, unsigned short value)
+{
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(value) : "memory");
+}
+
+} // namespace sm90
+
+#endif

@@ -1,0 +1,40 @@
+/* Which output tile a block of a persistent grid takes when. */
+#ifndef SPK_DEVICE_SCHEDULER_CUH
+#define SPK_DEVICE_SCHEDULER_CUH
+
+#include "device/ptx.cuh"
+
+/* Filled by the host (kernels/sm90.h). */
+struct spk_tile_order {
+    const int *order; /* row tiles, longest first; null: all alike */
+    int row_tiles, col_tiles;
+    int tiles;  /* row_tiles * col_tiles */
+    int direct; /* D is stored element by element: no TMA */
+};
+
+namespace sm90 {
+
+/* The block's tiles: `at(wave)` for wave 0, 1, ... while wave * gridDim.x < tiles; -1: none in this wave.
+ * Alike: row tiles fastest, so that blocks running together share columns of B. By length: all column tiles of the longest row first, the blocks'
+ * order turned round each wave, so that who had the longest tile of one wave has the shortest of the next. */
+SPK_INLINE int tile_of_wave(const spk_tile_order &order, int wave)
+{
+    const int place = order.order != nullptr && (wave & 1) ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;
+    const int tile = wave * (int)gridDim.x + place;
+    return tile < order.tiles ? tile : -1;
+}
+
+SPK_INLINE void tile_place(const spk_tile_order &order, int tile, int &row, int &col)
+{
+    if (order.order == nullptr) {
+        row = tile % order.row_tiles;
+        col = tile / order.row_tiles;
+    } else {
+        row = __ldg(order.order + tile / order.col_tiles);
+        col = tile % order.col_tiles;
+    }
+}
+
+} // namespace sm90
+
+#endif

@@ -1,0 +1,142 @@
+/* Accumulators of a 64-row tile (mma.cuh says which thread holds what) to D: the epilogue in registers, then through shared memory and TMA, or
+ * straight to memory where TMA cannot (a D that is not 16-byte aligned, or of 32-bit elements).
+ *
+ * A tile's 64 rows are 64 / piece_rows pieces of piece_rows (64, 32 or 16) rows each: rows of D that need not be neighbours. Staging: 64 columns at a
+ * time, 8192 bytes at a multiple of 1024; each piece as its TMA box wants it, D row-major: rows of 128 bytes, D column-major: columns of 2 * piece_rows. */
+#ifndef SPK_DEVICE_STORE_CUH
+#define SPK_DEVICE_STORE_CUH
+
+#include "device/epilogue.cuh"
+#include "device/tma.cuh"
+
+#define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && !USE_RESIDUAL && !KEEP_PREACT)
+
+namespace sm90 {
+
+SPK_INLINE unsigned pack_d(float low, float high)
+{
+#if DTYPE_D == BF16
+    return pack_bf16(low, high);
+#else
+    return pack_f16(low, high);
+#endif
+}
+
+/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first. */
+template <int columns> SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], long long i0, long long j0)
+{
+#if PLAIN_EPILOGUE
+    const float alpha = (float)arg.alpha;
+#pragma unroll
+    for (int at = 0; at < columns / 2; at++)
+        sum[at] *= alpha;
+#else
+    const int lane = threadIdx.x % 32;
+    const bool whole = LAYOUT_D == ROW_MAJOR && pairs_aligned(arg);
+    if (i0 < 0)
+        return;
+#pragma unroll
+    for (int at = 0; at < columns / 2; at += 2) {
+        const long long i = i0 + lane / 4 + at / 2 % 2 * 8, j = j0 + at / 4 * 8 + lane % 4 * 2;
+        if (i < arg.m && j < arg.n) {
+            const bool both = j + 1 < arg.n;
+            if (whole && both) {
+                finish_pair(arg, i, j, sum[at], sum[at + 1]);
+            } else {
+                sum[at] = finish(arg, i, j, sum[at]);
+                if (both)
+                    sum[at + 1] = finish(arg, i, j + 1, sum[at + 1]);
+            }
+        }
+        if (at % 4 == 2)
+            asm volatile("" ::: "memory"); /* else all loads go ahead of all else, and registers run out */
+    }
+#endif
+}
+
+/* Finished values straight to D. */
+template <int columns> SPK_INLINE void store_direct(const spk_cuda_arguments &arg, const float (&value)[columns / 2], long long i0, long long j0)
+{
+    const int lane = threadIdx.x % 32;
+    element_d *d = (element_d *)arg.d;
+    const bool whole = LAYOUT_D == ROW_MAJOR && arg.ldd % 2 == 0 && aligned_to(d, 2 * sizeof(element_d));
+    if (i0 < 0)
+        return;
+#pragma unroll
+    for (int at = 0; at < columns / 2; at += 2) {
+        const long long i = i0 + lane / 4 + at / 2 % 2 * 8, j = j0 + at / 4 * 8 + lane % 4 * 2;
+        if (i < arg.m && j < arg.n) {
+            const bool both = j + 1 < arg.n;
+            const element_d first = to<element_d>(value[at]), second = to<element_d>(value[at + 1]);
+            if (whole && both) {
+                store_pieces<element_d, 2>(d + place(i, j, arg.ldd), pieces<element_d, 2>{{first, second}});
+            } else {
+                d[place(i, j, arg.ldd)] = first;
+                if (both)
+                    d[place(i, j + 1, arg.ldd)] = second;
+            }
+        }
+    }
+}
+
+/* 64 columns of finished values, from register `from` on, to the staging tile. */
+template <int piece_rows, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+#pragma unroll
+    for (int j = 0; j < 4; j++) { /* 16 columns: matrices of rows 0-7 and 8-15 of the left 8, then of the right 8 */
+        unsigned x[4];
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            const int at = from + (j * 2 + u / 2) * 4 + u % 2 * 2;
+            x[u] = pack_d(value[at], value[at + 1]);
+        }
+#if LAYOUT_D == ROW_MAJOR
+        const unsigned row = warp * 16 + lane % 16, at = row * 128 + (j * 16 + lane / 16 * 8) * 2;
+        stmatrix4(staging + (at ^ (row % 8) << 4), x);
+#else
+        const unsigned row = warp * 16 + lane / 8 % 2 * 8, column = j * 16 + lane / 16 * 8 + lane % 8;
+        const unsigned at = row / piece_rows * (piece_rows * 128) + column * (piece_rows * 2) + row % piece_rows * 2;
+        stmatrix4_transposed(staging + (at ^ (at >> 7 & (piece_rows / 8 - 1)) << 4), x);
+#endif
+    }
+}
+
+/* Finished values through `buffers` staging tiles and TMA. By all 128 threads of a warpgroup with its own staging and named barrier; row_of(piece):
+ * D's row of a piece's first row, negative: none. */
+template <int columns, int piece_rows, int buffers, class Rows>
+SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of)
+{
+    const bool leader = threadIdx.x % 128 == 0;
+#pragma unroll
+    for (int c = 0; c < columns / 64; c++) {
+        const unsigned tile = staging + buffer * 8192;
+        if (leader)
+            tma_store_wait_read<buffers - 1>();
+        named_barrier(barrier, 128);
+        stage_columns<piece_rows>(tile, value, c * 32);
+        fence_async_shared();
+        named_barrier(barrier, 128);
+        if (leader) {
+            const int j = j0 + c * 64;
+#pragma unroll
+            for (int piece = 0; piece < 64 / piece_rows; piece++) {
+                const int i = row_of(piece);
+                if (i >= 0 && j < n) {
+                    const unsigned from = tile + piece * (piece_rows * 128);
+#if LAYOUT_D == ROW_MAJOR
+                    tma_store_2d(map, from, j, i);
+#else
+                    tma_store_2d(map, from, i, j);
+#endif
+                }
+            }
+            tma_store_commit();
+        }
+        buffer = buffer + 1 == buffers ? 0 : buffer + 1;
+    }
+}
+
+} // namespace sm90
+
+#endif

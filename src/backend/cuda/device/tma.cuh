@@ -1,0 +1,57 @@
+/* TMA: boxes of tensors in global memory into shared memory and back. A load counts its whole box towards the barrier's bytes, whatever of it lies
+ * beyond the tensor's end (that part is zeros); a store leaves out what lies beyond. */
+#ifndef SPK_DEVICE_TMA_CUH
+#define SPK_DEVICE_TMA_CUH
+
+#include "device/ptx.cuh"
+
+/* CUtensorMap, passed as a const __grid_constant__ parameter. */
+struct alignas(64) spk_tensor_map {
+    unsigned long long words[16];
+};
+
+namespace sm90 {
+
+SPK_INLINE void tma_prefetch_map(const spk_tensor_map *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+SPK_INLINE void tma_load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(map),
+                 "r"(barrier), "r"(x), "r"(y)
+                 : "memory");
+}
+
+SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(map),
+                 "r"(barrier), "r"(x), "r"(y), "r"(z)
+                 : "memory");
+}
+
+SPK_INLINE void tma_store_2d(const spk_tensor_map *map, unsigned from, int x, int y)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y) : "memory");
+}
+
+SPK_INLINE void tma_store_commit()
+{
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Until all but the last `left` groups of this thread have read their shared memory. */
+template <int left> SPK_INLINE void tma_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
+}
+
+SPK_INLINE void tma_store_wait()
+{
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+} // namespace sm90
+
+#endif

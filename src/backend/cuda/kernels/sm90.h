@@ -1,0 +1,180 @@
+/* What the host sides of the Hopper rows share: op(A)'s block as the problem has it, tensor maps of B and D, the parameters of a launch, the model. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_SM90_H
+#define SPK_BACKEND_CUDA_KERNELS_SM90_H
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/cuda.h"
+
+enum {
+    SM90_SHARED_BYTES = 232448,    /* dynamic shared memory that one block may ask for */
+    SM90_SHARED_HALF = 115712,     /* where two blocks share a multiprocessor */
+    SM90_SHARED_SLACK = 1024 + 256, /* to reach a multiple of 1024, and the barriers */
+    SM90_STAGING_BYTES = 8192,
+    SM90_MOST_STAGES = 8
+};
+
+/* Of device/scheduler.cuh. */
+typedef struct sm90_tile_order {
+    const int *order;
+    int row_tiles, col_tiles, tiles, direct;
+} sm90_tile_order;
+
+static inline int sm90_block_rows(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_cols : problem->pattern->block_rows;
+}
+
+static inline int sm90_block_cols(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_rows : problem->pattern->block_cols;
+}
+
+static inline bool sm90_k_contiguous(const spk_problem *problem)
+{
+    return (problem->block_layout == SPK_ROW_MAJOR) == (problem->trans_a == SPK_NO_TRANS);
+}
+
+static inline int64_t sm90_grid_rows(const spk_problem *problem)
+{
+    return (problem->m + sm90_block_rows(problem) - 1) / sm90_block_rows(problem);
+}
+
+/* Columns of a stage: TMA writes rows of up to 128 bytes. */
+static inline int sm90_chunk(int block_cols)
+{
+    return block_cols % 64 == 0 ? 64 : block_cols % 32 == 0 ? 32 : 16;
+}
+
+/* One box brings a tile of B. */
+static inline bool sm90_b_whole(const spk_problem *problem)
+{
+    return problem->layout_b == SPK_COL_MAJOR || problem->n % 64 == 0;
+}
+
+/* What both rows ask of a problem. */
+static inline bool sm90_applicable(const spk_problem *problem, const char **why)
+{
+    const int64_t high = INT_MAX;
+    if ((problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16) || problem->dtype_b != problem->dtype_a)
+        *why = "it is for f16 and bf16";
+    else if (problem->dtype_d != problem->dtype_a && problem->dtype_d != SPK_F32 && problem->dtype_d != SPK_F16 && problem->dtype_d != SPK_BF16)
+        *why = "D must be f16, bf16 or f32";
+    else if (problem->compute != SPK_F32)
+        *why = "it keeps its sums in f32";
+    else if (problem->ldb % 8 != 0)
+        *why = "the leading dimension of B is not a multiple of 8";
+    else if (problem->m > high - 256 || problem->n > high - 256 || problem->k > high - 256 ||
+             problem->pattern->nnzb * (problem->pattern->block_rows > problem->pattern->block_cols ? problem->pattern->block_rows : problem->pattern->block_cols) > high - 256)
+        *why = "it counts rows with 31 bits";
+    return *why == NULL;
+}
+
+/* ---- tensor maps */
+
+/* values, a box of `rows` rows by `chunk` columns of one block. Every tile lies in shared memory as device/mma.cuh says. */
+static inline spk_tensor_map_desc sm90_map_values(const spk_bound *bound, const void *values, int rows, int chunk)
+{
+    const spk_bsr_view *view = &bound->view;
+    const spk_dtype dtype = bound->problem.dtype_a;
+    if (view->col_stride == 1)
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = values, .sizes = {view->block_cols, view->nnzb * view->block_rows},
+                                     .strides = {0, view->block_cols}, .box = {chunk, rows}};
+    return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = values,
+                                 .sizes = {64, view->nnzb * view->block_cols, view->block_rows / 64}, .strides = {0, view->block_rows, 64}, .box = {64, chunk, rows / 64}};
+}
+
+static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const void *b, int columns, int chunk)
+{
+    const spk_dtype dtype = problem->dtype_b;
+    if (problem->layout_b == SPK_COL_MAJOR)
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->ldb},
+                                     .box = {chunk, columns}};
+    if (sm90_b_whole(problem))
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = b, .sizes = {64, problem->k, problem->n / 64},
+                                     .strides = {0, problem->ldb, 64}, .box = {64, chunk, columns / 64}};
+    return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = 128, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->ldb},
+                                 .box = {64, chunk}};
+}
+
+static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d, int piece_rows)
+{
+    const bool down = problem->layout_d == SPK_COL_MAJOR;
+    return (spk_tensor_map_desc){.dtype = problem->dtype_d, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : 128, .address = d,
+                                 .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m}, .strides = {0, problem->ldd},
+                                 .box = {down ? piece_rows : 64, down ? 64 : piece_rows}};
+}
+
+static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
+{
+    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || (uintptr_t)d % 16 != 0;
+}
+
+static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_spmm_args *args)
+{
+    if (problem->pattern->nnzb > 0 && (uintptr_t)args->values % 16 != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to 16 bytes, as this kernel needs", args->values);
+    if (problem->pattern->nnzb > 0 && (uintptr_t)args->b % 16 != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "b = %p is not aligned to 16 bytes, as this kernel needs", args->b);
+    return SPK_OK;
+}
+
+/* The three maps of a run. Those that the kernel will not use (no blocks; D stored directly) are left as they are. */
+static inline spk_status sm90_maps(const spk_bound *bound, const spk_spmm_args *args, const spk_tensor_map_desc *a, const spk_tensor_map_desc *b,
+                                   const spk_tensor_map_desc *d, bool direct, CUtensorMap maps[3])
+{
+    const spk_cuda_driver *driver = spk_cuda_of(bound->device)->driver;
+    SPK_TRY(sm90_check_alignment(&bound->problem, args));
+    if (bound->view.nnzb > 0) {
+        SPK_TRY(spk_cuda_tensor_map(driver, a, &maps[0]));
+        SPK_TRY(spk_cuda_tensor_map(driver, b, &maps[1]));
+    }
+    return direct ? SPK_OK : spk_cuda_tensor_map(driver, d, &maps[2]);
+}
+
+/* ---- the model */
+
+static inline int sm90_processors(const spk_device *device)
+{
+    return device->state != NULL && spk_cuda_of(device)->processors > 0 ? spk_cuda_of(device)->processors : 132;
+}
+
+/* Of one multiprocessor, measured on an H200. */
+static const double SM90_FLOPS_US = 4.9e6, SM90_L2_BYTES_US = 65e3, SM90_ISSUE_US = 0.14, SM90_HBM_BYTES_US = 4.0e6;
+
+typedef struct sm90_load {
+    double tiles, longest;     /* tiles; stages of the longest */
+    double stages;             /* of all tiles */
+    double stage_flops, stage_bytes, stage_issue_us;
+    double tile_us;            /* filling the ring and storing D, not hidden */
+    int blocks_per_processor;
+} sm90_load;
+
+/* The longest of the tensor cores, L2, issuing and memory, in whole waves of tiles. */
+static inline double sm90_predict(const spk_problem *problem, const spk_device *device, const sm90_load *load)
+{
+    const double blocks = load->blocks_per_processor, slots = sm90_processors(device) * blocks;
+    double stage_us = load->stage_flops * blocks / SM90_FLOPS_US;
+    stage_us = load->stage_bytes * blocks / SM90_L2_BYTES_US > stage_us ? load->stage_bytes * blocks / SM90_L2_BYTES_US : stage_us;
+    stage_us = load->stage_issue_us > stage_us ? load->stage_issue_us : stage_us;
+    const double waves = load->tiles <= slots ? 1 : (double)(int64_t)((load->tiles + slots - 1) / slots);
+    const double mean = load->tiles > 0 ? load->stages / load->tiles : 0;
+    double us = waves * (mean * stage_us + load->tile_us);
+    us = load->longest * stage_us + load->tile_us > us ? load->longest * stage_us + load->tile_us : us;
+    const double memory_us = spk_problem_bytes(problem) / SM90_HBM_BYTES_US;
+    return 3 + (memory_us > us ? memory_us : us);
+}
+
+/* Stages of the fullest block row, from its blocks. */
+static inline double sm90_longest_row(const spk_problem *problem)
+{
+    const double rows = (double)sm90_grid_rows(problem), mean = rows > 0 ? (double)problem->pattern->nnzb / rows : 0;
+    if (problem->trans_a == SPK_TRANS)
+        return mean * (1 + 3 * problem->pattern->features.col_spread);
+    return (double)problem->pattern->features.longest_row;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
+#include "backend/cuda/kernels/sm90.h"
+
+enum { BN, CONSUMERS, CTAS }; /* the tunables in the order of kernels.def */
+
+typedef struct wgmma_shape {
+    int block_rows, block_cols, tile_m, parts; /* row tiles a block row */
+    int chunk, chunks;                         /* columns of a stage; stages a block */
+    int columns;                               /* of a tile, that a warpgroup keeps for 64 rows */
+    int sums;                                  /* of a thread */
+    int stages, buffers, shared_bytes, threads;
+} wgmma_shape;
+
+typedef struct state {
+    spk_cuda_index index;
+    CUfunction function;
+    void *order; /* on the device; NULL: rows alike */
+    sm90_tile_order tiles;
+    wgmma_shape shape;
+} state;
+
+/* Stages as many as fit; a second staging tile where at least four stages stay. */
+static void fit_stages(wgmma_shape *shape, const spk_params *params)
+{
+    const int stage = (shape->tile_m + params->v[BN]) * shape->chunk * 2;
+    const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_SHARED_HALF) - SM90_SHARED_SLACK;
+    for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
+        const int staging = params->v[CONSUMERS] * shape->buffers * SM90_STAGING_BYTES;
+        shape->stages = (room - staging) / stage < SM90_MOST_STAGES ? (room - staging) / stage : SM90_MOST_STAGES;
+        shape->shared_bytes = 1024 + shape->stages * stage + staging;
+        if (shape->stages >= 4)
+            return;
+    }
+    shape->buffers = 1;
+}
+
+static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params)
+{
+    wgmma_shape shape = {.block_rows = sm90_block_rows(problem), .block_cols = sm90_block_cols(problem)};
+    shape.tile_m = shape.block_rows % 128 == 0 ? 128 : 64;
+    shape.parts = shape.block_rows / shape.tile_m;
+    shape.chunk = sm90_chunk(shape.block_cols);
+    shape.chunks = shape.block_cols / shape.chunk;
+    const int down = shape.tile_m == 128 && params->v[CONSUMERS] == 2 ? 2 : 1;
+    shape.columns = params->v[BN] / (params->v[CONSUMERS] / down);
+    shape.sums = shape.tile_m / 64 / down * shape.columns / 2;
+    shape.threads = params->v[CONSUMERS] * 128 + (params->v[CONSUMERS] == 2 && params->v[CTAS] == 1 ? 128 : 32);
+    fit_stages(&shape, params);
+    return shape;
+}
+
+/* Arrays of D's size that the epilogue reads or writes beside D, and an activation of many steps. */
+static int epilogue_weight(const spk_problem *problem)
+{
+    const spk_epilogue *e = &problem->epilogue;
+    return e->use_c + e->use_residual + e->keep_preact;
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    if (sm90_block_rows(problem) % 64 != 0) {
+        *why = "the rows of a block are not a multiple of 64";
+        return false;
+    }
+    if (sm90_block_cols(problem) % 16 != 0) {
+        *why = "the columns of a block are not a multiple of 16";
+        return false;
+    }
+    const wgmma_shape shape = shape_of(problem, params);
+    if (shape.columns % 64 != 0)
+        *why = "a warpgroup would have fewer than 64 columns";
+    else if (shape.sums > 128)
+        *why = "a thread would keep too many sums";
+    else if (params->v[CTAS] == 2 && params->v[CONSUMERS] == 2 && shape.sums > 32)
+        *why = "two blocks of so many threads leave too few registers";
+    else if (params->v[CTAS] == 2 && shape.sums > 64 && epilogue_weight(problem) > 1)
+        *why = "its epilogue needs more registers than two blocks leave";
+    else if (shape.stages < 2)
+        *why = "fewer than two stages fit into shared memory";
+    else if (params->v[BN] > 64 && params->v[BN] / 2 >= problem->n)
+        *why = "a narrower tile holds all columns";
+    else
+        sm90_applicable(problem, why);
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const wgmma_shape shape = shape_of(problem, params);
+    const int bn = params->v[BN], ctas = params->v[CTAS];
+    const double columns = (double)((problem->n + bn - 1) / bn), boxes = sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
+    const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
+    const sm90_load load = {.tiles = (double)sm90_grid_rows(problem) * shape.parts * columns,
+                            .longest = sm90_longest_row(problem) * shape.chunks,
+                            .stages = (double)problem->pattern->nnzb * shape.chunks * shape.parts * columns,
+                            .stage_flops = 2.0 * shape.tile_m * bn * shape.chunk * narrow,
+                            .stage_bytes = 2.0 * (shape.tile_m + bn) * shape.chunk,
+                            .stage_issue_us = SM90_ISSUE_US * boxes / 2,
+                            .tile_us = 0.5 + (ctas == 2 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
+                            .blocks_per_processor = ctas};
+    return sm90_predict(problem, device, &load);
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    const wgmma_shape shape = shape_of(problem, params);
+    *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
+    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    snprintf(build->options + used, sizeof build->options - (size_t)used,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d", shape.block_rows, shape.block_cols,
+             params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem));
+}
+
+static void unbind(spk_bound *bound)
+{
+    state *made = bound->state;
+    if (made == NULL)
+        return;
+    if (made->order != NULL)
+        bound->device->backend->release(bound->device, made->order);
+    spk_cuda_index_release(bound->device, &made->index);
+    spk_free(&bound->device->mem, made);
+    bound->state = NULL;
+}
+
+/* Block rows by falling length, those of one length as they come: a counting sort. */
+static void by_length(const spk_bsr_view *view, int64_t longest, int64_t *counts, int parts, int *order)
+{
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        counts[longest - (view->offsets[i + 1] - view->offsets[i]) + 1]++;
+    for (int64_t length = 0; length <= longest; length++)
+        counts[length + 1] += counts[length];
+    for (int64_t i = 0; i < view->grid_rows; i++) {
+        const int64_t at = counts[longest - (view->offsets[i + 1] - view->offsets[i])]++;
+        for (int part = 0; part < parts; part++)
+            order[at * parts + part] = (int)(i * parts + part);
+    }
+}
+
+static int64_t longest_of(const spk_bsr_view *view)
+{
+    int64_t longest = 0;
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
+    return longest;
+}
+
+/* Rows alike (the longest within an eighth of the mean, or one block) stay as they are. */
+static spk_status order_rows(const spk_bound *bound, state *made)
+{
+    const spk_bsr_view *view = &bound->view;
+    const spk_mem *mem = &bound->device->mem;
+    const int parts = made->shape.parts;
+    const int64_t longest = longest_of(view), mean = view->grid_rows > 0 ? view->nnzb / view->grid_rows : 0;
+    if (longest <= mean + mean / 8 + 1)
+        return SPK_OK;
+    int64_t *counts = NULL;
+    int *order = NULL;
+    spk_status status;
+    SPK_GOTO(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
+    SPK_GOTO(spk_alloc(mem, (size_t)view->grid_rows * (size_t)parts, sizeof *order, &order));
+    by_length(view, longest, counts, parts, order);
+    const size_t bytes = (size_t)view->grid_rows * (size_t)parts * sizeof *order;
+    SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
+    SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, order, bytes));
+done:
+    spk_free(mem, order);
+    spk_free(mem, counts);
+    return status;
+}
+
+static spk_status prepare(spk_bound *bound, state *made)
+{
+    spk_build program = {0};
+    spk_cuda_scope scope;
+    build(&bound->problem, bound->device, &bound->params, &program);
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = spk_cuda_function(bound->device, &program, &made->function);
+    spk_cuda_leave(&scope);
+    SPK_TRY(status);
+    SPK_TRY(spk_cuda_index_make(bound, &made->index));
+    return order_rows(bound, made);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    state *made = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
+    bound->state = made;
+    made->shape = shape_of(&bound->problem, &bound->params);
+    const spk_status status = prepare(bound, made);
+    if (status != SPK_OK) {
+        unbind(bound);
+        return status;
+    }
+    const int64_t rows = bound->view.grid_rows * made->shape.parts, columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
+    if (rows * columns > INT_MAX) {
+        unbind(bound);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
+    }
+    made->tiles = (sm90_tile_order){made->order, (int)rows, (int)columns, (int)(rows * columns), 0};
+    return SPK_OK;
+}
+
+static spk_status launch(const spk_bound *bound, const state *made, const spk_spmm_args *args, CUstream stream)
+{
+    CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
+    spk_cuda_arguments arguments;
+    sm90_tile_order tiles = made->tiles;
+    tiles.direct = sm90_d_direct(&bound->problem, args->d);
+    const spk_tensor_map_desc a = sm90_map_values(bound, args->values, made->shape.tile_m, made->shape.chunk);
+    const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
+    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, 64);
+    SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
+    spk_cuda_arguments_fill(&made->index, args, &arguments);
+    void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
+    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
+    return spk_cuda_launch(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), (unsigned)made->shape.threads,
+                           made->shape.shared_bytes, stream, parameters);
+}
+
+static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    const state *made = bound->state;
+    spk_cuda_scope scope;
+    if (made->tiles.tiles == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = launch(bound, made, args, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
+                                            .predict_us = predict_us,
+                                            .build = build,
+                                            .bind = bind,
+                                            .unbind = unbind,
+                                            .run = run,
+                                            .source_hash = SPK_SOURCE_HASH};

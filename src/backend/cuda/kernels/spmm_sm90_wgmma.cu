@@ -1,0 +1,223 @@
+/* spmm_sm90_wgmma: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks whose rows are a multiple of 64 and columns of 16.
+ * One producer warp brings tiles of A and B through TMA into a ring of stages; one or two warpgroups multiply them with wgmma; the grid is persistent.
+ * A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns.
+ *   BLOCK_ROWS BLOCK_COLS  of op(A)
+ *   BN CONSUMERS CTAS      columns of a tile, multiplying warpgroups, blocks on a multiprocessor
+ *   STAGES BUFFERS         of the ring; staging tiles of a warpgroup
+ *   EDGE_K                 columns of the last block column that exist, 0: all
+ *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
+ * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
+#include "device/mma.cuh"
+#include "device/pipeline.cuh"
+#include "device/scheduler.cuh"
+#include "device/store.cuh"
+
+using namespace sm90;
+
+constexpr int TILE_M = BLOCK_ROWS % 128 == 0 ? 128 : 64, PARTS = BLOCK_ROWS / TILE_M;
+constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
+constexpr int DOWN = TILE_M == 128 && CONSUMERS == 2 ? 2 : 1; /* warpgroups one below the other; else side by side */
+constexpr int WG_M = TILE_M / DOWN / 64, WG_N = BN / (CONSUMERS / DOWN);
+constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTES = A_BYTES + B_BYTES;
+constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
+constexpr int PRODUCER_THREADS = CONSUMERS == 2 && CTAS == 1 ? 128 : 32; /* a warpgroup, where registers move from it to the others: 168 at entry */
+static_assert(WG_M * WG_N <= 256 && WG_N % 64 == 0, "accumulators of a warpgroup");
+
+/* The stages of a block row: its blocks' chunks, less those of the edge block that lie beyond K. The edge block is the row's last. */
+struct row_stages {
+    int first, last; /* blocks */
+    int count;
+    bool edge;
+};
+
+inline row_stages stages_of(const spk_cuda_arguments &arg, int block_row)
+{
+    row_stages row;
+    row.first = __ldg(arg.offsets + block_row);
+    row.last = __ldg(arg.offsets + block_row + 1);
+    row.count = (row.last - row.first) * CHUNKS;
+    row.edge = EDGE_K != 0 && row.last > row.first && __ldg(arg.columns + row.last - 1) == arg.grid_cols - 1;
+    if (row.edge)
+        row.count -= CHUNKS - EDGE_CHUNKS;
+    return row;
+}
+
+inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes)
+{
+#if LAYOUT_B == COL_MAJOR
+    tma_load_2d(to, map, barrier, k, j0);
+#elif B_WHOLE
+    tma_load_3d(to, map, barrier, 0, k, j0 / 64);
+#else
+    for (int box = 0; box < boxes; box++)
+        tma_load_2d(to + box * (CHUNK * 128), map, barrier, j0 + box * 64, k);
+#endif
+}
+
+/* By one thread. */
+inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
+                    ring<STAGES> at)
+{
+    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
+        const int tile = tile_of_wave(order, wave);
+        if (tile < 0)
+            break;
+        int row, col;
+        tile_place(order, tile, row, col);
+        const row_stages work = stages_of(arg, row / PARTS);
+        const int part = row % PARTS, j0 = col * BN;
+        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
+        const unsigned bytes = A_BYTES + boxes * (CHUNK * 128);
+        int next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
+        for (int p = work.first; p < work.last; p++) {
+            const int column = next;
+            next = __ldg(arg.columns + min(p + 1, work.last - 1)); /* fetched ahead of the waits below */
+#if HAS_POSITIONS
+            const int block = __ldg(arg.positions + p);
+#else
+            const int block = p;
+#endif
+            const int chunks = work.edge && p == work.last - 1 ? EDGE_CHUNKS : CHUNKS;
+            for (int chunk = 0; chunk < chunks; chunk++) {
+                const unsigned a = tiles + at.stage * STAGE_BYTES;
+                at.wait_empty();
+                barrier_arrive_expect(at.full_barrier(), bytes);
+#if A_K_CONTIGUOUS
+                tma_load_2d(a, map_a, at.full_barrier(), chunk * CHUNK, block * BLOCK_ROWS + part * TILE_M);
+#else
+                tma_load_3d(a, map_a, at.full_barrier(), 0, block * BLOCK_COLS + chunk * CHUNK, part * (TILE_M / 64));
+#endif
+                load_b(a + A_BYTES, map_b, at.full_barrier(), column * BLOCK_COLS + chunk * CHUNK, j0, boxes);
+                at.advance();
+            }
+        }
+    }
+}
+
+/* Zeroes the columns of a warpgroup's rows of A from EDGE_LEFT on: whatever stands beyond K in the values must not meet the zeros of B. */
+inline void clear_overhang(unsigned a, int barrier)
+{
+#if EDGE_K
+    constexpr int beyond = CHUNK - EDGE_LEFT;
+    for (int i = threadIdx.x % 128; i < WG_M * 64 * beyond; i += 128) {
+#if A_K_CONTIGUOUS
+        const unsigned at = i / beyond * (CHUNK * 2) + (EDGE_LEFT + i % beyond) * 2;
+        shared_store_16(a + (at ^ (at >> 7 & (CHUNK / 8 - 1)) << 4), 0);
+#else
+        const unsigned tile = i / (64 * beyond), k = EDGE_LEFT + i / 64 % beyond; /* whole rows of 64: the swizzle does not matter */
+        shared_store_16(a + tile * (CHUNK * 128) + k * 128 + i % 64 * 2, 0);
+#endif
+    }
+    fence_async_shared();
+    named_barrier(barrier, 128);
+#endif
+}
+
+/* a, b: the warpgroup's part of a stage. */
+inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b)
+{
+    mma_fence();
+#pragma unroll
+    for (int k = 0; k < CHUNK / 16; k++) {
+#if LAYOUT_B == COL_MAJOR
+        const unsigned long long db = k_major<CHUNK * 2>(b + k * 32);
+#else
+        const unsigned long long db = mn_major<CHUNK>(b + k * 2048);
+#endif
+#pragma unroll
+        for (int m = 0; m < WG_M; m++) {
+            const unsigned tile = a + m * (64 * CHUNK * 2);
+#if A_K_CONTIGUOUS
+            const unsigned long long da = k_major<CHUNK * 2>(tile + k * 32);
+#else
+            const unsigned long long da = mn_major<CHUNK>(tile + k * 2048);
+#endif
+            mma<WG_N>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum[m], da, db);
+        }
+    }
+    mma_commit();
+}
+
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at)
+{
+    const int group = threadIdx.x / 128, down = group % DOWN, across = group / DOWN;
+    const bool leader = threadIdx.x % 128 == 0;
+    [[maybe_unused]] int buffer = 0;
+    float sum[WG_M][WG_N / 2];
+    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
+        const int tile = tile_of_wave(order, wave);
+        if (tile < 0)
+            break;
+        int row, col;
+        tile_place(order, tile, row, col);
+        const row_stages work = stages_of(arg, row / PARTS);
+#pragma unroll
+        for (int m = 0; m < WG_M; m++)
+#pragma unroll
+            for (int i = 0; i < WG_N / 2; i++)
+                sum[m][i] = 0;
+        int before = -1;
+        for (int step = 0; step < work.count; step++) {
+            const unsigned stage = tiles + at.stage * STAGE_BYTES;
+            const unsigned a = stage + down * (WG_M * 64 * CHUNK * 2), b = stage + A_BYTES + across * (WG_N * CHUNK * 2);
+            at.wait_full();
+            if (EDGE_LEFT != 0 && work.edge && step == work.count - 1)
+                clear_overhang(a, 1 + group);
+            multiply(sum, a, b);
+            mma_wait<1>();
+            if (before >= 0 && leader)
+                at.release(before);
+            before = at.stage;
+            at.advance();
+        }
+        mma_wait<0>();
+#pragma unroll
+        for (int m = 0; m < WG_M; m++)
+            mma_settle(sum[m]);
+        if (before >= 0 && leader)
+            at.release(before);
+
+        const int i0 = row / PARTS * BLOCK_ROWS + row % PARTS * TILE_M + down * (WG_M * 64), j0 = col * BN + across * WG_N;
+#pragma unroll
+        for (int m = 0; m < WG_M; m++) {
+            const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
+            finish_tile<WG_N>(arg, sum[m], warp_i, j0);
+#if DTYPE_D != F32
+            if (!order.direct)
+                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * 8192), buffer, 1 + group, j0, (int)arg.n, [i](int) { return i; });
+            else
+#endif
+                store_direct<WG_N>(arg, sum[m], warp_i, j0);
+        }
+    }
+    if (leader)
+        tma_store_wait();
+}
+
+extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
+    spmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
+                    const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order)
+{
+    extern __shared__ unsigned char shared[];
+    __shared__ ring_storage<STAGES> storage;
+    const unsigned tiles = (smem_address(shared) + 1023) & ~1023u, staging = tiles + STAGES * STAGE_BYTES;
+    if (threadIdx.x == 0)
+        ring_init(storage, 1, CONSUMERS);
+    if (threadIdx.x == CONSUMERS * 128 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
+        tma_prefetch_map(&map_a);
+        tma_prefetch_map(&map_b);
+    }
+    if (threadIdx.x == CONSUMERS * 128 + 1 && !order.direct)
+        tma_prefetch_map(&map_d);
+    __syncthreads();
+    if (threadIdx.x < CONSUMERS * 128) {
+        if (PRODUCER_THREADS == 128)
+            registers_more<232>();
+        consume(&map_d, arg, order, tiles, staging, ring<STAGES>(storage));
+    } else {
+        if (PRODUCER_THREADS == 128)
+            registers_fewer<40>();
+        if (threadIdx.x == CONSUMERS * 128)
+            produce(&map_a, &map_b, arg, order, tiles, ring<STAGES>(storage));
+    }
+}
