@@ -145,7 +145,7 @@ void cli_common_options(args *a, cli *app)
         {"device", 0, ARGS_TEXT, &app->device, "NAME", 0, 0, "device (default: cpu)"},
         {"effort", 0, ARGS_CHOICE, &app->effort, "measure|estimate|exhaustive", 0, 0,
          "how much to measure: the promising candidates, none, or all (default: measure)"},
-        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, "seconds for tuning one problem (default: 2; none for exhaustive)"},
+        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, "seconds for tuning one problem (default: 2, on a GPU 5; none for exhaustive)"},
         {"store", 0, ARGS_TEXT, &app->store, "FILE", 0, 0,
          "the store (default: SPARSEK_STORE, else store.db in SPARSEK_CACHE_DIR or the user's cache folder)"},
         {"only", 0, ARGS_KERNELS, &app->only, "NAMES", 0, 0, "only these kernels, comma-separated"},

@@ -172,6 +172,22 @@ typedef struct spk_library_info {
 SPK_API int spk_library_count(const spk_context *context);
 SPK_API spk_status spk_context_library(spk_context *context, int index, spk_library_info *info);
 
+/* ------------------------------------------------------------------------------------------------ memory */
+
+/* Memory of the context's device for operands, where the program has no allocator of its own for it: aligned to 256 bytes on a GPU, to 64 on the CPU
+ * (where it is host memory), uninitialised, bytes may be 0. The caller owns it and releases it before the context. release clears the pointer and
+ * accepts NULL; what still uses the memory must be done. */
+SPK_API spk_status spk_memory_allocate(spk_context *context, size_t bytes, void **memory);
+SPK_API void spk_memory_release(spk_context *context, void **memory);
+
+/* Copies between host memory and the device's, or within either; to and from must not overlap. Returns when the copy is done, and waits for no stream
+ * of the caller's: what makes `from` must be done before. On the CPU both kinds are host memory. */
+SPK_API spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, const void *from, spk_memory from_kind, size_t bytes);
+
+/* Converts count values in host memory between f32, f64, f16 and bf16: to the nearest, ties to even; too large becomes infinite. to and from must not
+ * overlap. */
+SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count);
+
 /* ------------------------------------------------------------------------------------------------ pattern */
 
 typedef struct spk_pattern spk_pattern;
@@ -213,14 +229,15 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
- * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. */
+ * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and B f32, f64,
+ * f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. The CPU multiplies f16 and bf16 with plain loops only. */
 typedef struct spk_spmm {
     size_t struct_size;
     int64_t n;                 /* columns of B and D, >= 0 */
     spk_dtype dtype_a;         /* values; default: SPK_F32 */
     spk_dtype dtype_b;         /* default: dtype_a */
     spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute;         /* accumulator; default: f32, f64 for f64 */
+    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
     spk_trans trans_a;
     spk_layout block_layout;   /* inside a block of values */
     spk_layout layout_b;
@@ -272,7 +289,7 @@ typedef struct spk_tune_options {
     spk_effort effort;
     spk_unknown unknown;
     spk_cache_mode cache;  /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
-    double budget_s;       /* 0: the default (2 s; none for exhaustive); limit 86400 */
+    double budget_s;       /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
     double tolerance;      /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
     int assume_finite;     /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
     int static_values;     /* values change only through spk_plan_update_values: packing them once is free */
@@ -324,8 +341,8 @@ SPK_API const char *spk_plan_choice(const spk_plan *plan);
  * Overhead on a known pattern < 1 us. options may be NULL. */
 SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const spk_tune_options *options);
 
-/* The oracle: plain loops, accumulated in float64 (compensated, for float64 inputs). Computes rows[0..row_count) of D (all M
- * where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
+/* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever the
+ * context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
  * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error. args->d, ->preact
  * and ->workspace are not used. */
 SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const int64_t *rows,
@@ -427,7 +444,7 @@ typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 }
 typedef struct spk_matrix_desc {
     size_t struct_size;
     spk_format format;
-    spk_dtype dtype;               /* SPK_F32 or SPK_F64 */
+    spk_dtype dtype;               /* SPK_F32, SPK_F64, SPK_F16 or SPK_BF16 */
     int64_t rows, cols;
     int64_t block_rows, block_cols; /* BSR; else 1 */
     spk_layout layout;              /* dense: of the array; BSR: inside a block */

@@ -64,6 +64,7 @@ struct spk_prepared;
 typedef struct spk_backend {
     spk_backend_id id;
     const char *kind; /* "cpu" */
+    double budget_s;  /* for tuning one problem, where the caller does not say */
     spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
     void (*close)(spk_device **device);
     /* device memory, for tuning and workspaces */
@@ -71,6 +72,8 @@ typedef struct spk_backend {
     void (*release)(spk_device *device, void *memory);
     spk_status (*copy_in)(spk_device *device, void *to, const void *from_host, size_t bytes);
     spk_status (*copy_out)(spk_device *device, void *to_host, const void *from, size_t bytes);
+    spk_status (*copy_within)(spk_device *device, void *to, const void *from, size_t bytes); /* must not overlap */
+    spk_status (*fill)(spk_device *device, void *to, unsigned char byte, size_t bytes);
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
     spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const spk_spmm_args *args);

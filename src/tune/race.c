@@ -179,7 +179,7 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
             snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * c->predicted_us * factor);
             continue;
         }
-        if (spk_contender_bind(c, stage) != SPK_OK)
+        if (spk_search_prepare(search, &c, 1, NULL, NULL) != SPK_OK || spk_contender_out(c) || spk_contender_bind(c, stage) != SPK_OK)
             continue;
         bool checked = screened_here && c->screened;
         if (!checked && !spk_contender_check(c, stage, search->tolerance, &run_us)) {

@@ -9,7 +9,6 @@
 #include "tune/search.h"
 
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 100, GOOD_ROUNDS = 10, FEW = 3, BARRED_SAMPLES = 3 };
-static const double default_budget_us = 2e6;
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
 static const double fill_bytes_a_us = 1500;
 static const double reach = 2;
@@ -42,7 +41,7 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
 {
     spk_search made = {.tuner = tuner, .problem = problem, .options = options, .chosen = -1};
     made.exhaustive = options->effort == SPK_TUNE_EXHAUSTIVE;
-    made.budget_us = options->budget_s > 0 ? 1e6 * options->budget_s : made.exhaustive ? INFINITY : default_budget_us;
+    made.budget_us = options->budget_s > 0 ? 1e6 * options->budget_s : made.exhaustive ? INFINITY : 1e6 * tuner->device->backend->budget_s;
     made.seed = options->seed != 0 ? options->seed : (uint64_t)spk_unix_time_s() * 1000003u + (uint64_t)spk_now_us();
     made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem);
     spk_rng_seed(&made.rng, made.seed);
@@ -220,7 +219,9 @@ static void measure_barred(spk_search *search, spk_stage *stage)
         spk_contender *c = &search->contenders[found - search->contenders];
         double run_us = 0, samples[BARRED_SAMPLES], scratch[BARRED_SAMPLES];
         double expected_us = c->predicted_us * calibration, limit_us = fmin(spk_search_left_us(search, 1), 0.25 * search->budget_us);
-        if (expected_us > no_gain * chosen->median_us || 2 * (BARRED_SAMPLES + 2) * expected_us > limit_us || spk_contender_bind(c, stage) != SPK_OK)
+        if (expected_us > no_gain * chosen->median_us || 2 * (BARRED_SAMPLES + 2) * expected_us > limit_us)
+            continue;
+        if (spk_search_prepare(search, &c, 1, NULL, NULL) != SPK_OK || spk_contender_out(c) || spk_contender_bind(c, stage) != SPK_OK)
             continue;
         int taken = 0;
         if (spk_contender_check(c, stage, search->tolerance, &run_us)) {

@@ -67,6 +67,7 @@ typedef struct spk_contender {
     bool ran;       /* something of it was measured in this search */
     bool alive;     /* still in the rounds */
     bool screened;  /* it has a time from the present stage */
+    bool prepared;  /* the device has seen to it (prepare.c) */
     int rank;       /* order of screening before predicted time */
     bool bound_now;
     spk_bound bound;
@@ -198,6 +199,7 @@ typedef struct spk_search {
     uint64_t seed;
     double tolerance;
     double start_us, budget_us; /* budget: INFINITY for none */
+    double prepare_us;          /* what the device spent on preparing contenders; start_us was moved by it */
     bool exhaustive;
     bool by_row; /* race: each row has its own best */
     spk_rng rng;
@@ -211,6 +213,11 @@ void spk_search_progress(spk_search *search, const spk_contender *contender, boo
 
 /* Microseconds left of the budget, or of a part of it. */
 double spk_search_left_us(const spk_search *search, double part);
+
+/* prepare.c: has the device prepare list[0], where it was not, and with it those behind that are worth it (NULL: all), a wave in all. Those that the
+ * device refuses are out: their status and why say so. */
+spk_status spk_search_prepare(spk_search *search, spk_contender **list, int count, bool (*worth)(void *user, spk_contender *contender), void *user);
+bool spk_contender_out(const spk_contender *contender); /* refused there */
 
 /* screen.c: brings the wanted contenders down to those worth a place in the finals, on samples of a large problem; survivors (room for
  * all) come ordered by estimated time. *stage is the whole problem where they were screened on it, else NULL. */

@@ -158,6 +158,14 @@ static inline spk_status fake_copy(spk_device *device, void *to, const void *fro
     return SPK_OK;
 }
 
+static inline spk_status fake_fill(spk_device *device, void *to, unsigned char byte, size_t bytes)
+{
+    (void)device;
+    if (bytes > 0)
+        memset(to, byte, bytes);
+    return SPK_OK;
+}
+
 static inline int64_t fake_free_memory(spk_device *device)
 {
     (void)device;
@@ -193,10 +201,13 @@ static inline spk_status fake_key_text(spk_device *device, char *buffer, size_t 
 
 static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
                                          .kind = "cpu",
+                                         .budget_s = 2,
                                          .allocate = fake_allocate,
                                          .release = fake_release,
                                          .copy_in = fake_copy,
                                          .copy_out = fake_copy,
+                                         .copy_within = fake_copy,
+                                         .fill = fake_fill,
                                          .free_memory = fake_free_memory,
                                          .time_runs = fake_time_runs,
                                          .key_text = fake_key_text};

@@ -120,6 +120,66 @@ static void memory_of_its_own(void **state)
     bench_close(&b);
 }
 
+/* Where the operands are made on the device, they are the same ones. */
+static void noise_is_doubled_there(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 2000; n = 3 * n + 1) {
+        bench b;
+        bench_open(&b, one, 1, "");
+        spk_pattern_release(&b.pattern);
+        b.pattern = fake_pattern(2048, 32, 0.3, 1);
+        b.problem = fake_problem(b.pattern, n);
+        b.problem.cache = SPK_WARM;
+        spk_backend apart = fake_backend;
+        apart.id = SPK_BACKEND_CUDA;
+        spk_operands *near = NULL, *far = NULL;
+        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &near), SPK_OK);
+        b.device.backend = &apart;
+        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &far), SPK_OK);
+        assert_memory_equal(near->args[0].b, far->args[0].b, near->bytes[SPK_OPERAND_B]);
+        assert_memory_equal(near->args[0].values, far->args[0].values, near->bytes[SPK_OPERAND_VALUES]);
+        spk_operands_release(&near);
+        spk_operands_release(&far);
+        bench_close(&b);
+    }
+}
+
+/* A device that prepares: what it refuses is not run; what it does not know of is not tried. */
+static int waves, prepared_count;
+
+static spk_status refuse_the_second(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+{
+    (void)device, (void)problem, (void)interrupted;
+    waves++;
+    for (int i = 0; i < count; i++, prepared_count++)
+        if (strcmp(list[i].kernel->name, "fake1") == 0) {
+            list[i].status = SPK_ERR_INTERNAL;
+            snprintf(list[i].why, sizeof list[i].why, "it hung in the prover");
+        }
+    return SPK_OK;
+}
+
+static void refused_ones_are_out(void **state)
+{
+    (void)state;
+    const spk_kernel rows[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""), FAKE_ROW(1, b, SPK_KIND_OWN, 10, false, "")};
+    bench b;
+    bench_open(&b, rows, 2, "");
+    spk_backend careful = fake_backend;
+    careful.prepare = refuse_the_second;
+    b.device.backend = &careful;
+    waves = prepared_count = 0;
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_string_equal(chosen_name(report), "fake0");
+    assert_int_equal(report->candidates[1].status, SPK_CANDIDATE_FAILED);
+    assert_string_equal(report->candidates[1].why, "it hung in the prover");
+    assert_true(waves == 1 && prepared_count == 2);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
 static void every_option_is_checked(void **state)
 {
     (void)state;
@@ -176,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
         cmocka_unit_test(memory_of_its_own),          cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
+        cmocka_unit_test(noise_is_doubled_there),     cmocka_unit_test(refused_ones_are_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,14 @@ static spk_status cpu_copy(spk_device *device, void *to, const void *from, size_
     return SPK_OK;
 }
 
+static spk_status cpu_fill(spk_device *device, void *to, unsigned char byte, size_t bytes)
+{
+    (void)device;
+    if (bytes > 0)
+        memset(to, byte, bytes);
+    return SPK_OK;
+}
+
 static int64_t cpu_free_memory(spk_device *device)
 {
     (void)device;
@@ -106,12 +114,15 @@ static spk_status cpu_library_info(spk_device *device, int index, spk_library_in
 const spk_backend spk_backend_cpu = {
     .id = SPK_BACKEND_CPU,
     .kind = "cpu",
+    .budget_s = 2,
     .open = cpu_open,
     .close = cpu_close,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .copy_within = cpu_copy,
+    .fill = cpu_fill,
     .free_memory = cpu_free_memory,
     .time_runs = cpu_time_runs,
     .key_text = cpu_key_text,

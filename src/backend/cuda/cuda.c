@@ -145,8 +145,27 @@ static void cuda_release(spk_device *device, void *memory)
     spk_cuda_leave(&scope);
 }
 
-static spk_status copy(spk_device *device, void *to, const void *from, size_t bytes, bool in)
+typedef enum copy_kind { COPY_IN, COPY_OUT, COPY_WITHIN, FILL } copy_kind;
+
+static CUresult start_copy(const spk_cuda *cuda, void *to, const void *from, size_t bytes, copy_kind kind, unsigned char byte)
 {
+    CUdeviceptr there = (CUdeviceptr)(uintptr_t)to, origin = (CUdeviceptr)(uintptr_t)from;
+    switch (kind) {
+    case COPY_IN:
+        return cuda->driver->copy_in(there, from, bytes, cuda->stream);
+    case COPY_OUT:
+        return cuda->driver->copy_out(to, origin, bytes, cuda->stream);
+    case COPY_WITHIN:
+        return cuda->driver->copy_within(there, origin, bytes, cuda->stream);
+    case FILL:
+        break;
+    }
+    return cuda->driver->fill_bytes(there, byte, bytes, cuda->stream);
+}
+
+static spk_status copy(spk_device *device, void *to, const void *from, size_t bytes, copy_kind kind, unsigned char byte)
+{
+    static const char *const calls[] = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async"};
     spk_cuda *cuda = spk_cuda_of(device);
     spk_cuda_scope scope;
     if (bytes == 0)
@@ -154,9 +173,7 @@ static spk_status copy(spk_device *device, void *to, const void *from, size_t by
     SPK_TRY(spk_cuda_enter(device, &scope));
     pthread_mutex_lock(&cuda->stream_lock);
     int mode = spk_cuda_capture_local(cuda);
-    CUresult result = in ? cuda->driver->copy_in((CUdeviceptr)(uintptr_t)to, from, bytes, cuda->stream)
-                         : cuda->driver->copy_out(to, (CUdeviceptr)(uintptr_t)from, bytes, cuda->stream);
-    spk_status status = spk_cuda_check(device, result, in ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync");
+    spk_status status = spk_cuda_check(device, start_copy(cuda, to, from, bytes, kind, byte), calls[kind]);
     if (status == SPK_OK)
         status = spk_cuda_wait(device);
     spk_cuda_capture_restore(cuda, mode);
@@ -167,12 +184,22 @@ static spk_status copy(spk_device *device, void *to, const void *from, size_t by
 
 static spk_status cuda_copy_in(spk_device *device, void *to, const void *from_host, size_t bytes)
 {
-    return copy(device, to, from_host, bytes, true);
+    return copy(device, to, from_host, bytes, COPY_IN, 0);
 }
 
 static spk_status cuda_copy_out(spk_device *device, void *to_host, const void *from, size_t bytes)
 {
-    return copy(device, to_host, from, bytes, false);
+    return copy(device, to_host, from, bytes, COPY_OUT, 0);
+}
+
+static spk_status cuda_copy_within(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    return copy(device, to, from, bytes, COPY_WITHIN, 0);
+}
+
+static spk_status cuda_fill(spk_device *device, void *to, unsigned char byte, size_t bytes)
+{
+    return copy(device, to, NULL, bytes, FILL, byte);
 }
 
 static int64_t cuda_free_memory(spk_device *device)
@@ -356,12 +383,15 @@ static spk_status cuda_library_info(spk_device *device, int index, spk_library_i
 const spk_backend spk_backend_cuda = {
     .id = SPK_BACKEND_CUDA,
     .kind = "cuda",
+    .budget_s = 5,
     .open = cuda_open,
     .close = cuda_close,
     .allocate = cuda_allocate,
     .release = cuda_release,
     .copy_in = cuda_copy_in,
     .copy_out = cuda_copy_out,
+    .copy_within = cuda_copy_within,
+    .fill = cuda_fill,
     .free_memory = cuda_free_memory,
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
