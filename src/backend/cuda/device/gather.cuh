@@ -1,0 +1,295 @@
+/* Tiles of op(A) and of B gathered into shared memory for a team of threads, step by step along the stored blocks of one block row.
+ *
+ * The blocks of a block row stand one behind the other: "depth" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the block and v % BLOCK_COLS the
+ * column in it. A step takes TILE_K of them, whatever the block's width: nothing is padded but the last step, where both tiles hold zeros. What lies
+ * beyond K is zero in both tiles too, so that neither the overhang of values nor memory beyond B is ever read.
+ *
+ * A team is TEAM_THREADS threads that work on one tile of D, TILE_M rows of one block row (SPLITS tiles down a block row) by TILE_N columns; a thread
+ * block holds TEAMS of them. The host defines:
+ *   BLOCK_ROWS, BLOCK_COLS           of op(A)
+ *   TILE_M, TILE_N, TILE_K, STAGES   of a team; STAGES tiles of both in shared memory
+ *   TEAM_THREADS, TEAMS, TEAM_BYTES  TEAM_BYTES of shared memory for each team
+ *   PITCH_A, PITCH_B, PITCH_D        elements from one line of a tile to the next, multiples of 16 bytes
+ *   VECTOR_A, VECTOR_B               elements of a copy where the operand is aligned to 16 bytes
+ *   RAGGED_K                         1: K is no multiple of BLOCK_COLS
+ * A line of a tile runs along the dimension that is contiguous in memory. */
+#ifndef SPK_CUDA_GATHER_CUH
+#define SPK_CUDA_GATHER_CUH
+
+#include "device/epilogue.cuh"
+
+#define B_K_CONTIGUOUS (LAYOUT_B == COL_MAJOR)
+#define A_LINES (A_K_CONTIGUOUS ? TILE_M : TILE_K)
+#define A_LINE (A_K_CONTIGUOUS ? TILE_K : TILE_M)
+#define B_LINES (B_K_CONTIGUOUS ? TILE_N : TILE_K)
+#define B_LINE (B_K_CONTIGUOUS ? TILE_K : TILE_N)
+#define SPLITS ((BLOCK_ROWS + TILE_M - 1) / TILE_M)
+#define A_TILE_BYTES (A_LINES * PITCH_A * (int)sizeof(element_a))
+#define B_TILE_BYTES (B_LINES * PITCH_B * (int)sizeof(element_b))
+#define STAGE_BYTES (A_TILE_BYTES + B_TILE_BYTES)
+#define ONE_BLOCK_A_STEP (BLOCK_COLS % TILE_K == 0) /* every step lies inside one block */
+
+static_assert(A_TILE_BYTES % 16 == 0 && B_TILE_BYTES % 16 == 0 && STAGES * STAGE_BYTES <= TEAM_BYTES, "tiles do not fit");
+static_assert(A_LINE % VECTOR_A == 0 && B_LINE % VECTOR_B == 0, "a copy straddles lines");
+
+/* What a team computes, and where its operands begin. */
+struct task {
+    int block_row, row, rows; /* rows [row, row + rows) of the block row, of which those inside D are stored */
+    long long column;         /* first column of D */
+    int first, depth, steps;  /* first block; columns of all blocks; steps of TILE_K */
+};
+
+inline unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
+
+/* Copies the first `valid` of W elements, zeros for the rest; in the background where the hardware can. */
+template <int W, class T> inline void copy_chunk(T *to, const T *from, int valid)
+{
+    constexpr int BYTES = W * (int)sizeof(T);
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+    else if constexpr (BYTES == 8)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+    else if constexpr (BYTES == 4)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+    else
+        *(unsigned short *)to = valid > 0 ? *(const unsigned short *)from : (unsigned short)0;
+}
+inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int PENDING> inline void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+
+inline void team_sync()
+{
+    if constexpr (TEAM_THREADS == 32)
+        __syncwarp();
+    else if constexpr (TEAMS == 1)
+        __syncthreads();
+    else
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / TEAM_THREADS), "n"(TEAM_THREADS) : "memory");
+}
+
+inline int clip(long long elements, int most) { return elements < 0 ? 0 : elements > most ? most : (int)elements; }
+
+/* A tile of LINES lines whose line `l` begins at from + l * stride: `lines` of them exist. `valid(in)` says how many of the W elements that begin at
+ * element `in` of a line exist; it is the same for all lines. */
+template <int W, int LINES, int LINE, int PITCH, bool ALL_LINES, class T, class V>
+inline void copy_lines(T *tile, const T *from, long long stride, long long lines, int thread, V valid)
+{
+    constexpr int CHUNKS = LINE / W, TOTAL = LINES * CHUNKS, PASSES = (TOTAL + TEAM_THREADS - 1) / TEAM_THREADS;
+    if constexpr (TEAM_THREADS % CHUNKS == 0) {
+        constexpr int STEP = TEAM_THREADS / CHUNKS;
+        const int line = thread / CHUNKS, in = thread % CHUNKS * W, good = valid(in);
+        const T *source = from + line * stride + in;
+        T *target = tile + line * PITCH + in;
+#pragma unroll(PASSES > 16 ? 4 : PASSES)
+        for (int i = 0; i < PASSES; i++) {
+            if (LINES % STEP == 0 || line + i * STEP < LINES)
+                copy_chunk<W>(target + i * STEP * PITCH, source, ALL_LINES || line + i * STEP < lines ? good : 0);
+            source += STEP * stride;
+        }
+    } else {
+#pragma unroll 4
+        for (int i = 0; i < PASSES; i++) {
+            const int chunk = thread + i * TEAM_THREADS, line = chunk / CHUNKS, in = chunk % CHUNKS * W;
+            if (TOTAL % TEAM_THREADS == 0 || chunk < TOTAL)
+                copy_chunk<W>(tile + line * PITCH + in, from + line * stride + in, ALL_LINES || line < lines ? valid(in) : 0);
+        }
+    }
+}
+
+/* The same where each chunk finds its own source: place(line, in, &valid). */
+template <int W, int LINES, int LINE, int PITCH, class T, class P> inline void copy_chunks(T *tile, int thread, P place)
+{
+    constexpr int CHUNKS = LINE / W, TOTAL = LINES * CHUNKS, PASSES = (TOTAL + TEAM_THREADS - 1) / TEAM_THREADS;
+#pragma unroll 4
+    for (int i = 0; i < PASSES; i++) {
+        const int chunk = thread + i * TEAM_THREADS, line = chunk / CHUNKS, in = chunk % CHUNKS * W;
+        if (TOTAL % TEAM_THREADS == 0 || chunk < TOTAL) {
+            int valid = 0;
+            const T *from = place(line, in, &valid);
+            copy_chunk<W>(tile + line * PITCH + in, from, valid);
+        }
+    }
+}
+
+/* The block column and the values of the step after the one being copied, fetched ahead. Only where steps lie inside one block. */
+struct ahead {
+    int column;
+    const element_a *values;
+};
+inline void look_ahead(const spk_cuda_arguments &arg, const task &job, int step, ahead &next)
+{
+    if (ONE_BLOCK_A_STEP && step < job.steps) {
+        const int block = job.first + step * TILE_K / BLOCK_COLS;
+        next.column = __ldg(arg.columns + block);
+        next.values = block_values(arg, block);
+    }
+}
+
+template <int WA> inline void gather_a_in_block(element_a *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
+{
+    const int inside = step * TILE_K % BLOCK_COLS;
+    const long long left = arg.k - ((long long)next.column * BLOCK_COLS + inside); /* of K */
+#if A_K_CONTIGUOUS
+    copy_lines<WA, TILE_M, TILE_K, PITCH_A, BLOCK_ROWS % TILE_M == 0>(tile, next.values + job.row * BLOCK_COLS + inside, BLOCK_COLS, BLOCK_ROWS - job.row, thread,
+                                                                       [&](int in) { return RAGGED_K ? clip(left - in, WA) : WA; });
+#else
+    copy_lines<WA, TILE_K, TILE_M, PITCH_A, !RAGGED_K>(tile, next.values + inside * BLOCK_ROWS + job.row, BLOCK_ROWS, left, thread, [&](int in) {
+        return BLOCK_ROWS % TILE_M == 0 ? WA : clip(BLOCK_ROWS - job.row - in, WA);
+    });
+#endif
+}
+
+template <int WB> inline void gather_b_in_block(element_b *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
+{
+    const long long begin = (long long)next.column * BLOCK_COLS + step * TILE_K % BLOCK_COLS, left = arg.k - begin;
+    const element_b *b = (const element_b *)arg.b;
+#if B_K_CONTIGUOUS
+    copy_lines<WB, TILE_N, TILE_K, PITCH_B, false>(tile, b + job.column * arg.ldb + begin, arg.ldb, arg.n - job.column, thread,
+                                                   [&](int in) { return RAGGED_K ? clip(left - in, WB) : WB; });
+#else
+    copy_lines<WB, TILE_K, TILE_N, PITCH_B, !RAGGED_K>(tile, b + begin * arg.ldb + job.column, arg.ldb, left, thread,
+                                                       [&](int in) { return clip(arg.n - job.column - in, WB); });
+#endif
+}
+
+template <int WA> inline void gather_a_anywhere(element_a *tile, const spk_cuda_arguments &arg, const task &job, int step, int thread)
+{
+    copy_chunks<WA, A_LINES, A_LINE, PITCH_A>(tile, thread, [&](int line, int in, int *valid) {
+        const int r = job.row + (A_K_CONTIGUOUS ? line : in), v = step * TILE_K + (A_K_CONTIGUOUS ? in : line);
+        if (v >= job.depth || r >= BLOCK_ROWS)
+            return (const element_a *)arg.values;
+        const int block = job.first + v / BLOCK_COLS, c = v % BLOCK_COLS;
+        const long long left = RAGGED_K ? arg.k - ((long long)__ldg(arg.columns + block) * BLOCK_COLS + c) : TILE_K;
+        *valid = A_K_CONTIGUOUS ? clip(left, WA) : left > 0 ? clip(BLOCK_ROWS - r, WA) : 0;
+        return block_values(arg, block) + (A_K_CONTIGUOUS ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r);
+    });
+}
+
+template <int WB> inline void gather_b_anywhere(element_b *tile, const spk_cuda_arguments &arg, const task &job, int step, int thread)
+{
+    copy_chunks<WB, B_LINES, B_LINE, PITCH_B>(tile, thread, [&](int line, int in, int *valid) {
+        const element_b *b = (const element_b *)arg.b;
+        const int v = step * TILE_K + (B_K_CONTIGUOUS ? in : line);
+        const long long j = job.column + (B_K_CONTIGUOUS ? line : in);
+        if (v >= job.depth || j >= arg.n)
+            return b;
+        const long long k = (long long)__ldg(arg.columns + job.first + v / BLOCK_COLS) * BLOCK_COLS + v % BLOCK_COLS;
+        *valid = B_K_CONTIGUOUS ? (RAGGED_K ? clip(arg.k - k, WB) : WB) : !RAGGED_K || k < arg.k ? clip(arg.n - j, WB) : 0;
+        return b + (B_K_CONTIGUOUS ? j * arg.ldb + k : k * arg.ldb + j);
+    });
+}
+
+/* Starts the copies of a step into a stage. */
+template <int WA, int WB>
+inline void gather(char *stage, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
+{
+    element_a *a = (element_a *)stage;
+    element_b *b = (element_b *)(stage + A_TILE_BYTES);
+    if constexpr (ONE_BLOCK_A_STEP) {
+        gather_a_in_block<WA>(a, arg, job, step, next, thread);
+        gather_b_in_block<WB>(b, arg, job, step, next, thread);
+    } else {
+        gather_a_anywhere<WA>(a, arg, job, step, thread);
+        gather_b_anywhere<WB>(b, arg, job, step, thread);
+    }
+}
+
+/* multiply(a, b) for every step, tiles in order; afterwards the shared memory is free. */
+template <int WA, int WB, class M> inline void walk_depth(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
+{
+    ahead next = {0, nullptr};
+    look_ahead(arg, job, 0, next);
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (s < job.steps) {
+            gather<WA, WB>(memory + s * STAGE_BYTES, arg, job, s, next, thread);
+            look_ahead(arg, job, s + 1, next);
+        }
+        commit_copies();
+    }
+    int read = 0, write = STAGES - 1;
+#pragma unroll 1
+    for (int step = 0; step < job.steps; step++) {
+        wait_copies<STAGES - 2>();
+        team_sync(); /* all see this step's tiles, and none reads the stage that is filled next */
+        if (step + STAGES - 1 < job.steps) {
+            gather<WA, WB>(memory + write * STAGE_BYTES, arg, job, step + STAGES - 1, next, thread);
+            look_ahead(arg, job, step + STAGES, next);
+        }
+        commit_copies();
+        multiply((const element_a *)(memory + read * STAGE_BYTES), (const element_b *)(memory + read * STAGE_BYTES + A_TILE_BYTES));
+        read = read + 1 == STAGES ? 0 : read + 1;
+        write = write + 1 == STAGES ? 0 : write + 1;
+    }
+    wait_copies<0>();
+    team_sync();
+}
+
+/* Copies of whole vectors where the operands allow it, else of single elements. The choice is the same for all threads. */
+template <class M> inline void walk(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
+{
+    const bool a = VECTOR_A == 1 || aligned_to(arg.values, VECTOR_A * sizeof(element_a)), b = VECTOR_B == 1 || aligned_to(arg.b, VECTOR_B * sizeof(element_b));
+    if (a && b)
+        walk_depth<VECTOR_A, VECTOR_B>(memory, arg, job, thread, multiply);
+    else
+        walk_depth<1, 1>(memory, arg, job, thread, multiply);
+}
+
+/* The task of this team; false: none. Tiles of one block row are neighbours, then block rows in `order` (null: as they come), then columns. */
+inline bool find_task(const spk_cuda_arguments &arg, const int *order, int team, task &job)
+{
+    const unsigned tiles = (unsigned)arg.grid_rows * SPLITS, groups = (tiles + TEAMS - 1) / TEAMS;
+    const unsigned tile = blockIdx.x % groups * TEAMS + team;
+    if (tile >= tiles)
+        return false;
+    const int place = (int)(tile / SPLITS);
+    job.block_row = order != nullptr ? __ldg(order + place) : place;
+    job.row = (int)(tile % SPLITS) * TILE_M;
+    const long long inside = arg.m - (long long)job.block_row * BLOCK_ROWS;
+    job.rows = clip((inside < BLOCK_ROWS ? inside : BLOCK_ROWS) - job.row, TILE_M);
+    job.column = (long long)(blockIdx.x / groups) * TILE_N;
+    job.first = __ldg(arg.offsets + job.block_row);
+    job.depth = (__ldg(arg.offsets + job.block_row + 1) - job.first) * BLOCK_COLS;
+    job.steps = (job.depth + TILE_K - 1) / TILE_K;
+    return true;
+}
+
+/* ---- sums on their way to D: through shared memory, so that D is written in whole lines */
+
+inline int sum_place(int row, int column) { return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row; }
+
+/* Writes a team's tile of sums. */
+inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
+{
+    constexpr int LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M, LINES = LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N;
+    constexpr bool PLAIN = !USE_C && !USE_RESIDUAL && !KEEP_PREACT;
+    constexpr int MOST = PLAIN ? 16 / (int)sizeof(element_d) : 2, W = LINE % MOST == 0 ? MOST : 1, CHUNKS = LINE / W;
+    const long long i0 = (long long)job.block_row * BLOCK_ROWS + job.row, j0 = job.column;
+    const int rows = job.rows, columns = clip(arg.n - j0, TILE_N);
+    const int line_count = LAYOUT_D == ROW_MAJOR ? rows : columns, line_length = LAYOUT_D == ROW_MAJOR ? columns : rows;
+    const bool vectors =
+        W > 1 && (LAYOUT_D == ROW_MAJOR || BLOCK_ROWS % W == 0) && (PLAIN ? aligned_to(arg.d, 16) && arg.ldd % W == 0 : pairs_aligned(arg));
+    for (int chunk = thread; chunk < LINES * CHUNKS; chunk += TEAM_THREADS) {
+        const int line = chunk / CHUNKS, in = chunk % CHUNKS * W;
+        if (line >= line_count || in >= line_length)
+            continue;
+        const long long i = i0 + (LAYOUT_D == ROW_MAJOR ? line : in), j = j0 + (LAYOUT_D == ROW_MAJOR ? in : line);
+        const real *from = sums + line * PITCH_D + in;
+        if (vectors && in + W <= line_length) {
+            if constexpr (!PLAIN && W == 2) {
+                store_pair(arg, i, j, from[0], from[1], true);
+            } else {
+                pieces<element_d, W> out;
+#pragma unroll
+                for (int e = 0; e < W; e++)
+                    out.at[e] = to<element_d>(finish(arg, LAYOUT_D == ROW_MAJOR ? i : i + e, LAYOUT_D == ROW_MAJOR ? j + e : j, from[e]));
+                store_pieces<element_d, W>((element_d *)arg.d + place(i, j, arg.ldd), out);
+            }
+        } else {
+            for (int e = 0; e < W && in + e < line_length; e++)
+                store_one(arg, LAYOUT_D == ROW_MAJOR ? i : i + e, LAYOUT_D == ROW_MAJOR ? j + e : j, from[e]);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* Host side of the kernels that gather tiles (device/gather.cuh): from the tiles of a team to the program's options, and binding and running. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_GATHER_H
+#define SPK_BACKEND_CUDA_KERNELS_GATHER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend/cuda/cuda.h"
+
+enum { GATHER_MOST_SHARED = 232448 };
+
+static inline int64_t gather_ceil(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+static inline int gather_round(int value, int step)
+{
+    return (value + step - 1) / step * step;
+}
+static inline int gather_block_rows(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_cols : problem->pattern->block_rows;
+}
+static inline int gather_block_cols(const spk_problem *problem)
+{
+    return problem->trans_a == SPK_TRANS ? problem->pattern->block_rows : problem->pattern->block_cols;
+}
+static inline bool gather_a_along_k(const spk_problem *problem)
+{
+    return (problem->block_layout == SPK_ROW_MAJOR) != (problem->trans_a == SPK_TRANS);
+}
+
+/* A team's tile; the rest follows in gather_complete. */
+typedef struct gather_shape {
+    int tile_m, tile_n, tile_k, stages, threads; /* threads of a team */
+    int teams, team_bytes, pitch_a, pitch_b, pitch_d, vector_a, vector_b;
+} gather_shape;
+
+/* The most elements of one copy: a power of two, at most 16 bytes, that divides all of them. */
+static inline int gather_vector(spk_dtype dtype, int64_t a, int64_t b, int64_t c)
+{
+    int width = 16 / (int)spk_dtype_bytes(dtype);
+    while (width > 1 && (a % width != 0 || b % width != 0 || c % width != 0))
+        width /= 2;
+    return width;
+}
+
+/* Elements from line to line: lines begin at 16 bytes; eight lines of a fragment lie in different banks. along_k: lines run along K. */
+static inline int gather_pitch(int line, int bytes, bool along_k)
+{
+    if (bytes == 2) {
+        line = gather_round(line, 8);
+        return line / 8 % 2 == 1 ? line : line + 8;
+    }
+    if (bytes == 8)
+        return gather_round(line, 8) + 4;
+    return along_k ? gather_round(line, 8) + 4 : gather_round(line + 8, 16) - 8;
+}
+
+static inline int gather_shared_limit(const spk_device *device)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    return cuda != NULL && cuda->shared_bytes > 0 ? cuda->shared_bytes : GATHER_MOST_SHARED;
+}
+
+static inline void gather_complete(const spk_problem *problem, gather_shape *s)
+{
+    const int rows = gather_block_rows(problem), cols = gather_block_cols(problem);
+    const int bytes_a = (int)spk_dtype_bytes(problem->dtype_a), bytes_b = (int)spk_dtype_bytes(problem->dtype_b);
+    const bool along_a = gather_a_along_k(problem), along_b = problem->layout_b == SPK_COL_MAJOR;
+    s->pitch_a = gather_pitch(along_a ? s->tile_k : s->tile_m, bytes_a, along_a);
+    s->pitch_b = gather_pitch(along_b ? s->tile_k : s->tile_n, bytes_b, along_b);
+    s->pitch_d = problem->layout_d == SPK_ROW_MAJOR ? s->tile_n + 8 : gather_round(s->tile_m, 8) + 4;
+    s->vector_a = along_a ? gather_vector(problem->dtype_a, cols, s->tile_k, cols) : gather_vector(problem->dtype_a, rows, s->tile_m, rows);
+    s->vector_b = along_b ? gather_vector(problem->dtype_b, problem->ldb, s->tile_k, cols) : gather_vector(problem->dtype_b, problem->ldb, s->tile_n, s->tile_n);
+    const int tiles = s->stages * ((along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b);
+    const int sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d * (problem->compute == SPK_F64 ? 8 : 4);
+    s->team_bytes = gather_round(tiles > sums ? tiles : sums, 128);
+    s->teams = s->threads >= 128 ? 1 : 128 / s->threads;
+    while (s->teams > 1 && s->teams * s->team_bytes > 64 * 1024)
+        s->teams /= 2;
+}
+
+/* Whether the tiles fit; what must hold for any of these kernels. */
+static inline bool gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why)
+{
+    const int64_t splits = gather_ceil(gather_block_rows(problem), s->tile_m), grid_rows = gather_ceil(problem->m, gather_block_rows(problem));
+    if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
+        *why = "M and K must be less than 2^30";
+    else if (grid_rows * splits * gather_ceil(problem->n, s->tile_n) > INT32_MAX)
+        *why = "D has more than 2^31 tiles";
+    else if (s->teams * s->team_bytes > gather_shared_limit(device))
+        *why = "its tiles need more shared memory than the device has";
+    return *why == NULL;
+}
+
+static inline void gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more, spk_build *build)
+{
+    build->file = file;
+    build->entry = entry;
+    build->shared_bytes = s->teams * s->team_bytes;
+    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    snprintf(build->options + used, sizeof build->options - (size_t)used,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d -DPITCH_A=%d "
+             "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d %s",
+             gather_block_rows(problem), gather_block_cols(problem), s->tile_m, s->tile_n, s->tile_k, s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a,
+             s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, problem->k % gather_block_cols(problem) != 0, more);
+}
+
+/* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain of steps. */
+static inline double gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    const double processors = cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
+    const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), splits = (double)gather_ceil((int64_t)rows, s->tile_m);
+    const double columns = (double)gather_ceil(problem->n, s->tile_n), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
+    const double passes = blocks * splits * columns; /* of a block through a tile */
+    const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
+    const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->dtype_a) + s->tile_n * (double)spk_dtype_bytes(problem->dtype_b));
+    int resident = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams;
+    const int most = 1024 / s->threads;
+    resident = resident > most ? most : resident < 1 ? 1 : resident;
+    const double tiles = grid_rows * splits * columns, slots = processors * resident, waves = tiles / slots;
+    const double whole = (double)gather_ceil((int64_t)(waves * 100 + 1), 100), uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
+    const double steps = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / s->tile_k;
+    const double small = s->vector_b * (double)spk_dtype_bytes(problem->dtype_b) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->dtype_b)) : 1;
+    const double computing = flops / tflops / 1e6, filling = bytes * (1 + 0.5 * (small - 1)) / 6.0e6;
+    const double chain = whole * (1.5 + steps * (0.12 + 0.5 / s->stages)), memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;
+    double worst = (computing > filling ? computing + 0.3 * filling : filling + 0.3 * computing) * (uneven > 2 ? 2 : uneven);
+    worst = worst > chain ? worst : chain;
+    return 2.5 + (worst > memory ? worst : memory);
+}
+
+/* ---- binding and running: the same for all */
+
+typedef struct gather_state {
+    spk_cuda_index index;
+    CUfunction function;
+    void *order; /* block rows, longest first, in device memory; NULL: as they come */
+    unsigned grid, block;
+    int shared_bytes;
+} gather_state;
+
+typedef struct gather_row {
+    int64_t blocks;
+    int row;
+} gather_row;
+
+static inline int gather_longer_first(const void *a, const void *b)
+{
+    const gather_row *x = a, *y = b;
+    return x->blocks != y->blocks ? (x->blocks < y->blocks ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Block rows of unequal length: longest first, so that none is left over at the end. */
+static inline spk_status gather_make_order(const spk_bound *bound, void **order)
+{
+    const spk_bsr_view *view = &bound->view;
+    spk_device *device = bound->device;
+    gather_row *rows = NULL;
+    int *list = NULL;
+    spk_status status = SPK_OK;
+    int64_t longest = 0;
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
+    if (view->grid_rows == 0 || longest * view->grid_rows * 4 <= view->nnzb * 5)
+        return SPK_OK;
+    void *memory = NULL;
+    SPK_GOTO(spk_calloc(&device->mem, (size_t)view->grid_rows, sizeof *rows, &rows));
+    SPK_GOTO(spk_calloc(&device->mem, (size_t)view->grid_rows, sizeof *list, &list));
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        rows[i] = (gather_row){view->offsets[i + 1] - view->offsets[i], (int)i};
+    qsort(rows, (size_t)view->grid_rows, sizeof *rows, gather_longer_first);
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        list[i] = rows[i].row;
+    SPK_GOTO(device->backend->allocate(device, (size_t)view->grid_rows * sizeof *list, &memory));
+    SPK_GOTO(device->backend->copy_in(device, memory, list, (size_t)view->grid_rows * sizeof *list));
+    *order = memory;
+    memory = NULL;
+done:
+    if (memory != NULL)
+        device->backend->release(device, memory);
+    spk_free(&device->mem, list);
+    spk_free(&device->mem, rows);
+    return status;
+}
+
+static inline void gather_unbind(spk_bound *bound)
+{
+    gather_state *state = bound->state;
+    if (state == NULL)
+        return;
+    if (state->order != NULL)
+        bound->device->backend->release(bound->device, state->order);
+    spk_cuda_index_release(bound->device, &state->index);
+    spk_free(&bound->device->mem, state);
+    bound->state = NULL;
+}
+
+static inline spk_status gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function)
+{
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = spk_cuda_function(bound->device, build, function);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+static inline spk_status gather_bind(spk_bound *bound, const gather_shape *s, const spk_build *build)
+{
+    gather_state *state = NULL;
+    spk_status status;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
+    bound->state = state;
+    SPK_GOTO(gather_load(bound, build, &state->function));
+    SPK_GOTO(spk_cuda_index_make(bound, &state->index));
+    SPK_GOTO(gather_make_order(bound, &state->order));
+    const int64_t tiles = bound->view.grid_rows * gather_ceil(bound->view.block_rows, s->tile_m);
+    state->grid = (unsigned)(gather_ceil(tiles, s->teams) * gather_ceil(bound->problem.n, s->tile_n));
+    state->block = (unsigned)(s->teams * s->threads);
+    state->shared_bytes = build->shared_bytes;
+done:
+    if (status != SPK_OK)
+        gather_unbind(bound);
+    return status;
+}
+
+static inline spk_status gather_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    const gather_state *state = bound->state;
+    spk_cuda_arguments arguments;
+    if (state->grid == 0)
+        return SPK_OK;
+    spk_cuda_arguments_fill(&state->index, args, &arguments);
+    const void *order = state->order;
+    void *parameters[] = {&arguments, &order};
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status =
+        spk_cuda_launch(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* spmm_sm80_dmma: host side. */
+#include "backend/cuda/kernels/warp_mma.h"
+
+enum { SUMS = 1024 }; /* of a warp: 32 a thread */
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    if (problem->dtype_a != SPK_F64 || problem->dtype_b != SPK_F64 || problem->compute != SPK_F64)
+        *why = "it is for f64";
+    else
+        warp_mma_applicable(problem, device, params, SUMS, why);
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS);
+    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60);
+    /* What a warp loads from shared memory for its products. */
+    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 16 * (m + n));
+    return gather_predict(problem, device, &shape.team, peak * busy);
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", build);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    spk_build made = {0};
+    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS);
+    build(&bound->problem, bound->device, &bound->params, &made);
+    return gather_bind(bound, &shape.team, &made);
+}
+
+const spk_kernel_ops spmm_sm80_dmma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
+                                          .run = gather_run, .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,44 @@
+/* spmm_sm80_mma: host side. */
+#include "backend/cuda/kernels/warp_mma.h"
+
+enum { SUMS = 2048 }; /* of a warp: 64 a thread */
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    const bool halves = problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16;
+    if (!halves && (problem->dtype_a != SPK_F32 || problem->compute != SPK_TF32))
+        *why = "it is for f16, bf16, and f32 with TF32 products";
+    else if (problem->dtype_b != problem->dtype_a)
+        *why = "A and B must have the same type";
+    else if (halves && problem->compute != SPK_F32)
+        *why = "it keeps its sums in f32";
+    else
+        warp_mma_applicable(problem, device, params, SUMS, why);
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS);
+    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->dtype_a == SPK_F32 ? 3 : 7);
+    /* What a warp loads from shared memory for its products. */
+    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 8 * (m + n));
+    return gather_predict(problem, device, &shape.team, peak * busy);
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    warp_mma_build(problem, params, SUMS, "spmm_sm80_mma.cu", "spmm_sm80_mma", build);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    spk_build made = {0};
+    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS);
+    build(&bound->problem, bound->device, &bound->params, &made);
+    return gather_bind(bound, &shape.team, &made);
+}
+
+const spk_kernel_ops spmm_sm80_mma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
+                                          .run = gather_run, .source_hash = SPK_SOURCE_HASH};
