@@ -46,6 +46,21 @@ install_mkl() {
     return 0
 }
 
+find_nvrtc() { find build/venv/lib/python*/site-packages/nvidia -name 'libnvrtc.so.*' 2>/dev/null | sort | tail -n 1 || true; }
+
+# NVRTC compiles the device programs; it needs no GPU.
+install_nvrtc() {
+    local nvrtc
+    nvrtc=$(find_nvrtc)
+    if [ -z "$nvrtc" ]; then
+        say "installing NVRTC into build/venv"
+        [ -d build/venv ] || /usr/bin/python3 -m venv build/venv
+        build/venv/bin/pip install -q --disable-pip-version-check 'nvidia-cuda-nvrtc==13.0.*' || die "NVRTC could not be installed"
+        nvrtc=$(find_nvrtc)
+    fi
+    export SPARSEK_NVRTC="$root/$nvrtc"
+}
+
 # build PRESET [CMAKE_OPTION...]: configures and builds into build/PRESET.
 build() {
     say "building $1"
