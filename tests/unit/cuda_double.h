@@ -1,0 +1,17 @@
+/* What a test asks of the test double of libcuda (cuda_double.c), and what it may look at. */
+#ifndef CUDA_DOUBLE_H
+#define CUDA_DOUBLE_H
+
+#include <stddef.h>
+
+typedef struct cuda_double {
+    int init, allocate, launch, query, begin_capture, context_push; /* the error that the call gives from now on; 0: none */
+    int launches, launches_captured, graph_launches;
+    int live_memory, live_streams, live_events, live_graphs, live_contexts;
+    int depth;        /* of the contexts that this thread pushed */
+    int capture_mode; /* of the thread */
+    int capturing;    /* a stream is */
+    void *foreign;    /* an address in another device's memory */
+} cuda_double;
+
+#endif
