@@ -1,6 +1,7 @@
 # Install rules: library, header, command line, pkg-config file, CMake package.
 install(TARGETS sparsek EXPORT sparsek-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sparsek_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS sparsek_prover RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sparsek)
 install(FILES include/sparsek/sparsek.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sparsek)
 install(EXPORT sparsek-targets NAMESPACE sparsek:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
 

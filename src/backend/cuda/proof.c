@@ -305,7 +305,7 @@ static int follow(proving *p, helper *h, int from, bool *go_on)
                 say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: the prover %s", what == ANSWER_LATE ? "did not answer" : "ended early");
                 return at;
             }
-            say(candidate, what == ANSWER_LATE ? SPK_ERR_INTERRUPTED : SPK_ERR_INTERNAL, "%s",
+            say(candidate, SPK_ERR_INTERNAL, "%s",
                 what == ANSWER_LATE ? "it did not end within 10 s when proved" : "it took the proving process with it");
             *go_on = true;
             return at + 1;

@@ -1,0 +1,175 @@
+/* sparsek-prover: runs candidates once, so that one that faults or never ends takes this process with it and not the caller's. The library starts it
+ * (src/backend/cuda/proof.c); it is of no use by hand. It uses the public library only. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/cuda/proof_job.h"
+
+enum { NOISE_ELEMENTS = 1 << 18, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
+
+typedef struct work {
+    spk_proof_job job;
+    spk_proof_choice *choices;
+    int64_t *offsets, *columns;
+    spk_context *context;
+    spk_pattern *pattern;
+    spk_spmm_args args;
+} work;
+
+static int lost(const char *message)
+{
+    printf("lost %s\n", message);
+    return EXIT_LOST;
+}
+
+static int read_all(void *to, size_t bytes)
+{
+    char *at = to;
+    while (bytes > 0) {
+        ssize_t got = read(STDIN_FILENO, at, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+static int read_job(work *w)
+{
+    spk_proof_job *job = &w->job;
+    const int64_t most = INT64_C(1) << 40;
+    if (read_all(job, sizeof *job) != 0 || memcmp(job->magic, SPK_PROOF_MAGIC, sizeof job->magic) != 0 || job->count < 0 || job->count > 100000 || job->nnzb < 0 ||
+        job->nnzb > most || job->grid_rows < 0 || job->grid_rows > most)
+        return -1;
+    job->device[SPK_PROOF_DEVICE_BYTES - 1] = '\0';
+    w->choices = malloc(sizeof *w->choices * ((size_t)job->count + 1));
+    w->offsets = malloc(sizeof *w->offsets * ((size_t)job->grid_rows + 1));
+    w->columns = malloc(sizeof *w->columns * ((size_t)job->nnzb + 1));
+    if (w->choices == NULL || w->offsets == NULL || w->columns == NULL)
+        return -1;
+    return read_all(w->choices, sizeof *w->choices * (size_t)job->count) != 0 || read_all(w->offsets, sizeof *w->offsets * ((size_t)job->grid_rows + 1)) != 0 ||
+                   read_all(w->columns, sizeof *w->columns * (size_t)job->nnzb) != 0
+               ? -1
+               : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ operands */
+
+static int64_t or_tight(int64_t ld, int64_t tight)
+{
+    return ld > 0 ? ld : tight > 0 ? tight : 1;
+}
+
+static int64_t elements_of(spk_layout layout, int64_t ld, int64_t rows, int64_t cols)
+{
+    int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;
+    return lines > 0 && length > 0 ? or_tight(ld, length) * (lines - 1) + length : 0;
+}
+
+/* Random numbers in device memory: a piece of noise again and again. */
+static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void **memory)
+{
+    static char noise[NOISE_ELEMENTS * 8];
+    static spk_dtype noise_of = SPK_DTYPE_DEFAULT;
+    size_t element = spk_dtype_bytes(dtype), bytes = (size_t)elements * element, whole = NOISE_ELEMENTS * element;
+    spk_status status = spk_memory_allocate(w->context, bytes > 0 ? bytes : element, memory);
+    if (status == SPK_OK && noise_of != dtype) {
+        status = spk_fill_random(w->context, dtype, NOISE_ELEMENTS, 1, noise);
+        noise_of = dtype;
+    }
+    for (size_t done = 0; status == SPK_OK && done < bytes; done += whole)
+        status = spk_memory_copy(w->context, (char *)*memory + done, SPK_DEVICE, noise, SPK_HOST, bytes - done < whole ? bytes - done : whole);
+    return status;
+}
+
+static spk_status make_operands(work *w)
+{
+    const spk_spmm *s = &w->job.spmm;
+    int64_t m = s->trans_a == SPK_TRANS ? w->job.cols : w->job.rows, k = s->trans_a == SPK_TRANS ? w->job.rows : w->job.cols, n = s->n;
+    void *made[7] = {NULL};
+    const struct {
+        spk_dtype dtype;
+        int64_t elements;
+    } operands[7] = {{s->dtype_a, w->job.nnzb * w->job.block_rows * w->job.block_cols},
+                     {s->dtype_b, elements_of(s->layout_b, s->ldb, k, n)},
+                     {s->dtype_d, elements_of(s->layout_d, s->ldd, m, n)},
+                     {s->dtype_d, s->use_c ? elements_of(s->layout_d, s->ldc, m, n) : 0},
+                     {s->dtype_d, s->bias == SPK_BIAS_PER_ROW ? m : s->bias == SPK_BIAS_PER_COL ? n : 0},
+                     {s->dtype_d, s->use_residual ? elements_of(s->layout_d, s->ldr, m, n) : 0},
+                     {s->dtype_d, s->keep_preact ? elements_of(s->layout_d, s->ldp, m, n) : 0}};
+    for (int i = 0; i < 7; i++) {
+        spk_status status = i > 2 && operands[i].elements == 0 ? SPK_OK : make_operand(w, operands[i].dtype, operands[i].elements, &made[i]);
+        if (status != SPK_OK)
+            return status;
+    }
+    w->args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = made[0], .b = made[1], .d = made[2], .c = made[3], .bias = made[4], .residual = made[5],
+                              .preact = made[6], .alpha = 0.75, .beta = -0.5};
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ candidates */
+
+/* One run, and a copy back that waits for it. */
+static spk_status try_choice(work *w, const char *choice)
+{
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = w->job.assume_finite, .static_values = w->job.static_values};
+    spk_plan *plan = NULL;
+    char last[8];
+    spk_status status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
+    if (status == SPK_OK && w->job.static_values)
+        status = spk_plan_update_values(plan, w->args.values, NULL);
+    if (status == SPK_OK)
+        status = spk_run_spmm(plan, &w->args, NULL);
+    if (status == SPK_OK)
+        status = spk_memory_copy(w->context, last, SPK_HOST, w->args.d, SPK_DEVICE, spk_dtype_bytes(w->job.spmm.dtype_d));
+    spk_plan_destroy(&plan);
+    return status;
+}
+
+static int try_all(work *w)
+{
+    for (int i = 0; i < w->job.count; i++) {
+        w->choices[i].text[SPK_PROOF_CHOICE_BYTES - 1] = '\0';
+        printf("run %d\n", i);
+        fflush(stdout);
+        spk_status status = try_choice(w, w->choices[i].text);
+        if (status == SPK_OK)
+            printf("ok %d\n", i);
+        else
+            printf("failed %d %s: %s\n", i, spk_status_name(status), spk_last_error(w->context));
+        fflush(stdout);
+        /* After a fault the device's context is dead: a fresh process goes on with the rest. */
+        if (status != SPK_OK && spk_memory_copy(w->context, w->args.d, SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
+            return EXIT_LOST;
+    }
+    return 0;
+}
+
+int main(void)
+{
+    work w = {0};
+    if (isatty(STDIN_FILENO)) {
+        fputs("sparsek-prover is started by the sparsek library: it reads a job from its standard input\n", stderr);
+        return EXIT_BAD_JOB;
+    }
+    if (read_job(&w) != 0)
+        return lost("the job on its standard input is not whole"), EXIT_BAD_JOB;
+    spk_context_options options = {SPK_SIZED(spk_context_options), .device = w.job.device, .store_path = ""};
+    if (spk_context_create(&options, &w.context) != SPK_OK)
+        return lost(spk_last_error(NULL));
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = w.job.rows,       .cols = w.job.cols,        .block_rows = w.job.block_rows, .block_cols = w.job.block_cols,
+                               .nnzb = w.job.nnzb,         .row_offsets = w.offsets, .col_indices = w.columns, .index_type = SPK_I64};
+    if (spk_pattern_create(w.context, &indices, &w.pattern) != SPK_OK || make_operands(&w) != SPK_OK)
+        return lost(spk_last_error(w.context));
+    printf("ready\n");
+    fflush(stdout);
+    int result = try_all(&w);
+    fflush(stdout);
+    _exit(result); /* what the driver holds goes with the process; after a fault, closing it in order can hang */
+}
