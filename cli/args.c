@@ -303,9 +303,9 @@ static int take(const args *a, const args_option *o, const char *text)
     case ARGS_DTYPE: {
         spk_dtype dtype = spk_dtype_from_name(text);
         if (dtype == SPK_DTYPE_DEFAULT || dtype == SPK_TF32)
-            return wrong(a, "--%s: '%s' is no data type (f32, f64)", o->name, text);
-        if (dtype != SPK_F32 && dtype != SPK_F64) {
-            wrong(a, "--%s: %s is not in this version (f32, f64)", o->name, text);
+            return wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16)", o->name, text);
+        if (dtype != SPK_F32 && dtype != SPK_F64 && dtype != SPK_F16 && dtype != SPK_BF16) {
+            wrong(a, "--%s: %s is not in this version (f32, f64, f16, bf16)", o->name, text);
             return 4;
         }
         *(spk_dtype *)o->to = dtype;

@@ -20,7 +20,8 @@ typedef struct check_case {
     int threads;
 } check_case;
 
-void check_draw(uint64_t seed, int64_t number, check_case *c);
+/* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. */
+void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *c);
 void check_release(check_case *c);
 
 /* "f32 17x203 blocks 3x5 ...": for messages. */

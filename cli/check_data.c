@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "check.h"
+#include "values.h"
 
 static void put(spk_dtype dtype, void *array, int64_t index, double value)
 {
-    if (dtype == SPK_F64)
-        ((double *)array)[index] = value;
-    else
-        ((float *)array)[index] = (float)value;
+    value_put(dtype, array, index, value);
 }
 
 /* An array of NaN. */
@@ -35,13 +33,13 @@ static int64_t place(spk_layout layout, int64_t ld, int64_t rows, int64_t cols, 
     return layout == SPK_ROW_MAJOR ? i * step + j : j * step + i;
 }
 
-static void *dense(random_state *r, const check_case *c, spk_layout layout, int64_t ld, int64_t rows, int64_t cols, int64_t *count)
+static void *dense(random_state *r, spk_dtype dtype, spk_layout layout, int64_t ld, int64_t rows, int64_t cols, int64_t *count)
 {
     *count = span(layout, ld, rows, cols);
-    void *array = poisoned(c->spmm.dtype_a, *count);
+    void *array = poisoned(dtype, *count);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++)
-            put(c->spmm.dtype_a, array, place(layout, ld, rows, cols, i, j), random_normal(r));
+            put(dtype, array, place(layout, ld, rows, cols, i, j), random_normal(r));
     return array;
 }
 
@@ -112,7 +110,7 @@ static spk_status make_pattern(const check_case *c, spk_context *context, spk_pa
 
 static void copy_elements(const check_case *c, const void *from, int64_t from_ld, void *to, int64_t to_ld)
 {
-    size_t bytes = spk_dtype_bytes(c->spmm.dtype_a);
+    size_t bytes = spk_dtype_bytes(c->spmm.dtype_d);
     for (int64_t i = 0; i < c->m; i++)
         for (int64_t j = 0; j < c->n; j++)
             memcpy((char *)to + (size_t)place(c->spmm.layout_d, to_ld, c->m, c->n, i, j) * bytes,
@@ -124,24 +122,24 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
     const spk_spmm *s = &c->spmm;
     random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
     d->values = block_values(&r, c, &d->value_count);
-    d->b = dense(&r, c, s->layout_b, s->ldb, c->k, c->n, &d->b_count);
+    d->b = dense(&r, s->dtype_b, s->layout_b, s->ldb, c->k, c->n, &d->b_count);
     if (!finite)
         make_hostile(&r, c, d->b);
     if (s->use_c) {
-        d->c_in = dense(&r, c, s->layout_d, s->ldc, c->m, c->n, &d->c_count);
+        d->c_in = dense(&r, s->dtype_d, s->layout_d, s->ldc, c->m, c->n, &d->c_count);
         for (int64_t i = 0; c->beta == 0 && i < d->c_count; i++) /* never to be read */
-            put(s->dtype_a, d->c_in, i, NAN);
+            put(s->dtype_d, d->c_in, i, NAN);
     }
     if (s->use_residual)
-        d->residual = dense(&r, c, s->layout_d, s->ldr, c->m, c->n, &d->r_count);
+        d->residual = dense(&r, s->dtype_d, s->layout_d, s->ldr, c->m, c->n, &d->r_count);
     d->bias_count = s->bias == SPK_BIAS_PER_ROW ? c->m : s->bias == SPK_BIAS_PER_COL ? c->n : 0;
     if (s->bias) {
-        d->bias = cli_alloc((size_t)d->bias_count, spk_dtype_bytes(s->dtype_a));
+        d->bias = cli_alloc((size_t)d->bias_count, spk_dtype_bytes(s->dtype_d));
         for (int64_t i = 0; i < d->bias_count; i++)
-            put(s->dtype_a, d->bias, i, random_normal(&r));
+            put(s->dtype_d, d->bias, i, random_normal(&r));
     }
     d->d_count = span(s->layout_d, s->ldd, c->m, c->n);
-    d->d_image = poisoned(s->dtype_a, d->d_count);
+    d->d_image = poisoned(s->dtype_d, d->d_count);
     if (c->alias_c)
         copy_elements(c, d->c_in, s->ldc, d->d_image, s->ldd);
     if (c->alias_residual)

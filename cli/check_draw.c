@@ -19,6 +19,25 @@ static int64_t draw_side(random_state *r)
     return random_chance(r, 0.6) ? usual[random_between(r, 0, 13)] : random_between(r, 1, 64);
 }
 
+static int64_t draw_gpu_side(random_state *r)
+{
+    static const int64_t usual[] = {16, 16, 32, 32, 64, 64, 64, 128, 128, 256, 8, 24, 40, 3};
+    return random_chance(r, 0.7) ? usual[random_between(r, 0, 13)] : draw_side(r);
+}
+
+static void draw_dtypes(random_state *r, bool gpu, spk_spmm *s)
+{
+    static const spk_dtype plain[] = {SPK_F32, SPK_F32, SPK_F32, SPK_F32, SPK_F64, SPK_F64, SPK_F64, SPK_F64, SPK_F16, SPK_BF16};
+    static const spk_dtype short_ones[] = {SPK_F32, SPK_F32, SPK_F64, SPK_F64, SPK_F16, SPK_F16, SPK_F16, SPK_BF16, SPK_BF16, SPK_BF16};
+    spk_dtype dtype = (gpu ? short_ones : plain)[random_between(r, 0, 9)];
+    bool wider = random_chance(r, 0.3), rounded = random_chance(r, 0.2);
+    s->dtype_a = s->dtype_b = s->dtype_d = dtype;
+    if ((dtype == SPK_F16 || dtype == SPK_BF16) && wider)
+        s->dtype_d = SPK_F32;
+    if (dtype == SPK_F32 && rounded)
+        s->compute = SPK_TF32;
+}
+
 static int64_t whole_blocks(int64_t size, int64_t side)
 {
     int64_t count = (size + side / 2) / side;
@@ -94,21 +113,25 @@ static void draw_layouts(random_state *r, check_case *c)
         s->ldr = s->ldd;
 }
 
-void check_draw(uint64_t seed, int64_t number, check_case *out)
+void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *out)
 {
     random_state r = random_for(seed, (uint64_t)number, NULL);
     check_case c = {.seed = seed, .number = number};
     c.rows = draw_size(&r);
     c.cols = draw_size(&r);
-    c.block_rows = draw_side(&r);
-    c.block_cols = random_chance(&r, 0.5) ? c.block_rows : draw_side(&r);
+    if (gpu && random_chance(&r, 0.5)) {
+        c.rows *= 3;
+        c.cols *= 3;
+    }
+    c.block_rows = gpu ? draw_gpu_side(&r) : draw_side(&r);
+    c.block_cols = random_chance(&r, 0.5) ? c.block_rows : gpu ? draw_gpu_side(&r) : draw_side(&r);
     if (random_chance(&r, 0.4)) { /* no ragged edges: some rows of the table want that */
         c.rows = whole_blocks(c.rows, c.block_rows);
         c.cols = whole_blocks(c.cols, c.block_cols);
     }
     c.n = draw_n(&r);
-    spk_dtype dtype = random_chance(&r, 0.5) ? SPK_F32 : SPK_F64;
-    c.spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = c.n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};
+    c.spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = c.n};
+    draw_dtypes(&r, gpu, &c.spmm);
     c.spmm.trans_a = random_chance(&r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
     c.m = c.spmm.trans_a ? c.cols : c.rows;
     c.k = c.spmm.trans_a ? c.rows : c.cols;
@@ -136,8 +159,9 @@ char *check_text(const check_case *c)
     const spk_spmm *s = &c->spmm;
     static const char *const bias[] = {"", " bias-row", " bias-col"};
     static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
-    return cli_format("%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s, %d threads",
-                      spk_dtype_name(s->dtype_a), s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
+    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s, %d threads",
+                      spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
+                      s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
                       (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
                       (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
                       activation[s->activation], s->use_residual ? " residual" : "", c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",

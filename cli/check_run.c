@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "check.h"
+#include "device_memory.h"
+#include "values.h"
 
 enum { GUARD_BYTES = 256, GUARD = 0xA7 };
 
@@ -32,7 +34,7 @@ static bool guards_whole(const void *whole, size_t bytes)
 
 static double get(spk_dtype dtype, const void *array, int64_t index)
 {
-    return dtype == SPK_F64 ? ((const double *)array)[index] : (double)((const float *)array)[index];
+    return value_get(dtype, array, index);
 }
 
 static int64_t place(const check_case *c, int64_t ld, int64_t i, int64_t j)
@@ -66,7 +68,7 @@ static void compare(const check_data *d, const char *name, const void *got, int6
                     fail(o, "%s[%lld,%lld] = %.9g, where the oracle has %g", name, (long long)i, (long long)j, x, y);
                 continue;
             }
-            double off = fabs(x - y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
+            double off = value_difference(c->spmm.dtype_d, x, y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
             if (!(error <= 1))
                 fail(o, "%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", name, (long long)i, (long long)j, x, y,
                      off / d->magnitude[at], d->tolerance);
@@ -95,11 +97,11 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t count)
 
 static uint64_t hash_inputs(const check_data *d)
 {
-    size_t size = spk_dtype_bytes(d->c->spmm.dtype_a);
+    size_t size = spk_dtype_bytes(d->c->spmm.dtype_a), size_d = spk_dtype_bytes(d->c->spmm.dtype_d);
     uint64_t h = hash(0xCBF29CE484222325u, d->values, (size_t)d->value_count * size);
     h = hash(h, d->b, (size_t)d->b_count * size);
-    h = hash(h, d->c_in, (size_t)d->c_count * size);
-    return hash(h, d->residual, (size_t)d->r_count * size);
+    h = hash(h, d->c_in, (size_t)d->c_count * size_d);
+    return hash(h, d->residual, (size_t)d->r_count * size_d);
 }
 
 typedef struct buffers {
@@ -125,6 +127,36 @@ static void release_buffers(buffers *b)
     free(b->whole_work);
 }
 
+/* On a device with memory of its own: everything goes there and comes back, guards and inputs too. */
+static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_args *run_args, buffers *b)
+{
+    const spk_spmm *s = &d->c->spmm;
+    size_t size = spk_dtype_bytes(s->dtype_a), size_d = spk_dtype_bytes(s->dtype_d);
+    device_array all[] = {{&run_args->values, (size_t)d->value_count * size, NULL, false, NULL}, {&run_args->b, (size_t)d->b_count * size, NULL, false, NULL},
+                          {&run_args->c, (size_t)d->c_count * size_d, NULL, false, NULL},        {&run_args->bias, (size_t)d->bias_count * size_d, NULL, false, NULL},
+                          {&run_args->residual, (size_t)d->r_count * size_d, NULL, false, NULL}, {(const void **)&run_args->d, b->d_bytes, NULL, true, NULL},
+                          {(const void **)&run_args->preact, b->preact_bytes, NULL, true, NULL}, {(const void **)&run_args->workspace, b->work_bytes, NULL, true, NULL}};
+    enum { COUNT = sizeof(all) / sizeof(*all) };
+    const void *host_d = run_args->d;
+    bool c_is_d = run_args->c == host_d, residual_is_d = run_args->residual == host_d;
+    if (c_is_d)
+        run_args->c = NULL;
+    if (residual_is_d)
+        run_args->residual = NULL;
+    if (d->c->static_values)
+        run_args->values = NULL; /* the plan has them */
+    spk_status status = device_arrays_in(d->context, all, COUNT);
+    if (c_is_d)
+        run_args->c = run_args->d;
+    if (residual_is_d)
+        run_args->residual = run_args->d;
+    if (status == SPK_OK)
+        status = spk_run_spmm(plan, run_args, NULL);
+    if (status == SPK_OK)
+        status = spk_synchronize(d->context, NULL);
+    return device_arrays_out(d->context, all, COUNT, status);
+}
+
 static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
 {
     const check_case *c = d->c;
@@ -137,7 +169,7 @@ static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
         run_args.workspace = b->work;
         run_args.workspace_bytes = b->work_bytes;
     }
-    return spk_run_spmm(plan, &run_args, NULL);
+    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_run_spmm(plan, &run_args, NULL);
 }
 
 static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
@@ -181,8 +213,12 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
     spk_status status = spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
     if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
         fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
+    const void *values = d->values;
+    device_array kept = {&values, (size_t)d->value_count * spk_dtype_bytes(d->c->spmm.dtype_a), NULL, false, NULL};
+    if (status == SPK_OK && d->c->static_values && device_is_far(d->context))
+        status = device_arrays_in(d->context, &kept, 1);
     if (status == SPK_OK && d->c->static_values)
-        status = spk_plan_update_values(plan, d->values, NULL);
+        status = spk_plan_update_values(plan, values, NULL);
     if (status == SPK_OK) {
         buffers b = make_buffers(d, plan);
         uint64_t inputs = hash_inputs(d);
@@ -196,5 +232,7 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
     if (status != SPK_OK)
         fail(&o, "%s: %s", spk_status_name(status), spk_last_error(d->context));
     spk_plan_destroy(&plan);
+    if (device_arrays_out(d->context, &kept, 1, SPK_OK) != SPK_OK)
+        fail(&o, "the values came back changed: %s", spk_last_error(d->context));
     *outcome = o;
 }

@@ -23,6 +23,9 @@ void check_state_make(const cli *app, uint64_t seed, check_state *s)
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
         if (spk_kernel_get(i, &info) != SPK_OK || info.operation != SPK_SPMM)
             continue;
+        const char *device = app->device ? app->device : "cpu";
+        if (strncmp(device, info.device, strlen(info.device)) != 0) /* "cuda" and "cuda:0" */
+            continue;
         if ((app->only && !listed(app->only, info.name)) || (app->exclude && listed(app->exclude, info.name)))
             continue;
         s->rows[s->row_count++] = (check_row){.name = info.name, .kind = info.kind};

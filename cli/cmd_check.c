@@ -20,7 +20,7 @@ static const char about[] =
     "Differential test: draws random problems and runs every row of the kernel table that can compute them, with one\n"
     "random combination of its parameters each, into poisoned memory between guards, and compares with the oracle at\n"
     "the default tolerance. The problems: sizes 0 to 300, blocks 1 to 64 (rarely 256) square and not, ragged edges, empty\n"
-    "rows and matrices, n from 0 to 200, f32 and f64, op N and T, all layouts and leading dimensions, all epilogues,\n"
+    "rows and matrices, n from 0 to 200, all dtypes, op N and T, all layouts and leading dimensions, all epilogues,\n"
     "alpha and beta with 0, D that is C, int32 and int64 indices, 1 to 4 threads, inf and NaN where no result may see\n"
     "them. A failure prints the command that replays it; exit code 1.";
 
@@ -154,7 +154,7 @@ static void replay_text(const series *s, const check_case *c, const char *text, 
     bool params = text[row] == ' ';
     if (s->app->threads) /* else the case has its own number */
         snprintf(threads, sizeof(threads), " --threads %lld", (long long)s->app->threads);
-    snprintf(out, size, "sparsek check --kernel %.*s --seed %llu --case %lld%s%s%s%s", (int)row, text, (unsigned long long)c->seed, (long long)c->number,
+    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s", s->app->device ? " --device " : "", s->app->device ? s->app->device : "", (int)row, text, (unsigned long long)c->seed, (long long)c->number,
              params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
 }
 
@@ -210,7 +210,7 @@ static int check_case_number(series *s, int64_t number)
     check_case c;
     check_data plain = {0}, finite = {0};
     spk_context *context = NULL;
-    check_draw(s->state.seed, number, &c);
+    check_draw(s->state.seed, number, s->app->device && strncmp(s->app->device, "cuda", 4) == 0, &c);
     choice_list *list = cli_alloc(1, sizeof(*list));
     int code = context_for(s, c.threads, &context);
     spk_status status = SPK_OK;

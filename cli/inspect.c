@@ -1,5 +1,6 @@
 /* What `inspect` finds out about a matrix: structure from CSR, gain from the cost model. */
 #include "inspect.h"
+#include "values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static double value_at(const spk_matrix_desc *d, int64_t i)
 {
     if (!d->values)
         return 1;
-    return d->dtype == SPK_F64 ? ((const double *)d->values)[i] : (double)((const float *)d->values)[i];
+    return value_get(d->dtype, d->values, i);
 }
 
 /* Compares a canonical CSR matrix with its transpose. */

@@ -180,8 +180,11 @@ SPK_API spk_status spk_context_library(spk_context *context, int index, spk_libr
 SPK_API spk_status spk_memory_allocate(spk_context *context, size_t bytes, void **memory);
 SPK_API void spk_memory_release(spk_context *context, void **memory);
 
+/* Waits until what was put on a stream (NULL: the default one) of the context's device is done. On the CPU it always is. */
+SPK_API spk_status spk_synchronize(spk_context *context, void *stream);
+
 /* Copies between host memory and the device's, or within either; to and from must not overlap. Returns when the copy is done, and waits for no stream
- * of the caller's: what makes `from` must be done before. On the CPU both kinds are host memory. */
+ * of the caller's: what makes `from` must be done before (spk_synchronize). On the CPU both kinds are host memory. */
 SPK_API spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, const void *from, spk_memory from_kind, size_t bytes);
 
 /* Converts count values in host memory between f32, f64, f16 and bf16: to the nearest, ties to even; too large becomes infinite. to and from must not

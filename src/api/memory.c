@@ -50,6 +50,13 @@ spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, c
     return SPK_OK;
 }
 
+spk_status spk_synchronize(spk_context *context, void *stream)
+{
+    SPK_TRY(spk_enter(context));
+    const spk_backend *backend = context->device->backend;
+    return backend->synchronize != NULL ? backend->synchronize(context->device, stream) : SPK_OK;
+}
+
 static spk_status check_values(const char *name, const void *values, spk_dtype dtype, int64_t count)
 {
     if (!spk_value_dtype(dtype))

@@ -74,6 +74,7 @@ typedef struct spk_backend {
     spk_status (*copy_out)(spk_device *device, void *to_host, const void *from, size_t bytes);
     spk_status (*copy_within)(spk_device *device, void *to, const void *from, size_t bytes); /* must not overlap */
     spk_status (*fill)(spk_device *device, void *to, unsigned char byte, size_t bytes);
+    spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
     spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const spk_spmm_args *args);

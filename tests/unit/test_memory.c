@@ -42,6 +42,7 @@ static void copies_go_everywhere(void **state)
     assert_int_equal(spk_memory_copy(context, back, SPK_HOST, here, SPK_HOST, sizeof here), SPK_OK);
     assert_memory_equal(here, back, sizeof here);
     assert_int_equal(spk_memory_copy(context, NULL, SPK_DEVICE, NULL, SPK_HOST, 0), SPK_OK);
+    assert_int_equal(spk_synchronize(context, NULL), SPK_OK);
     spk_memory_release(context, &a);
     assert_null(a);
     spk_memory_release(context, &a);

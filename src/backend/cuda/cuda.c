@@ -84,12 +84,12 @@ void spk_cuda_capture_restore(const spk_cuda *cuda, int mode)
     cuda->driver->capture_mode(&mode);
 }
 
-spk_status spk_cuda_wait(const spk_device *device)
+static spk_status wait_for(const spk_device *device, CUstream stream)
 {
     spk_cuda *cuda = spk_cuda_of(device);
     double start = spk_now_us();
     for (;;) {
-        CUresult result = cuda->driver->stream_query(cuda->stream);
+        CUresult result = cuda->driver->stream_query(stream);
         if (result != CUDA_ERROR_NOT_READY_)
             return spk_cuda_check(device, result, "cuStreamQuery");
         double waited = spk_now_us() - start;
@@ -101,6 +101,20 @@ spk_status spk_cuda_wait(const spk_device *device)
         if (waited > spin_us)
             nanosleep(&(struct timespec){.tv_nsec = waited > 1e5 ? 1000000 : 20000}, NULL);
     }
+}
+
+spk_status spk_cuda_wait(const spk_device *device)
+{
+    return wait_for(device, spk_cuda_of(device)->stream);
+}
+
+static spk_status cuda_synchronize(spk_device *device, void *stream)
+{
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    spk_status status = wait_for(device, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
 }
 
 /* ------------------------------------------------------------------------------------------------ memory */
@@ -392,6 +406,7 @@ const spk_backend spk_backend_cuda = {
     .copy_out = cuda_copy_out,
     .copy_within = cuda_copy_within,
     .fill = cuda_fill,
+    .synchronize = cuda_synchronize,
     .free_memory = cuda_free_memory,
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
