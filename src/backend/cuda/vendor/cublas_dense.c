@@ -255,7 +255,9 @@ static spk_status fill(const spk_bound *bound, const dense_state *s, const spk_s
         return SPK_OK;
     long long lda = s->lda;
     void *parameters[] = {&arguments, &out, &lda};
-    return spk_cuda_launch(bound->device, s->fill, (unsigned)arguments.grid_rows, 256, 0, stream, parameters);
+    int64_t turns = (arguments.nnzb / arguments.grid_rows + 1) / 2; /* two blocks of the matrix for a thread block */
+    turns = turns < 1 ? 1 : turns > 64 ? 64 : turns;
+    return spk_cuda_launch(bound->device, s->fill, (unsigned)(arguments.grid_rows * turns), 256, 0, stream, parameters);
 }
 
 static spk_status update_values(spk_bound *bound, const void *values)
