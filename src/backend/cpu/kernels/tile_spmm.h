@@ -27,7 +27,7 @@ typedef struct T(tile_worker) {
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
 typedef struct T(tile_buffer) {
-    REAL sums[TILE_BUFFER_ROWS * TILE_MAX_WIDTH * T(lanes)] __attribute__((aligned(64)));
+    REAL sums[TILE_BUFFER_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
     int held;
 } T(tile_buffer);
 
@@ -146,7 +146,7 @@ static void T(block_row)(T(tile_worker) *worker, const tile_split *split, int64_
             continue;
         }
         buffer->held += height;
-        if (buffer->held + TILE_MAX_HEIGHT > TILE_BUFFER_ROWS) {
+        if (buffer->held + T(tallest) > TILE_BUFFER_ROWS) {
             T(epilogue)(problem, run->args, buffer->sums, job->out_stride, row0 + row - buffer->held, buffer->held, column0, columns);
             buffer->held = 0;
         }
@@ -171,7 +171,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = worker->values != NULL ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
     const bool direct = run->plain && columns == width * T(lanes);
-    const tile_split whole = tile_make_split(bound->view.block_rows, split_width);
+    const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     T(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
@@ -188,7 +188,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = T(rows_of)(bound, block_row);
-        const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(rows, split_width);
+        const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
         T(start_block_row)(run, job, block_row);
         T(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
@@ -202,7 +202,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
 static void T(pack_block_row)(const T(tile_worker) *worker, int64_t block_row)
 {
     T(tile_job) job = T(make_worker)(worker->run).job;
-    const tile_split split = tile_make_split(T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
+    const tile_split split = tile_make_split(&T(machine), T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
     T(start_block_row)(worker->run, &job, block_row);
     T(pack_values)(&job, &split, worker->values);
 }
@@ -253,7 +253,7 @@ static spk_status T(tile_bind)(spk_bound *bound)
     spk_status status = SPK_OK;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
     bound->state = state;
-    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, T(lanes), sizeof(REAL));
+    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, &T(machine));
     const tile_cut *cut = &state->cut;
     SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
