@@ -62,9 +62,11 @@ static void fail_with(spk_contender *c, spk_candidate_status status, const char 
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* A failure in the candidate's own words. */
+/* A failure in the candidate's own words. An interruption is none. */
 static void fail_by(spk_contender *c, const char *what, spk_status status)
 {
+    if (status == SPK_ERR_INTERRUPTED)
+        return;
     c->status = SPK_CANDIDATE_FAILED;
     c->ran = true;
     c->failure = status;

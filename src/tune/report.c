@@ -157,10 +157,15 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         say(out, ".");
         return;
     }
-    say(out, " takes ");
+    bool measured = chosen->sample_count > 0 || chosen->spread_us > 0;
+    say(out, measured ? " takes " : " takes an estimated ");
     say_us(out, chosen->median_us);
-    say(out, ", spread ");
-    say_us(out, chosen->spread_us);
+    if (measured) {
+        say(out, ", spread ");
+        say_us(out, chosen->spread_us);
+    } else {
+        say(out, " (a first look only: the budget ended before interleaved rounds)");
+    }
     if (chosen->prepare_us > 0) {
         say(out, ", after ");
         say_us(out, chosen->prepare_us);

@@ -19,6 +19,7 @@ static const double timeout_factor = 10;
 static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
 
 static const double again_cost = 0.05;     /* of the budget: what a second look at a contender may cost */
+static const double least_growth = 0.1;    /* of a sample's time, from a smaller one to it: less is taken for noise */
 static const double row_factor = 2.5;       /* a kernel this far from the best with one choice of parameters is not tried with others */
 
 typedef struct screening {
@@ -51,9 +52,15 @@ static double average_predicted(const screening *s)
 
 /* ------------------------------------------------------------------------------------------------ one look */
 
+/* The whole problem's time from that of a sample, as the cost model sees the two: what every run pays (packing all of B) does not grow.
+ * Never less than the sample took, never more than in proportion to the work. */
 static double scaled(const screening *s, const spk_contender *c, double us)
 {
-    return us / spk_stage_share(s->stage, c);
+    double most = 1 / spk_stage_share(s->stage, c);
+    if (s->at.share >= 1)
+        return us;
+    double part_us = spk_predict(c->kernel, &c->params, &s->stage->problem, s->search->tuner->device);
+    return us * fmin(fmax(c->predicted_us / fmax(part_us, 1e-3), 1), fmax(most, 1));
 }
 
 /* The least full time so far of those that this contender competes with. */
@@ -143,9 +150,10 @@ static spk_status look(screening *s, spk_contender *c, double run_us, double bes
         s->noise[s->noise_count++] = next / least - 1;
     c->level_us[0] = c->level_us[1];
     c->level_share[0] = c->level_share[1];
+    c->level_full_us[0] = c->level_full_us[1];
     c->level_us[1] = least;
     c->level_share[1] = spk_stage_share(s->stage, c);
-    c->full_us = c->median_us = scaled(s, c, least);
+    c->level_full_us[1] = c->full_us = c->median_us = scaled(s, c, least);
     c->screened = true;
     return SPK_OK;
 }
@@ -162,7 +170,7 @@ static spk_status screen_one(screening *s, spk_contender *c)
         return SPK_OK;
     bool fit = s->stage->checks == NULL || spk_contender_check(c, s->stage, s->search->tolerance, &run_us);
     if (s->stage->checks == NULL)
-        run_us = c->level_us[1] / c->level_share[1] * spk_stage_share(s->stage, c);
+        run_us = c->full_us / scaled(s, c, 1);
     if (fit && !timed_out(s, c, run_us, best))
         status = look(s, c, run_us, best);
     spk_contender_unbind(c);
@@ -217,7 +225,7 @@ static spk_status make_stage(screening *s, bool checked)
     for (int i = 0; i < s->count; i++)
         s->pool[i]->screened = false;
     double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
-    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &s->stage);
+    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->room, &s->stage);
 }
 
 static spk_status screen_all(screening *s, bool checked)
@@ -245,15 +253,15 @@ static spk_status screen_all(screening *s, bool checked)
     return SPK_OK;
 }
 
-/* The time of the whole problem from two samples of it: a part that every run pays and a part that grows with the work. */
-static double extrapolate(const spk_contender *c)
+double spk_extrapolate(const double us[2], const double share[2], const double model_us[2])
 {
-    int large = c->level_share[1] > c->level_share[0] ? 1 : 0, small = 1 - large;
-    double plain = c->level_us[large] / c->level_share[large], step = c->level_share[large] - c->level_share[small];
-    if (c->level_share[small] <= 0 || step < 0.3 * c->level_share[small])
-        return plain;
-    double slope = (c->level_us[large] - c->level_us[small]) / step, fixed = c->level_us[small] - slope * c->level_share[small];
-    return slope <= 0 || fixed <= 0 ? plain : fixed + slope;
+    int large = share[1] > share[0] ? 1 : 0, small = 1 - large;
+    double step = share[large] - share[small], grown = us[large] - us[small];
+    /* Samples of about one size, or of about one time, show nothing of the part that grows: noise would be multiplied. */
+    if (share[small] <= 0 || step < 0.3 * share[small] || grown < least_growth * us[large])
+        return fmax(model_us[large], us[large]);
+    double slope = grown / step, fixed = us[small] - slope * share[small];
+    return fixed <= 0 ? us[large] / share[large] : fixed + slope;
 }
 
 static int by_estimate(const void *a, const void *b)
@@ -280,7 +288,7 @@ static spk_status look_again(screening *s, double factor)
             continue;
         if (spk_contender_sample(c, s->stage, &us) && scaled(s, c, c->quick_us) < c->full_us) {
             c->level_us[1] = c->quick_us;
-            c->full_us = c->median_us = scaled(s, c, c->quick_us);
+            c->level_full_us[1] = c->full_us = c->median_us = scaled(s, c, c->quick_us);
         }
         spk_contender_unbind(c);
     }
@@ -319,12 +327,12 @@ static void keep_best(screening *s, double factor, int most)
 }
 
 /* A second sample for the survivors of one, so that what does not grow with the work can be told from what does: a larger one where the
- * time allows, else a smaller one. */
+ * time allows or there is no smaller one, else a smaller one. A single survivor needs it only where the whole problem will not be run. */
 static spk_status second_level(screening *s)
 {
     spk_search *search = s->search;
     double full_us = s->pool[0]->full_us, runs = 1.4 * s->count;
-    if (s->count < 2)
+    if (s->count < 2 && full_us < 0.5 * spk_search_left_us(search, 1))
         return SPK_OK;
     spk_level next = choose_level(search, full_us, runs, second_share * spk_search_left_us(search, 1));
     if (next.share >= 1)
@@ -332,13 +340,15 @@ static spk_status second_level(screening *s)
     if (next.share < 1.5 * s->at.share)
         next = choose_level(search, full_us, runs, runs * full_us * s->at.share / 3);
     if (next.share > s->at.share / 1.5 && next.share < 1.5 * s->at.share)
+        next = spk_level_for(search->tuner, search->problem, 4 * s->at.share);
+    if (next.share >= 1)
         return SPK_OK;
     s->at = next;
     s->end = second_end;
     SPK_TRY(screen_all(s, false));
     for (int i = 0; i < s->count; i++)
         if (s->pool[i]->screened)
-            s->pool[i]->full_us = s->pool[i]->median_us = extrapolate(s->pool[i]);
+            s->pool[i]->full_us = s->pool[i]->median_us = spk_extrapolate(s->pool[i]->level_us, s->pool[i]->level_share, s->pool[i]->level_full_us);
     keep_best(s, margin(s) - 0.1, MOST_FITTED);
     return SPK_OK;
 }

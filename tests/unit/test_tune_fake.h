@@ -58,16 +58,16 @@ static inline int fake_number(const spk_kernel *kernel)
     return kernel->name[4] - '0'; /* "fake0".. */
 }
 
+static inline double fake_work(const spk_problem *problem)
+{
+    return (double)problem->pattern->nnzb * (double)problem->n;
+}
+
 static inline double fake_time(int number, int param, double work)
 {
     const fake *f = &fakes[number];
     double share = fake_whole_work > 0 ? work / fake_whole_work : 1;
     return f->fixed_us + (f->us - f->fixed_us + f->param_us[param & 7]) * share;
-}
-
-static inline double fake_work(const spk_problem *problem)
-{
-    return (double)problem->pattern->nnzb * (double)problem->n;
 }
 
 /* Right but for the mode: the oracle's own result in the problem's dtype. */
@@ -116,7 +116,7 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *a
     static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params) \
     {                                                                                                                       \
         (void)device;                                                                                                       \
-        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_whole_work); \
+        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_work(problem)); \
         return problem->n > 0 ? us : 1;                                                                                     \
     }                                                                                                                       \
     static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why) \

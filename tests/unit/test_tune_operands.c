@@ -12,7 +12,7 @@ static void cold_sets_exceed_the_cache(void **state)
     bench_open(&b, one, 1, "");
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     double touched = (double)(o->bytes[SPK_OPERAND_VALUES] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
     assert_true(o->sets > 1 && touched * (double)o->sets > 2.0 * (double)b.device.l3_bytes);
     for (int64_t i = 0; i < o->sets; i++) {
@@ -26,12 +26,12 @@ static void cold_sets_exceed_the_cache(void **state)
     spk_operands_release(&o);
 
     b.problem.static_values = true; /* the values stay the same from run to run */
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_true(o->sets > 1 && o->args[1].values == o->args[0].values && o->args[1].b != o->args[0].b);
     spk_operands_release(&o);
 
     b.problem.cache = SPK_WARM;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_int_equal(o->sets, 1);
     spk_operands_release(&o);
     bench_close(&b);
@@ -53,11 +53,11 @@ static void memory_is_bounded(void **state)
     b.device.backend = &tight;
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_true(o->sets == 1 || (double)spk_operands_set_bytes(&b.problem) * (double)o->sets <= 0.25 * (1 << 18));
     spk_operands_release(&o);
     b.problem = fake_problem(b.pattern, 4096); /* one set is more than there is */
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_ERR_OUT_OF_MEMORY);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_ERR_OUT_OF_MEMORY);
     assert_null(o);
     bench_close(&b);
 }
@@ -72,7 +72,7 @@ static void the_noise_is_noise(void **state)
     b.pattern = fake_pattern(2048, 32, 0.3, 1);
     b.problem = fake_problem(b.pattern, 200);
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &o), SPK_OK);
     const float *values = o->args[0].values, *dense = o->args[0].b;
     int64_t count = spk_problem_operand_elements(&b.problem, SPK_OPERAND_B), equal = 0;
     double sum = 0, squares = 0;
@@ -161,7 +161,7 @@ static void samples_keep_the_proportions(void **state)
             b.problem = fake_problem(b.pattern, 32);
             b.problem.trans_a = trans ? SPK_TRANS : SPK_NO_TRANS;
             spk_stage *stage = NULL;
-            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){rows, 16, 0}, (uint64_t)rows, 1000, &stage), SPK_OK);
+            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){rows, 16, 0}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
             assert_int_equal(stage->problem.n, 16);
             assert_true(stage->problem.m >= 16 * rows && stage->problem.m < 16 * (rows + 4));
             if (fabs(stage->share / stage->row_share - 1) > 0.35)
