@@ -12,12 +12,18 @@
 
 /* Written by the program, read by the signal handler: only whole pointers, which are lock free. */
 static spk_context *volatile watched[2];
-static volatile sig_atomic_t interruptions;
+static volatile sig_atomic_t interruptions, ends_at_once, says_so;
 
 static void on_signal(int number)
 {
+    static const char note[] = "sparsek: note: interrupted\n";
     if (interruptions++) /* the second Ctrl-C means it */
         _exit(128 + number);
+    if (ends_at_once) {
+        ssize_t told = says_so ? write(STDERR_FILENO, note, sizeof(note) - 1) : 0;
+        (void)told; /* nobody could be told that this failed */
+        _exit(EXIT_INTERRUPTED);
+    }
     for (int i = 0; i < 2; i++)
         if (watched[i])
             spk_context_interrupt(watched[i]);
@@ -31,6 +37,16 @@ void cli_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed at the end, so that a --json file is still written */
+}
+
+void cli_interrupt_ends(const cli *app, bool at_once)
+{
+    says_so = !app->quiet;
+    ends_at_once = at_once;
+    if (at_once && interruptions) {
+        cli_note(app, "interrupted");
+        exit(EXIT_INTERRUPTED);
+    }
 }
 
 bool cli_interrupted(void)
@@ -105,11 +121,11 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
 {
     if (status == SPK_OK)
         return EXIT_DONE;
+    const char *message = spk_last_error(context ? context : app->context);
     if (status == SPK_ERR_INTERRUPTED) {
-        cli_note(app, "interrupted; what was measured is kept");
+        cli_note(app, "%s", message[0] ? message : "interrupted");
         return EXIT_INTERRUPTED;
     }
-    const char *message = spk_last_error(context ? context : app->context);
     return cli_fail(app, cli_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "", message[0] ? message : spk_status_name(status));
 }
 

@@ -50,6 +50,10 @@ void cli_watch(spk_context *context);
 bool cli_interrupted(void);
 void cli_catch_signals(void);
 
+/* True: from now on Ctrl-C ends the program on the spot, since there is nothing to keep nor to remove (reading, generating,
+ * converting); false: the work that follows stops by itself, and cleans up. */
+void cli_interrupt_ends(const cli *app, bool at_once);
+
 /* Human output is wanted: not --quiet, and standard output is not taken by JSON. */
 bool cli_talks(const cli *app);
 

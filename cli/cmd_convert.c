@@ -77,6 +77,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     code = matrix_check_output(app, a.operands[1]);
     if (code == EXIT_DONE)
         code = cli_open(app);
+    cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL;
     if (code == EXIT_DONE)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);

@@ -22,6 +22,7 @@ int cmd_explain(cli *app, int argc, char **argv)
     flags.file = a.operand_count ? a.operands[0] : NULL;
     problem p;
     code = cli_open(app);
+    cli_interrupt_ends(app, true);
     if (code == EXIT_DONE)
         code = problem_make(app, &flags, &p);
     if (code)

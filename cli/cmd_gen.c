@@ -134,6 +134,7 @@ int cmd_gen(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code)
         return code;
+    cli_interrupt_ends(app, true);
     spk_matrix *bsr = NULL, *file = NULL;
     int64_t shortfall = 0;
     spk_status status = spk_matrix_generate(app->context, &options, &bsr, &shortfall);

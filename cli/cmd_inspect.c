@@ -213,6 +213,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
         code = EXIT_DONE;
     if (code == EXIT_DONE)
         code = cli_open(app);
+    cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL, *csr = NULL;
     if (code == EXIT_DONE)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);

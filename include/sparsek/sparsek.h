@@ -137,8 +137,8 @@ SPK_API void spk_context_destroy(spk_context **context);
  * Valid until this thread's next failing call. */
 SPK_API const char *spk_last_error(const spk_context *context);
 
-/* Asks running tuning on this context to stop at the next sample; it keeps what was measured and returns
- * SPK_ERR_INTERRUPTED. Async-signal-safe. spk_context_resume clears the request. */
+/* Asks running tuning on this context to stop at the next sample, where it keeps what was measured, and spk_matrix_write to stop
+ * and leave nothing: they return SPK_ERR_INTERRUPTED. Async-signal-safe. spk_context_resume clears the request. */
 SPK_API void spk_context_interrupt(spk_context *context);
 SPK_API void spk_context_resume(spk_context *context);
 
@@ -496,7 +496,8 @@ typedef struct spk_write_options {
     const char *comment; /* Matrix Market: a comment line */
 } spk_write_options;
 
-/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one.
+/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one. A killed
+ * process may leave a file .sparsek-*.tmp beside it, which the next write into that folder removes.
  * What a format cannot hold is refused (.smtx: values are dropped only where all are one; .npy: dense only). */
 SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, const char *path, const spk_write_options *options);
 
