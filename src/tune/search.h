@@ -66,6 +66,13 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
 
 /* ---- contenders */
 
+/* A time from a part of the problem, and what the cost model makes of it. */
+typedef struct spk_sample_time {
+    double us, share; /* share: of the problem's work */
+    double full_us;   /* of the whole problem, in the model's proportion */
+    double growth_us; /* what the model sees between this part and the whole */
+} spk_sample_time;
+
 typedef struct spk_contender {
     const spk_kernel *kernel;
     spk_params params;
@@ -80,8 +87,7 @@ typedef struct spk_contender {
     bool bound_now;
     spk_bound bound;
     double predicted_us, prepare_us, error;
-    double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
-    double level_full_us[2];            /* and the whole problem's time, as the model scales them */
+    spk_sample_time level[2];           /* on the last two stages it was screened on; share 0: none yet */
     double full_us;                     /* estimate for the whole problem */
     bool disturbed;                     /* its last sample was interrupted by other work of the machine */
     double run_us, quick_us;            /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
@@ -228,9 +234,8 @@ double spk_search_left_us(const spk_search *search, double part);
  * all) come ordered by estimated time. *stage is the whole problem where they were screened on it, else NULL. */
 spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int *survivor_count, spk_stage **stage);
 
-/* The time of the whole problem from those of two samples with their shares of the work: a part that every run pays and a part that grows.
- * model_us: what one sample alone would say, where the two do not tell the parts apart. */
-double spk_extrapolate(const double us[2], const double share[2], const double model_us[2]);
+/* The time of the whole problem from two samples: a part that every run pays and a part that grows with the work. */
+double spk_extrapolate(const spk_sample_time level[2]);
 
 /* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was measured. */
 spk_status spk_search_run(spk_search *search);
