@@ -37,6 +37,61 @@ static void cold_sets_exceed_the_cache(void **state)
     bench_close(&b);
 }
 
+static int copies_in;
+
+static spk_status slow_copy_in(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static spk_status interrupting_copy_in(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (++copies_in == 5)
+        atomic_store(&fake_interrupted, 1);
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+/* Neither the time for cold sets nor an interruption waits until all of them are full; a later stage takes the same memory. */
+static void time_is_bounded(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    b.device.l3_bytes = INT64_C(1) << 26;
+    b.problem.cache = SPK_COLD;
+    spk_backend slow = fake_backend;
+    slow.copy_in = slow_copy_in;
+    b.device.backend = &slow;
+    spk_room room = {.limit_us = 30000};
+    spk_operands *o = NULL;
+    double start = spk_now_us();
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_OK);
+    assert_true(spk_now_us() - start < 300000);
+    assert_true(o->sets >= 1 && o->sets < 100);
+    for (int64_t i = 0; i < o->sets; i++)
+        assert_int_equal(spk_problem_check_args(&b.problem, &o->args[i]), SPK_OK);
+    void *memory = room.memory;
+    spk_operands_release(&o);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 2, &room, &o), SPK_OK);
+    assert_ptr_equal(room.memory, memory);
+    spk_operands_release(&o);
+
+    slow.copy_in = interrupting_copy_in;
+    copies_in = 0;
+    room.limit_us = 0;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_ERR_INTERRUPTED);
+    assert_null(o);
+    assert_int_equal(copies_in, 5);
+    spk_room_release(&b.device, &room);
+    assert_null(room.memory);
+    bench_close(&b);
+}
+
 static int64_t little_memory(spk_device *device)
 {
     (void)device;
@@ -175,7 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
-        cmocka_unit_test(memory_of_its_own),          cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
+        cmocka_unit_test(time_is_bounded),    cmocka_unit_test(memory_of_its_own),          cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
