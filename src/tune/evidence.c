@@ -27,6 +27,8 @@ static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk
     const spk_kernel *kernel = NULL;
     spk_params params;
     const char *why = NULL;
+    if (options->tolerance > 0 && !(e->error >= 0 && e->error <= options->tolerance))
+        return false;
     return e->status == SPK_CANDIDATE_OK && spk_evidence_current(tuner, e->name, e->params, e->hash, &kernel, &params) &&
            spk_may_win(tuner, problem, options, kernel, &params, &why);
 }

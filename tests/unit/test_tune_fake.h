@@ -41,6 +41,7 @@ typedef struct fake {
     double model_us;       /* what the cost model says; 0: us */
     double sleep_us;       /* really spent */
     double noise;          /* relative, one-sided, now and then much more */
+    double off;            /* added to every element of D, where it is right otherwise */
     int slow_runs;         /* the first runs take 15 ms: the machine was busy */
     bool forbidden;        /* not applicable */
     atomic_int runs;
@@ -94,7 +95,7 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *a
         for (int64_t j = 0; j < p->n; j++) {
             bool row = p->layout_d == SPK_ROW_MAJOR;
             int64_t at = row ? i * p->ldd + j : j * p->ldd + i, at_preact = row ? i * p->ldp + j : j * p->ldp + i;
-            double value = d[i * p->n + j];
+            double value = d[i * p->n + j] + f->off;
             if (f->mode == FAKE_UNWRITTEN && i == p->m / 2 && j == p->n / 2)
                 continue;
             if (f->mode == FAKE_WRONG && (i * p->n + j) % 7 == 3)
