@@ -109,6 +109,7 @@ typedef struct spk_stage {
     double share, row_share;       /* of the stored blocks' work, of the dense work */
     spk_operands *operands;
     spk_checks *checks; /* NULL: candidates were checked on another stage */
+    const char *library; /* whose threads ran the last sample, "" for ours; NULL: no sample yet */
 } spk_stage;
 
 /* How much of a problem: so many block rows of op(A) and columns (0: all of them). */

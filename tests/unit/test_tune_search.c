@@ -352,6 +352,33 @@ static void a_fixed_part_is_not_multiplied(void **state)
     bench_close(&b);
 }
 
+/* Threads that spin after a sample of another library must not slow the next: a run that is not counted comes between. */
+static void other_threads_come_to_rest(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, three, 3, "");
+    spk_kernel ours = three[0], theirs = three[2];
+    theirs.library = "theirs";
+    fakes[0].us = fakes[2].us = 5000;
+    spk_stage *stage = NULL;
+    assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){0, 0, 1}, 1, 0, NULL, &stage), SPK_OK);
+    spk_contender pair[2] = {{.kernel = &ours, .run_us = 5000, .batch = 1}, {.kernel = &theirs, .run_us = 5000, .batch = 1}};
+    static const int order[] = {0, 0, 1, 1, 0}, runs[] = {1, 1, 2, 1, 2};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(spk_contender_bind(&pair[i], stage), SPK_OK);
+    for (int i = 0; i < 5; i++) {
+        double us = 0;
+        fake_runs();
+        assert_true(spk_contender_sample(&pair[order[i]], stage, &us));
+        assert_int_equal(fake_runs(), runs[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        spk_contender_unbind(&pair[i]);
+    spk_stage_release(&stage);
+    bench_close(&b);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
     (void)state;
@@ -435,6 +462,7 @@ int main(void)
         cmocka_unit_test(large_problems_are_sampled),
         cmocka_unit_test(two_samples_make_a_whole),
         cmocka_unit_test(a_fixed_part_is_not_multiplied),
+        cmocka_unit_test(other_threads_come_to_rest),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(the_choice_is_near_the_best),
     };
