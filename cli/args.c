@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "help.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)
@@ -206,11 +207,13 @@ bool args_kernels_known(const char *list, char *bad, int size)
 __attribute__((format(printf, 2, 3))) static int wrong(const args *a, const char *format, ...)
 {
     va_list list;
+    char *text = NULL;
     va_start(list, format);
-    fprintf(stderr, "sparsek %s: ", a->command);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
     va_end(list);
-    fprintf(stderr, "\nTry 'sparsek %s --help'.\n", a->command);
+    fprintf(stderr, "sparsek %s: %s\nTry 'sparsek %s --help'.\n", a->command, text ? cli_clean(text) : "out of memory", a->command);
+    free(text);
     return 2;
 }
 

@@ -66,15 +66,44 @@ bool cli_talks(const cli *app)
     return !app->quiet && !(app->json && strcmp(app->json, "-") == 0);
 }
 
+const char *cli_clean(const char *text)
+{
+    enum { KEPT = 8 };
+    static char *kept[KEPT];
+    static int next;
+    size_t length = strlen(text);
+    char *clean = cli_alloc(4 * length + 1, 1), *out = clean;
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool second = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0; /* U+0080 to U+009F: control characters too */
+        if (*at < ' ' || *at == 0x7F || second)
+            out += sprintf(out, "\\x%02x", second ? at[1] : at[0]);
+        else
+            *out++ = (char)*at;
+        at += second;
+    }
+    *out = 0;
+    next = (next + 1) % KEPT;
+    free(kept[next]);
+    return kept[next] = clean;
+}
+
+/* "sparsek COMMAND: kind: message" */
+__attribute__((format(printf, 3, 0))) static void say(const cli *app, const char *kind, const char *format, va_list list)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
+    progress_clear();
+    fprintf(stderr, "sparsek %s: %s%s\n", app->command, kind, text ? cli_clean(text) : "out of memory");
+    free(text);
+}
+
 int cli_fail(const cli *app, int code, const char *format, ...)
 {
     va_list list;
-    progress_clear();
-    fprintf(stderr, "sparsek %s: ", app->command);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(app, "", format, list);
     va_end(list);
-    fputc('\n', stderr);
     return code;
 }
 
@@ -83,12 +112,9 @@ void cli_note(const cli *app, const char *format, ...)
     if (app->quiet)
         return;
     va_list list;
-    progress_clear();
-    fprintf(stderr, "sparsek %s: note: ", app->command);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(app, "note: ", format, list);
     va_end(list);
-    fputc('\n', stderr);
 }
 
 int cli_exit_code(spk_status status)
@@ -177,7 +203,7 @@ static void on_log(void *user, int level, const char *message)
     if (level > 1 || app->quiet)
         return;
     progress_clear();
-    fprintf(stderr, "sparsek %s: warning: %s\n", app->command, message);
+    fprintf(stderr, "sparsek %s: warning: %s\n", app->command, cli_clean(message));
 }
 
 int cli_context(cli *app, const char *store_path, int threads, spk_context **context)

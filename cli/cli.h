@@ -72,6 +72,10 @@ __attribute__((format(printf, 2, 3))) void cli_note(const cli *app, const char *
 void *cli_alloc(size_t count, size_t size);
 __attribute__((format(printf, 1, 2))) char *cli_format(const char *format, ...);
 
+/* A text of unknown origin (a file's name, a file's content) as it may reach a terminal: control characters as \x1b. Valid for the next
+ * few calls. */
+const char *cli_clean(const char *text);
+
 /* The options for tuning that the common flags give. */
 void cli_tune_options(const cli *app, spk_tune_options *options);
 

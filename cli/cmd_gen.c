@@ -113,7 +113,7 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
     json_put(r, "path", json_text(f->out));
     json_push(results, r);
     if (cli_talks(app))
-        printf("%s: %s\n", f->out, text);
+        printf("%s: %s\n", cli_clean(f->out), text);
     return json_finish(app, json_envelope(app, results), EXIT_DONE);
 }
 

@@ -129,7 +129,7 @@ static json_t *estimate_json(const inspect_estimate *e)
 
 static void print_structure(const char *path, const char *text, const inspect_structure *s)
 {
-    printf("%s: %s\n\n", path, text);
+    printf("%s: %s\n\n", cli_clean(path), text);
     printf("  entries    %lld (%.3g %%)\n", (long long)s->entries, 100 * s->density);
     printf("  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n", (long long)s->row_min, (long long)s->row_max, s->row_median,
            s->row_mean, s->row_spread, (long long)s->empty_rows);
@@ -154,7 +154,7 @@ static void print_estimate(const inspect_estimate *e)
         text = cli_format("No kernel can multiply blocks of %s in %s.", block, spk_dtype_name(e->dtype));
     term_paragraph(text, 0);
     free(text);
-    printf("Measure it: %s\n", e->command);
+    printf("Measure it: %s\n", cli_clean(e->command));
 }
 
 static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matrix *matrix, spk_matrix *csr)

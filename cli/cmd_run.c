@@ -197,7 +197,7 @@ static int tell(cli *app, const run_flags *f, const run_data *r)
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     if (cli_talks(app))
-        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", f->out, (long long)r->m, (long long)r->n, spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan),
+        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)r->m, (long long)r->n, spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan),
                r->run_us, info.why);
     json_t *results = json_array(), *o = json_object();
     json_put(o, "out", json_text(f->out));

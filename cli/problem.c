@@ -243,6 +243,6 @@ char *problem_text(const problem *p)
 {
     const spk_pattern_info *i = &p->info;
     return cli_format("%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
-                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, p->source, (long long)i->block_rows,
+                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, cli_clean(p->source), (long long)i->block_rows,
                       (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->spmm.n);
 }

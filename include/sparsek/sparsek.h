@@ -115,7 +115,8 @@ typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char
 typedef struct spk_context_options {
     size_t struct_size;
     const char *device;     /* "cpu" (NULL: the same) */
-    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory */
+    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory.
+                             * Only the last two folders are made where they are missing */
     int threads;            /* 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;

@@ -34,11 +34,12 @@ static spk_status absolute(const spk_mem *mem, const char *path, char **out)
     return status;
 }
 
-spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, const char **why)
+spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why)
 {
     *why = NULL;
     if (path == NULL)
         path = environment("SPARSEK_STORE");
+    *given = path != NULL;
     if (path != NULL)
         return path[0] == '\0' ? spk_strdup(mem, "", out) : absolute(mem, path, out);
     char *joined = NULL;

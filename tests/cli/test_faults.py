@@ -100,3 +100,67 @@ class Store(CliTest):
                 self.assertFalse(one["from_store"])
                 self.assertNotEqual(one["chosen"], "gone")
                 self.assertTrue(self.bench("bench", *SMALL)["results"][0]["from_store"])
+
+    def test_other_tables(self):
+        """A file that says it is a store, and has not its tables, is set aside."""
+        for statement in ("", "CREATE TABLE class (id INTEGER)"):
+            with self.subTest(statement=statement):
+                store = sqlite3.connect(self.path("s.db"))
+                store.executescript(f"PRAGMA application_id = {0x73706b31}; PRAGMA user_version = 1; {statement}")
+                store.close()
+                done = self.cli("cache", "verify", "--store", "s.db", code=1)
+                self.assertIn("1 bad", done.stdout)
+                self.assertIn("its tables are not those of a store", done.stderr)
+                self.assertIn("set aside", done.stderr)
+                self.cli("tune", *SMALL, "--store", "s.db")
+                self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
+                os.unlink(self.path("s.db"))
+
+    def test_no_folder_is_made_for_a_given_store(self):
+        for env, arguments in (({}, ["--store", "nodir/s.db"]), ({"SPARSEK_STORE": self.path("nodir/s.db")}, [])):
+            error = self.cli("tune", *SMALL, *arguments, env=env).stderr
+            self.assertIn("cannot be made: its folder does not exist", error)
+            self.assertFalse(os.path.exists(self.path("nodir")))
+
+
+class Resumed(CliTest):
+    def test_check(self):
+        begin = ["check", "--cases", "3", "--seed", "7", "--only", "reference", "--resume", "c.json"]
+        self.cli(*begin)
+        self.cli("check", "--cases", "5", "--only", "reference", "--resume", "c.json")
+        for extra, name in ((["--seed", "8", "--only", "reference"], "seed"), (["--only", "spmm_portable"], "only"), ([], "only"),
+                            (["--only", "reference", "--all-params"], "all-params"), (["--only", "reference", "--threads", "1"], "threads")):
+            with self.subTest(extra=extra):
+                self.assertIn(f"another --{name}", self.cli("check", "--cases", "6", "--resume", "c.json", *extra, code=2).stderr)
+
+    def test_regret(self):
+        common = ["regret", "--problems", "1", "--resume", "r.json", "--only", "reference"]
+        self.write("r.json", json.dumps({"schema": 1, "what": "sparsek regret", "seed": 3, "results": [{"regret": 0}], "settings": {
+            "effort": 0, "budget": 0.0, "best-budget": 8.0, "rounds": 20, "only": "reference", "exclude": None, "threads": 0}}))
+        self.cli(*common)
+        for extra, name in ((["--seed", "4"], "seed"), (["--budget", "1"], "budget"), (["--best-budget", "1"], "best-budget"), (["--rounds", "3"], "rounds"),
+                            (["--exclude", "mkl_bsr"], "exclude"), (["--effort", "estimate"], "effort")):
+            with self.subTest(extra=extra):
+                self.assertIn(f"another --{name}", self.cli(*common, *extra, code=2).stderr)
+
+
+class Names(CliTest):
+    def test_control_characters(self):
+        """What a file's name holds does not reach the terminal as it is."""
+        name = "a\x1b[31m\n\x7fé.mtx"
+        shows = "a\\x1b[31m\\x0a\\x7fé.mtx"
+        self.assertIn(shows, self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", name).stdout)
+        done = [self.cli("inspect", name), self.cli("convert", name, "b" + name), self.cli("bench", name, "--n", "3", "--budget", "0.1"),
+                self.cli("explain", name, "--n", "4", code=1), self.cli("inspect", "no" + name, code=3), self.cli("bench", "--" + name, code=2),
+                self.cli("\x1bbench", code=2), self.cli("cache", "export", "e" + name), self.cli("cache", "path", "--store", name), self.cli("info", "--store", name)]
+        for one in done:
+            text = one.stdout + one.stderr
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+            self.assertIn("\\x1b", text)
+
+    def test_class_line_wraps(self):
+        self.cli("tune", *SMALL)
+        for columns in ("40", "100"):
+            text = self.cli("explain", *SMALL, env={"COLUMNS": columns}).stdout
+            lines = text[text.index("class: "):].splitlines()
+            self.assertGreater(len(lines), 1)

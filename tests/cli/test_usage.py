@@ -93,6 +93,8 @@ WRONG = [
     ("check --kernel reference --only reference", 2, "--kernel and --only are the same"),
     ("check --kernel refrence", 2, "no kernel is called 'refrence'; did you mean reference?"),
     ("check --kernel reference --params X --all-params", 2, "exclude each other"),
+    ("check --kernel spmm_portable --params NV=77", 2, "which takes one value of each of NV=2,3,4,6 PACK=0,1,2"),
+    ("check --kernel reference --params X=1", 2, "which takes none"),
     ("check --only reference --exclude reference", 2, "leave no kernel"),
     ("check extra", 2, "one argument too many"),
     ("regret --problems 0", 2, "--problems: 0 is not between 1 and"),
