@@ -147,6 +147,7 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
     made->tuning_s = 1e-6 * (spk_now_us() - search->start_us);
     made->measured_at = spk_unix_time_s();
     made->seed = search->seed;
+    made->by_kernel = search->by_row && contenders != search->contenders;
     if (status == SPK_OK) {
         made->chosen = chosen >= 0 ? contenders[chosen].entry : -1;
         status = spk_report_summarise(made, made->measured_at);

@@ -14,7 +14,7 @@ enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
 static const double dear_run_us = 50000, spin_us = 20000;
-static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20; /* a named peer's 20 rounds cost less than a second: it has them */
+static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20; /* a named peer's first 20 cost less than a second: it has them */
 static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
@@ -281,7 +281,7 @@ static bool sits_out(spk_contender **list, int count, const spk_contender *c, in
 {
     int best = least_median(list, count);
     bool peer = c->kernel->kind == SPK_KIND_VENDOR || c->kernel->kind == SPK_KIND_DENSE;
-    if (peer && peer_rounds * spk_sample_us(c->run_us) < peer_rounds_us)
+    if (peer && round < peer_rounds && peer_rounds * spk_sample_us(c->run_us) < peer_rounds_us)
         return false;
     return round >= SLOW_ROUNDS && best >= 0 && c->median_us > slow_factor * list[best]->median_us;
 }

@@ -145,7 +145,7 @@ double spk_sample_us(double run_us); /* what such a sample costs */
 typedef struct spk_rounds {
     int have;        /* samples that every contender brings along */
     int least, most; /* with these */
-    bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only */
+    bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
     spk_rng *rng; /* order within a round */
 } spk_rounds;
