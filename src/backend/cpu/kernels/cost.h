@@ -1,5 +1,5 @@
 /* Cost models of the own CPU kernels: cycles of one core from the shape of the work, then threads, caches and memory. They order candidates;
- * the constants are measured on Zen 3 and only their ratios matter. */
+ * the constants are measured on Zen 3, those of AVX-512 on Emerald Rapids, and only their ratios matter. */
 #ifndef SPK_BACKEND_CPU_KERNELS_COST_H
 #define SPK_BACKEND_CPU_KERNELS_COST_H
 
@@ -73,10 +73,10 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     const double row_bytes = tile_row_bytes(problem, element_bytes), value_bytes = row_bytes * rows;
     const double groups = (double)tile_ceil(cut.panels, cut.group), near = row_bytes < 16384 ? groups : (double)cut.panels;
     cycles += value_bytes * (near / 40 + groups / 30);
-    /* B in place: rows far apart share few sets of the caches; the more so at powers of two. */
+    /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
-        cycles *= problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+        cycles *= lanes * element_bytes >= 64 ? 1.1 : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;

@@ -6,7 +6,7 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { TILE_BUFFER_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
+enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
 
 /* What the tiles know of their elements and instructions. tile_micro.h defines one for its instance. */
 typedef struct tile_machine {
@@ -147,7 +147,7 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "PACK=2 copies whole block rows: one is too long for the cache";
     else if (nv == 6 && height > 2)
         *why = "NV=6 is for block heights of 1 and 2";
-    else if (nv == 4 && height % 3 != 0)
+    else if (nv == 4 && machine->accumulators < 24 && height % 3 != 0)
         *why = "NV=4 makes tiles three rows high: the block height must be a multiple of 3";
     else if (nv > 2 && (tile_ceil(vectors, nv) == tile_ceil(vectors, 2) || (nv > 3 && tile_ceil(vectors, nv) == tile_ceil(vectors, 3))))
         *why = "a smaller NV makes the same panels";

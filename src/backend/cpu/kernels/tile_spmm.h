@@ -70,9 +70,8 @@ static void T(pack_task)(void *arg, int64_t task)
     const tile_cut *cut = &run->state->cut;
     const T(tile_worker) worker = T(make_worker)(run);
     const int64_t k = run->bound->problem.k, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
-    enum { ROWS = 32 };
-    for (int64_t k0 = begin; k0 < end; k0 += ROWS)
-        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + ROWS < end ? k0 + ROWS : end);
+    for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
+        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
 }
 
 /* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
@@ -223,7 +222,8 @@ static void T(tile_task)(void *arg, int64_t task)
         const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
         if (cut->fused && k > 0) {
             worker.panels_start = state->starts[begin];
-            T(pack_panels)(&worker, begin, end, 0, k);
+            for (int64_t k0 = 0; k0 < k; k0 += TILE_PACK_ROWS)
+                T(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
         }
         for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
             const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
