@@ -136,20 +136,29 @@ static void print_structure(const char *path, const char *text, const inspect_st
     printf("  bandwidth  %lld\n  structure  %s\n\n", (long long)s->bandwidth, s->symmetry);
 }
 
+/* Two digits at least, and never a power of ten. */
+static void number_text(double value, const char *unit, char *out, size_t size)
+{
+    snprintf(out, size, "%.*f%s", value >= 10 ? 0 : value >= 1 ? 1 : value >= 0.1 ? 2 : 3, value, unit);
+}
+
 static void print_estimate(const inspect_estimate *e)
 {
-    char block[24];
+    char block[24], sparse[32], dense[32], ratio[32];
+    number_text(e->sparse_us, " us", sparse, sizeof(sparse));
+    number_text(e->dense_us, " us", dense, sizeof(dense));
+    number_text(e->sparse_us > 0 ? e->dense_us / e->sparse_us : 0, "", ratio, sizeof(ratio));
     putchar('\n');
     problem_block_text(block, e->block_rows, e->block_cols);
     char *text;
     if (e->sparse_us > 0 && e->dense_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us and %s %.0f us: dense takes %.2g "
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s and %s %s: dense takes %s "
                           "times as long.",
-                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us, e->dense_name, e->dense_us, e->dense_us / e->sparse_us);
+                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse, e->dense_name, dense, ratio);
     else if (e->sparse_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us; no dense implementation is here to "
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s; no dense implementation is here to "
                           "compare with.",
-                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us);
+                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse);
     else
         text = cli_format("No kernel can multiply blocks of %s in %s.", block, spk_dtype_name(e->dtype));
     term_paragraph(text, 0);

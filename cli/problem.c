@@ -208,6 +208,8 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     }
     p.m = f->trans_a ? p.info.cols : p.info.rows;
     p.k = f->trans_a ? p.info.rows : p.info.cols;
+    if (p.m == 0 || f->n == 0)
+        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)p.m, (long long)f->n);
     fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p.spmm);
     cli_tune_options(app, &p.options);
     p.options.cache = (spk_cache_mode)f->cache;

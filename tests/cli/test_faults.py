@@ -164,3 +164,17 @@ class Names(CliTest):
             text = self.cli("explain", *SMALL, env={"COLUMNS": columns}).stdout
             lines = text[text.index("class: "):].splitlines()
             self.assertGreater(len(lines), 1)
+
+
+class Words(CliTest):
+    def test_empty_product(self):
+        self.assertIn("the product is empty (0 x 512)", self.cli("bench", "--m", "0", "--k", "0").stderr)
+
+    def test_small_numbers(self):
+        self.cli("gen", "diagonal", "--rows", "4", "--block", "2", "-o", "a.mtx")
+        text = self.cli("inspect", "a.mtx", "--n", "1").stdout
+        self.assertNotRegex(text, r"takes 0 us|e\+0")
+
+    def test_elastic_constants(self):
+        for extra in (["--young", "1e18"], ["--poisson", "-0.5"], ["--poisson", "0"]):
+            self.cli("gen", "elasticity", "--cells", "2", "-o", "a.mtx", *extra)

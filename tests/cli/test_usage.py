@@ -21,7 +21,7 @@ WRONG = [
     ("bench --m twelve", 2, "--m: 'twelve' is not a whole number"),
     ("bench --m 12.5", 2, "--m: '12.5' is not a whole number"),
     ("bench --m -1", 2, "--m: -1 is not between 0 and 2147483647"),
-    ("bench --m 99999999999999999999", 2, "--m: '99999999999999999999' is not a whole number"),
+    ("bench --m 99999999999999999999", 2, "--m: 99999999999999999999 is not between 0 and 2147483647"),
     ("bench --block 0", 2, "--block: '0' is no block size"),
     ("bench --block 257", 2, "--block: '257' is no block size: ROWS or ROWSxCOLS, each 1 to 256"),
     ("bench --block 8x", 2, "--block: '8x' is no block size"),
