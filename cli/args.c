@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "help.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)
@@ -206,11 +207,13 @@ bool args_kernels_known(const char *list, char *bad, int size)
 __attribute__((format(printf, 2, 3))) static int wrong(const args *a, const char *format, ...)
 {
     va_list list;
+    char *text = NULL;
     va_start(list, format);
-    fprintf(stderr, "sparsek %s: ", a->command);
-    vfprintf(stderr, format, list);
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
     va_end(list);
-    fprintf(stderr, "\nTry 'sparsek %s --help'.\n", a->command);
+    fprintf(stderr, "sparsek %s: %s\nTry 'sparsek %s --help'.\n", a->command, text ? cli_clean(text) : "out of memory", a->command);
+    free(text);
     return 2;
 }
 
@@ -262,6 +265,9 @@ static int take_number(const args *a, const args_option *o, const char *text)
     int64_t whole = 0;
     double value = 0;
     bool fine = o->kind == ARGS_INT ? args_read_int(text, &whole) : o->kind == ARGS_REAL ? args_read_real(text, &value) : read_share(text, &value);
+    size_t digits = o->kind == ARGS_INT ? strspn(text + (text[0] == '-'), "0123456789") : 0;
+    if (!fine && digits && !text[digits + (text[0] == '-')]) /* a whole number that 64 bits do not hold */
+        return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);
     if (!fine)
         return wrong(a, "--%s: '%s' is not a %s", o->name, text, o->kind == ARGS_INT ? "whole number" : "number");
     if (o->kind == ARGS_INT)

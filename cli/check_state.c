@@ -2,7 +2,6 @@
 #include "check_state.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "json.h"
 #include "result.h"
@@ -55,19 +54,14 @@ json_t *check_state_rows(const check_state *s)
     return list;
 }
 
-int check_state_save(const cli *app, const char *path, const check_state *s)
+int check_state_save(const cli *app, const resume *file, const check_state *s)
 {
     json_t *root = json_object();
-    json_put(root, "schema", json_integer(1));
-    json_put(root, "what", json_string("sparsek check"));
-    json_put(root, "seed", json_integer((json_int_t)s->seed));
     json_put(root, "next", json_integer(s->next));
     json_put(root, "failures", json_integer(s->failures));
     json_put(root, "failed", json_incref(s->failed));
     json_put(root, "rows", check_state_rows(s));
-    int code = json_save(app, path, root);
-    json_decref(root);
-    return code;
+    return resume_save(app, file, root);
 }
 
 static bool load_rows(const json_t *rows, check_state *s)
@@ -90,24 +84,19 @@ static bool load_rows(const json_t *rows, check_state *s)
     return json_array_size(rows) == (size_t)s->row_count;
 }
 
-int check_state_load(const cli *app, const char *path, bool seed_given, check_state *s)
+int check_state_load(const cli *app, resume *file, check_state *s)
 {
-    int code = EXIT_DONE;
-    if (access(path, F_OK) != 0)
-        return EXIT_DONE;
-    json_t *root = json_read(app, path, &code);
+    json_t *root = NULL;
+    int code = resume_load(app, file, &root);
     if (!root)
         return code;
-    const char *what = json_string_value(json_object_get(root, "what"));
-    json_t *next = json_object_get(root, "next"), *seed = json_object_get(root, "seed"), *failed = json_object_get(root, "failed");
-    if (!what || strcmp(what, "sparsek check") != 0 || !json_is_integer(next) || json_integer_value(next) < 0 || !json_is_integer(seed) || !json_is_array(failed))
-        code = cli_fail(app, EXIT_INPUT, "%s: is no state of 'sparsek check'", path);
-    else if (seed_given && json_integer_value(seed) != (json_int_t)s->seed)
-        code = cli_fail(app, EXIT_INPUT, "%s: is of a run with --seed %lld", path, (long long)json_integer_value(seed));
+    json_t *next = json_object_get(root, "next"), *failed = json_object_get(root, "failed");
+    if (!json_is_integer(next) || json_integer_value(next) < 0 || !json_is_array(failed))
+        code = cli_fail(app, EXIT_INPUT, "%s: is no state of '%s'", file->path, file->what);
     else if (!load_rows(json_object_get(root, "rows"), s))
-        code = cli_fail(app, EXIT_INPUT, "%s: is of a run over other kernels", path);
+        code = cli_fail(app, EXIT_INPUT, "%s: is of a run over other kernels", file->path);
     if (code == EXIT_DONE) {
-        s->seed = (uint64_t)json_integer_value(seed);
+        s->seed = file->seed;
         s->next = json_integer_value(next);
         s->failures = json_integer_value(json_object_get(root, "failures"));
         json_decref(s->failed);

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli.h"
+#include "resume.h"
 
 enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };
 
@@ -31,9 +32,8 @@ void check_state_release(check_state *s);
 /* "results" rows, as in the summary. */
 json_t *check_state_rows(const check_state *s);
 
-/* Writes the state; reads it back over a fresh one. seed_given: the file's seed must be s->seed, else s->seed is set from it. A file that
- * is not there leaves the fresh state. Exit codes. */
-int check_state_save(const cli *app, const char *path, const check_state *s);
-int check_state_load(const cli *app, const char *path, bool seed_given, check_state *s);
+/* Writes the state; reads it back over a fresh one, which a file that is not there leaves alone. Exit codes. */
+int check_state_save(const cli *app, const resume *file, const check_state *s);
+int check_state_load(const cli *app, resume *file, check_state *s);
 
 #endif

@@ -12,12 +12,18 @@
 
 /* Written by the program, read by the signal handler: only whole pointers, which are lock free. */
 static spk_context *volatile watched[2];
-static volatile sig_atomic_t interruptions;
+static volatile sig_atomic_t interruptions, ends_at_once, says_so;
 
 static void on_signal(int number)
 {
+    static const char note[] = "sparsek: note: interrupted\n";
     if (interruptions++) /* the second Ctrl-C means it */
         _exit(128 + number);
+    if (ends_at_once) {
+        ssize_t told = says_so ? write(STDERR_FILENO, note, sizeof(note) - 1) : 0;
+        (void)told; /* nobody could be told that this failed */
+        _exit(EXIT_INTERRUPTED);
+    }
     for (int i = 0; i < 2; i++)
         if (watched[i])
             spk_context_interrupt(watched[i]);
@@ -31,6 +37,16 @@ void cli_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed at the end, so that a --json file is still written */
+}
+
+void cli_interrupt_ends(const cli *app, bool at_once)
+{
+    says_so = !app->quiet;
+    ends_at_once = at_once;
+    if (at_once && interruptions) {
+        cli_note(app, "interrupted");
+        exit(EXIT_INTERRUPTED);
+    }
 }
 
 bool cli_interrupted(void)
@@ -50,15 +66,44 @@ bool cli_talks(const cli *app)
     return !app->quiet && !(app->json && strcmp(app->json, "-") == 0);
 }
 
+const char *cli_clean(const char *text)
+{
+    enum { KEPT = 8 };
+    static char *kept[KEPT];
+    static int next;
+    size_t length = strlen(text);
+    char *clean = cli_alloc(4 * length + 1, 1), *out = clean;
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool second = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0; /* U+0080 to U+009F: control characters too */
+        if (*at < ' ' || *at == 0x7F || second)
+            out += sprintf(out, "\\x%02x", second ? at[1] : at[0]);
+        else
+            *out++ = (char)*at;
+        at += second;
+    }
+    *out = 0;
+    next = (next + 1) % KEPT;
+    free(kept[next]);
+    return kept[next] = clean;
+}
+
+/* "sparsek COMMAND: kind: message" */
+__attribute__((format(printf, 3, 0))) static void say(const cli *app, const char *kind, const char *format, va_list list)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, list) < 0)
+        text = NULL;
+    progress_clear();
+    fprintf(stderr, "sparsek %s: %s%s\n", app->command, kind, text ? cli_clean(text) : "out of memory");
+    free(text);
+}
+
 int cli_fail(const cli *app, int code, const char *format, ...)
 {
     va_list list;
-    progress_clear();
-    fprintf(stderr, "sparsek %s: ", app->command);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(app, "", format, list);
     va_end(list);
-    fputc('\n', stderr);
     return code;
 }
 
@@ -67,12 +112,9 @@ void cli_note(const cli *app, const char *format, ...)
     if (app->quiet)
         return;
     va_list list;
-    progress_clear();
-    fprintf(stderr, "sparsek %s: note: ", app->command);
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    say(app, "note: ", format, list);
     va_end(list);
-    fputc('\n', stderr);
 }
 
 int cli_exit_code(spk_status status)
@@ -105,11 +147,11 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
 {
     if (status == SPK_OK)
         return EXIT_DONE;
+    const char *message = spk_last_error(context ? context : app->context);
     if (status == SPK_ERR_INTERRUPTED) {
-        cli_note(app, "interrupted; what was measured is kept");
+        cli_note(app, "%s", message[0] ? message : "interrupted");
         return EXIT_INTERRUPTED;
     }
-    const char *message = spk_last_error(context ? context : app->context);
     return cli_fail(app, cli_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "", message[0] ? message : spk_status_name(status));
 }
 
@@ -161,7 +203,7 @@ static void on_log(void *user, int level, const char *message)
     if (level > 1 || app->quiet)
         return;
     progress_clear();
-    fprintf(stderr, "sparsek %s: warning: %s\n", app->command, message);
+    fprintf(stderr, "sparsek %s: warning: %s\n", app->command, cli_clean(message));
 }
 
 int cli_context(cli *app, const char *store_path, int threads, spk_context **context)

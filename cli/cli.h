@@ -50,6 +50,10 @@ void cli_watch(spk_context *context);
 bool cli_interrupted(void);
 void cli_catch_signals(void);
 
+/* True: from now on Ctrl-C ends the program on the spot, since there is nothing to keep nor to remove (reading, generating,
+ * converting); false: the work that follows stops by itself, and cleans up. */
+void cli_interrupt_ends(const cli *app, bool at_once);
+
 /* Human output is wanted: not --quiet, and standard output is not taken by JSON. */
 bool cli_talks(const cli *app);
 
@@ -67,6 +71,10 @@ __attribute__((format(printf, 2, 3))) void cli_note(const cli *app, const char *
 /* Memory of the program: exits with code 5 where there is none. */
 void *cli_alloc(size_t count, size_t size);
 __attribute__((format(printf, 1, 2))) char *cli_format(const char *format, ...);
+
+/* A text of unknown origin (a file's name, a file's content) as it may reach a terminal: control characters as \x1b. Valid for the next
+ * few calls. */
+const char *cli_clean(const char *text);
 
 /* The options for tuning that the common flags give. */
 void cli_tune_options(const cli *app, spk_tune_options *options);

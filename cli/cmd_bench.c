@@ -49,18 +49,34 @@ static char *choice_text(const char *name, const char *params)
     return cli_format("%s%s%s", name, params[0] ? " " : "", params);
 }
 
-/* The chosen one and the fastest stored dense row; every dense row that can compute the problem where none was measured. */
+/* Whether the table has this candidate still: a store may come from another version. */
+static bool is_listed(const result *list, const result_row *row)
+{
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->rows[i].name, row->name) == 0 && strcmp(list->rows[i].params, row->params) == 0)
+            return true;
+    return false;
+}
+
+/* The chosen one and the fastest stored dense row; every dense row that can compute the problem where none was measured. NULL: the chosen
+ * one is no candidate any more. */
 static char *rematch(cli *app, problem *p, const result *stored)
 {
-    char *choices = choice_text(stored->rows[stored->chosen].name, stored->rows[stored->chosen].params);
-    int dense = result_best_dense(stored);
     spk_report *list = NULL;
-    result listed = {.chosen = -1};
-    if (dense < 0 && spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, &list) == SPK_OK)
-        (void)result_from_report(list, true, &listed);
+    result listed = {.chosen = -1}, best = {.chosen = -1};
+    char *choices = NULL;
+    if (spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, &list) == SPK_OK) {
+        (void)result_from_report(list, false, &listed);
+        (void)result_from_report(list, true, &best);
+    }
     spk_report_destroy(&list);
-    const result *from = dense < 0 ? &listed : stored;
-    for (int i = 0; i < from->count; i++) {
+    if (is_listed(&listed, &stored->rows[stored->chosen]))
+        choices = choice_text(stored->rows[stored->chosen].name, stored->rows[stored->chosen].params);
+    int dense = result_best_dense(stored);
+    if (dense >= 0 && !is_listed(&listed, &stored->rows[dense]))
+        dense = -1;
+    const result *from = dense < 0 ? &best : stored;
+    for (int i = 0; choices && i < from->count; i++) {
         const result_row *row = &from->rows[i];
         bool wanted = dense < 0 ? row->kind == SPK_KIND_DENSE && row->status != SPK_CANDIDATE_NOT_APPLICABLE : i == dense && i != stored->chosen;
         if (!wanted)
@@ -71,6 +87,7 @@ static char *rematch(cli *app, problem *p, const result *stored)
         choices = both;
     }
     result_release(&listed);
+    result_release(&best);
     return choices;
 }
 
@@ -84,13 +101,13 @@ static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, 
         return status == SPK_ERR_UNKNOWN_CLASS ? SPK_OK : status;
     status = result_from_report(report, true, out);
     spk_report_destroy(&report);
-    *known = status == SPK_OK && out->chosen >= 0;
+    char *choices = status == SPK_OK && out->chosen >= 0 ? rematch(app, p, out) : NULL;
+    *known = choices != NULL;
     if (!*known) {
         result_release(out);
         return status;
     }
     out->from_store = true;
-    char *choices = rematch(app, p, out);
     status = race(app, p, choices, 0, rounds, &report);
     free(choices);
     if (report) {
@@ -140,8 +157,10 @@ int cmd_bench(cli *app, int argc, char **argv)
         return code;
     problem p;
     code = cli_open(app);
+    cli_interrupt_ends(app, true);
     if (code == EXIT_DONE)
         code = problem_make(app, &f.problem, &p);
+    cli_interrupt_ends(app, false);
     if (code != EXIT_DONE)
         return code;
     code = bench(app, &f, &p);

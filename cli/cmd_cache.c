@@ -80,7 +80,7 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
         return cli_status(app, NULL, status, NULL);
     json_push(results, counted(action, path, count, "classes"));
     if (cli_talks(app))
-        printf("%lld classes %s %s\n", (long long)count, out ? "written to" : "taken from", path);
+        printf("%lld classes %s %s\n", (long long)count, out ? "written to" : "taken from", cli_clean(path));
     return EXIT_DONE;
 }
 
@@ -113,7 +113,7 @@ static int act(cli *app, const args *a, json_t *results)
         json_put(o, "path", json_text(path));
         json_push(results, o);
         if (cli_talks(app))
-            puts(path[0] ? path : "in memory");
+            puts(path[0] ? cli_clean(path) : "in memory");
         return EXIT_DONE;
     }
     int64_t removed = 0;

@@ -35,6 +35,7 @@ typedef struct series {
     cli *app;
     const check_flags *flags;
     check_state state;
+    resume file;
     spk_context *contexts[MAX_THREADS + 1];
 } series;
 
@@ -48,6 +49,41 @@ typedef struct choice_list {
     int count;
     choice items[MAX_CHOICES];
 } choice_list;
+
+static bool holds(const char *list, size_t list_length, const char *word, size_t length)
+{
+    for (const char *at = list; at < list + list_length; at += strcspn(at, ", ") + 1)
+        if (strcspn(at, ", ") == length && strncmp(at, word, length) == 0)
+            return true;
+    return false;
+}
+
+/* Whether "NV=2 PACK=1" is a choice of "NV=2,3 PACK=0,1". */
+static bool is_choice(const char *params, const char *tunables)
+{
+    while (*tunables && *params) {
+        size_t all = strcspn(tunables, " "), name = strcspn(tunables, "=") + 1, own = strcspn(params, " ");
+        if (own < name || strncmp(params, tunables, name) != 0 || !holds(tunables + name, all - name, params + name, own - name))
+            return false;
+        tunables += all + (tunables[all] == ' ');
+        params += own + (params[own] == ' ' && params[own + 1] != 0);
+    }
+    return !*tunables && !*params;
+}
+
+static int check_params(const cli *app, const check_flags *f)
+{
+    for (int i = 0; f->params && i < spk_kernel_count(); i++) {
+        spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
+        if (spk_kernel_get(i, &info) != SPK_OK || !holds(f->kernel, strlen(f->kernel), info.name, strlen(info.name)))
+            continue;
+        const char *tunables = info.tunables ? info.tunables : "";
+        if (!is_choice(f->params, tunables))
+            return cli_fail(app, EXIT_USAGE, "--params: '%s' is no combination of %s, which takes %s%s", f->params, info.name,
+                            tunables[0] ? "one value of each of " : "none", tunables);
+    }
+    return ARGS_GO;
+}
 
 static int parse(cli *app, check_flags *f, int argc, char **argv)
 {
@@ -80,7 +116,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "--case needs --seed");
     if (f->only_case >= 0 && f->resume)
         return cli_fail(app, EXIT_USAGE, "--case and --resume exclude each other");
-    return ARGS_GO;
+    return check_params(app, f);
 }
 
 /* The context for a number of threads: the case's, unless --threads says otherwise. */
@@ -248,13 +284,13 @@ static int run_series(series *s)
         code = check_case_number(s, s->state.next);
         if (code == EXIT_DONE && f->resume && stats_now() - saved_at > 2) {
             s->state.next++; /* this case is done */
-            code = check_state_save(s->app, f->resume, &s->state);
+            code = check_state_save(s->app, &s->file, &s->state);
             s->state.next--;
             saved_at = stats_now();
         }
     }
     if (f->resume && code == EXIT_DONE)
-        code = check_state_save(s->app, f->resume, &s->state);
+        code = check_state_save(s->app, &s->file, &s->state);
     progress_clear();
     if (code == EXIT_DONE && cli_interrupted())
         return cli_status(s->app, NULL, SPK_ERR_INTERRUPTED, NULL);
@@ -302,12 +338,19 @@ int cmd_check(cli *app, int argc, char **argv)
     if (code != ARGS_GO)
         return code;
     series s = {.app = app, .flags = &f};
-    check_state_make(app, f.seed == UINT64_MAX ? random_seed() : f.seed, &s.state);
+    json_t *settings = json_object();
+    json_put(settings, "only", json_text(app->only));
+    json_put(settings, "exclude", json_text(app->exclude));
+    json_put(settings, "params", json_text(f.params));
+    json_put(settings, "all-params", json_boolean(f.all_params));
+    json_put(settings, "threads", json_integer(app->threads));
+    s.file = resume_make(f.resume, "sparsek check", f.seed, settings);
+    check_state_make(app, s.file.seed, &s.state);
     code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && s.state.row_count == 0)
         code = cli_fail(app, EXIT_USAGE, "--only and --exclude leave no kernel");
     if (code == EXIT_DONE && f.resume)
-        code = check_state_load(app, f.resume, f.seed != UINT64_MAX, &s.state);
+        code = check_state_load(app, &s.file, &s.state);
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code == EXIT_DONE) {
@@ -322,5 +365,6 @@ int cmd_check(cli *app, int argc, char **argv)
     for (int i = 0; i <= MAX_THREADS; i++)
         spk_context_destroy(&s.contexts[i]);
     check_state_release(&s.state);
+    resume_release(&s.file);
     return code;
 }

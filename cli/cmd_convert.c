@@ -77,6 +77,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     code = matrix_check_output(app, a.operands[1]);
     if (code == EXIT_DONE)
         code = cli_open(app);
+    cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL;
     if (code == EXIT_DONE)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
@@ -91,7 +92,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     if (code == EXIT_DONE) {
         after = matrix_text(matrix);
         if (cli_talks(app))
-            printf("%s: %s\n%s: %s\n", a.operands[0], before, a.operands[1], after);
+            printf("%s: %s\n%s: %s\n", cli_clean(a.operands[0]), before, cli_clean(a.operands[1]), after);
         json_t *results = json_array(), *r = json_object();
         json_put(r, "in", json_text(a.operands[0]));
         json_put(r, "out", json_text(a.operands[1]));

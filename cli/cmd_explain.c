@@ -1,8 +1,10 @@
 /* sparsek explain: the stored evidence of a problem's class; runs nothing. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
 #include "result.h"
+#include "term.h"
 
 static const char about[] =
     "Shows why the stored choice for a problem's class won: every candidate with its time, what lost and by how much,\n"
@@ -22,6 +24,7 @@ int cmd_explain(cli *app, int argc, char **argv)
     flags.file = a.operand_count ? a.operands[0] : NULL;
     problem p;
     code = cli_open(app);
+    cli_interrupt_ends(app, true);
     if (code == EXIT_DONE)
         code = problem_make(app, &flags, &p);
     if (code)
@@ -42,7 +45,10 @@ int cmd_explain(cli *app, int argc, char **argv)
         code = json_finish(app, json_envelope(app, results), code);
         if (cli_talks(app)) {
             result_print(app, &p, &r);
-            printf("\nclass: %s\n", r.class_key);
+            char *class = cli_format("class: %s", r.class_key);
+            putchar('\n');
+            term_broken(cli_clean(class), ";|");
+            free(class);
         }
     }
     result_release(&r);

@@ -21,6 +21,8 @@ static const char about[] =
     "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
     "--pattern-only), .npy (dense).";
 
+enum { NO_POISSON = -2 };
+
 typedef struct gen_flags {
     const char *out, *tensor;
     int64_t rows, cols, m, k;
@@ -34,7 +36,7 @@ typedef struct gen_flags {
 
 static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 {
-    *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .seed = 1};
+    *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .poisson = NO_POISSON, .seed = 1};
     const args_option options[] = {
         {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file to write"},
         {"rows", 0, ARGS_INT, &f->rows, "ROWS", 0, 2147483647, "rows, in elements (default: 2048)"},
@@ -46,8 +48,8 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed (default: 1)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: f32; f64 for elasticity)"},
         {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "elasticity: hexahedra along each axis, 20 or 20x10x10 (default: 10)"},
-        {"young", 0, ARGS_REAL, &f->young, NULL, 1e-12, 1e15, "elasticity: Young's modulus (default: 1)"},
-        {"poisson", 0, ARGS_REAL, &f->poisson, NULL, 1e-6, 0.499, "elasticity: Poisson's ratio (default: 0.3)"},
+        {"young", 0, ARGS_REAL, &f->young, NULL, 1e-20, 1e20, "elasticity: Young's modulus (default: 1)"},
+        {"poisson", 0, ARGS_REAL, &f->poisson, NULL, -0.999999, 0.499999, "elasticity: Poisson's ratio (default: 0.3)"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
     };
@@ -84,10 +86,10 @@ static int options_of(const cli *app, const gen_flags *f, const char *pattern, s
         o->cells_y = cells.y;
         o->cells_z = cells.z;
         o->young = f->young;
-        o->poisson = f->poisson;
+        o->poisson = f->poisson == NO_POISSON ? 0 : f->poisson == 0 ? 1e-30 : f->poisson; /* 0: the library's default */
         return EXIT_DONE;
     }
-    if (f->cells.x || f->young > 0 || f->poisson > 0)
+    if (f->cells.x || f->young > 0 || f->poisson != NO_POISSON)
         return cli_fail(app, EXIT_USAGE, "--cells, --young and --poisson go with elasticity");
     o->rows = rows >= 0 ? rows : cols >= 0 ? cols : 2048;
     o->cols = cols >= 0 ? cols : o->rows;
@@ -113,7 +115,7 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
     json_put(r, "path", json_text(f->out));
     json_push(results, r);
     if (cli_talks(app))
-        printf("%s: %s\n", f->out, text);
+        printf("%s: %s\n", cli_clean(f->out), text);
     return json_finish(app, json_envelope(app, results), EXIT_DONE);
 }
 
@@ -134,6 +136,7 @@ int cmd_gen(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code)
         return code;
+    cli_interrupt_ends(app, true);
     spk_matrix *bsr = NULL, *file = NULL;
     int64_t shortfall = 0;
     spk_status status = spk_matrix_generate(app->context, &options, &bsr, &shortfall);

@@ -67,9 +67,9 @@ static void print_libraries(cli *app)
         if (spk_context_library(app->context, i, &info) != SPK_OK)
             continue;
         if (info.found)
-            printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "", info.path ? info.path : "");
+            printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "", info.path ? cli_clean(info.path) : "");
         else
-            printf("  %-12snot found%s%s\n", info.name, info.why && info.why[0] ? ": " : "", info.why ? info.why : "");
+            printf("  %-12snot found%s%s\n", info.name, info.why && info.why[0] ? ": " : "", info.why ? cli_clean(info.why) : "");
     }
 }
 
@@ -106,7 +106,7 @@ static void print_info(cli *app, const spk_device_info *d)
     print_libraries(app);
     print_kernels();
     const char *store = spk_store_path(app->context);
-    printf("\nStore\n  %s\n", store[0] ? store : "in memory");
+    printf("\nStore\n  %s\n", store[0] ? cli_clean(store) : "in memory");
 }
 
 int cmd_info(cli *app, int argc, char **argv)

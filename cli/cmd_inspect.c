@@ -129,32 +129,41 @@ static json_t *estimate_json(const inspect_estimate *e)
 
 static void print_structure(const char *path, const char *text, const inspect_structure *s)
 {
-    printf("%s: %s\n\n", path, text);
+    printf("%s: %s\n\n", cli_clean(path), text);
     printf("  entries    %lld (%.3g %%)\n", (long long)s->entries, 100 * s->density);
     printf("  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n", (long long)s->row_min, (long long)s->row_max, s->row_median,
            s->row_mean, s->row_spread, (long long)s->empty_rows);
     printf("  bandwidth  %lld\n  structure  %s\n\n", (long long)s->bandwidth, s->symmetry);
 }
 
+/* Two digits at least, and never a power of ten. */
+static void number_text(double value, const char *unit, char *out, size_t size)
+{
+    snprintf(out, size, "%.*f%s", value >= 10 ? 0 : value >= 1 ? 1 : value >= 0.1 ? 2 : 3, value, unit);
+}
+
 static void print_estimate(const inspect_estimate *e)
 {
-    char block[24];
+    char block[24], sparse[32], dense[32], ratio[32];
+    number_text(e->sparse_us, " us", sparse, sizeof(sparse));
+    number_text(e->dense_us, " us", dense, sizeof(dense));
+    number_text(e->sparse_us > 0 ? e->dense_us / e->sparse_us : 0, "", ratio, sizeof(ratio));
     putchar('\n');
     problem_block_text(block, e->block_rows, e->block_cols);
     char *text;
     if (e->sparse_us > 0 && e->dense_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us and %s %.0f us: dense takes %.2g "
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s and %s %s: dense takes %s "
                           "times as long.",
-                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us, e->dense_name, e->dense_us, e->dense_us / e->sparse_us);
+                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse, e->dense_name, dense, ratio);
     else if (e->sparse_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %.0f us; no dense implementation is here to "
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s; no dense implementation is here to "
                           "compare with.",
-                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, e->sparse_us);
+                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse);
     else
         text = cli_format("No kernel can multiply blocks of %s in %s.", block, spk_dtype_name(e->dtype));
     term_paragraph(text, 0);
     free(text);
-    printf("Measure it: %s\n", e->command);
+    printf("Measure it: %s\n", cli_clean(e->command));
 }
 
 static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matrix *matrix, spk_matrix *csr)
@@ -213,6 +222,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
         code = EXIT_DONE;
     if (code == EXIT_DONE)
         code = cli_open(app);
+    cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL, *csr = NULL;
     if (code == EXIT_DONE)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);

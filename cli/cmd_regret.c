@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "json.h"
 #include "output.h"
@@ -10,6 +9,7 @@
 #include "random.h"
 #include "problem.h"
 #include "result.h"
+#include "resume.h"
 #include "stats.h"
 #include "table.h"
 
@@ -33,7 +33,7 @@ typedef struct regret_flags {
 typedef struct regret_run {
     cli *app;
     const regret_flags *flags;
-    uint64_t seed;
+    resume file;
     json_t *results;
 } regret_run;
 
@@ -218,7 +218,7 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
 
 static int one_problem(regret_run *run, int64_t number)
 {
-    problem_flags flags = draw(run->seed, number);
+    problem_flags flags = draw(run->file.seed, number);
     trial t;
     tuned chosen = {0}, best = {0};
     double regret = 0;
@@ -249,32 +249,18 @@ static int one_problem(regret_run *run, int64_t number)
 static int save(const regret_run *run)
 {
     json_t *root = json_object();
-    json_put(root, "schema", json_integer(1));
-    json_put(root, "what", json_string("sparsek regret"));
-    json_put(root, "seed", json_integer((json_int_t)run->seed));
     json_put(root, "results", json_incref(run->results));
-    int code = json_save(run->app, run->flags->resume, root);
-    json_decref(root);
-    return code;
+    return resume_save(run->app, &run->file, root);
 }
 
 static int load(regret_run *run)
 {
-    const char *path = run->flags->resume;
-    int code = EXIT_DONE;
-    if (access(path, F_OK) != 0)
-        return EXIT_DONE;
-    json_t *root = json_read(run->app, path, &code);
-    if (!root)
-        return code;
-    const char *what = json_string_value(json_object_get(root, "what"));
-    json_t *seed = json_object_get(root, "seed"), *results = json_object_get(root, "results");
-    if (!what || strcmp(what, "sparsek regret") != 0 || !json_is_integer(seed) || !json_is_array(results))
-        code = cli_fail(run->app, EXIT_INPUT, "%s: is no state of 'sparsek regret'", path);
-    else if (run->flags->seed != UINT64_MAX && json_integer_value(seed) != (json_int_t)run->seed)
-        code = cli_fail(run->app, EXIT_INPUT, "%s: is of a run with --seed %lld", path, (long long)json_integer_value(seed));
-    if (code == EXIT_DONE) {
-        run->seed = (uint64_t)json_integer_value(seed);
+    json_t *root = NULL;
+    int code = resume_load(run->app, &run->file, &root);
+    json_t *results = json_object_get(root, "results");
+    if (root && !json_is_array(results))
+        code = cli_fail(run->app, EXIT_INPUT, "%s: is no state of '%s'", run->file.path, run->file.what);
+    if (json_is_array(results)) {
         json_decref(run->results);
         run->results = json_incref(results);
     }
@@ -339,12 +325,12 @@ static int finish(regret_run *run, int code)
     free(regrets);
     if (count && cli_talks(run->app)) {
         print_outcomes(run->results);
-        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count, (unsigned long long)run->seed, 100 * median, 100 * p95,
+        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count, (unsigned long long)run->file.seed, 100 * median, 100 * p95,
                100 * worst);
         printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
     }
     json_t *root = json_envelope(run->app, json_incref(run->results));
-    json_put(root, "seed", json_integer((json_int_t)run->seed));
+    json_put(root, "seed", json_integer((json_int_t)run->file.seed));
     json_put(root, "problems", json_integer((json_int_t)count));
     json_put(root, "median_regret", count ? json_number(median) : json_null());
     json_put(root, "p95_regret", count ? json_number(p95) : json_null());
@@ -361,7 +347,15 @@ int cmd_regret(cli *app, int argc, char **argv)
     int code = parse(app, &f, argc, argv);
     if (code != ARGS_GO)
         return code;
-    regret_run run = {.app = app, .flags = &f, .seed = f.seed == UINT64_MAX ? random_seed() : f.seed, .results = json_array()};
+    json_t *settings = json_object();
+    json_put(settings, "effort", json_integer(app->effort));
+    json_put(settings, "budget", json_number(app->budget_s));
+    json_put(settings, "best-budget", json_number(f.best_budget_s));
+    json_put(settings, "rounds", json_integer(f.rounds));
+    json_put(settings, "only", json_text(app->only));
+    json_put(settings, "exclude", json_text(app->exclude));
+    json_put(settings, "threads", json_integer(app->threads));
+    regret_run run = {.app = app, .flags = &f, .file = resume_make(f.resume, "sparsek regret", f.seed, settings), .results = json_array()};
     code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && f.resume)
         code = load(&run);
@@ -372,5 +366,6 @@ int cmd_regret(cli *app, int argc, char **argv)
         code = code == EXIT_DONE || code == EXIT_INTERRUPTED ? finish(&run, code) : code;
     }
     json_decref(run.results);
+    resume_release(&run.file);
     return code;
 }

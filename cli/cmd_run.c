@@ -196,9 +196,11 @@ static int multiply(cli *app, const run_flags *f, run_data *r)
     cli_tune_options(app, &options);
     options.assume_finite = r->finite;
     options.choice = f->choice;
+    cli_interrupt_ends(app, false); /* tuning keeps what it has measured */
     spk_status status = spk_plan_spmm(app->context, r->pattern, &spmm, &options, &r->plan);
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
+    cli_interrupt_ends(app, true);
     r->d = cli_alloc((size_t)(r->m * r->n), spk_dtype_bytes(dtype));
     spk_spmm_args run = {SPK_SIZED(spk_spmm_args), .values = values_of(r->a), .b = values_of(r->b), .c = values_of(r->c), .d = r->d};
     run.bias = values_of(r->bias);
@@ -228,7 +230,7 @@ static int tell(cli *app, const run_flags *f, const run_data *r)
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     if (cli_talks(app))
-        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", f->out, (long long)r->m, (long long)r->n, spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan),
+        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)r->m, (long long)r->n, spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan),
                r->run_us, info.why);
     json_t *results = json_array(), *o = json_object();
     json_put(o, "out", json_text(f->out));
@@ -264,6 +266,7 @@ int cmd_run(cli *app, int argc, char **argv)
     if (code)
         return code;
     run_data r = {0};
+    cli_interrupt_ends(app, true);
     code = read_operands(app, &f, &a, &r);
     if (code == EXIT_DONE)
         code = multiply(app, &f, &r);

@@ -57,7 +57,7 @@ static int unknown_command(const char *name)
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;
     const char *near = args_nearest(name, names, COMMAND_COUNT);
-    fprintf(stderr, "sparsek: unknown %s '%s'", name[0] == '-' ? "option" : "command", name);
+    fprintf(stderr, "sparsek: unknown %s '%s'", name[0] == '-' ? "option" : "command", cli_clean(name));
     if (near)
         fprintf(stderr, "; did you mean '%s'?", near);
     fputs("\nTry 'sparsek --help'.\n", stderr);

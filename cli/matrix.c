@@ -108,9 +108,10 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
 int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const char *tensor)
 {
     spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor};
+    cli_interrupt_ends(app, false); /* there is a file to be removed now */
     spk_status status = spk_matrix_write(app->context, matrix, path, &options);
-    if (status == SPK_OK)
-        return EXIT_DONE;
+    if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)
+        return cli_status(app, NULL, status, NULL);
     int code = status == SPK_ERR_IO ? EXIT_RESOURCES : status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_FORMAT ? EXIT_USAGE : cli_exit_code(status);
     return cli_fail(app, code, "%s", spk_last_error(app->context));
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,6 +71,7 @@ static bool write_all(int file, const char *bytes, size_t count)
 int output_write(const cli *app, const char *path, const char *bytes, size_t count)
 {
     char *name = NULL;
+    cli_interrupt_ends(app, false);
     bool straight = written_straight(path);
     int file = straight ? open(path, O_WRONLY | O_CLOEXEC) : open_aside(path, &name);
     if (file < 0)
@@ -96,13 +98,21 @@ int output_write(const cli *app, const char *path, const char *bytes, size_t cou
     return fine || (straight && saved == EPIPE) ? EXIT_DONE : refuse(app, path);
 }
 
+/* Whether standard output is a pipe whose reader went away. */
+static bool reader_left(void)
+{
+    struct pollfd end = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 int output_finish(const cli *app, int code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    if (errno == EPIPE || errno == 0) /* the reader has seen enough; 0: an earlier write met it */
+    int error = errno; /* 0: an earlier write failed, and its bytes are gone */
+    if (error == EPIPE || (error == 0 && reader_left())) /* the reader has seen enough */
         return code;
-    int failed = cli_fail(app, EXIT_RESOURCES, "cannot write to standard output: %s", strerror(errno));
+    int failed = cli_fail(app, EXIT_RESOURCES, "cannot write to standard output: %s", error ? strerror(error) : "some of it was refused");
     return code ? code : failed;
 }

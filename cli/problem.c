@@ -208,6 +208,8 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     }
     p.m = f->trans_a ? p.info.cols : p.info.rows;
     p.k = f->trans_a ? p.info.rows : p.info.cols;
+    if (p.m == 0 || f->n == 0)
+        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)p.m, (long long)f->n);
     fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p.spmm);
     cli_tune_options(app, &p.options);
     p.options.cache = (spk_cache_mode)f->cache;
@@ -243,6 +245,6 @@ char *problem_text(const problem *p)
 {
     const spk_pattern_info *i = &p->info;
     return cli_format("%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
-                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, p->source, (long long)i->block_rows,
+                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, cli_clean(p->source), (long long)i->block_rows,
                       (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->spmm.n);
 }

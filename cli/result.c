@@ -185,6 +185,7 @@ spk_status result_renew(result *r, const spk_report *later)
         return SPK_OK;
     }
     const result_row *old = &r->rows[r->chosen];
+    r->stored_dense_us = result_best_dense(r) >= 0 ? r->rows[result_best_dense(r)].median_us : 0;
     int chosen = find_row(&now, old->name, old->params);
     for (int i = 0; chosen >= 0 && i < now.count; i++) {
         const result_row *row = &now.rows[i], *base = &now.rows[chosen];
@@ -200,6 +201,7 @@ spk_status result_renew(result *r, const spk_report *later)
             continue;
         result_row old_row = r->rows[i];
         r->rows[i] = now.rows[at];
+        r->rows[i].renewed = true;
         now.rows[at] = old_row;
     }
     r->renewed = true;

@@ -17,6 +17,7 @@ typedef struct result_row {
     double median_us, spread_us, prepare_us, error, tolerance; /* median 0: not measured; error negative: not checked */
     int64_t sample_count;
     double *samples_us;
+    bool renewed; /* timed again now; the others' times are the store's */
 } result_row;
 
 typedef struct result {
@@ -25,7 +26,7 @@ typedef struct result {
     int ratio_count, ratio_room;
     result_ratio *ratios; /* of the chosen one against every other kernel */
     bool from_store, renewed; /* renewed: some rows were timed again now */
-    double tuning_s;
+    double tuning_s, stored_dense_us; /* stored_dense_us: of the fastest dense row before it was timed again */
     int64_t measured_at;
     char *summary, *class_key;
 } result;

@@ -98,6 +98,8 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
         table_cell(t, MEDIAN, "%.*f", row->median_us < 100 ? 2 : row->median_us < 1000 ? 1 : 0, row->median_us);
         table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-", row->spread_us < 10 ? 2 : row->spread_us < 100 ? 1 : 0, row->spread_us);
         table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
+        if (r->renewed && !row->renewed) /* times of one day are compared */
+            dense_us = r->stored_dense_us;
         if (dense_us > 0)
             table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
         table_bar(t, r->rows[0].median_us / row->median_us); /* rows are in order: the first is the fastest */
@@ -108,6 +110,8 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
         table_cell(t, NOTE, "%s", row->why);
     else if (!fine || row->why)
         table_cell(t, NOTE, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
+    else if (row->renewed)
+        table_cell(t, NOTE, "timed again now");
 }
 
 static bool several_of_a_kernel(const result *r)
@@ -154,7 +158,9 @@ void result_print(cli *app, const problem *p, const result *r)
     table_print(t, 0);
     table_release(&t);
     if (r->summary[0]) {
+        char *told = cli_format("%s%s", r->renewed ? "As it was measured then: " : "", r->summary);
         putchar('\n');
-        term_paragraph(r->summary, 0);
+        term_paragraph(told, 0);
+        free(told);
     }
 }

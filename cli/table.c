@@ -67,7 +67,7 @@ void table_cell(table *t, int column, const char *format, ...)
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     free(t->lines[t->rows - 1].cells[column]);
-    t->lines[t->rows - 1].cells[column] = cli_format("%s", text);
+    t->lines[t->rows - 1].cells[column] = cli_format("%s", cli_clean(text));
 }
 
 void table_bar(table *t, double share)

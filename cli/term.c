@@ -60,3 +60,19 @@ void term_paragraph(const char *text, int indent)
     }
     putchar('\n');
 }
+
+void term_broken(const char *text, const char *behind)
+{
+    int width = term_width(STDOUT_FILENO), column = 0;
+    while (*text) {
+        int length = (int)strcspn(text, behind);
+        length += text[length] != 0;
+        if (column > 2 && column + length > width) {
+            fputs("\n  ", stdout);
+            column = 2;
+        }
+        column += printf("%.*s", length, text);
+        text += length;
+    }
+    putchar('\n');
+}

@@ -16,6 +16,9 @@ bool term_utf8(void);
 /* Prints text wrapped at words to the terminal's width, each line after `indent` spaces. */
 void term_paragraph(const char *text, int indent);
 
+/* Prints a long word, broken behind any of these characters where the line is full; what follows the first line is set in. */
+void term_broken(const char *text, const char *behind);
+
 /* Columns that a UTF-8 text takes (one a code point). */
 int term_columns(const char *text);
 

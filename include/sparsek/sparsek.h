@@ -115,7 +115,8 @@ typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char
 typedef struct spk_context_options {
     size_t struct_size;
     const char *device;     /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
-    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory */
+    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory.
+                             * Only the last two folders are made where they are missing */
     int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
@@ -139,8 +140,8 @@ SPK_API void spk_context_destroy(spk_context **context);
  * Valid until this thread's next failing call. */
 SPK_API const char *spk_last_error(const spk_context *context);
 
-/* Asks running tuning on this context to stop at the next sample; it keeps what was measured and returns
- * SPK_ERR_INTERRUPTED. Async-signal-safe. spk_context_resume clears the request. */
+/* Asks running tuning on this context to stop at the next sample, where it keeps what was measured, and spk_matrix_write to stop
+ * and leave nothing: they return SPK_ERR_INTERRUPTED. Async-signal-safe. spk_context_resume clears the request. */
 SPK_API void spk_context_interrupt(spk_context *context);
 SPK_API void spk_context_resume(spk_context *context);
 
@@ -523,7 +524,8 @@ typedef struct spk_write_options {
     const char *comment; /* Matrix Market: a comment line */
 } spk_write_options;
 
-/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one.
+/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one. A killed
+ * process may leave a file .sparsek-*.tmp beside it, which the next write into that folder removes.
  * What a format cannot hold is refused (.smtx: values are dropped only where all are one; .npy: dense only). */
 SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, const char *path, const spk_write_options *options);
 

@@ -159,7 +159,7 @@ spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, cons
     spk_write_options options = {.struct_size = sizeof options};
     if (theirs != NULL)
         SPK_TRY(spk_struct_read(&options, sizeof options, theirs, "spk_write_options"));
-    return spk_write_matrix(&context->mem, matrix, path, &options);
+    return spk_write_matrix_until(&context->mem, matrix, path, &options, &context->interrupted);
 }
 
 spk_status spk_matrix_generate(spk_context *context, const spk_generate *theirs, spk_matrix **matrix, int64_t *shortfall)

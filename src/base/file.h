@@ -2,6 +2,7 @@
 #ifndef SPK_BASE_FILE_H
 #define SPK_BASE_FILE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/mem.h"
@@ -9,6 +10,8 @@
 /* A write that replaces `path` only on commit. Nothing is left behind on abort. */
 typedef struct spk_writer spk_writer;
 spk_status spk_writer_open(const spk_mem *mem, const char *path, spk_writer **writer);
+/* From now on the writer stops with SPK_ERR_INTERRUPTED once *interrupted is not zero. */
+void spk_writer_heed(spk_writer *writer, const atomic_int *interrupted);
 spk_status spk_writer_bytes(spk_writer *writer, const void *bytes, size_t count); /* buffered */
 __attribute__((format(printf, 2, 3))) spk_status spk_writer_printf(spk_writer *writer, const char *format, ...);
 spk_status spk_writer_commit(spk_writer **writer); /* flush, fsync, rename, fsync the folder; releases the writer either way */

@@ -14,12 +14,13 @@ typedef struct slot {
 } slot;
 
 static _Thread_local slot slots[SLOTS];
-static _Thread_local uint64_t current_context;
+static _Thread_local uint64_t current_context, last_context; /* last: the one entered last that is none of 0 */
 static _Thread_local uint64_t use_counter;
 
 void spk_error_enter(uint64_t context_id)
 {
     current_context = context_id;
+    last_context = context_id != 0 ? context_id : last_context;
 }
 
 static slot *find_slot(uint64_t context_id)
@@ -51,6 +52,10 @@ spk_status spk_fail(spk_status status, const char *format, ...)
     memcpy(place->text, text, sizeof text);
     place->context_id = current_context;
     place->used_at = ++use_counter;
+    /* A call without a context (a NULL plan) fails: an older message must not pass for its own. */
+    slot *older = current_context == 0 ? find_slot(last_context) : NULL;
+    if (older != NULL)
+        memcpy(older->text, text, sizeof text);
     return status;
 }
 
@@ -69,7 +74,7 @@ spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, co
 {
     size_t their_bytes = 0;
     memcpy(&their_bytes, theirs, sizeof their_bytes);
-    if (their_bytes < sizeof their_bytes)
+    if (their_bytes <= sizeof their_bytes) /* no field at all: the size of something else */
         return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
     if (their_bytes > 4096)
         return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, the limit is 4096: the struct is not initialised", name, their_bytes);
@@ -86,7 +91,7 @@ spk_status spk_struct_write(void *theirs, const void *ours, size_t ours_bytes, c
 {
     size_t their_bytes = 0;
     memcpy(&their_bytes, theirs, sizeof their_bytes);
-    if (their_bytes < sizeof their_bytes || their_bytes > 4096)
+    if (their_bytes <= sizeof their_bytes || their_bytes > 4096)
         return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
     size_t common = their_bytes < ours_bytes ? their_bytes : ours_bytes;
     memcpy((char *)theirs + sizeof(size_t), (const char *)ours + sizeof(size_t), common - sizeof(size_t));

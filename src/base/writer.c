@@ -1,5 +1,6 @@
-/* Writing aside and renaming. Promises: until commit the path holds what it held, after it the whole new file; a failure or an
- * abort leaves nothing. What is no regular file (a pipe, /dev/stdout) is written straight to. */
+/* Writing aside and renaming. Promises: until commit the path holds what it held, after it the whole new file; a failure, an abort or
+ * an interruption leaves nothing, and what a killed writer left is removed by the next one in that folder. What is no regular file (a
+ * pipe, /dev/stdout) is written straight to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,15 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/temporary.h"
 
 #define BUFFER_BYTES ((size_t)1 << 18)
-#define NAME_TRIES 100
+#define BEHIND_BYTES ((int64_t)1 << 24)
 
 struct spk_writer {
     spk_mem mem;
@@ -28,6 +28,8 @@ struct spk_writer {
     unsigned char *buffer;
     size_t used;
     int error; /* errno of the first write that failed */
+    int64_t written, behind; /* bytes given to the system, and of those, what it has been told to bring to the disk */
+    const atomic_int *interrupted; /* NULL: never */
 };
 
 static spk_status system_fail(int error, const char *path, const char *what)
@@ -79,33 +81,17 @@ static int named_descriptor(const char *path)
     return -1;
 }
 
-/* A name that no other writer, thread or process, takes; O_EXCL settles what chance does not. */
-static void temporary_name(char *out, size_t room, const char *target)
-{
-    static atomic_uint_fast64_t counter;
-    const char *slash = strrchr(target, '/');
-    uint64_t noise = 0;
-    if (getrandom(&noise, sizeof noise, GRND_NONBLOCK) != (ssize_t)sizeof noise)
-        noise = (uint64_t)(spk_now_us() * 1e3);
-    noise ^= (uint64_t)atomic_fetch_add(&counter, 1) << 48;
-    snprintf(out, room, "%.*s.sparsek-%ld-%016llx.tmp", slash ? (int)(slash + 1 - target) : 0, target, (long)getpid(), (unsigned long long)noise);
-}
-
 static spk_status open_temporary(spk_writer *w, bool exists, mode_t mode)
 {
     size_t room = strlen(w->target) + 64;
     SPK_TRY(spk_alloc(&w->mem, room, 1, &w->temporary));
-    for (int attempt = 0;; attempt++) {
-        temporary_name(w->temporary, room, w->target);
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666);
-        if (w->fd >= 0)
-            break;
-        if ((errno != EEXIST && errno != EINTR) || attempt == NAME_TRIES) {
-            int error = errno;
-            spk_free(&w->mem, w->temporary);
-            w->temporary = NULL; /* it is not ours to remove */
-            return system_fail(error, w->path, "write");
-        }
+    spk_temporary_sweep(w->target);
+    w->fd = spk_temporary_open(w->temporary, room, w->target, exists ? 0600 : 0666);
+    if (w->fd < 0) {
+        int error = errno;
+        spk_free(&w->mem, w->temporary);
+        w->temporary = NULL; /* it is not ours to remove */
+        return system_fail(error, w->path, "write");
     }
     if (exists && fchmod(w->fd, mode & 0777) != 0)
         return system_fail(errno, w->path, "keep the mode of the file");
@@ -176,15 +162,43 @@ spk_status spk_writer_open(const spk_mem *mem, const char *path, spk_writer **wr
     return SPK_OK;
 }
 
+void spk_writer_heed(spk_writer *writer, const atomic_int *interrupted)
+{
+    writer->interrupted = interrupted;
+}
+
+static spk_status check_interrupted(spk_writer *w)
+{
+    if (!w->interrupted || !atomic_load_explicit(w->interrupted, memory_order_relaxed))
+        return SPK_OK;
+    w->error = EINTR;
+    drop_file(w);
+    return spk_fail(SPK_ERR_INTERRUPTED, "%s: writing was interrupted; %s", w->path, w->target ? "the path holds what it held" : "a part of it is written");
+}
+
+/* Has the disk keep up with a long write, at most two pieces behind: nothing could interrupt an fsync of all of it. */
+static void write_behind(spk_writer *w)
+{
+    while (w->target && w->written - w->behind >= BEHIND_BYTES) {
+        (void)sync_file_range(w->fd, w->behind, BEHIND_BYTES, SYNC_FILE_RANGE_WRITE); /* what fails here, fsync tells */
+        if (w->behind > 0)
+            (void)sync_file_range(w->fd, w->behind - BEHIND_BYTES, BEHIND_BYTES, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        w->behind += BEHIND_BYTES;
+    }
+}
+
 static spk_status write_all(spk_writer *w, const unsigned char *bytes, size_t count)
 {
     if (w->error)
         return system_fail(w->error, w->path, "write");
     while (count > 0) {
-        ssize_t put = write(w->fd, bytes, count);
+        SPK_TRY(check_interrupted(w));
+        ssize_t put = write(w->fd, bytes, count < (size_t)BEHIND_BYTES ? count : (size_t)BEHIND_BYTES);
         if (put >= 0) {
             bytes += put;
             count -= (size_t)put;
+            w->written += put;
+            write_behind(w);
         } else if (errno == EAGAIN) {
             struct pollfd ready = {.fd = w->fd, .events = POLLOUT};
             (void)poll(&ready, 1, -1);
@@ -274,8 +288,10 @@ static spk_status finish(spk_writer *w)
         w->fd = -1;
         return close(fd) == 0 || errno == EINTR ? SPK_OK : system_fail(errno, w->path, "write");
     }
+    SPK_TRY(check_interrupted(w));
     if (fsync(w->fd) != 0)
         return system_fail(errno, w->path, "sync");
+    SPK_TRY(check_interrupted(w));
     int fd = w->fd;
     w->fd = -1;
     if (close(fd) != 0 && errno != EINTR)

@@ -126,9 +126,14 @@ double spk_problem_dense_flops(const spk_problem *problem)
 
 double spk_problem_bytes(const spk_problem *problem)
 {
-    double bytes = 0;
-    for (int operand = 0; operand < SPK_OPERAND_COUNT; operand++)
-        bytes += (double)spk_problem_operand_elements(problem, (spk_operand)operand) * (double)spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)operand));
+    const spk_pattern *pattern = problem->pattern;
+    double depth = (double)(problem->trans_a == SPK_TRANS ? pattern->block_rows : pattern->block_cols), bytes = 0;
+    for (int operand = 0; operand < SPK_OPERAND_COUNT; operand++) {
+        double elements = (double)spk_problem_operand_elements(problem, (spk_operand)operand);
+        if (operand == SPK_OPERAND_B) /* no more of it than the stored blocks ask for */
+            elements = fmin(elements, (double)pattern->nnzb * depth * (double)problem->n);
+        bytes += elements * (double)spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)operand));
+    }
     return bytes;
 }
 

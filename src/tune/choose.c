@@ -46,11 +46,11 @@ static void remember(uint64_t hash)
 
 /* ------------------------------------------------------------------------------------------------ keys */
 
-/* A restricted tuning is a class of its own: what wins among a few decides nothing for the others. */
+/* A restricted tuning is a class of its own: what wins among a few, or within a tolerance of the caller's, decides nothing for the others. */
 spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class)
 {
     SPK_TRY(spk_key_make(problem, tuner->device, class->plain, sizeof class->plain));
-    class->restricted = spk_is_restricted(options);
+    class->restricted = spk_is_restricted(options) || options->tolerance > 0;
     if (!class->restricted) {
         snprintf(class->key, sizeof class->key, "%s", class->plain);
         return SPK_OK;
@@ -62,6 +62,8 @@ spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, co
     for (int i = 0; i < rows; i++)
         if (spk_kernel_allowed(&table[i], options, &why))
             hash = spk_hash_text(hash, table[i].name);
+    if (options->tolerance > 0)
+        hash = spk_hash_bytes(hash, &options->tolerance, sizeof options->tolerance);
     snprintf(class->key, sizeof class->key, "among=%016llx;%s", (unsigned long long)hash, class->plain);
     return SPK_OK;
 }
@@ -80,14 +82,15 @@ static bool decision_usable(const spk_tuner *tuner, const spk_problem *problem, 
            spk_may_win(tuner, problem, options, choice->kernel, &choice->params, &why);
 }
 
-/* The best usable entry of stored evidence. *complete: it knows every candidate that may win. */
+/* The best usable entry of stored evidence. *complete: it knows every candidate that may win, and no stricter tolerance than the one it was
+ * decided under has put the decision aside. */
 static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report, spk_choice *choice,
                                      bool *found, bool *complete)
 {
     spk_contender *contenders = NULL;
     int count = 0, best = spk_evidence_best(tuner, problem, options, report);
     SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
-    *complete = spk_evidence_lacks(report, contenders, count) == 0;
+    *complete = spk_evidence_lacks(report, contenders, count) == 0 && (options->tolerance <= 0 || best == report->chosen);
     spk_contenders_release(tuner, &contenders, count);
     *found = false;
     if (best >= 0) {
@@ -107,7 +110,8 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     if (spk_store_decision(tuner->store, key, &decision, &known) != SPK_OK || !known)
         return SPK_OK;
     uint64_t hash = seen_hash(tuner, key);
-    bool usable = decision_usable(tuner, problem, options, &decision, &made);
+    bool strict = options->tolerance > 0; /* then the error that was measured counts */
+    bool usable = !strict && decision_usable(tuner, problem, options, &decision, &made);
     if (!usable || (whole && can_tune(options) && !was_seen(hash))) {
         spk_report *report = NULL;
         if (spk_store_load(tuner->store, key, &report) != SPK_OK || report == NULL)
@@ -117,7 +121,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
         SPK_TRY(status);
         if (complete && whole)
             remember(hash);
-        if (!complete && whole && can_tune(options))
+        if (!complete && (whole || strict) && can_tune(options))
             return SPK_OK;
     }
     if (usable)

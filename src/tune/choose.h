@@ -5,7 +5,7 @@
 #include "tune/tune.h"
 
 typedef struct spk_class {
-    bool restricted;             /* only or exclude leave some kernels out */
+    bool restricted;             /* only or exclude leave some kernels out, or the tolerance is the caller's */
     char plain[SPK_MAX_KEY_TEXT]; /* the class of the problem */
     char key[SPK_MAX_KEY_TEXT + 32]; /* the class that decisions belong to: plain, unless restricted */
 } spk_class;

@@ -27,6 +27,8 @@ static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk
     const spk_kernel *kernel = NULL;
     spk_params params;
     const char *why = NULL;
+    if (options->tolerance > 0 && !(e->error >= 0 && e->error <= options->tolerance))
+        return false;
     return e->status == SPK_CANDIDATE_OK && spk_evidence_current(tuner, e->name, e->params, e->hash, &kernel, &params) &&
            spk_may_win(tuner, problem, options, kernel, &params, &why);
 }
@@ -145,6 +147,7 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
     made->tuning_s = 1e-6 * (spk_now_us() - search->start_us + search->prepare_us);
     made->measured_at = spk_unix_time_s();
     made->seed = search->seed;
+    made->by_kernel = search->by_row && contenders != search->contenders;
     if (status == SPK_OK) {
         made->chosen = chosen >= 0 ? contenders[chosen].entry : -1;
         status = spk_report_summarise(made, made->measured_at);

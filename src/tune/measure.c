@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "tune/search.h"
@@ -12,7 +13,8 @@
 enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
-static const double slow_factor = 20;
+static const double dear_run_us = 50000, spin_us = 20000;
+static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20; /* a named peer's first 20 cost less than a second: it has them */
 static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
@@ -62,9 +64,11 @@ static void fail_with(spk_contender *c, spk_candidate_status status, const char 
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
-/* A failure in the candidate's own words. */
+/* A failure in the candidate's own words. An interruption is none. */
 static void fail_by(spk_contender *c, const char *what, spk_status status)
 {
+    if (status == SPK_ERR_INTERRUPTED)
+        return;
     c->status = SPK_CANDIDATE_FAILED;
     c->ran = true;
     c->failure = status;
@@ -138,12 +142,31 @@ double spk_sample_us(double run_us)
     return run_us * spk_batch_for(run_us) + (run_us < warm_run_us ? run_us : 0);
 }
 
+/* Whether the sample before was of a row with other threads than this one: a library's own, or ours. Threads that have just worked spin for
+ * some milliseconds, waiting for more, and take the processors from those of the next. */
+static bool threads_change(const spk_contender *c, spk_stage *stage)
+{
+    const char *before = stage->library, *now = c->kernel->library != NULL ? c->kernel->library : "";
+    stage->library = now;
+    return before != NULL && strcmp(before, now) != 0;
+}
+
+/* A run that is not counted: it wakes this row's threads, and outlasts the others' spinning. Where that is dear, a pause. */
+static spk_status settle_threads(const spk_contender *c, spk_stage *stage)
+{
+    double ignored;
+    bool change = threads_change(c, stage);
+    if (c->run_us < warm_run_us || (change && c->run_us < dear_run_us))
+        return spk_operands_time(stage->operands, &c->bound, 1, &ignored);
+    if (change)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e3 * spin_us)}, NULL);
+    return SPK_OK;
+}
+
 bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
 {
     double times[MOST_BATCH], scratch[MOST_BATCH];
-    spk_status status = SPK_OK;
-    if (c->run_us < warm_run_us)
-        status = spk_operands_time(stage->operands, &c->bound, 1, times);
+    spk_status status = settle_threads(c, stage);
     long before_switches = forced_switches();
     if (status == SPK_OK)
         status = spk_operands_time(stage->operands, &c->bound, c->batch, times);
@@ -253,10 +276,13 @@ static void shuffle(int *order, int count, spk_rng *rng)
     }
 }
 
-/* Slow ones only show where they stand: three rounds are enough for that. */
+/* Slow ones only show where they stand: three rounds are enough for that. What others name in comparisons gets more where that is cheap. */
 static bool sits_out(spk_contender **list, int count, const spk_contender *c, int round)
 {
     int best = least_median(list, count);
+    bool peer = c->kernel->kind == SPK_KIND_VENDOR || c->kernel->kind == SPK_KIND_DENSE;
+    if (peer && round < peer_rounds && peer_rounds * spk_sample_us(c->run_us) < peer_rounds_us)
+        return false;
     return round >= SLOW_ROUNDS && best >= 0 && c->median_us > slow_factor * list[best]->median_us;
 }
 

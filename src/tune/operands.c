@@ -1,8 +1,10 @@
 /* Operands of tuning: random numbers in device memory, 64-byte aligned, as many sets as it takes that no run finds its own in a cache
- * (cold), or one (warm). Within a quarter of the free memory, one set excepted. */
+ * (cold), or one (warm). Within a quarter of the free memory and a limit of time, one set excepted. */
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "matrix/matrix.h"
 #include "tune/search.h"
 
@@ -15,6 +17,7 @@ typedef struct noise {
     spk_dtype dtype;
     int64_t elements;
     char *values;
+    bool shared; /* the values are another's */
 } noise;
 
 static size_t lines(size_t bytes)
@@ -57,6 +60,7 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 {
     const spk_device *device = o->device;
     double free_bytes = (double)device->backend->free_memory(o->device);
+    free_bytes += free_bytes > 0 ? (double)o->room->touched : 0;
     if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
     o->sets = 1;
@@ -73,7 +77,7 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 
 static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elements, uint64_t seed, noise *out)
 {
-    noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL};
+    noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL, false};
     SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
     spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
     spk_rng rng;
@@ -84,19 +88,21 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
         spk_free(mem, made.values);
         return status;
     }
-    spk_free(mem, out->values);
     *out = made;
     return SPK_OK;
 }
 
 /* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled there; on the
- * CPU a source that stays in the cache is faster. */
-static spk_status fill(spk_device *device, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
+ * CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
+static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
 {
+    spk_device *device = o->device;
     const bool far = device->backend->id != SPK_BACKEND_CPU;
     size_t done = 0;
     while (done < bytes && !(far && done >= from_bytes)) {
         size_t piece = from_bytes - offset < bytes - done ? from_bytes - offset : bytes - done;
+        if (spk_interrupted(o->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (far && done + piece > from_bytes)
             piece = from_bytes - done; /* a whole period */
         SPK_TRY(device->backend->copy_in(device, to + done, from + offset, piece));
@@ -133,7 +139,7 @@ static void *get_pointer(const spk_spmm_args *args, int operand)
 
 static void lay_out(spk_operands *o)
 {
-    char *at = o->memory;
+    char *at = o->room->memory;
     for (int64_t set = 0; set < o->sets; set++) {
         spk_spmm_args *args = &o->args[set];
         *args = (spk_spmm_args){.struct_size = sizeof *args, .alpha = 1, .beta = 1};
@@ -147,44 +153,90 @@ static void lay_out(spk_operands *o)
     }
 }
 
-static spk_status fill_all(spk_operands *o, uint64_t seed)
+static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_OPERAND_COUNT])
 {
-    spk_status status = SPK_OK;
-    spk_rng rng;
-    spk_rng_seed(&rng, seed);
-    noise pool = {SPK_DTYPE_DEFAULT, 0, NULL};
     for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
         spk_dtype dtype = spk_problem_operand_dtype(o->problem, (spk_operand)i);
-        size_t element_bytes = spk_dtype_bytes(dtype);
-        int64_t elements = (int64_t)(o->bytes[i] / element_bytes);
-        if (elements == 0)
-            continue;
-        if (pool.dtype != dtype || (pool.elements < elements && pool.elements < NOISE_ELEMENTS))
-            SPK_GOTO(make_noise(&o->mem, dtype, elements, spk_rng_next(&rng), &pool));
-        int64_t sets = i == SPK_OPERAND_VALUES && o->problem->static_values ? 1 : o->sets;
-        for (int64_t set = 0; set < sets; set++) {
-            size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pool.elements) * element_bytes;
-            SPK_GOTO(fill(o->device, get_pointer(&o->args[set], i), o->bytes[i], pool.values, (size_t)pool.elements * element_bytes, offset));
+        int64_t elements = (int64_t)(o->bytes[i] / spk_dtype_bytes(dtype));
+        int have = 0;
+        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype || pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
+            have++;
+        if (elements > 0 && have < i)
+            pools[i] = (noise){dtype, pools[have].elements, pools[have].values, true};
+        else if (elements > 0)
+            SPK_TRY(make_noise(&o->mem, dtype, elements, spk_rng_next(rng), &pools[i]));
+    }
+    return SPK_OK;
+}
+
+/* Set by set, so that the time can end it: those that are full then are the sets. */
+static spk_status fill_all(spk_operands *o, uint64_t seed)
+{
+    noise pools[SPK_OPERAND_COUNT] = {0};
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    double deadline = spk_now_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
+    spk_status status = make_pools(o, &rng, pools);
+    for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
+        if (set > 0 && spk_now_us() > deadline)
+            o->sets = set;
+        for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_OPERAND_COUNT; i++) {
+            size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
+            if (o->bytes[i] == 0 || (i == SPK_OPERAND_VALUES && set > 0 && o->problem->static_values))
+                continue;
+            size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
+            char *at = get_pointer(&o->args[set], i);
+            status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+            size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
+            o->room->touched = o->room->touched > end ? o->room->touched : end;
         }
     }
-done:
-    spk_free(&o->mem, pool.values);
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (!pools[i].shared)
+            spk_free(&o->mem, pools[i].values);
     return status;
 }
 
-spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operands **operands)
+/* ------------------------------------------------------------------------------------------------ room */
+
+void spk_room_release(spk_device *device, spk_room *room)
+{
+    if (room->memory != NULL)
+        device->backend->release(device, room->memory);
+    if (room->workspace != NULL)
+        device->backend->release(device, room->workspace);
+    *room = (spk_room){.limit_us = room->limit_us};
+}
+
+static spk_status take_room(spk_operands *o, size_t bytes)
+{
+    spk_room *room = o->room;
+    if (room->bytes >= bytes)
+        return SPK_OK;
+    if (room->memory != NULL)
+        o->device->backend->release(o->device, room->memory);
+    room->memory = NULL;
+    room->bytes = room->touched = 0;
+    SPK_TRY(o->device->backend->allocate(o->device, bytes, &room->memory));
+    room->bytes = bytes;
+    return SPK_OK;
+}
+
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands)
 {
     spk_operands *made = NULL;
     spk_status status;
     SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->tuner = tuner;
     made->problem = problem;
     made->device = tuner->device;
     made->mem = *tuner->mem;
+    made->room = room != NULL ? room : &made->own;
     size_t set_bytes = array_bytes(problem, made->bytes);
     SPK_GOTO(choose_sets(made, set_bytes));
     SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
     size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_VALUES]) : set_bytes; /* of each set but the first */
-    SPK_GOTO(made->device->backend->allocate(made->device, set_bytes + again * (size_t)(made->sets - 1), &made->memory));
+    SPK_GOTO(take_room(made, set_bytes + again * (size_t)(made->sets - 1)));
     lay_out(made);
     SPK_GOTO(fill_all(made, seed));
     *operands = made;
@@ -201,38 +253,60 @@ void spk_operands_release(spk_operands **operands)
     if (old == NULL)
         return;
     spk_mem mem = old->mem;
-    if (old->memory != NULL)
-        old->device->backend->release(old->device, old->memory);
-    if (old->workspace != NULL)
-        old->device->backend->release(old->device, old->workspace);
+    spk_room_release(old->device, &old->own);
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
         spk_free(&mem, old->staging[i]);
     spk_free(&mem, old->args);
     spk_free(&mem, old);
 }
 
-spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
+/* All-one bits: a NaN in every dtype. */
+static spk_status fill_ones(const spk_operands *o, char *to, size_t bytes)
 {
-    if (bytes <= operands->workspace_bytes)
+    for (size_t done = 0; done < bytes; done += POISON_BYTES) {
+        if (spk_interrupted(o->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        SPK_TRY(o->device->backend->fill(o->device, to + done, 0xff, bytes - done < POISON_BYTES ? bytes - done : POISON_BYTES));
+    }
+    return SPK_OK;
+}
+
+/* Written before the first run gets it: fresh pages would make that run slow, and a kernel that counts on zeros shall be found out. */
+static spk_status grow_workspace(spk_operands *o, size_t bytes)
+{
+    spk_room *room = o->room;
+    if (bytes <= room->workspace_bytes)
         return SPK_OK;
     void *grown = NULL;
-    SPK_TRY(operands->device->backend->allocate(operands->device, bytes, &grown));
-    if (operands->workspace != NULL)
-        operands->device->backend->release(operands->device, operands->workspace);
-    operands->workspace = grown;
-    operands->workspace_bytes = bytes;
+    SPK_TRY(o->device->backend->allocate(o->device, bytes, &grown));
+    spk_status status = fill_ones(o, grown, bytes);
+    if (status != SPK_OK) {
+        o->device->backend->release(o->device, grown);
+        return status;
+    }
+    if (room->workspace != NULL)
+        o->device->backend->release(o->device, room->workspace);
+    room->workspace = grown;
+    room->workspace_bytes = bytes;
+    return SPK_OK;
+}
+
+spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
+{
+    if (bytes == 0 || bytes <= operands->args[0].workspace_bytes)
+        return SPK_OK;
+    SPK_TRY(grow_workspace(operands, bytes));
     for (int64_t set = 0; set < operands->sets; set++) {
-        operands->args[set].workspace = grown;
-        operands->args[set].workspace_bytes = bytes;
+        operands->args[set].workspace = operands->room->workspace;
+        operands->args[set].workspace_bytes = operands->room->workspace_bytes;
     }
     return SPK_OK;
 }
 
 spk_status spk_operands_poison(spk_operands *operands)
 {
-    spk_device *device = operands->device;
-    SPK_TRY(device->backend->fill(device, operands->args[0].d, 0xff, operands->bytes[SPK_OPERAND_D]));
-    return device->backend->fill(device, operands->args[0].preact, 0xff, operands->bytes[SPK_OPERAND_PREACT]);
+    SPK_TRY(fill_ones(operands, operands->args[0].d, operands->bytes[SPK_OPERAND_D]));
+    return fill_ones(operands, operands->args[0].preact, operands->bytes[SPK_OPERAND_PREACT]);
 }
 
 spk_spmm_args spk_operands_check_args(const spk_operands *operands)

@@ -19,6 +19,7 @@ typedef struct race {
     spk_contender **row;  /* likewise: those of one row */
     int *entrants;        /* contenders of the report: one a row, or the given choices */
     int entrant_count;
+    bool cut_short; /* interrupted before the entrants had met */
 } race;
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
@@ -193,12 +194,31 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
     return in;
 }
 
+/* Interrupted before the rows met: the fastest of those that were screened is the answer for now. */
+static void choose_screened(race *r)
+{
+    spk_search *search = &r->search;
+    for (int i = 0; i < search->count; i++) {
+        const spk_contender *c = &search->contenders[i];
+        if (c->eligible && c->status == SPK_CANDIDATE_PRUNED && c->median_us > 0 &&
+            (search->chosen < 0 || c->median_us < search->contenders[search->chosen].median_us))
+            search->chosen = i;
+    }
+    if (search->chosen >= 0) {
+        search->contenders[search->chosen].status = SPK_CANDIDATE_OK;
+        search->contenders[search->chosen].why[0] = '\0';
+    }
+}
+
 /* The statuses that the report shall have: who may not win says so, measured or not. */
 static void settle(race *r, spk_contender **list, int count, spk_status status)
 {
     spk_search *search = &r->search;
     int winner = spk_rounds_winner(list, count, false);
     search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
+    r->cut_short = winner < 0 && status == SPK_ERR_INTERRUPTED;
+    if (r->cut_short && r->options->choices == NULL)
+        choose_screened(r);
     for (int i = 0; i < count; i++)
         if (list[i]->eligible && list[i]->status == SPK_CANDIDATE_PRUNED && list[i]->sample_count > 0) {
             list[i]->status = SPK_CANDIDATE_OK;
@@ -249,6 +269,8 @@ static int speaker(const race *r, int row)
     static const int weight[] = {[SPK_CANDIDATE_NOT_APPLICABLE] = 1, [SPK_CANDIDATE_NOT_ELIGIBLE] = 2, [SPK_CANDIDATE_PRUNED] = 3, [SPK_CANDIDATE_TIMED_OUT] = 4,
                                  [SPK_CANDIDATE_FAILED] = 5,         [SPK_CANDIDATE_WRONG] = 6,        [SPK_CANDIDATE_OK] = 7};
     int best = -1;
+    if (r->search.chosen >= 0 && r->search.contenders[r->search.chosen].row == row)
+        return r->search.chosen;
     for (int i = 0; i < r->search.count; i++) {
         if (r->search.contenders[i].row != row)
             continue;
@@ -280,15 +302,22 @@ static spk_status make_report(race *r, const char *key, spk_report **report)
     return status;
 }
 
-/* The whole field as the class's evidence. A race among a few given choices joins evidence that there is, and leaves its decision alone. */
-static spk_status keep(race *r, const char *key)
+/* The whole field as the class's evidence. A race among a few given choices joins evidence that there is, and leaves its decision alone.
+ * One that was cut short takes no better evidence's place. */
+static spk_status keep(race *r, const char *key, bool *kept)
 {
     spk_search *search = &r->search;
     spk_report *stored = NULL, *made = NULL;
     int chosen = search->chosen;
-    if (r->options->choices != NULL) {
-        if (spk_store_load(search->tuner->store, key, &stored) != SPK_OK || stored == NULL)
+    if (r->options->choices != NULL || r->cut_short) {
+        if (spk_store_load(search->tuner->store, key, &stored) != SPK_OK)
+            stored = NULL;
+        if ((stored != NULL) == r->cut_short) {
+            spk_report_release(&stored);
             return SPK_OK;
+        }
+    }
+    if (stored != NULL) {
         int best = spk_evidence_best(search->tuner, search->problem, search->options, stored);
         const spk_kernel *kernel = NULL;
         spk_params params;
@@ -300,7 +329,7 @@ static spk_status keep(race *r, const char *key)
     if (chosen >= 0)
         status = spk_evidence_report(search, search->contenders, search->count, chosen, key, stored, &made);
     if (made != NULL)
-        spk_store_save(search->tuner->store, made);
+        *kept = spk_store_save(search->tuner->store, made) == SPK_OK;
     spk_report_release(&made);
     spk_report_release(&stored);
     return status;
@@ -329,6 +358,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     spk_class class;
     spk_report *made = NULL;
     spk_status status;
+    bool kept = false;
     if (problem->m == 0 || problem->n == 0)
         return spk_report_unmeasured(tuner, problem, options, NULL, report);
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
@@ -350,12 +380,15 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
         goto done;
     spk_status made_status = make_report(&r, class.key, &made);
     if (made_status == SPK_OK && race_options->keep)
-        made_status = keep(&r, class.key);
+        made_status = keep(&r, class.key, &kept);
     if (made_status == SPK_OK)
         *report = made;
     else
         spk_report_release(&made);
-    status = made_status != SPK_OK ? made_status : status == SPK_OK ? SPK_OK : spk_fail(SPK_ERR_INTERRUPTED, "the race was interrupted; what was measured is in the report");
+    if (made_status != SPK_OK || status != SPK_OK)
+        status = made_status != SPK_OK ? made_status
+                                       : spk_fail(SPK_ERR_INTERRUPTED, "the race was interrupted; what was measured is %s",
+                                                  kept ? "kept" : "in the report, and the store is as it was");
 done:
     spk_free(tuner->mem, r.meets);
     spk_free(tuner->mem, r.list);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const double wide_spread = 0.2; /* of the median: other work of the machine was measured too */
+
 spk_status spk_report_make(const spk_mem *mem, const char *class_key, const char *device_text, spk_report **report)
 {
     spk_report *made = NULL;
@@ -157,16 +159,23 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         say(out, ".");
         return;
     }
-    say(out, " takes ");
+    bool measured = chosen->sample_count > 0 || chosen->spread_us > 0;
+    say(out, measured ? " takes " : " takes an estimated ");
     say_us(out, chosen->median_us);
-    say(out, ", spread ");
-    say_us(out, chosen->spread_us);
+    if (measured) {
+        say(out, ", spread ");
+        say_us(out, chosen->spread_us);
+    } else {
+        say(out, " (a first look only: the budget ended before interleaved rounds)");
+    }
     if (chosen->prepare_us > 0) {
         say(out, ", after ");
         say_us(out, chosen->prepare_us);
         say(out, " of one-off preparation");
     }
     say(out, ".");
+    if (chosen->spread_us > wide_spread * chosen->median_us)
+        say(out, " Its samples vary widely: other work may have disturbed them, and tuning afresh on an idle machine may choose another.");
     const spk_evidence *rival = fastest(report, is_rival), *dense = fastest(report, is_dense), *barred = fastest(report, would_win_if_finite);
     if (rival != NULL) {
         say(out, " Next of the other kernels: ");
@@ -263,7 +272,7 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     for (int i = 0; i < report->count; i++)
         measured += report->candidates[i].median_us > 0;
     if (measured > 0)
-        say(&out, " %d of %d candidates were measured, in %.2f s", measured, report->count, report->tuning_s);
+        say(&out, " %d of %d %s were measured, in %.2f s", measured, report->count, report->by_kernel ? "kernels" : "candidates", report->tuning_s);
     if (measured > 0 && report->measured_at > 0) {
         say(&out, ", ");
         say_age(&out, now - report->measured_at);

@@ -20,6 +20,7 @@ struct spk_report {
     spk_evidence *candidates;
     int chosen; /* -1: none */
     bool from_store;
+    bool by_kernel; /* a race's: one entry a kernel, with its best parameters */
     double tuning_s;
     int64_t measured_at;
     uint64_t seed;

@@ -19,6 +19,8 @@ static const double timeout_factor = 10;
 static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
 
 static const double again_cost = 0.05;     /* of the budget: what a second look at a contender may cost */
+static const double least_growth = 0.1;    /* of a sample's time, from a smaller one to it: less is taken for noise */
+static const double sure_growth = 0.5, model_trust = 8; /* a growth less than this is not believed beyond so many times the model's */
 static const double row_factor = 2.5;       /* a kernel this far from the best with one choice of parameters is not tried with others */
 
 typedef struct screening {
@@ -51,9 +53,28 @@ static double average_predicted(const screening *s)
 
 /* ------------------------------------------------------------------------------------------------ one look */
 
+/* The whole problem's time from that of a sample, as the cost model sees the two: what every run pays (packing all of B) does not grow.
+ * Never less than the sample took, never more than in proportion to the work. */
+static spk_sample_time scaled_time(const screening *s, const spk_contender *c, double us)
+{
+    spk_sample_time time = {us, spk_stage_share(s->stage, c), us, 0};
+    if (s->at.share >= 1)
+        return time;
+    double part_us = spk_predict(c->kernel, &c->params, &s->stage->problem, s->search->tuner->device);
+    time.full_us = us * fmin(fmax(c->predicted_us / fmax(part_us, 1e-3), 1), fmax(1 / time.share, 1));
+    time.growth_us = fmax(c->predicted_us - part_us, 0);
+    return time;
+}
+
 static double scaled(const screening *s, const spk_contender *c, double us)
 {
-    return us / spk_stage_share(s->stage, c);
+    return scaled_time(s, c, us).full_us;
+}
+
+static void note_time(const screening *s, spk_contender *c, double us)
+{
+    c->level[1] = scaled_time(s, c, us);
+    c->full_us = c->median_us = c->level[1].full_us;
 }
 
 /* The least full time so far of those that this contender competes with. */
@@ -111,7 +132,8 @@ static bool seen_enough(const screening *s, const spk_contender *c, double least
     bool costly = c->run_us > fmin(0.005 * search->budget_us, 10e3), sure = clean > 0 || taken >= looks || slower > 4;
     if (slower > hopeless && sure && (taken > 1 || costly))
         return true;
-    if (c->run_us > long_run_us && sure && taken >= (s->stage->checks != NULL ? 2 : 1)) /* the checked run is one of two */
+    int least_taken = s->stage->checks != NULL ? 2 : 1; /* the checked run is one of two; a sample's time will be multiplied */
+    if (c->run_us > long_run_us && sure && taken >= least_taken + (s->at.share < 1))
         return true;
     return clean >= looks || taken >= looks + MOST_EXTRA || spk_search_left_us(search, 0.8) < c->run_us;
 }
@@ -141,11 +163,8 @@ static spk_status look(screening *s, spk_contender *c, double run_us, double bes
     }
     if (isfinite(next) && s->noise_count < MOST_NOISE)
         s->noise[s->noise_count++] = next / least - 1;
-    c->level_us[0] = c->level_us[1];
-    c->level_share[0] = c->level_share[1];
-    c->level_us[1] = least;
-    c->level_share[1] = spk_stage_share(s->stage, c);
-    c->full_us = c->median_us = scaled(s, c, least);
+    c->level[0] = c->level[1];
+    note_time(s, c, least);
     c->screened = true;
     return SPK_OK;
 }
@@ -162,7 +181,7 @@ static spk_status screen_one(screening *s, spk_contender *c)
         return SPK_OK;
     bool fit = s->stage->checks == NULL || spk_contender_check(c, s->stage, s->search->tolerance, &run_us);
     if (s->stage->checks == NULL)
-        run_us = c->level_us[1] / c->level_share[1] * spk_stage_share(s->stage, c);
+        run_us = c->full_us / scaled(s, c, 1);
     if (fit && !timed_out(s, c, run_us, best))
         status = look(s, c, run_us, best);
     spk_contender_unbind(c);
@@ -180,7 +199,11 @@ static bool misjudged(screening *s, const spk_contender *first)
     bool too_large = expected > 2 * time_us, too_small = expected < 0.15 * time_us && s->at.share < 1;
     if (!too_large && !too_small)
         return false;
+    if (too_large && first->level[0].us > 0 && first->run_us > 0.5 * first->level[0].us) /* a smaller sample took no less */
+        return false;
     spk_level other = choose_level(s->search, first->full_us, looks_cost * s->count, spk_search_left_us(s->search, look_share));
+    if (other.share < s->at.share / 16) /* it need not shrink with the sample */
+        other = spk_level_for(s->search->tuner, s->search->problem, s->at.share / 16);
     if (too_large ? other.share > 0.6 * s->at.share : other.share < 2 * s->at.share)
         return false;
     s->at = other;
@@ -224,7 +247,7 @@ static spk_status make_stage(screening *s, bool checked)
     for (int i = 0; i < s->count; i++)
         s->pool[i]->screened = false;
     double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
-    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &s->stage);
+    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->room, &s->stage);
 }
 
 static spk_status screen_all(screening *s, bool checked)
@@ -255,15 +278,19 @@ static spk_status screen_all(screening *s, bool checked)
     return SPK_OK;
 }
 
-/* The time of the whole problem from two samples of it: a part that every run pays and a part that grows with the work. */
-static double extrapolate(const spk_contender *c)
+double spk_extrapolate(const spk_sample_time level[2])
 {
-    int large = c->level_share[1] > c->level_share[0] ? 1 : 0, small = 1 - large;
-    double plain = c->level_us[large] / c->level_share[large], step = c->level_share[large] - c->level_share[small];
-    if (c->level_share[small] <= 0 || step < 0.3 * c->level_share[small])
-        return plain;
-    double slope = (c->level_us[large] - c->level_us[small]) / step, fixed = c->level_us[small] - slope * c->level_share[small];
-    return slope <= 0 || fixed <= 0 ? plain : fixed + slope;
+    const spk_sample_time *large = level[1].share > level[0].share ? &level[1] : &level[0], *small = large == level ? level + 1 : level;
+    double step = large->share - small->share, grown = large->us - small->us;
+    if (small->share <= 0 || step < 0.3 * small->share) /* as good as one sample */
+        return large->full_us;
+    if (grown < least_growth * large->us) /* all of it is paid by every run; noise is not multiplied, the model says what comes on top */
+        return fmin(large->us + large->growth_us, large->us / large->share);
+    double slope = grown / step, fixed = small->us - slope * small->share;
+    if (fixed <= 0)
+        return large->us / large->share;
+    bool faint = grown < sure_growth * large->us; /* then noise may be most of it: the model bounds it */
+    return faint ? fmin(fixed + slope, large->us + model_trust * large->growth_us) : fixed + slope;
 }
 
 static int by_estimate(const void *a, const void *b)
@@ -288,10 +315,8 @@ static spk_status look_again(screening *s, double factor)
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (spk_contender_bind(c, s->stage) != SPK_OK)
             continue;
-        if (spk_contender_sample(c, s->stage, &us) && scaled(s, c, c->quick_us) < c->full_us) {
-            c->level_us[1] = c->quick_us;
-            c->full_us = c->median_us = scaled(s, c, c->quick_us);
-        }
+        if (spk_contender_sample(c, s->stage, &us) && scaled(s, c, c->quick_us) < c->full_us)
+            note_time(s, c, c->quick_us);
         spk_contender_unbind(c);
     }
     return SPK_OK;
@@ -329,26 +354,30 @@ static void keep_best(screening *s, double factor, int most)
 }
 
 /* A second sample for the survivors of one, so that what does not grow with the work can be told from what does: a larger one where the
- * time allows, else a smaller one. */
+ * time allows or there is no smaller one, else a smaller one. A single survivor needs it only where the whole problem will not be run. */
 static spk_status second_level(screening *s)
 {
     spk_search *search = s->search;
     double full_us = s->pool[0]->full_us, runs = 1.4 * s->count;
-    if (s->count < 2)
+    if (s->count < 2 && full_us < 0.5 * spk_search_left_us(search, 1))
         return SPK_OK;
     spk_level next = choose_level(search, full_us, runs, second_share * spk_search_left_us(search, 1));
     if (next.share >= 1)
         return SPK_OK;
+    spk_level larger = spk_level_for(search->tuner, search->problem, 4 * s->at.share);
+    bool dear = 4 * s->pool[0]->level[1].us * s->count > 0.5 * search->budget_us;
     if (next.share < 1.5 * s->at.share)
-        next = choose_level(search, full_us, runs, runs * full_us * s->at.share / 3);
+        next = dear ? spk_level_for(search->tuner, search->problem, s->at.share / 3) : larger;
     if (next.share > s->at.share / 1.5 && next.share < 1.5 * s->at.share)
+        next = larger;
+    if (next.share >= 1)
         return SPK_OK;
     s->at = next;
     s->end = second_end;
     SPK_TRY(screen_all(s, false));
     for (int i = 0; i < s->count; i++)
         if (s->pool[i]->screened)
-            s->pool[i]->full_us = s->pool[i]->median_us = extrapolate(s->pool[i]);
+            s->pool[i]->full_us = s->pool[i]->median_us = spk_extrapolate(s->pool[i]->level);
     keep_best(s, margin(s) - 0.1, MOST_FITTED);
     return SPK_OK;
 }

@@ -11,6 +11,7 @@
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 100, GOOD_ROUNDS = 10, FEW = 3, BARRED_SAMPLES = 3 };
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
 static const double fill_bytes_a_us = 1500;
+static const double sets_share = 0.12; /* of the budget: what the sets of one stage that keep operands cold may take to fill */
 static const double reach = 2;
 static const double no_gain = 4; /* expected to take this many times as long as the choice: no use asking */
 
@@ -46,6 +47,7 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
     made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem);
     spk_rng_seed(&made.rng, made.seed);
     made.start_us = spk_now_us();
+    made.room.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &made.contenders, &made.count));
     *search = made;
     return SPK_OK;
@@ -55,6 +57,7 @@ void spk_search_end(spk_search *search)
 {
     if (search->contenders != NULL)
         spk_contenders_release(search->tuner, &search->contenders, search->count);
+    spk_room_release(search->tuner->device, &search->room);
 }
 
 double spk_search_left_us(const spk_search *search, double part)
@@ -82,7 +85,7 @@ static double check_limit_us(const spk_search *search)
 
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
-    return spk_stage_make(search->tuner, search->problem, (spk_level){0, 0, 1}, spk_rng_next(&search->rng), check_limit_us(search), stage);
+    return spk_stage_make(search->tuner, search->problem, (spk_level){0, 0, 1}, spk_rng_next(&search->rng), check_limit_us(search), &search->room, stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */
@@ -145,7 +148,7 @@ static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int
             continue;
         }
         spk_search_progress(search, c, false);
-        if (spk_interrupted(search->tuner) && in > 0)
+        if (spk_interrupted(search->tuner))
             break;
         if (spk_contender_bind(c, stage) != SPK_OK)
             continue;
@@ -257,6 +260,8 @@ static void keep_what_there_is(spk_search *search)
 /* Why nothing is left: lack of memory is the caller's to know, anything else is told candidate by candidate. */
 static spk_status nothing_left(const spk_search *search)
 {
+    if (spk_interrupted(search->tuner))
+        return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
     for (int i = 0; i < search->count; i++)
         if (search->contenders[i].status == SPK_CANDIDATE_FAILED && search->contenders[i].failure == SPK_ERR_OUT_OF_MEMORY)
             return spk_fail(SPK_ERR_OUT_OF_MEMORY, "%s: %s", search->contenders[i].kernel->name, search->contenders[i].why);

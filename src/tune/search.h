@@ -7,20 +7,29 @@
 
 /* ---- operands.c: random operands in device memory, several sets where the caches shall be cold */
 
+/* Device memory that the stages of a search use one after the other: fresh pages cost more than all else in making operands. */
+typedef struct spk_room {
+    void *memory, *workspace; /* of all arrays; shared by all candidates, as large as the largest needs */
+    size_t bytes, touched, workspace_bytes;
+    double limit_us; /* more sets than one are made for so long at most; 0: no limit */
+} spk_room;
+
+void spk_room_release(spk_device *device, spk_room *room);
+
 typedef struct spk_operands {
+    const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
     spk_device *device;
     spk_mem mem;
     size_t bytes[SPK_OPERAND_COUNT]; /* of one array, 0 where the problem has none */
     int64_t sets, next;              /* next: the set of the next run */
     spk_spmm_args *args;             /* sets; alpha = beta = 1 */
-    void *memory;                    /* of all arrays */
-    void *workspace;                 /* shared by all candidates, as large as the largest needs */
-    size_t workspace_bytes;
+    spk_room *room, own;             /* room: the search's, or its own */
     void *staging[SPK_OPERAND_COUNT]; /* host copies of set 0 where the host cannot read device memory */
 } spk_operands;
 
-spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operands **operands);
+/* room NULL: memory of its own. SPK_ERR_INTERRUPTED as soon as the tuner is. */
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands);
 void spk_operands_release(spk_operands **operands); /* accepts NULL */
 size_t spk_operands_set_bytes(const spk_problem *problem);
 spk_status spk_operands_workspace(spk_operands *operands, size_t bytes);
@@ -57,6 +66,13 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
 
 /* ---- contenders */
 
+/* A time from a part of the problem, and what the cost model makes of it. */
+typedef struct spk_sample_time {
+    double us, share; /* share: of the problem's work */
+    double full_us;   /* of the whole problem, in the model's proportion */
+    double growth_us; /* what the model sees between this part and the whole */
+} spk_sample_time;
+
 typedef struct spk_contender {
     const spk_kernel *kernel;
     spk_params params;
@@ -72,7 +88,7 @@ typedef struct spk_contender {
     bool bound_now;
     spk_bound bound;
     double predicted_us, prepare_us, error;
-    double level_us[2], level_share[2]; /* time and share of the problem, on the last two stages it was screened on */
+    spk_sample_time level[2];           /* on the last two stages it was screened on; share 0: none yet */
     double full_us;                     /* estimate for the whole problem */
     bool disturbed;                     /* its last sample was interrupted by other work of the machine */
     double run_us, quick_us;            /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
@@ -94,6 +110,7 @@ typedef struct spk_stage {
     double share, row_share;       /* of the stored blocks' work, of the dense work */
     spk_operands *operands;
     spk_checks *checks; /* NULL: candidates were checked on another stage */
+    const char *library; /* whose threads ran the last sample, "" for ours; NULL: no sample yet */
 } spk_stage;
 
 /* How much of a problem: so many block rows of op(A) and columns (0: all of them). */
@@ -106,7 +123,8 @@ typedef struct spk_level {
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share);
 
 /* check_us: what the oracle may cost; 0: no checks. */
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_stage **stage);
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
+                          spk_stage **stage);
 void spk_stage_release(spk_stage **stage); /* accepts NULL */
 double spk_stage_share(const spk_stage *stage, const spk_contender *contender);
 
@@ -128,7 +146,7 @@ double spk_sample_us(double run_us); /* what such a sample costs */
 typedef struct spk_rounds {
     int have;        /* samples that every contender brings along */
     int least, most; /* with these */
-    bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only */
+    bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
     spk_rng *rng; /* order within a round */
 } spk_rounds;
@@ -203,6 +221,7 @@ typedef struct spk_search {
     bool exhaustive;
     bool by_row; /* race: each row has its own best */
     spk_rng rng;
+    spk_room room;
     int done, total; /* progress */
     int chosen;      /* contender, -1 */
 } spk_search;
@@ -222,6 +241,9 @@ bool spk_contender_out(const spk_contender *contender); /* refused there */
 /* screen.c: brings the wanted contenders down to those worth a place in the finals, on samples of a large problem; survivors (room for
  * all) come ordered by estimated time. *stage is the whole problem where they were screened on it, else NULL. */
 spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int *survivor_count, spk_stage **stage);
+
+/* The time of the whole problem from two samples: a part that every run pays and a part that grows with the work. */
+double spk_extrapolate(const spk_sample_time level[2]);
 
 /* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was measured. */
 spk_status spk_search_run(spk_search *search);

@@ -5,7 +5,7 @@
 #include "tune/search.h"
 
 /* Neighbouring block rows are sampled together: they share what they read of B. */
-enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128 };
+enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128, MOST_SORTED = 1 << 17 };
 
 typedef struct group {
     int64_t first, count, blocks;
@@ -25,10 +25,19 @@ static int by_place(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's proportion. */
+/* Where group `i` of `count` begins when `total` groups are stepped through evenly. */
+static int64_t stepped(int64_t i, double shift, int64_t count, int64_t total)
+{
+    int64_t at = (int64_t)(((double)i + shift) * ((double)total / (double)count));
+    return at < total ? at : total - 1;
+}
+
+/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's proportion.
+ * Of very many groups, some are picked evenly by their place first. */
 static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int64_t rows, spk_rng *rng, int64_t **chosen, int64_t *chosen_count)
 {
-    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, count = (view->grid_rows + width - 1) / width, take = (rows + width - 1) / width, used = 0;
+    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, total = (view->grid_rows + width - 1) / width, take = (rows + width - 1) / width, used = 0;
+    int64_t count = total < MOST_SORTED ? total : take < MOST_SORTED ? MOST_SORTED : take;
     group *groups = NULL;
     int64_t *list = NULL;
     SPK_TRY(spk_alloc(mem, (size_t)count, sizeof *groups, &groups));
@@ -37,15 +46,17 @@ static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int6
         spk_free(mem, groups);
         return status;
     }
+    double place = spk_rng_uniform(rng), shift = 0.25 + 0.5 * spk_rng_uniform(rng);
     for (int64_t i = 0; i < count; i++) {
-        int64_t first = i * width, end = first + width < view->grid_rows ? first + width : view->grid_rows;
+        int64_t first = stepped(i, place, count, total) * width, end = first + width < view->grid_rows ? first + width : view->grid_rows;
         groups[i] = (group){first, end - first, view->offsets[end] - view->offsets[first]};
     }
-    qsort(groups, (size_t)count, sizeof *groups, by_blocks);
-    double step = (double)count / (double)take, shift = 0.25 + 0.5 * spk_rng_uniform(rng);
-    for (int64_t i = 0; i < take; i++)
-        groups[i] = groups[(int64_t)(((double)i + shift) * step)]; /* reads at or behind i: step >= 1 */
-    qsort(groups, (size_t)take, sizeof *groups, by_place);
+    if (take < count) {
+        qsort(groups, (size_t)count, sizeof *groups, by_blocks);
+        for (int64_t i = 0; i < take; i++)
+            groups[i] = groups[stepped(i, shift, take, count)]; /* reads at or behind i */
+        qsort(groups, (size_t)take, sizeof *groups, by_place);
+    }
     for (int64_t i = 0; i < take; i++)
         for (int64_t row = 0; row < groups[i].count; row++)
             list[used++] = groups[i].first + row;
@@ -94,7 +105,8 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
     return (spk_level){rows < grid ? rows : 0, cols < problem->n ? cols : 0, row_share * (double)cols / (double)problem->n};
 }
 
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_stage **out)
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
+                          spk_stage **out)
 {
     spk_stage *made = NULL;
     spk_status status;
@@ -107,7 +119,7 @@ spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, sp
     double width = (double)made->problem.n / (double)problem->n;
     made->row_share = width * (double)made->problem.m / (double)problem->m;
     made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
-    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, &made->operands));
+    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));
     if (check_us > 0)
         SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));
     *out = made;

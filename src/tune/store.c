@@ -17,7 +17,7 @@ spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, voi
     made->busy_ms = SPK_STORE_BUSY_MS;
     made->class_limit = SPK_STORE_CLASSES;
     pthread_mutex_init(&made->mutex, NULL);
-    spk_status status = spk_store_path_find(mem, path, &made->path, &why);
+    spk_status status = spk_store_path_find(mem, path, &made->path, &made->given, &why);
     if (status == SPK_OK)
         status = spk_store_fork_watch(made);
     if (status != SPK_OK) {

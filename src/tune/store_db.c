@@ -89,6 +89,10 @@ int spk_db_finish(sqlite3_stmt *statement, int code)
 
 void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size)
 {
+    if (code == SPK_DB_STRANGE) {
+        snprintf(reason, reason_size, "its tables are not those of a store");
+        return;
+    }
     int system = db != NULL ? sqlite3_system_errno(db->sql) : 0;
     if (system != 0 && (code & 0xff) != SQLITE_FULL && !spk_db_is_damage(code))
         snprintf(reason, reason_size, "%s (%s)", sqlite3_errstr(code), strerror(system));
@@ -98,7 +102,7 @@ void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size)
 
 bool spk_db_is_damage(int code)
 {
-    return code > 0 && ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB);
+    return code == SPK_DB_STRANGE || (code > 0 && ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB));
 }
 
 int spk_db_transaction(spk_db *db, int (*job)(spk_db *db, void *arg), void *arg)
@@ -154,6 +158,17 @@ static int prepare_schema(spk_db *db)
     return spk_db_transaction(db, migrate, NULL);
 }
 
+/* A file that says it is ours must have our tables: every statement fits them. */
+static int check_tables(spk_db *db)
+{
+    int code = SQLITE_OK;
+    for (int i = 0; i < SPK_SQL_COUNT && code == SQLITE_OK; i++) {
+        sqlite3_stmt *statement = NULL;
+        code = spk_db_statement(db, (spk_statement)i, &statement);
+    }
+    return code == SQLITE_ERROR ? SPK_DB_STRANGE : code;
+}
+
 /* Looks again every few milliseconds. SQLite's own timeout soon looks only ten times a second: beside a process that saves without a
  * pause it may find the lock taken each time. */
 static int wait_for_lock(void *arg, int looked)
@@ -177,6 +192,8 @@ static int set_up(spk_db *db, bool on_disk)
     /* The schema comes first: nothing is changed in a file that is not ours. */
     if (code == SQLITE_OK)
         code = prepare_schema(db);
+    if (code == SQLITE_OK && on_disk)
+        code = check_tables(db);
     /* A rollback journal, since WAL needs memory shared between processes, which a network home does not have. FULL, since a save comes
      * once in seconds of tuning and its extra fsync keeps the file whole through a loss of power, on any file system. */
     if (code == SQLITE_OK && on_disk)

@@ -27,7 +27,7 @@ static void switch_off(spk_store *store, const char *reason)
 static int create(spk_store *store)
 {
     const char *reason = NULL;
-    if (spk_make_folders(store->path) != SPK_OK) {
+    if (!store->given && spk_make_folders(store->path) != SPK_OK) {
         reason = "its folder cannot be made";
     } else {
         int file = open(store->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -41,7 +41,7 @@ static int create(spk_store *store)
             return SQLITE_FULL;
         if (errno == EMFILE || errno == ENFILE || errno == EINTR)
             return SQLITE_CANTOPEN;
-        reason = strerror(errno);
+        reason = errno == ENOENT ? "its folder does not exist" : strerror(errno);
     }
     spk_store_warn(store, SPK_WARN_READ_ONLY, "store %s cannot be made: %s" STAYS, store->path, reason);
     return SPK_DB_ABSENT;

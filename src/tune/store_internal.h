@@ -24,6 +24,7 @@ enum {
     SPK_DB_ABSENT = -1,  /* there is no file, or this process does not use it */
     SPK_DB_FOREIGN = -2, /* a database of another program */
     SPK_DB_NEWER = -3,   /* written by a newer sparsek */
+    SPK_DB_STRANGE = -5, /* it says it is ours, and has other tables: damage */
     SPK_DB_STOPPED = -4  /* the job met an error of its own: nothing is wrong with the database */
 };
 
@@ -102,6 +103,7 @@ struct spk_store {
     struct spk_store *next; /* of the stores that fork() must know */
     /* guarded by mutex */
     spk_db *disk, *memory; /* opened at first use */
+    bool given;            /* the path is the caller's or SPARSEK_STORE: its folder is not made */
     bool disk_off;         /* the file is not ours to use: memory only, see off_reason */
     int busy_ms;
     dev_t device; /* which file it was when it was opened */
@@ -136,8 +138,8 @@ void spk_store_unlock_byte(int file, int64_t offset);
 spk_status spk_store_fork_watch(spk_store *store);
 void spk_store_fork_forget(spk_store *store);
 
-/* store_path.c: the file of a caller's path, or of the environment; "" (with *why) where there is no home. */
-spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, const char **why);
+/* store_path.c: the file of a caller's path or of SPARSEK_STORE (*given), else of the default place; "" (with *why) where there is no home. */
+spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why);
 
 /* store_list.c: every class of file and memory, newest first. */
 typedef struct spk_listed {

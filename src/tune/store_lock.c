@@ -32,7 +32,7 @@ int spk_store_lock_byte(const spk_store *store, int64_t offset, int *file)
     if ((size_t)snprintf(path, sizeof path, "%s.lock", store->path) >= sizeof path)
         return ENAMETOOLONG;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (opened < 0 && errno == ENOENT && spk_make_folders(path) == SPK_OK) /* a lock comes before the first save */
+    if (opened < 0 && errno == ENOENT && !store->given && spk_make_folders(path) == SPK_OK) /* a lock comes before the first save */
         opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (opened < 0)
         return errno;

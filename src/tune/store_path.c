@@ -3,11 +3,12 @@
 #include "base/cache.h"
 #include "tune/store_internal.h"
 
-spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, const char **why)
+spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why)
 {
     *why = NULL;
     if (path == NULL)
         path = spk_environment("SPARSEK_STORE");
+    *given = path != NULL;
     if (path != NULL)
         return path[0] == '\0' ? spk_strdup(mem, "", out) : spk_path_absolute(mem, path, out);
     char *folder = NULL;

@@ -23,6 +23,7 @@ typedef struct piece {
 
 struct spk_checks {
     spk_mem mem;
+    const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
     int64_t rows[MOST_ROWS];
     int row_count;
@@ -158,6 +159,7 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
     spk_rng_seed(&rng, seed);
     SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
     made->mem = *tuner->mem;
+    made->tuner = tuner;
     made->problem = problem;
     spk_spmm_args host = spk_operands_check_args(operands);
     SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_VALUES, &host.values));
@@ -209,12 +211,13 @@ static bool all_poison(const char *from, int64_t bytes)
     return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
 }
 
-/* Every element written with a number, and the gaps between the lines left alone. */
-static bool scan(const spk_problem *p, const char *name, const void *array, int64_t ld, spk_verdict *verdict)
+/* Every element written with a number, and the gaps between the lines left alone. An interruption ends it: who asked for it looks. */
+static bool scan(const spk_checks *c, const char *name, const void *array, int64_t ld, spk_verdict *verdict)
 {
+    const spk_problem *p = c->problem;
     bool by_row = p->layout_d == SPK_ROW_MAJOR;
     int64_t line_count = by_row ? p->m : p->n, length = by_row ? p->n : p->m, size = (int64_t)spk_dtype_bytes(p->dtype_d);
-    for (int64_t line = 0; line < line_count; line++) {
+    for (int64_t line = 0; line < line_count && !spk_interrupted(c->tuner); line++) {
         const char *at = (const char *)array + line * ld * size;
         if (!all_finite(at, p->dtype_d, length)) {
             int64_t i = 0;
@@ -272,7 +275,9 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
     const void *d = NULL, *preact = NULL;
     SPK_TRY(spk_operands_view(operands, SPK_OPERAND_D, &d));
     SPK_TRY(spk_operands_view(operands, SPK_OPERAND_PREACT, &preact));
-    verdict->wrong = !scan(p, "D", d, p->ldd, verdict) || (preact != NULL && !scan(p, "preact", preact, p->ldp, verdict));
+    verdict->wrong = !scan(checks, "D", d, p->ldd, verdict) || (preact != NULL && !scan(checks, "preact", preact, p->ldp, verdict));
+    if (spk_interrupted(checks->tuner))
+        return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
     if (verdict->wrong) {
         verdict->error = hopeless;
         return SPK_OK;

@@ -48,8 +48,8 @@ class Check(CliTest):
 
     def test_states_that_do_not_fit(self):
         self.json("check", "--only", "reference", "--seed", "6", "--cases", "1", "--resume", "s.json")
-        self.assertIn("is of a run with --seed 6", self.cli("check", "--only", "reference", "--seed", "7", "--resume", "s.json", code=3).stderr)
-        self.assertIn("over other kernels", self.cli("check", "--seed", "6", "--resume", "s.json", code=3).stderr)
+        self.assertIn("another --seed: there 6, here 7", self.cli("check", "--only", "reference", "--seed", "7", "--resume", "s.json", code=2).stderr)
+        self.assertIn("another --only: there \"reference\", here not given", self.cli("check", "--seed", "6", "--resume", "s.json", code=2).stderr)
         for text, message in (("{", "line 1"), ("{}", "is no state"), ("[]", "is no state")):
             self.write("bad.json", text)
             self.assertIn(message, self.cli("check", "--resume", "bad.json", code=3).stderr)
@@ -76,4 +76,4 @@ class Regret(CliTest):
             self.assertTrue(256 <= p["m"] <= 4096 and 256 <= p["k"] <= 4096 and 1 <= p["n"] <= 1024)
             self.assertTrue(p["m"] % (p["block_cols"] if p["trans_a"] == "t" else p["block_rows"]) == 0)
         self.assertIn("regret median", self.cli(*line, "--problems", "2").stdout)
-        self.assertIn("is of a run with --seed 2", self.cli("regret", "--seed", "3", "--resume", "r.json", code=3).stderr)
+        self.assertIn("another --seed: there 2, here 3", self.cli("regret", "--seed", "3", "--resume", "r.json", code=2).stderr)

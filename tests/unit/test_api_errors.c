@@ -408,10 +408,30 @@ static void destroying_nothing(void **state)
     spk_context_interrupt(NULL);
 }
 
+/* Calls that have no context leave no older message to be taken for theirs; a size that holds no field is told as such. */
+static void messages_without_a_context(void **state)
+{
+    (void)state;
+    spk_context *own = NULL;
+    spk_matrix *matrix = NULL;
+    spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = ""};
+    assert_int_equal(spk_context_create(&options, &own), SPK_OK);
+    spk_matrix_desc desc = {.struct_size = sizeof(size_t)};
+    assert_int_equal(spk_matrix_create(own, &desc, &matrix), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(own), "spk_matrix_desc.struct_size is 8"));
+    assert_int_equal(spk_run_spmm(NULL, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_last_error(own), "plan is NULL");
+    assert_string_equal(spk_last_error(NULL), "plan is NULL");
+    spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
+    assert_int_equal(spk_kernel_get(-1, &info), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(own), "index = -1"));
+    spk_context_destroy(&own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_contexts),   cmocka_unit_test(newer_struct),        cmocka_unit_test(wrong_patterns),
+        cmocka_unit_test(messages_without_a_context), cmocka_unit_test(wrong_contexts),   cmocka_unit_test(newer_struct),        cmocka_unit_test(wrong_patterns),
         cmocka_unit_test(wrong_problems),   cmocka_unit_test(wrong_options),       cmocka_unit_test(wrong_runs),
         cmocka_unit_test(wrong_workspace),  cmocka_unit_test(wrong_static_values), cmocka_unit_test(wrong_oracles_and_reports),
         cmocka_unit_test(wrong_matrices),   cmocka_unit_test(destroying_nothing),

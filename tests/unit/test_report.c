@@ -124,6 +124,10 @@ static void test_dense_and_assume_finite(void **state)
     says(report, "No other kernel that may win was measured.");
     says(report, "Dense: some_dense at 25 us (2.00x the speed).");
     says(report, "With assume_finite, some_dense would win, 2.00x as fast as the choice.");
+    report->candidates[0].spread_us = 15; /* as on a busy machine */
+    says(report, "Its samples vary widely");
+    report->candidates[0].spread_us = 0;
+    says(report, "takes an estimated 50 us");
     report->candidates[1].median_us = 100;
     says(report, "Dense: some_dense at 100 us (2.00x as long).");
     says_not(report, "assume_finite");

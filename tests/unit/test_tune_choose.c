@@ -250,6 +250,40 @@ static void only_and_exclude(void **state)
     bench_close(&b);
 }
 
+/* What won within the usual tolerance is not bound for a caller who asks for less error than it had. */
+static void a_strict_caller_is_heard(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    fakes[0].off = 1e-5; /* the fastest, and the worst */
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    double error = report->candidates[report->chosen].error;
+    assert_true(error > 2e-7);
+    spk_report_release(&report);
+
+    b.options.tolerance = 1.5 * error; /* good enough: no need to measure */
+    fake_runs();
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    b.options.tolerance = 0.5 * error;
+    b.options.unknown = SPK_UNKNOWN_FAIL; /* no tuning: the best of those that were measured and right enough, or none */
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+    b.options.tolerance = 1e-15;
+    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
+    b.options.tolerance = 0.5 * error;
+    b.options.unknown = SPK_UNKNOWN_TUNE;
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+    b.options.tolerance = 1e-15; /* nobody */
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "wrong");
+    b.options.tolerance = 0; /* the others' decision stands */
+    assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
+    bench_close(&b);
+}
+
 static void listing_and_explaining(void **state)
 {
     (void)state;
@@ -369,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_changed_kernel_meets_the_incumbent_only),
         cmocka_unit_test(a_new_row_runs_against_one),
         cmocka_unit_test(only_and_exclude),
+        cmocka_unit_test(a_strict_caller_is_heard),
         cmocka_unit_test(listing_and_explaining),
         cmocka_unit_test(empty_problems),
         cmocka_unit_test(two_threads_measure_once),

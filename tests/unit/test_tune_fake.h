@@ -41,6 +41,7 @@ typedef struct fake {
     double model_us;       /* what the cost model says; 0: us */
     double sleep_us;       /* really spent */
     double noise;          /* relative, one-sided, now and then much more */
+    double off;            /* added to every element of D, where it is right otherwise */
     int slow_runs;         /* the first runs take 15 ms: the machine was busy */
     bool forbidden;        /* not applicable */
     atomic_int runs;
@@ -58,16 +59,16 @@ static inline int fake_number(const spk_kernel *kernel)
     return kernel->name[4] - '0'; /* "fake0".. */
 }
 
+static inline double fake_work(const spk_problem *problem)
+{
+    return (double)problem->pattern->nnzb * (double)problem->n;
+}
+
 static inline double fake_time(int number, int param, double work)
 {
     const fake *f = &fakes[number];
     double share = fake_whole_work > 0 ? work / fake_whole_work : 1;
     return f->fixed_us + (f->us - f->fixed_us + f->param_us[param & 7]) * share;
-}
-
-static inline double fake_work(const spk_problem *problem)
-{
-    return (double)problem->pattern->nnzb * (double)problem->n;
 }
 
 /* Right but for the mode: the oracle's own result in the problem's dtype. */
@@ -94,7 +95,7 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *a
         for (int64_t j = 0; j < p->n; j++) {
             bool row = p->layout_d == SPK_ROW_MAJOR;
             int64_t at = row ? i * p->ldd + j : j * p->ldd + i, at_preact = row ? i * p->ldp + j : j * p->ldp + i;
-            double value = d[i * p->n + j];
+            double value = d[i * p->n + j] + f->off;
             if (f->mode == FAKE_UNWRITTEN && i == p->m / 2 && j == p->n / 2)
                 continue;
             if (f->mode == FAKE_WRONG && (i * p->n + j) % 7 == 3)
@@ -116,7 +117,7 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *a
     static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params) \
     {                                                                                                                       \
         (void)device;                                                                                                       \
-        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_whole_work); \
+        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_work(problem)); \
         return problem->n > 0 ? us : 1;                                                                                     \
     }                                                                                                                       \
     static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why) \

@@ -12,7 +12,7 @@ static void cold_sets_exceed_the_cache(void **state)
     bench_open(&b, one, 1, "");
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     double touched = (double)(o->bytes[SPK_OPERAND_VALUES] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
     assert_true(o->sets > 1 && touched * (double)o->sets > 2.0 * (double)b.device.l3_bytes);
     for (int64_t i = 0; i < o->sets; i++) {
@@ -26,14 +26,69 @@ static void cold_sets_exceed_the_cache(void **state)
     spk_operands_release(&o);
 
     b.problem.static_values = true; /* the values stay the same from run to run */
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_true(o->sets > 1 && o->args[1].values == o->args[0].values && o->args[1].b != o->args[0].b);
     spk_operands_release(&o);
 
     b.problem.cache = SPK_WARM;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_int_equal(o->sets, 1);
     spk_operands_release(&o);
+    bench_close(&b);
+}
+
+static int copies_in;
+
+static spk_status slow_copy_in(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static spk_status interrupting_copy_in(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (++copies_in == 5)
+        atomic_store(&fake_interrupted, 1);
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+/* Neither the time for cold sets nor an interruption waits until all of them are full; a later stage takes the same memory. */
+static void time_is_bounded(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    b.device.l3_bytes = INT64_C(1) << 26;
+    b.problem.cache = SPK_COLD;
+    spk_backend slow = fake_backend;
+    slow.copy_in = slow_copy_in;
+    b.device.backend = &slow;
+    spk_room room = {.limit_us = 30000};
+    spk_operands *o = NULL;
+    double start = spk_now_us();
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_OK);
+    assert_true(spk_now_us() - start < 300000);
+    assert_true(o->sets >= 1 && o->sets < 100);
+    for (int64_t i = 0; i < o->sets; i++)
+        assert_int_equal(spk_problem_check_args(&b.problem, &o->args[i]), SPK_OK);
+    void *memory = room.memory;
+    spk_operands_release(&o);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 2, &room, &o), SPK_OK);
+    assert_ptr_equal(room.memory, memory);
+    spk_operands_release(&o);
+
+    slow.copy_in = interrupting_copy_in;
+    copies_in = 0;
+    room.limit_us = 0;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_ERR_INTERRUPTED);
+    assert_null(o);
+    assert_int_equal(copies_in, 5);
+    spk_room_release(&b.device, &room);
+    assert_null(room.memory);
     bench_close(&b);
 }
 
@@ -53,11 +108,11 @@ static void memory_is_bounded(void **state)
     b.device.backend = &tight;
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_true(o->sets == 1 || (double)spk_operands_set_bytes(&b.problem) * (double)o->sets <= 0.25 * (1 << 18));
     spk_operands_release(&o);
     b.problem = fake_problem(b.pattern, 4096); /* one set is more than there is */
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &o), SPK_ERR_OUT_OF_MEMORY);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_ERR_OUT_OF_MEMORY);
     assert_null(o);
     bench_close(&b);
 }
@@ -72,7 +127,7 @@ static void the_noise_is_noise(void **state)
     b.pattern = fake_pattern(2048, 32, 0.3, 1);
     b.problem = fake_problem(b.pattern, 200);
     spk_operands *o = NULL;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &o), SPK_OK);
     const float *values = o->args[0].values, *dense = o->args[0].b;
     int64_t count = spk_problem_operand_elements(&b.problem, SPK_OPERAND_B), equal = 0;
     double sum = 0, squares = 0;
@@ -221,7 +276,7 @@ static void samples_keep_the_proportions(void **state)
             b.problem = fake_problem(b.pattern, 32);
             b.problem.trans_a = trans ? SPK_TRANS : SPK_NO_TRANS;
             spk_stage *stage = NULL;
-            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){rows, 16, 0}, (uint64_t)rows, 1000, &stage), SPK_OK);
+            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){rows, 16, 0}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
             assert_int_equal(stage->problem.n, 16);
             assert_true(stage->problem.m >= 16 * rows && stage->problem.m < 16 * (rows + 4));
             if (fabs(stage->share / stage->row_share - 1) > 0.35)
@@ -235,8 +290,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
-        cmocka_unit_test(memory_of_its_own),          cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
-        cmocka_unit_test(noise_is_doubled_there),     cmocka_unit_test(refused_ones_are_out),
+        cmocka_unit_test(time_is_bounded),            cmocka_unit_test(memory_of_its_own),       cmocka_unit_test(every_option_is_checked),
+        cmocka_unit_test(samples_keep_the_proportions), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

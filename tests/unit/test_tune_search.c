@@ -303,6 +303,82 @@ static void large_problems_are_sampled(void **state)
     bench_close(&b);
 }
 
+static void extrapolates(double first_us, double second_us, const double shares[2], double wanted_us)
+{
+    const spk_sample_time level[2] = {{first_us, shares[0], 400, 200}, {second_us, shares[1], 500, 200}};
+    double got = spk_extrapolate(level);
+    if (fabs(got - wanted_us) > 1e-6)
+        fail_msg("%g us and %g us make %g us, not %g us", first_us, second_us, got, wanted_us);
+}
+
+static void two_samples_make_a_whole(void **state)
+{
+    (void)state;
+    static const double shares[2] = {0.001, 0.004}, turned[2] = {0.004, 0.001};
+    extrapolates(1, 4, shares, 1000);    /* grows with the work */
+    extrapolates(101, 104, shares, 304); /* hardly grows: the noise of 3 is not multiplied */
+    extrapolates(11, 14, shares, 1010);  /* 10, and 1000 that grow */
+    extrapolates(14, 11, turned, 1010);
+    extrapolates(1, 8, shares, 2000);     /* more than in proportion: noise */
+    extrapolates(20, 26, shares, 1626);   /* 2018, if those 6 can be believed: the model bounds it */
+    extrapolates(900, 880, shares, 1080); /* not less than the larger sample took */
+}
+
+/* What every run pays, packing B for instance, is nearly all of a small sample's time, and next to nothing of the whole problem's. */
+static void a_fixed_part_is_not_multiplied(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, three, 3, "");
+    spk_pattern_release(&b.pattern);
+    b.pattern = fake_pattern(4096, 4, 0.01, 3);
+    b.problem = fake_problem(b.pattern, 4);
+    b.problem.cache = SPK_WARM;
+    fake_whole_work = fake_work(&b.problem);
+    b.options.fresh = 1;
+    for (int i = 0; i < 3; i++)
+        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 800000 + 200000 * i, .fixed_us = 30000, .sleep_us = 3000};
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        b.options.seed = seed;
+        b.options.budget_s = seed % 2 ? 0.1 : 0.4; /* less than a run */
+        spk_report *report = tune(&b);
+        for (int i = 0; i < report->count; i++)
+            if (report->candidates[i].median_us > 2.5e6)
+                fail_msg("a candidate of about 1 s is thought to take %.1f s", 1e-6 * report->candidates[i].median_us);
+        assert_true(report->candidates[report->chosen].median_us > 4e5);
+        assert_non_null(strstr(report->summary, "estimated"));
+        spk_report_release(&report);
+    }
+    bench_close(&b);
+}
+
+/* Threads that spin after a sample of another library must not slow the next: a run that is not counted comes between. */
+static void other_threads_come_to_rest(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, three, 3, "");
+    spk_kernel ours = three[0], theirs = three[2];
+    theirs.library = "theirs";
+    fakes[0].us = fakes[2].us = 5000;
+    spk_stage *stage = NULL;
+    assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){0, 0, 1}, 1, 0, NULL, &stage), SPK_OK);
+    spk_contender pair[2] = {{.kernel = &ours, .run_us = 5000, .batch = 1}, {.kernel = &theirs, .run_us = 5000, .batch = 1}};
+    static const int order[] = {0, 0, 1, 1, 0}, runs[] = {1, 1, 2, 1, 2};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(spk_contender_bind(&pair[i], stage), SPK_OK);
+    for (int i = 0; i < 5; i++) {
+        double us = 0;
+        fake_runs();
+        assert_true(spk_contender_sample(&pair[order[i]], stage, &us));
+        assert_int_equal(fake_runs(), runs[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        spk_contender_unbind(&pair[i]);
+    spk_stage_release(&stage);
+    bench_close(&b);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
     (void)state;
@@ -384,6 +460,9 @@ int main(void)
         cmocka_unit_test(the_ineligible_are_marked),
         cmocka_unit_test(interruption_keeps_what_was_measured),
         cmocka_unit_test(large_problems_are_sampled),
+        cmocka_unit_test(two_samples_make_a_whole),
+        cmocka_unit_test(a_fixed_part_is_not_multiplied),
+        cmocka_unit_test(other_threads_come_to_rest),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(the_choice_is_near_the_best),
     };

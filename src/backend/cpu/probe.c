@@ -2,11 +2,14 @@
 #include "backend/cpu/probe.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -70,12 +73,60 @@ void spk_probe_name(char *name, size_t size)
         snprintf(name, size, "unknown processor");
 }
 
-double spk_probe_ghz(void)
+#if defined(__x86_64__) || defined(__aarch64__)
+/* Additions that wait for each other: one a cycle. Eight a turn, so that the loop itself hides behind them. */
+static double chained_adds_ghz(void)
+{
+    enum { TURNS = 12500, ADDS = 8 * TURNS }; /* some 30 us */
+    uint64_t sum = 0;
+    double start = spk_now_us();
+    for (int i = 0; i < TURNS; i++) {
+#if defined(__x86_64__)
+        __asm__ volatile("add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\t"
+                         "add %1, %0\n\tadd %1, %0\n\tadd %1, %0\n\tadd %1, %0"
+                         : "+r"(sum)
+                         : "r"((uint64_t)i)
+                         : "cc");
+#else
+        __asm__ volatile("add %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\t"
+                         "add %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1\n\tadd %0, %0, %1"
+                         : "+r"(sum)
+                         : "r"((uint64_t)i));
+#endif
+    }
+    return ADDS / (spk_now_us() - start) * 1e-3;
+}
+#endif
+
+/* What the file says of a clock may be the nominal one, or that of an idle core: so it is measured, the best of some milliseconds, as a
+ * core takes a while to speed up and other work only slows it down. */
+static double measured_ghz(void)
+{
+    double best = 0;
+#if defined(__x86_64__) || defined(__aarch64__)
+    for (double end = spk_now_us() + 2000; spk_now_us() < end;) {
+        double ghz = chained_adds_ghz();
+        best = ghz > best ? ghz : best;
+    }
+#endif
+    return best;
+}
+
+static pthread_once_t ghz_once = PTHREAD_ONCE_INIT;
+static double ghz_found;
+
+static void find_ghz(void)
 {
     char text[64];
     line_value("/proc/cpuinfo", "cpu MHz", text, sizeof text);
-    double mhz = strtod(text, NULL);
-    return mhz > 100 ? mhz / 1000 : 2.5;
+    double told = strtod(text, NULL) / 1000, measured = measured_ghz();
+    ghz_found = measured > 0.5 && measured < 8 ? measured : told > 0.1 ? told : 2.5;
+}
+
+double spk_probe_ghz(void)
+{
+    pthread_once(&ghz_once, find_ghz);
+    return ghz_found;
 }
 
 /* A file of one number with an optional K or M behind it; 0 where there is none. */

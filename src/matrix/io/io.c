@@ -126,11 +126,17 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
 
 spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options)
 {
+    return spk_write_matrix_until(mem, matrix, path, options, NULL);
+}
+
+spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options, const atomic_int *interrupted)
+{
     spk_writer *writer = NULL;
     int format = by_extension(path);
     if (format < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "path = '%s' has none of the extensions .mtx, .smtx, .npy, .safetensors", path);
     SPK_TRY(spk_writer_open(mem, path, &writer));
+    spk_writer_heed(writer, interrupted);
     spk_status status = formats[format].write(matrix, writer, options);
     if (status != SPK_OK) {
         spk_writer_abort(&writer);

@@ -68,8 +68,8 @@ spk_status spk_mtx_check_declared(const spk_mtx *file, int64_t least_bytes)
     int64_t left = spk_scan_left(file->scan);
     if (left < 0 || file->declared <= (left + 1) / least_bytes) /* the last line may lack its end */
         return SPK_OK;
-    return spk_scan_fail(file->scan, file->size_line, "announces %lld entries, but the %lld bytes that follow hold %lld at most", (long long)file->declared,
-                         (long long)left, (long long)((left + 1) / least_bytes));
+    return spk_scan_fail(file->scan, file->size_line, "announces %lld %s, but the %lld bytes that follow hold %lld at most", (long long)file->declared,
+                         file->declared == 1 ? "entry" : "entries", (long long)left, (long long)((left + 1) / least_bytes));
 }
 
 /* One word of the header against the names that are understood. */

@@ -1,5 +1,5 @@
 /* Cost models of the own CPU kernels: cycles of one core from the shape of the work, then threads, caches and memory. They order candidates;
- * the constants are measured on Zen 3 and only their ratios matter. */
+ * the constants are measured on Zen 3, those of AVX-512 on Emerald Rapids, and only their ratios matter. */
 #ifndef SPK_BACKEND_CPU_KERNELS_COST_H
 #define SPK_BACKEND_CPU_KERNELS_COST_H
 
@@ -41,7 +41,7 @@ static inline double cost_finish(const spk_problem *problem, const spk_device *d
 /* Cycles of one tile of h x w accumulators over one block. */
 static inline double cost_of_tile_block(const cost_machine *machine, int h, int w, double depth)
 {
-    const int u = h * w <= 3 ? 4 : h * w <= 6 ? 2 : 1;
+    const int u = tile_blocks_at_once(h, w);
     const double multiply = h * w / machine->multiplies, load = (h + w) / 2.0, issue = (h * w * (2 / machine->multiplies) + h + w + 3) / 5.5, wait = 4.0 / u;
     double cycles = multiply > load ? multiply : load;
     cycles = cycles > issue ? cycles : issue;
@@ -49,11 +49,11 @@ static inline double cost_of_tile_block(const cost_machine *machine, int h, int 
     return 1.06 * depth * cycles + (u > 1 ? 7 : 14);
 }
 
-static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, int64_t lanes, int64_t element_bytes,
-                                   bool fused)
+static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const tile_machine *tiles)
 {
-    const cost_machine machine = cost_of_machine(device, fused);
-    const tile_cut cut = tile_make_cut(problem, params, device->executor.threads, lanes, element_bytes);
+    const cost_machine machine = cost_of_machine(device, tiles->fused);
+    const int64_t lanes = tiles->lanes, element_bytes = tiles->element_bytes;
+    const tile_cut cut = tile_make_cut(problem, params, device->executor.threads, tiles);
     if (cut.panels == 0 || problem->m == 0)
         return 0.1;
     const double rows = (double)tile_grid_rows(problem), blocks = (double)problem->pattern->nnzb, depth = tile_block_cols(problem);
@@ -64,7 +64,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     for (int pass = 0; pass < 2; pass++) {
         const int w = pass == 0 ? wide : narrow;
         const double panels = wide == narrow ? (pass == 0 ? (double)cut.panels : 0) : pass == 0 ? wide_panels : narrow_panels;
-        const tile_split split = tile_make_split(tile_block_rows(problem), w);
+        const tile_split split = tile_make_split(tiles, tile_block_rows(problem), w);
         const double block = split.taller * cost_of_tile_block(&machine, split.low + 1, w, depth) +
                              (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, w, depth) : 0);
         cycles += panels * (blocks * block + rows * (25 + 22.0 * split.tiles));
@@ -73,10 +73,10 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     const double row_bytes = tile_row_bytes(problem, element_bytes), value_bytes = row_bytes * rows;
     const double groups = (double)tile_ceil(cut.panels, cut.group), near = row_bytes < 16384 ? groups : (double)cut.panels;
     cycles += value_bytes * (near / 40 + groups / 30);
-    /* B in place: rows far apart share few sets of the caches; the more so at powers of two. */
+    /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
-        cycles *= problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+        cycles *= lanes * element_bytes >= 64 ? 1.1 : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;

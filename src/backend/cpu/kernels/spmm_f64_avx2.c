@@ -20,12 +20,12 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->dtype_a != SPK_F64)
         *why = "it is for f64";
-    return *why == NULL && tile_applicable(problem, params, lanes_f64, sizeof(double), why);
+    return *why == NULL && tile_applicable(problem, params, &machine_f64, why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return cost_of_tiles(problem, device, params, lanes_f64, sizeof(double), true);
+    return cost_of_tiles(problem, device, params, &machine_f64);
 }
 
 static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)

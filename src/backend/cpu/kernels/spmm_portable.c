@@ -31,19 +31,22 @@
 #include "backend/cpu/kernels/tile_pack.h"
 #include "backend/cpu/kernels/tile_spmm.h"
 
+static const tile_machine *machine_of(const spk_problem *problem)
+{
+    return problem->dtype_a == SPK_F64 ? &machine_f64 : &machine_f32;
+}
+
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
     if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64)
         *why = "it is for f32 and f64";
-    return *why == NULL &&
-           tile_applicable(problem, params, problem->dtype_a == SPK_F64 ? lanes_f64 : lanes_f32, (int64_t)spk_dtype_bytes(problem->dtype_a), why);
+    return *why == NULL && tile_applicable(problem, params, machine_of(problem), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return problem->dtype_a == SPK_F64 ? cost_of_tiles(problem, device, params, lanes_f64, sizeof(double), false)
-                                       : cost_of_tiles(problem, device, params, lanes_f32, sizeof(float), false);
+    return cost_of_tiles(problem, device, params, machine_of(problem));
 }
 
 static spk_status bind(spk_bound *bound)

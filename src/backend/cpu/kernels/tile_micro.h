@@ -1,6 +1,37 @@
 /* Template of register tiles, after vector.h: the sums of a block row's blocks times a panel of B, h rows by w vectors held in registers.
  * Elements of A are read one at a time through the view's strides, so that both block layouts and both orientations run the same code. */
 
+/* Vectors of sums that the registers hold beside a row of B and an element of A. The list has each (height, width) that they allow. */
+/* clang-format off */
+#if VECTOR_BYTES == 64 /* with 32 registers */
+enum { T(accumulators) = 28, T(tallest) = 14, T(widest) = 6 };
+#define TILE_LIST(X)                                                                                                                          \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1)                      \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)                      \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(9, 3)                                                                   \
+    X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 4)                                                                                   \
+    X(1, 5) X(2, 5) X(3, 5) X(4, 5) X(5, 5)                                                                                                   \
+    X(1, 6) X(2, 6) X(3, 6) X(4, 6)
+#else /* with 16 */
+enum { T(accumulators) = 12, T(tallest) = 6, T(widest) = 6 };
+#define TILE_LIST(X)                                        \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)         \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)         \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3)                         \
+    X(1, 4) X(2, 4) X(3, 4)                                 \
+    X(1, 5) X(2, 5)                                         \
+    X(1, 6) X(2, 6)
+#endif
+/* clang-format on */
+
+#ifdef __FMA__
+enum { T(fused) = true };
+#else
+enum { T(fused) = false };
+#endif
+static const tile_machine T(machine) = {
+    .lanes = T(lanes), .element_bytes = sizeof(REAL), .accumulators = T(accumulators), .tallest = T(tallest), .fused = T(fused)};
+
 /* Some rows of one block row times one panel. */
 typedef struct T(tile_job) {
     const REAL *values;       /* element (first row, 0) of the block at position 0 */
@@ -22,14 +53,16 @@ typedef struct T(tile_job) {
 typedef void (*T(tile_function))(const T(tile_job) *job);
 
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
-SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, T(vec) acc[4][6][6])
+SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
-    const REAL *low[4], *high[4], *b[4];
+    const REAL *a[4][5], *b[4]; /* a pointer for three rows: base, base + stride and base + 2 stride are addresses of one instruction */
 #pragma GCC unroll 4
     for (int i = 0; i < u; i++) {
-        low[i] = job->values + (job->positions != NULL ? job->positions[p + i] : p + i) * job->block_stride;
-        high[i] = low[i] + (h > 3 ? 3 : 0) * row_stride;
+        a[i][0] = job->values + (job->positions != NULL ? job->positions[p + i] : p + i) * job->block_stride;
+#pragma GCC unroll 5
+        for (int r = 3; r < h; r += 3)
+            a[i][r / 3] = a[i][0] + r * row_stride;
         b[i] = job->panel + job->columns[p + i] * job->depth * panel_stride;
     }
     for (int64_t k = depth; k > 0; k--) {
@@ -39,15 +72,16 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
 #pragma GCC unroll 6
             for (int j = 0; j < w; j++)
                 row[j] = T(load)(b[i] + j * T(lanes));
-#pragma GCC unroll 6
+#pragma GCC unroll 14
             for (int r = 0; r < h; r++) {
-                const REAL a = r < 3 ? low[i][r * row_stride] : high[i][(r - 3) * row_stride];
+                const REAL element = a[i][r / 3][r % 3 * row_stride];
 #pragma GCC unroll 6
                 for (int j = 0; j < w; j++)
-                    acc[i][r][j] += a * row[j];
+                    acc[i][r][j] += element * row[j];
             }
-            low[i] += col_stride;
-            high[i] += col_stride;
+#pragma GCC unroll 5
+            for (int r = 0; r < h; r += 3)
+                a[i][r / 3] += col_stride;
             b[i] += panel_stride;
         }
     }
@@ -57,11 +91,11 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
  * their own sums, so that enough independent multiplications are under way. */
 SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
 {
-    const int u = h * w <= 3 ? 4 : h * w <= 6 ? 2 : 1;
-    T(vec) acc[4][6][6];
+    const int u = tile_blocks_at_once(h, w);
+    T(vec) acc[4][T(tallest)][T(widest)];
 #pragma GCC unroll 4
     for (int i = 0; i < u; i++)
-#pragma GCC unroll 6
+#pragma GCC unroll 14
         for (int r = 0; r < h; r++)
 #pragma GCC unroll 6
             for (int j = 0; j < w; j++)
@@ -80,7 +114,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
         T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, acc);
     }
     REAL *out = job->out;
-#pragma GCC unroll 6
+#pragma GCC unroll 14
     for (int r = 0; r < h; r++) {
 #pragma GCC unroll 6
         for (int j = 0; j < w; j++) {
@@ -94,27 +128,16 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
     }
 }
 
-/* clang-format off */
 #define TILE(h, w)                                        \
     static void T(tile_##h##x##w)(const T(tile_job) *job) \
     {                                                     \
         T(tile)(job, h, w);                               \
     }
-TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
-TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2) TILE(5, 2) TILE(6, 2)
-TILE(1, 3) TILE(2, 3) TILE(3, 3) TILE(4, 3)
-TILE(1, 4) TILE(2, 4) TILE(3, 4)
-TILE(1, 5) TILE(2, 5)
-TILE(1, 6) TILE(2, 6)
+TILE_LIST(TILE)
 #undef TILE
-    /* clang-format on */
 
-    /* By width - 1 and height - 1: at most 12 accumulators, which with a row of B and an element of A fill 16 registers. */
-    static const T(tile_function) T(tiles)[6][6] = {
-        {T(tile_1x1), T(tile_2x1), T(tile_3x1), T(tile_4x1), T(tile_5x1), T(tile_6x1)},
-        {T(tile_1x2), T(tile_2x2), T(tile_3x2), T(tile_4x2), T(tile_5x2), T(tile_6x2)},
-        {T(tile_1x3), T(tile_2x3), T(tile_3x3), T(tile_4x3)},
-        {T(tile_1x4), T(tile_2x4), T(tile_3x4)},
-        {T(tile_1x5), T(tile_2x5)},
-        {T(tile_1x6), T(tile_2x6)},
-};
+/* By width - 1 and height - 1. */
+#define TILE(h, w) [w - 1][h - 1] = T(tile_##h##x##w),
+static const T(tile_function) T(tiles)[T(widest)][T(tallest)] = {TILE_LIST(TILE)};
+#undef TILE
+#undef TILE_LIST

@@ -49,11 +49,11 @@ static void T(pack_col_major)(const REAL *b, int64_t ldb, int64_t k0, int64_t k1
     for (; k + T(lanes) <= k1; k += T(lanes))
         for (int64_t j = 0; j < row; j += T(lanes)) {
             T(vec) v[T(lanes)];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int i = 0; i < T(lanes); i++)
                 v[i] = j + i < columns ? T(load)(b + (j + i) * ldb + k) : (T(vec)){0};
             T(transpose)(v);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int i = 0; i < T(lanes); i++)
                 T(store)(panel + (k + i) * row + j, v[i]);
         }
@@ -68,17 +68,16 @@ static void T(pack)(spk_layout layout, const REAL *b, int64_t ldb, int64_t k0, i
     (layout == SPK_ROW_MAJOR ? T(pack_row_major) : T(pack_col_major))(b, ldb, k0, k1, w, columns, panel);
 }
 
-/* h rows of a block: its columns one after another. */
-SPK_INLINE void T(pack_tile)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, const int h, REAL *to)
+/* A few of the `height` rows of a tile, which lie column after column. */
+static void T(pack_some_rows)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int rows, int64_t height, REAL *to)
 {
     for (int64_t k = 0; k < depth; k++)
-#pragma GCC unroll 6
-        for (int r = 0; r < h; r++)
-            to[k * h + r] = from[r * row_stride + k * col_stride];
+        for (int r = 0; r < rows; r++)
+            to[k * height + r] = from[r * row_stride + k * col_stride];
 }
 
 /* Four rows of contiguous elements, turned four columns at a time. */
-static void T(pack_four_rows)(const REAL *from, int64_t row_stride, int64_t depth, REAL *to)
+static void T(pack_four_rows)(const REAL *from, int64_t row_stride, int64_t depth, int64_t height, REAL *to)
 {
     typedef REAL four __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
     int64_t k = 0;
@@ -87,31 +86,22 @@ static void T(pack_four_rows)(const REAL *from, int64_t row_stride, int64_t dept
                    d = *(const four *)(from + 3 * row_stride + k);
         const four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
         const four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd2 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-        *(four *)(to + 4 * k) = __builtin_shufflevector(ac, bd, 0, 4, 1, 5);
-        *(four *)(to + 4 * k + 4) = __builtin_shufflevector(ac, bd, 2, 6, 3, 7);
-        *(four *)(to + 4 * k + 8) = __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5);
-        *(four *)(to + 4 * k + 12) = __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7);
+        *(four *)(to + k * height) = __builtin_shufflevector(ac, bd, 0, 4, 1, 5);
+        *(four *)(to + (k + 1) * height) = __builtin_shufflevector(ac, bd, 2, 6, 3, 7);
+        *(four *)(to + (k + 2) * height) = __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5);
+        *(four *)(to + (k + 3) * height) = __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7);
     }
-    T(pack_tile)(from + k, row_stride, 1, depth - k, 4, to + 4 * k);
+    T(pack_some_rows)(from + k, row_stride, 1, depth - k, 4, height, to + k * height);
 }
 
-static void T(pack_tile_of)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int h, REAL *to)
+/* `height` rows of a block: its columns one after another. */
+static void T(pack_tile)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int height, REAL *to)
 {
-    /* clang-format off */
-    switch (h) {
-    case 1: T(pack_tile)(from, row_stride, col_stride, depth, 1, to); break;
-    case 2: T(pack_tile)(from, row_stride, col_stride, depth, 2, to); break;
-    case 3: T(pack_tile)(from, row_stride, col_stride, depth, 3, to); break;
-    case 4:
-        if (col_stride == 1)
-            T(pack_four_rows)(from, row_stride, depth, to);
-        else
-            T(pack_tile)(from, row_stride, col_stride, depth, 4, to);
-        break;
-    case 5: T(pack_tile)(from, row_stride, col_stride, depth, 5, to); break;
-    default: T(pack_tile)(from, row_stride, col_stride, depth, 6, to); break;
-    }
-    /* clang-format on */
+    int row = 0;
+    if (col_stride == 1)
+        for (; row + 4 <= height; row += 4)
+            T(pack_four_rows)(from + row * row_stride, row_stride, depth, height, to + row);
+    T(pack_some_rows)(from + row * row_stride, row_stride, col_stride, depth, height - row, height, to + row);
 }
 
 /* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
@@ -123,7 +113,7 @@ static void T(pack_values)(const T(tile_job) *job, const tile_split *split, REAL
         for (int64_t p = 0; p < job->blocks; p++) {
             const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
             const REAL *from = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride + row * job->row_stride;
-            T(pack_tile_of)(from, job->row_stride, job->col_stride, depth, height, packed + (row * job->blocks + p * height) * job->depth);
+            T(pack_tile)(from, job->row_stride, job->col_stride, depth, height, packed + (row * job->blocks + p * height) * job->depth);
         }
         row += height;
     }

@@ -6,13 +6,21 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { TILE_MAX_HEIGHT = 6, TILE_MAX_WIDTH = 6, TILE_ACCUMULATORS = 12, TILE_BUFFER_ROWS = 30, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
+enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
+
+/* What the tiles know of their elements and instructions. tile_micro.h defines one for its instance. */
+typedef struct tile_machine {
+    int64_t lanes;         /* elements of a vector */
+    int64_t element_bytes; /* of one */
+    int accumulators;      /* vectors of sums in registers, at most */
+    int tallest;           /* rows of a tile, at most */
+    bool fused;            /* a multiply-add is one instruction */
+} tile_machine;
 
 /* The tunables, in the order of the rows of kernels.def. */
 enum { TILE_NV, TILE_PACK, TILE_GROUP }; /* PACK=1 copies B into panels, PACK=2 the values too */
 
 typedef struct tile_cut {
-    int64_t lanes;        /* elements of a vector */
     int64_t vectors;      /* ceil(N / lanes) */
     int64_t panels;       /* of NV vectors or one less */
     int64_t first_packed; /* panels from here on are packed: all, the last (ragged N), or none */
@@ -30,9 +38,15 @@ static inline int64_t tile_ceil(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static inline int tile_height(int width)
+static inline int tile_height(const tile_machine *machine, int width)
 {
-    return TILE_ACCUMULATORS / width < TILE_MAX_HEIGHT ? TILE_ACCUMULATORS / width : TILE_MAX_HEIGHT;
+    return machine->accumulators / width < machine->tallest ? machine->accumulators / width : machine->tallest;
+}
+
+/* Blocks that a tile takes at a time, each with its own sums: small tiles alone have too few independent multiplications under way. */
+static inline __attribute__((always_inline)) int tile_blocks_at_once(int height, int width)
+{
+    return height * width <= 3 ? 4 : height * width <= 6 ? 2 : 1;
 }
 
 /* Rows cut into tiles of nearly equal height: `taller` of low + 1 rows, then the others of low. */
@@ -40,9 +54,9 @@ typedef struct tile_split {
     int tiles, low, taller;
 } tile_split;
 
-static inline tile_split tile_make_split(int rows, int width)
+static inline tile_split tile_make_split(const tile_machine *machine, int rows, int width)
 {
-    const int height = tile_height(width), tiles = (rows + height - 1) / height;
+    const int height = tile_height(machine, width), tiles = (rows + height - 1) / height;
     return (tile_split){tiles, rows / tiles, rows % tiles};
 }
 
@@ -88,17 +102,17 @@ static inline bool tile_even(int64_t panels, int64_t slices)
     return slices == 1 || (panels >= 2 * slices && tile_ceil(panels, slices) * slices * 32 <= panels * 33);
 }
 
-static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, int64_t lanes, int64_t element_bytes)
+static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, const tile_machine *machine)
 {
-    tile_cut cut = {.lanes = lanes, .vectors = tile_ceil(problem->n, lanes)};
+    tile_cut cut = {.vectors = tile_ceil(problem->n, machine->lanes)};
     const int64_t grid_rows = tile_grid_rows(problem);
     const bool pack = params->v[TILE_PACK] != 0, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
     const int64_t workers = serial ? 1 : threads;
     cut.panels = tile_ceil(cut.vectors, params->v[TILE_NV]);
-    cut.first_packed = pack ? 0 : problem->n % lanes != 0 ? cut.panels - 1 : cut.panels;
+    cut.first_packed = pack ? 0 : problem->n % machine->lanes != 0 ? cut.panels - 1 : cut.panels;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.values = params->v[TILE_PACK] == 2;
-    cut.ahead = tile_row_bytes(problem, element_bytes) > 16384;
+    cut.ahead = tile_row_bytes(problem, machine->element_bytes) > 16384;
     cut.group = cut.values ? TILE_LARGEST_GROUP : params->v[TILE_GROUP];
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
@@ -117,10 +131,10 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     return cut;
 }
 
-static inline bool tile_applicable(const spk_problem *problem, const spk_params *params, int64_t lanes, int64_t element_bytes, const char **why)
+static inline bool tile_applicable(const spk_problem *problem, const spk_params *params, const tile_machine *machine, const char **why)
 {
     const int nv = params->v[TILE_NV], height = tile_block_rows(problem);
-    const int64_t vectors = tile_ceil(problem->n, lanes);
+    const int64_t vectors = tile_ceil(problem->n, machine->lanes);
     if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
     else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] == 1)
@@ -129,11 +143,11 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "PACK=2 pays from block heights of 16 on";
     else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
         *why = "one panel makes no group";
-    else if (params->v[TILE_PACK] == 2 && tile_longest_row_bytes(problem, element_bytes) > TILE_MOST_VALUE_BYTES)
+    else if (params->v[TILE_PACK] == 2 && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
         *why = "PACK=2 copies whole block rows: one is too long for the cache";
     else if (nv == 6 && height > 2)
         *why = "NV=6 is for block heights of 1 and 2";
-    else if (nv == 4 && height % 3 != 0)
+    else if (nv == 4 && machine->accumulators < 24 && height % 3 != 0)
         *why = "NV=4 makes tiles three rows high: the block height must be a multiple of 3";
     else if (nv > 2 && (tile_ceil(vectors, nv) == tile_ceil(vectors, 2) || (nv > 3 && tile_ceil(vectors, nv) == tile_ceil(vectors, 3))))
         *why = "a smaller NV makes the same panels";

@@ -27,7 +27,7 @@ typedef struct T(tile_worker) {
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
 typedef struct T(tile_buffer) {
-    REAL sums[TILE_BUFFER_ROWS * TILE_MAX_WIDTH * T(lanes)] __attribute__((aligned(64)));
+    REAL sums[TILE_BUFFER_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
     int held;
 } T(tile_buffer);
 
@@ -70,9 +70,8 @@ static void T(pack_task)(void *arg, int64_t task)
     const tile_cut *cut = &run->state->cut;
     const T(tile_worker) worker = T(make_worker)(run);
     const int64_t k = run->bound->problem.k, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
-    enum { ROWS = 32 };
-    for (int64_t k0 = begin; k0 < end; k0 += ROWS)
-        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + ROWS < end ? k0 + ROWS : end);
+    for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
+        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
 }
 
 /* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
@@ -146,7 +145,7 @@ static void T(block_row)(T(tile_worker) *worker, const tile_split *split, int64_
             continue;
         }
         buffer->held += height;
-        if (buffer->held + TILE_MAX_HEIGHT > TILE_BUFFER_ROWS) {
+        if (buffer->held + T(tallest) > TILE_BUFFER_ROWS) {
             T(epilogue)(problem, run->args, buffer->sums, job->out_stride, row0 + row - buffer->held, buffer->held, column0, columns);
             buffer->held = 0;
         }
@@ -171,7 +170,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = worker->values != NULL ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
     const bool direct = run->plain && columns == width * T(lanes);
-    const tile_split whole = tile_make_split(bound->view.block_rows, split_width);
+    const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     T(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
@@ -188,7 +187,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = T(rows_of)(bound, block_row);
-        const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(rows, split_width);
+        const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
         T(start_block_row)(run, job, block_row);
         T(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
@@ -202,7 +201,7 @@ static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, i
 static void T(pack_block_row)(const T(tile_worker) *worker, int64_t block_row)
 {
     T(tile_job) job = T(make_worker)(worker->run).job;
-    const tile_split split = tile_make_split(T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
+    const tile_split split = tile_make_split(&T(machine), T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
     T(start_block_row)(worker->run, &job, block_row);
     T(pack_values)(&job, &split, worker->values);
 }
@@ -223,7 +222,8 @@ static void T(tile_task)(void *arg, int64_t task)
         const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
         if (cut->fused && k > 0) {
             worker.panels_start = state->starts[begin];
-            T(pack_panels)(&worker, begin, end, 0, k);
+            for (int64_t k0 = 0; k0 < k; k0 += TILE_PACK_ROWS)
+                T(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
         }
         for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
             const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
@@ -253,7 +253,7 @@ static spk_status T(tile_bind)(spk_bound *bound)
     spk_status status = SPK_OK;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
     bound->state = state;
-    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, T(lanes), sizeof(REAL));
+    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, &T(machine));
     const tile_cut *cut = &state->cut;
     SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));

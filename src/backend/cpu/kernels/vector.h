@@ -3,7 +3,7 @@
  * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions, so that the compiler's
  * flags decide which instructions come out; intrinsics only for masked access, which the extensions lack. */
 
-#if defined(__AVX2__) && VECTOR_BYTES == 32
+#if (defined(__AVX2__) && VECTOR_BYTES == 32) || (defined(__AVX512F__) && VECTOR_BYTES == 64)
 #include <immintrin.h>
 #endif
 
@@ -60,6 +60,26 @@ SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
     _mm256_maskstore_pd(to, (__m256i)T(first_lanes)(count), (__m256d)v);
 #else
     _mm256_maskstore_ps(to, (__m256i)T(first_lanes)(count), (__m256)v);
+#endif
+}
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+SPK_INLINE T(vec) T(load_part)(const REAL *from, int64_t count)
+{
+    const unsigned first = (1u << count) - 1;
+#if REAL_BITS == 64
+    return (T(vec))_mm512_maskz_loadu_pd((__mmask8)first, from);
+#else
+    return (T(vec))_mm512_maskz_loadu_ps((__mmask16)first, from);
+#endif
+}
+
+SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
+{
+    const unsigned first = (1u << count) - 1;
+#if REAL_BITS == 64
+    _mm512_mask_storeu_pd(to, (__mmask8)first, (__m512d)v);
+#else
+    _mm512_mask_storeu_ps(to, (__mmask16)first, (__m512)v);
 #endif
 }
 #else

@@ -1,0 +1,180 @@
+"""What must not be lost, believed or left behind: interruption, full disks, stores of strangers, changed settings, hostile names."""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import support
+from support import SMALL, CliTest
+
+# Long enough to be interrupted anywhere: generating takes a fraction of a second, writing the text many.
+LONG = ["gen", "uniform", "--rows", "16000", "--density", "0.2", "--block", "8", "-o", "x.mtx"]
+
+
+class Interrupted(CliTest):
+    def begin(self, *arguments):
+        return subprocess.Popen([support.program, *arguments], cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def leftovers(self):
+        return [p.name for p in self.folder.iterdir() if p.name.startswith(".sparsek") or p.name.startswith("x.mtx")]
+
+    def wait_for_temporary(self, process):
+        limit = time.monotonic() + 60
+        while not self.leftovers() and time.monotonic() < limit:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        time.sleep(0.2)
+
+    def test_writing_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.begin(*LONG)
+            self.wait_for_temporary(process)
+            start = time.monotonic()
+            process.send_signal(number)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, error)
+            self.assertLess(time.monotonic() - start, 5 if support.quick else 1.5)
+            self.assertIn("interrupted", error)
+            self.assertEqual(self.leftovers(), [])
+
+    def test_generating_ends_at_once(self):
+        process = self.begin("gen", "uniform", "--rows", "30000", "--density", "0.5", "--block", "64", "-o", "x.mtx")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, self.leftovers()), (130, []), error)
+
+    def test_a_killed_writers_file_goes_with_the_next_write(self):
+        process = self.begin(*LONG)
+        self.wait_for_temporary(process)
+        process.kill()
+        process.communicate(timeout=60)
+        self.assertEqual(len(self.leftovers()), 1)
+        self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "y.mtx")
+        self.assertEqual(self.leftovers(), [])
+
+    def test_a_living_writers_file_stays(self):
+        process = self.begin(*LONG)
+        self.wait_for_temporary(process)
+        self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "y.mtx")
+        self.assertEqual(len(self.leftovers()), 1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+    def test_race_keeps_what_was_measured(self):
+        process = self.begin("bench", "--m", "4096", "--k", "4096", "--n", "512", "--block", "16", "--budget", "60", "--exclude", "reference")
+        time.sleep(8 if support.quick else 2)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, error)
+        self.assertIn("what was measured is kept", error)
+        self.assertEqual(len(self.json("cache", "list")["results"]), 1)
+
+
+class FullOutput(CliTest):
+    def test_every_json_result(self):
+        self.cli("tune", *SMALL)
+        self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")
+        for arguments in (["info"], ["bench", *SMALL], ["explain", *SMALL], ["tune", *SMALL], ["cache", "list"], ["inspect", "a.mtx"]):
+            for extra in ([], ["--json", "-"]):
+                with self.subTest(arguments=[*arguments, *extra]), open("/dev/full", "w") as full:
+                    done = subprocess.run([support.program, *arguments, *extra], cwd=self.folder, env=self.env, stdout=full, stderr=subprocess.PIPE, text=True)
+                    self.assertEqual(done.returncode, 5)
+                    self.assertIn("cannot write to standard output", done.stderr)
+
+
+class Store(CliTest):
+    def change(self, statement):
+        store = sqlite3.connect(self.path("cache/store.db"))
+        store.executescript(statement)
+        store.close()
+
+    def test_candidates_that_are_no_more(self):
+        for statement in ("UPDATE candidate SET name = 'gone'", "UPDATE candidate SET params = 'NV=77'"):
+            with self.subTest(statement=statement):
+                self.bench("bench", *SMALL)
+                self.change(statement)
+                one = self.bench("bench", *SMALL)["results"][0]
+                self.assertFalse(one["from_store"])
+                self.assertNotEqual(one["chosen"], "gone")
+                self.assertTrue(self.bench("bench", *SMALL)["results"][0]["from_store"])
+
+    def test_other_tables(self):
+        """A file that says it is a store, and has not its tables, is set aside."""
+        for statement in ("", "CREATE TABLE class (id INTEGER)"):
+            with self.subTest(statement=statement):
+                store = sqlite3.connect(self.path("s.db"))
+                store.executescript(f"PRAGMA application_id = {0x73706b31}; PRAGMA user_version = 1; {statement}")
+                store.close()
+                done = self.cli("cache", "verify", "--store", "s.db", code=1)
+                self.assertIn("1 bad", done.stdout)
+                self.assertIn("its tables are not those of a store", done.stderr)
+                self.assertIn("set aside", done.stderr)
+                self.cli("tune", *SMALL, "--store", "s.db")
+                self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
+                os.unlink(self.path("s.db"))
+
+    def test_no_folder_is_made_for_a_given_store(self):
+        for env, arguments in (({}, ["--store", "nodir/s.db"]), ({"SPARSEK_STORE": self.path("nodir/s.db")}, [])):
+            error = self.cli("tune", *SMALL, *arguments, env=env).stderr
+            self.assertIn("cannot be made: its folder does not exist", error)
+            self.assertFalse(os.path.exists(self.path("nodir")))
+
+
+class Resumed(CliTest):
+    def test_check(self):
+        begin = ["check", "--cases", "3", "--seed", "7", "--only", "reference", "--resume", "c.json"]
+        self.cli(*begin)
+        self.cli("check", "--cases", "5", "--only", "reference", "--resume", "c.json")
+        for extra, name in ((["--seed", "8", "--only", "reference"], "seed"), (["--only", "spmm_portable"], "only"), ([], "only"),
+                            (["--only", "reference", "--all-params"], "all-params"), (["--only", "reference", "--threads", "1"], "threads")):
+            with self.subTest(extra=extra):
+                self.assertIn(f"another --{name}", self.cli("check", "--cases", "6", "--resume", "c.json", *extra, code=2).stderr)
+
+    def test_regret(self):
+        common = ["regret", "--problems", "1", "--resume", "r.json", "--only", "reference"]
+        self.write("r.json", json.dumps({"schema": 1, "what": "sparsek regret", "seed": 3, "results": [{"regret": 0}], "settings": {
+            "effort": 0, "budget": 0.0, "best-budget": 8.0, "rounds": 20, "only": "reference", "exclude": None, "threads": 0}}))
+        self.cli(*common)
+        for extra, name in ((["--seed", "4"], "seed"), (["--budget", "1"], "budget"), (["--best-budget", "1"], "best-budget"), (["--rounds", "3"], "rounds"),
+                            (["--exclude", "mkl_bsr"], "exclude"), (["--effort", "estimate"], "effort")):
+            with self.subTest(extra=extra):
+                self.assertIn(f"another --{name}", self.cli(*common, *extra, code=2).stderr)
+
+
+class Names(CliTest):
+    def test_control_characters(self):
+        """What a file's name holds does not reach the terminal as it is."""
+        name = "a\x1b[31m\n\x7fé.mtx"
+        shows = "a\\x1b[31m\\x0a\\x7fé.mtx"
+        self.assertIn(shows, self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", name).stdout)
+        done = [self.cli("inspect", name), self.cli("convert", name, "b" + name), self.cli("bench", name, "--n", "3", "--budget", "0.1"),
+                self.cli("explain", name, "--n", "4", code=1), self.cli("inspect", "no" + name, code=3), self.cli("bench", "--" + name, code=2),
+                self.cli("\x1bbench", code=2), self.cli("cache", "export", "e" + name), self.cli("cache", "path", "--store", name), self.cli("info", "--store", name)]
+        for one in done:
+            text = one.stdout + one.stderr
+            self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+            self.assertIn("\\x1b", text)
+
+    def test_class_line_wraps(self):
+        self.cli("tune", *SMALL)
+        for columns in ("40", "100"):
+            text = self.cli("explain", *SMALL, env={"COLUMNS": columns}).stdout
+            lines = text[text.index("class: "):].splitlines()
+            self.assertGreater(len(lines), 1)
+
+
+class Words(CliTest):
+    def test_empty_product(self):
+        self.assertIn("the product is empty (0 x 512)", self.cli("bench", "--m", "0", "--k", "0").stderr)
+
+    def test_small_numbers(self):
+        self.cli("gen", "diagonal", "--rows", "4", "--block", "2", "-o", "a.mtx")
+        text = self.cli("inspect", "a.mtx", "--n", "1").stdout
+        self.assertNotRegex(text, r"takes 0 us|e\+0")
+
+    def test_elastic_constants(self):
+        for extra in (["--young", "1e18"], ["--poisson", "-0.5"], ["--poisson", "0"]):
+            self.cli("gen", "elasticity", "--cells", "2", "-o", "a.mtx", *extra)
