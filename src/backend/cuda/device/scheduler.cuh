@@ -6,10 +6,11 @@
 
 /* Filled by the host (kernels/sm90.h). */
 struct spk_tile_order {
-    const int *order; /* row tiles, longest first; null: all alike */
+    const int *order; /* row tiles, longest first; null: in their own order */
     int row_tiles, col_tiles;
     int tiles;  /* row_tiles * col_tiles */
-    int direct; /* D is stored element by element: no TMA */
+    int uneven; /* 1: row tiles come by falling length; 0: all alike */
+    int direct; /* 1: D is stored element by element, without TMA */
 };
 
 namespace sm90 {
@@ -19,20 +20,22 @@ namespace sm90 {
  * order turned round each wave, so that who had the longest tile of one wave has the shortest of the next. */
 SPK_INLINE int tile_of_wave(const spk_tile_order &order, int wave)
 {
-    const int place = order.order != nullptr && (wave & 1) ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;
+    const int place = order.uneven && (wave & 1) ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;
     const int tile = wave * (int)gridDim.x + place;
     return tile < order.tiles ? tile : -1;
 }
 
 SPK_INLINE void tile_place(const spk_tile_order &order, int tile, int &row, int &col)
 {
-    if (order.order == nullptr) {
+    if (!order.uneven) {
         row = tile % order.row_tiles;
         col = tile / order.row_tiles;
     } else {
-        row = __ldg(order.order + tile / order.col_tiles);
+        row = tile / order.col_tiles;
         col = tile % order.col_tiles;
     }
+    if (order.order != nullptr)
+        row = __ldg(order.order + row);
 }
 
 } // namespace sm90

@@ -20,7 +20,7 @@ enum {
 /* Of device/scheduler.cuh. */
 typedef struct sm90_tile_order {
     const int *order;
-    int row_tiles, col_tiles, tiles, direct;
+    int row_tiles, col_tiles, tiles, uneven, direct;
 } sm90_tile_order;
 
 static inline int sm90_block_rows(const spk_problem *problem)
@@ -85,6 +85,16 @@ static inline spk_tensor_map_desc sm90_map_values(const spk_bound *bound, const 
                                      .strides = {0, view->block_cols}, .box = {chunk, rows}};
     return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = values,
                                  .sizes = {64, view->nnzb * view->block_cols, view->block_rows / 64}, .strides = {0, view->block_rows, 64}, .box = {64, chunk, rows / 64}};
+}
+
+/* values, a box of one whole block of up to 64 rows by `chunk` columns. A block number of nnzb gives zeros. */
+static inline spk_tensor_map_desc sm90_map_block(const spk_bound *bound, const void *values, int chunk)
+{
+    const spk_bsr_view *view = &bound->view;
+    if (view->col_stride == 1)
+        return sm90_map_values(bound, values, view->block_rows, chunk);
+    return (spk_tensor_map_desc){.dtype = bound->problem.dtype_a, .rank = 2, .swizzle_bytes = view->block_rows * 2, .address = values,
+                                 .sizes = {view->block_rows, view->nnzb * view->block_cols}, .strides = {0, view->block_rows}, .box = {view->block_rows, chunk}};
 }
 
 static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const void *b, int columns, int chunk)

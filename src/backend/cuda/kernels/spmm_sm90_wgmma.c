@@ -200,7 +200,7 @@ static spk_status bind(spk_bound *bound)
         unbind(bound);
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
     }
-    made->tiles = (sm90_tile_order){made->order, (int)rows, (int)columns, (int)(rows * columns), 0};
+    made->tiles = (sm90_tile_order){made->order, (int)rows, (int)columns, (int)(rows * columns), made->order != NULL, 0};
     return SPK_OK;
 }
 

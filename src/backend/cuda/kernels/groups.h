@@ -1,0 +1,211 @@
+/* Row groups: block rows with similar columns put together, and the union of their columns as lists for spmm_sm90_groups. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_GROUPS_H
+#define SPK_BACKEND_CUDA_KERNELS_GROUPS_H
+
+#include "backend/cuda/kernels/sm90.h"
+
+enum { GROUPS_MOST_ROWS = 16 };
+
+/* One piece of memory: offsets (groups + 1), rows (groups * height), present (stages), words (stages * slots * (1 + height)), as the device reads them. */
+typedef struct group_lists {
+    int height, slots; /* block rows of a group; columns of a stage */
+    int64_t groups, stages;
+    bool uneven; /* groups come by falling length */
+    int *memory;
+    int64_t count; /* of ints */
+} group_lists;
+
+static inline int64_t groups_at_rows(const group_lists *l)
+{
+    return l->groups + 1;
+}
+static inline int64_t groups_at_present(const group_lists *l)
+{
+    return groups_at_rows(l) + l->groups * l->height;
+}
+static inline int64_t groups_at_words(const group_lists *l)
+{
+    return groups_at_present(l) + l->stages;
+}
+
+/* While groups are made: rows in the order of their groups, the columns that the current group has (marks: the group's number + 1). */
+typedef struct groups_work {
+    const spk_bsr_view *view;
+    int *rows;     /* groups * height; negative: none */
+    int *marks;    /* of each block column */
+    int *numbers;  /* of all rows: the memory behind left */
+    int *left;     /* rows not yet in a group, ascending */
+    int *unions;   /* columns of each group */
+    int *order;    /* groups, longest first */
+    int64_t *next; /* of a group's rows: the block not yet listed */
+    int64_t left_count;
+} groups_work;
+
+static inline void groups_release(const spk_mem *mem, groups_work *w)
+{
+    spk_free(mem, w->rows);
+    spk_free(mem, w->marks);
+    spk_free(mem, w->numbers);
+    spk_free(mem, w->unions);
+    spk_free(mem, w->order);
+    spk_free(mem, w->next);
+}
+
+static inline spk_status groups_allocate(const spk_mem *mem, groups_work *w, int64_t groups, int height)
+{
+    SPK_TRY(spk_alloc(mem, (size_t)(groups * height), sizeof *w->rows, &w->rows));
+    SPK_TRY(spk_calloc(mem, (size_t)w->view->grid_cols + 1, sizeof *w->marks, &w->marks));
+    SPK_TRY(spk_alloc(mem, (size_t)w->view->grid_rows + 1, sizeof *w->numbers, &w->numbers));
+    SPK_TRY(spk_alloc(mem, (size_t)groups, sizeof *w->unions, &w->unions));
+    SPK_TRY(spk_alloc(mem, (size_t)groups, sizeof *w->order, &w->order));
+    return spk_alloc(mem, (size_t)height, sizeof *w->next, &w->next);
+}
+
+/* Columns of a row that the group has. */
+static inline int64_t groups_shared(const groups_work *w, int row, int mark)
+{
+    int64_t count = 0;
+    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++)
+        count += w->marks[w->view->columns[p]] == mark;
+    return count;
+}
+
+/* Takes the row at place `at` of the left ones into the group; returns how many columns are new. */
+static inline int groups_take(groups_work *w, int64_t at, int mark, int *to)
+{
+    const int row = w->left[at];
+    int fresh = 0;
+    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++) {
+        fresh += w->marks[w->view->columns[p]] != mark;
+        w->marks[w->view->columns[p]] = mark;
+    }
+    memmove(w->left + 1, w->left, (size_t)at * sizeof *w->left); /* the rows before it, of which there are fewer than the window */
+    w->left++;
+    w->left_count--;
+    *to = row;
+    return fresh;
+}
+
+/* Each group begins with the first row left and takes those that share most with it, among the next `window` rows. */
+static inline void groups_choose(groups_work *w, int64_t groups, int height, int64_t window)
+{
+    for (int64_t g = 0; g < groups; g++) {
+        const int mark = (int)g + 1;
+        w->unions[g] = 0;
+        for (int y = 0; y < height; y++) {
+            int64_t best = 0, most = -1;
+            if (w->left_count == 0) {
+                w->rows[g * height + y] = -1;
+                continue;
+            }
+            for (int64_t i = 0; y > 0 && i < w->left_count && i < window; i++) {
+                const int64_t shared = groups_shared(w, w->left[i], mark);
+                if (shared > most) {
+                    most = shared;
+                    best = i;
+                }
+            }
+            w->unions[g] += groups_take(w, best, mark, &w->rows[g * height + y]);
+        }
+    }
+}
+
+/* Groups by falling length; those of one length, and all where none is much longer than the mean, as they come. */
+static inline spk_status groups_sort(const spk_mem *mem, groups_work *w, int64_t groups, bool *uneven)
+{
+    int64_t longest = 0, total = 0, *counts = NULL;
+    for (int64_t g = 0; g < groups; g++) {
+        longest = w->unions[g] > longest ? w->unions[g] : longest;
+        total += w->unions[g];
+        w->order[g] = (int)g;
+    }
+    *uneven = groups > 0 && longest > total / groups + total / groups / 4 + 1;
+    if (!*uneven)
+        return SPK_OK;
+    SPK_TRY(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
+    for (int64_t g = 0; g < groups; g++)
+        counts[longest - w->unions[g] + 1]++;
+    for (int64_t length = 0; length <= longest; length++)
+        counts[length + 1] += counts[length];
+    for (int64_t g = 0; g < groups; g++)
+        w->order[counts[longest - w->unions[g]]++] = (int)g;
+    spk_free(mem, counts);
+    return SPK_OK;
+}
+
+/* A group's smallest column not yet listed; -1: none is left. */
+static inline int groups_next_column(const groups_work *w, const int *rows, int height)
+{
+    int column = -1;
+    for (int y = 0; y < height; y++)
+        if (rows[y] >= 0 && w->next[y] < w->view->offsets[rows[y] + 1] && (column < 0 || w->view->columns[w->next[y]] < column))
+            column = w->view->columns[w->next[y]];
+    return column;
+}
+
+/* Writes the stages of one group from stage `stage` on; returns the stage after them. edge: a block column that lies partly beyond K, or -1. */
+static inline int64_t groups_list(const groups_work *w, const group_lists *l, const int *rows, int tile_rows, int edge, int64_t stage)
+{
+    int *present = l->memory + groups_at_present(l), *words = l->memory + groups_at_words(l);
+    for (int y = 0; y < l->height; y++)
+        w->next[y] = rows[y] >= 0 ? w->view->offsets[rows[y]] : 0;
+    for (int column = groups_next_column(w, rows, l->height); column >= 0; stage++) {
+        int mask = 0, *word = words + stage * l->slots * (1 + l->height);
+        for (int slot = 0; slot < l->slots; slot++) {
+            *word++ = column;
+            mask |= column >= 0 && column == edge ? 256 << slot : 0;
+            for (int y = 0; y < l->height; y++, word++) {
+                const bool has = column >= 0 && rows[y] >= 0 && w->next[y] < w->view->offsets[rows[y] + 1] && w->view->columns[w->next[y]] == column;
+                *word = !has ? -1 : w->view->positions != NULL ? (int)w->view->positions[w->next[y]] : (int)w->next[y];
+                w->next[y] += has;
+                mask |= has ? 1 << y / tile_rows : 0;
+            }
+            column = column >= 0 ? groups_next_column(w, rows, l->height) : -1;
+        }
+        present[stage] = mask;
+    }
+    return stage;
+}
+
+static inline spk_status groups_write(const spk_mem *mem, const groups_work *w, group_lists *l, int tile_rows, int edge)
+{
+    int64_t stage = 0;
+    for (int64_t g = 0; g < l->groups; g++)
+        l->stages += (w->unions[g] + l->slots - 1) / l->slots;
+    l->count = groups_at_words(l) + l->stages * l->slots * (1 + l->height);
+    if (l->stages > INT_MAX / 64)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld stages of row groups: the limit is %d", (long long)l->stages, INT_MAX / 64);
+    SPK_TRY(spk_alloc(mem, (size_t)l->count, sizeof *l->memory, &l->memory));
+    for (int64_t g = 0; g < l->groups; g++) {
+        const int *rows = w->rows + (int64_t)w->order[g] * l->height;
+        l->memory[g] = (int)stage;
+        memcpy(l->memory + groups_at_rows(l) + g * l->height, rows, (size_t)l->height * sizeof *rows);
+        stage = groups_list(w, l, rows, tile_rows, edge, stage);
+    }
+    l->memory[l->groups] = (int)stage;
+    return SPK_OK;
+}
+
+/* Groups of `height` block rows, tiles of `tile_rows`. O(nnzb): the search looks at fewer rows where there are many blocks. lists->memory is the
+ * caller's to free. */
+static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, group_lists *lists)
+{
+    const int64_t work = 2000000 + 32 * view->nnzb; /* columns looked at: 2 ms, and 32 ns a block */
+    const int64_t window = view->nnzb > 0 ? work / view->nnzb : 1;
+    group_lists made = {.height = height, .slots = slots, .groups = (view->grid_rows + height - 1) / height};
+    groups_work w = {.view = view, .left_count = view->grid_rows};
+    spk_status status;
+    SPK_GOTO(groups_allocate(mem, &w, made.groups, height));
+    w.left = w.numbers;
+    for (int64_t i = 0; i < view->grid_rows; i++)
+        w.numbers[i] = (int)i;
+    groups_choose(&w, made.groups, height, window);
+    SPK_GOTO(groups_sort(mem, &w, made.groups, &made.uneven));
+    SPK_GOTO(groups_write(mem, &w, &made, tile_rows, view->cols % view->block_cols != 0 ? (int)view->grid_cols - 1 : -1));
+    *lists = made;
+done:
+    groups_release(mem, &w);
+    return status;
+}
+
+#endif

@@ -1,0 +1,215 @@
+/* spmm_sm90_groups: host side. A group of block rows by BN columns a tile. */
+#include "backend/cuda/kernels/groups.h"
+
+enum { HEIGHT, BN, PRODUCERS, SLOTS }; /* the tunables in the order of kernels.def */
+enum { THREADS = 384 };
+
+typedef struct group_shape {
+    int block_rows, block_cols, rows, tile_rows; /* block rows of a group, of a 64-row tile */
+    int chunk, chunks;
+    int stages, buffers, shared_bytes;
+} group_shape;
+
+/* As the device declares them. */
+typedef struct device_lists {
+    const int *offsets, *rows, *present, *words;
+} device_lists;
+
+typedef struct state {
+    spk_cuda_index index;
+    CUfunction function;
+    void *memory; /* of the lists */
+    device_lists lists;
+    sm90_tile_order tiles;
+    group_shape shape;
+} state;
+
+static group_shape shape_of(const spk_problem *problem, const spk_params *params)
+{
+    group_shape shape = {.block_rows = sm90_block_rows(problem), .block_cols = sm90_block_cols(problem)};
+    shape.tile_rows = 64 / shape.block_rows;
+    shape.rows = params->v[HEIGHT] / shape.block_rows;
+    shape.chunk = sm90_chunk(shape.block_cols);
+    shape.chunks = shape.block_cols / shape.chunk;
+    const int stage = (params->v[HEIGHT] + params->v[BN]) * shape.chunk * 2 * params->v[SLOTS], room = SM90_SHARED_BYTES - SM90_SHARED_SLACK;
+    for (shape.buffers = 2; shape.buffers >= 1; shape.buffers--) {
+        const int staging = 2 * shape.buffers * SM90_STAGING_BYTES;
+        shape.stages = (room - staging) / stage < SM90_MOST_STAGES ? (room - staging) / stage : SM90_MOST_STAGES;
+        shape.shared_bytes = 1024 + shape.stages * stage + staging;
+        if (shape.stages >= 4)
+            return shape;
+    }
+    shape.buffers = 1;
+    return shape;
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    const int rows = sm90_block_rows(problem), cols = sm90_block_cols(problem), slots = params->v[SLOTS];
+    if (rows != 16 && rows != 32 && rows != 64)
+        *why = "the rows of a block are not 16, 32 or 64";
+    else if (cols % 16 != 0)
+        *why = "the columns of a block are not a multiple of 16";
+    else if (rows < 64 && !problem->assume_finite)
+        *why = "needs assume_finite";
+    else if (params->v[HEIGHT] * params->v[BN] > 128 * 256)
+        *why = "a thread would keep too many sums";
+    else if (params->v[HEIGHT] / rows > GROUPS_MOST_ROWS)
+        *why = "too many block rows in a group";
+    else if (rows == 64 && slots > 1)
+        *why = "one column a stage keeps absent blocks out exactly";
+    else if (slots * (1 + params->v[HEIGHT] / rows) > 64)
+        *why = "a warp reads at most 64 words a stage";
+    else if (slots > 1 && cols * slots > 64)
+        *why = "a stage holds 64 of K";
+    else if (slots == 1 && cols == 16 && rows == 16)
+        *why = "stages of 16 of K are too small";
+    else if (params->v[BN] > 128 && problem->n <= 128)
+        *why = "a narrower tile holds all columns";
+    else if (shape_of(problem, params).stages < 2)
+        *why = "fewer than two stages fit into shared memory";
+    else
+        sm90_applicable(problem, why);
+    return *why == NULL;
+}
+
+/* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what neighbours share. */
+static double union_share(const spk_problem *problem, int rows)
+{
+    const double density = problem->pattern->density, overlap = problem->trans_a == SPK_TRANS ? density : problem->pattern->features.row_overlap;
+    double absent = 1;
+    for (int i = 0; i < rows; i++)
+        absent *= 1 - density;
+    const double apart = density > 0 ? (1 - absent) / (rows * density) : 1, near = 1 - overlap * (rows - 1) / rows;
+    return 0.9 * (near < apart ? near : apart);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const group_shape shape = shape_of(problem, params);
+    const int bn = params->v[BN], slots = params->v[SLOTS];
+    const double columns = (double)((problem->n + bn - 1) / bn), groups = (double)((sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
+    const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
+    const double united = per_row * shape.rows * union_share(problem, shape.rows), filled = united > 0 ? per_row * shape.rows / united / shape.rows : 1;
+    /* Tiles of 64 rows that have a block in a slot, and rows of A that are loaded. */
+    double absent = 1;
+    for (int i = 0; i < shape.tile_rows * slots; i++)
+        absent *= 1 - filled;
+    const double k = (double)shape.chunk * slots, busy = 1 - absent, narrow = bn >= 256 ? 1 : 1.08;
+    const double boxes = slots * ((sm90_b_whole(problem) ? 1 : bn / 64.0) + filled * shape.rows);
+    const sm90_load load = {.tiles = groups * columns,
+                            .longest = sm90_longest_row(problem) * shape.chunks / slots,
+                            .stages = groups * columns * united * shape.chunks / slots,
+                            .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
+                            .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled + bn),
+                            .stage_issue_us = (0.10 + 0.03 * boxes) / (params->v[PRODUCERS] < 2 ? 1 : params->v[PRODUCERS] == 2 ? 1.7 : 2.5),
+                            .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256),
+                            .blocks_per_processor = 1};
+    return sm90_predict(problem, device, &load);
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    const group_shape shape = shape_of(problem, params);
+    *build = (spk_build){.file = "spmm_sm90_groups.cu", .entry = "spmm_sm90_groups", .shared_bytes = shape.shared_bytes};
+    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    snprintf(build->options + used, sizeof build->options - (size_t)used,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d", shape.block_rows,
+             shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages, shape.buffers,
+             (int)(problem->k % shape.block_cols), sm90_b_whole(problem));
+}
+
+static void unbind(spk_bound *bound)
+{
+    state *made = bound->state;
+    if (made == NULL)
+        return;
+    if (made->memory != NULL)
+        bound->device->backend->release(bound->device, made->memory);
+    spk_cuda_index_release(bound->device, &made->index);
+    spk_free(&bound->device->mem, made);
+    bound->state = NULL;
+}
+
+static spk_status upload(const spk_bound *bound, const group_lists *lists, state *made)
+{
+    const size_t bytes = (size_t)lists->count * sizeof *lists->memory;
+    const int64_t columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
+    if (lists->groups * columns > INT_MAX)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)lists->groups, (long long)columns);
+    SPK_TRY(bound->device->backend->allocate(bound->device, bytes, &made->memory));
+    SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
+    const int *base = made->memory;
+    made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
+    made->tiles = (sm90_tile_order){NULL, (int)lists->groups, (int)columns, (int)(lists->groups * columns), lists->uneven, 0};
+    return SPK_OK;
+}
+
+static spk_status prepare(spk_bound *bound, state *made)
+{
+    spk_build program = {0};
+    spk_cuda_scope scope;
+    group_lists lists = {0};
+    build(&bound->problem, bound->device, &bound->params, &program);
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    spk_status status = spk_cuda_function(bound->device, &program, &made->function);
+    spk_cuda_leave(&scope);
+    SPK_GOTO(status);
+    SPK_GOTO(spk_cuda_index_make(bound, &made->index));
+    SPK_GOTO(groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], &lists));
+    SPK_GOTO(upload(bound, &lists, made));
+done:
+    spk_free(&bound->device->mem, lists.memory);
+    return status;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    state *made = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
+    bound->state = made;
+    made->shape = shape_of(&bound->problem, &bound->params);
+    const spk_status status = prepare(bound, made);
+    if (status != SPK_OK)
+        unbind(bound);
+    return status;
+}
+
+static spk_status launch(const spk_bound *bound, const state *made, const spk_spmm_args *args, CUstream stream)
+{
+    CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
+    spk_cuda_arguments arguments;
+    sm90_tile_order tiles = made->tiles;
+    device_lists lists = made->lists;
+    tiles.direct = sm90_d_direct(&bound->problem, args->d);
+    const spk_tensor_map_desc a = sm90_map_block(bound, args->values, made->shape.chunk);
+    const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
+    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, made->shape.block_rows);
+    SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
+    spk_cuda_arguments_fill(&made->index, args, &arguments);
+    void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};
+    const int slots = sm90_processors(bound->device);
+    return spk_cuda_launch(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), THREADS, made->shape.shared_bytes, stream, parameters);
+}
+
+static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+{
+    const state *made = bound->state;
+    spk_cuda_scope scope;
+    if (made->tiles.tiles == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = launch(bound, made, args, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+const spk_kernel_ops spmm_sm90_groups_ops = {.applicable = applicable,
+                                             .predict_us = predict_us,
+                                             .build = build,
+                                             .bind = bind,
+                                             .unbind = unbind,
+                                             .run = run,
+                                             .source_hash = SPK_SOURCE_HASH};

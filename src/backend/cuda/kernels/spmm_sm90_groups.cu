@@ -1,0 +1,298 @@
+/* spmm_sm90_groups: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks of 16, 32 or 64 rows. Block rows with similar columns form groups (the host
+ * orders them once a plan); a block of threads owns a group and walks the union of its columns, so that each tile of B is loaded once for all.
+ *   BLOCK_ROWS BLOCK_COLS  of op(A): 16, 32 or 64 rows; a multiple of 16 columns
+ *   HEIGHT                 rows of a group, 128 or 256: half of them to each of two multiplying warpgroups
+ *   BN PRODUCERS           columns of a tile; warps that load
+ *   SLOTS                  columns of the union in one stage
+ *   STAGES BUFFERS EDGE_K B_WHOLE  as in spmm_sm90_wgmma.cu
+ * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it have none, zeros
+ * stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
+ * Bound: bytes from L2, and issuing them. */
+#include "device/mma.cuh"
+#include "device/pipeline.cuh"
+#include "device/scheduler.cuh"
+#include "device/store.cuh"
+
+using namespace sm90;
+
+/* The host's lists (spmm_sm90_groups.c). A stage is SLOTS columns; each slot has 1 + ROWS words: its block column (negative: none), and where each of
+ * the group's block rows has its block (negative: it has none there). */
+struct group_lists {
+    const int *offsets; /* stages of group g: offsets[g] .. offsets[g + 1] */
+    const int *rows;    /* ROWS block rows of each group; negative: none */
+    const int *present; /* of each stage: bit t: tile t has a block; bit 8 + s: slot s is the last block column, partly beyond K */
+    const int *words;
+};
+
+constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
+constexpr int WG_M = HEIGHT / 128, TILES = 2 * WG_M, TILE_ROWS = 64 / BLOCK_ROWS, ROWS = TILES * TILE_ROWS; /* block rows of a tile, of a group */
+constexpr int WORDS = SLOTS * (1 + ROWS), LANE_WORDS = (WORDS + 31) / 32;
+constexpr int PIECE_BYTES = BLOCK_ROWS * CHUNK * 2, A_TILE = 64 * CHUNK * 2, B_TILE = BN * CHUNK * 2; /* of one slot */
+constexpr int A_BYTES = TILES * SLOTS * A_TILE, STAGE_BYTES = A_BYTES + SLOTS * B_TILE;
+constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK;
+static_assert(WG_M * BN <= 256 && (CHUNKS == 1 || SLOTS == 1) && (BLOCK_ROWS < 64 || SLOTS == 1), "");
+
+/* The tiles that take part in a stage's chunk. */
+inline int tiles_of(int present, int chunk)
+{
+    return EDGE_K != 0 && present >> 8 != 0 && chunk >= EDGE_CHUNKS ? 0 : present & 0xff; /* beyond K */
+}
+
+inline void load_a(unsigned to, const spk_tensor_map *map, unsigned barrier, int block, int chunk)
+{
+#if A_K_CONTIGUOUS
+    tma_load_2d(to, map, barrier, chunk * CHUNK, block * BLOCK_ROWS);
+#else
+    tma_load_2d(to, map, barrier, 0, block * BLOCK_COLS + chunk * CHUNK);
+#endif
+}
+
+inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes)
+{
+#if LAYOUT_B == COL_MAJOR
+    tma_load_2d(to, map, barrier, k, j0);
+#elif B_WHOLE
+    tma_load_3d(to, map, barrier, 0, k, j0 / 64);
+#else
+    for (int box = 0; box < boxes; box++)
+        tma_load_2d(to + box * (CHUNK * 128), map, barrier, j0 + box * 64, k);
+#endif
+}
+
+/* A lane's words of a stage, and its mask. */
+struct stage_words {
+    int word[LANE_WORDS], present;
+};
+
+inline void read_words(stage_words &to, const group_lists &lists, int stage)
+{
+    const int lane = threadIdx.x % 32;
+    to.present = __ldg(lists.present + stage);
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++)
+        if (lane + i * 32 < WORDS)
+            to.word[i] = __ldg(lists.words + (long long)stage * WORDS + lane + i * 32);
+}
+
+/* By a whole warp: lane 0 announces the bytes, then each lane issues the boxes of its words. */
+inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, unsigned stage,
+                       const ring<STAGES> &at, int chunk, int j0, int boxes)
+{
+    const int lane = threadIdx.x % 32, tiles = tiles_of(words.present, chunk);
+    at.wait_empty();
+    if (lane == 0)
+        barrier_arrive_expect(at.full_barrier(), SLOTS * (boxes * (CHUNK * 128) + __popc(tiles) * A_TILE));
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++) {
+        const int at_word = lane + i * 32, slot = at_word / (1 + ROWS), row = at_word % (1 + ROWS) - 1, tile = row / TILE_ROWS, word = words.word[i];
+        if (at_word < WORDS && row < 0)
+            load_b(stage + A_BYTES + slot * B_TILE, map_b, at.full_barrier(), (word < 0 ? arg.grid_cols : word) * BLOCK_COLS + chunk * CHUNK, j0, boxes);
+        if (at_word < WORDS && row >= 0 && (tiles >> tile & 1))
+            load_a(stage + (tile * SLOTS + slot) * A_TILE + row % TILE_ROWS * PIECE_BYTES, map_a, at.full_barrier(), word < 0 ? (int)arg.nnzb : word, chunk);
+    }
+}
+
+/* Each producer warp takes every PRODUCERS-th stage. */
+inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order,
+                    const group_lists &lists, unsigned ring_memory, ring<STAGES> at)
+{
+    const int warp = threadIdx.x / 32 - 8;
+    int turn = 0; /* whose the next stage is */
+    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
+        const int tile = tile_of_wave(order, wave);
+        if (tile < 0)
+            break;
+        int group, col;
+        tile_place(order, tile, group, col);
+        const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS, j0 = col * BN;
+        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
+        stage_words next = {};
+        const int mine = first + (warp + PRODUCERS - turn) % PRODUCERS;
+        if (mine < last)
+            read_words(next, lists, mine / CHUNKS);
+        for (int q = first; q < last; q++) {
+            if (turn == warp) {
+                const stage_words now = next;
+                if (q + PRODUCERS < last)
+                    read_words(next, lists, (q + PRODUCERS) / CHUNKS); /* fetched ahead of the wait */
+                fill_stage(now, map_a, map_b, arg, ring_memory + at.stage * STAGE_BYTES, at, q % CHUNKS, j0, boxes);
+            }
+            turn = turn + 1 == PRODUCERS ? 0 : turn + 1;
+            at.advance();
+        }
+    }
+}
+
+/* Zeroes what of a tile of A lies beyond K. */
+inline void clear_overhang(unsigned a)
+{
+#if EDGE_K
+    constexpr int beyond = CHUNK - EDGE_LEFT;
+    for (int i = threadIdx.x % 128; i < 64 * beyond; i += 128) {
+#if A_K_CONTIGUOUS
+        const unsigned at = i / beyond * (CHUNK * 2) + (EDGE_LEFT + i % beyond) * 2;
+        shared_store_16(a + (at ^ (at >> 7 & (CHUNK / 8 - 1)) << 4), 0);
+#else
+        const unsigned piece = i / (BLOCK_ROWS * beyond), k = EDGE_LEFT + i / BLOCK_ROWS % beyond; /* whole lines: the swizzle does not matter */
+        shared_store_16(a + piece * PIECE_BYTES + k * (BLOCK_ROWS * 2) + i % BLOCK_ROWS * 2, 0);
+#endif
+    }
+#endif
+}
+
+/* A tile of 64 rows: sum += A B over a stage's slots. */
+inline void multiply_tile(float (&sum)[BN / 2], unsigned a, unsigned b)
+{
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; slot++)
+#pragma unroll
+        for (int k = 0; k < CHUNK / 16; k++) {
+#if A_K_CONTIGUOUS
+            const unsigned long long da = k_major<CHUNK * 2>(a + slot * A_TILE + k * 32);
+#else
+            const unsigned long long da = tile_descriptor<BLOCK_ROWS * 2>(a + slot * A_TILE + k * (BLOCK_ROWS * 32), PIECE_BYTES, BLOCK_ROWS * 16);
+#endif
+#if LAYOUT_B == COL_MAJOR
+            const unsigned long long db = k_major<CHUNK * 2>(b + slot * B_TILE + k * 32);
+#else
+            const unsigned long long db = mn_major<CHUNK>(b + slot * B_TILE + k * 2048);
+#endif
+            mma<BN>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum, da, db);
+        }
+}
+
+inline void multiply(float (&sum)[BN / 2], unsigned a, unsigned b)
+{
+    mma_fence();
+    multiply_tile(sum, a, b);
+    mma_commit();
+}
+
+inline void multiply_both(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b)
+{
+    mma_fence();
+    multiply_tile(sum[0], a, b);
+    multiply_tile(sum[WG_M - 1], a + SLOTS * A_TILE, b);
+    mma_commit();
+}
+
+inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows, float (&sum)[WG_M][BN / 2],
+                        unsigned staging, int &buffer, int j0)
+{
+    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4;
+#pragma unroll
+    for (int m = 0; m < WG_M; m++) {
+        const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
+        const int block_row = __ldg(tile_rows + warp * 16 / BLOCK_ROWS), i = block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
+        finish_tile<BN>(arg, sum[m], i, j0);
+#if DTYPE_D != F32
+        if (!order.direct)
+            store_tma<BN, BLOCK_ROWS, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * 8192), buffer, 1 + group, j0, (int)arg.n,
+                                               [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; });
+        else
+#endif
+            store_direct<BN>(arg, sum[m], i, j0);
+    }
+}
+
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const group_lists &lists, unsigned ring_memory,
+                    unsigned staging, ring<STAGES> at)
+{
+    const int half = threadIdx.x / 128; /* which multiplying warpgroup */
+    const bool leader = threadIdx.x % 128 == 0;
+    [[maybe_unused]] int buffer = 0;
+    float sum[WG_M][BN / 2];
+    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
+        const int tile = tile_of_wave(order, wave);
+        if (tile < 0)
+            break;
+        int group, col;
+        tile_place(order, tile, group, col);
+        const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
+#pragma unroll
+        for (int m = 0; m < WG_M; m++)
+#pragma unroll
+            for (int i = 0; i < BN / 2; i++)
+                sum[m][i] = 0;
+        int before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
+        for (int q = first; q < last; q++) {
+            const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);
+            next = __ldg(lists.present + (q + 1 < last ? q + 1 : q) / CHUNKS); /* fetched ahead of the wait */
+            if (mine) {
+                const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE), b = stage + A_BYTES;
+                at.wait_full();
+                if (EDGE_LEFT != 0 && present >> 8 != 0 && q % CHUNKS == EDGE_CHUNKS - 1) {
+                    for (int t = 0; t < WG_M * SLOTS; t++)
+                        if (present >> (8 + t % SLOTS) & 1)
+                            clear_overhang(a + t * A_TILE);
+                    fence_async_shared();
+                    named_barrier(1 + half, 128);
+                }
+#if HEIGHT == 128
+                multiply(sum[0], a, b);
+                mma_wait<1>();
+#else /* each way with all that belongs to it: else ptxas serialises them (C7520) */
+                if (mine == 1) {
+                    multiply(sum[0], a, b);
+                    mma_wait<1>();
+                } else if (mine == 2) {
+                    multiply(sum[1], a + SLOTS * A_TILE, b);
+                    mma_wait<1>();
+                } else {
+                    multiply_both(sum, a, b);
+                    mma_wait<1>();
+                }
+#endif
+                if (before >= 0 && leader)
+                    at.release(before);
+                before = at.stage;
+            } else { /* what is under way ends first: the producers may need its stage before the next one of ours comes */
+                mma_wait<0>();
+                if (leader) {
+                    if (before >= 0)
+                        at.release(before);
+                    at.wait_full(); /* an arrival must not run ahead of the stage's earlier phase */
+                    at.release(at.stage);
+                }
+                before = -1;
+            }
+            at.advance();
+        }
+        mma_wait<0>();
+#pragma unroll
+        for (int m = 0; m < WG_M; m++)
+            mma_settle(sum[m]);
+        if (before >= 0 && leader)
+            at.release(before);
+        store_group(map_d, arg, order, lists.rows + group * ROWS, sum, staging, buffer, col * BN);
+    }
+    if (leader)
+        tma_store_wait();
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+    spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
+                     const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
+{
+    extern __shared__ unsigned char shared[];
+    __shared__ ring_storage<STAGES> storage;
+    const unsigned ring_memory = (smem_address(shared) + 1023) & ~1023u, staging = ring_memory + STAGES * STAGE_BYTES;
+    if (threadIdx.x == 0)
+        ring_init(storage, 1, 2);
+    if (threadIdx.x == 256 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
+        tma_prefetch_map(&map_a);
+        tma_prefetch_map(&map_b);
+    }
+    if (threadIdx.x == 257 && !order.direct)
+        tma_prefetch_map(&map_d);
+    __syncthreads();
+    if (threadIdx.x < 256) {
+        registers_more<232>();
+        consume(&map_d, arg, order, lists, ring_memory, staging, ring<STAGES>(storage));
+    } else {
+        registers_fewer<40>();
+        if (threadIdx.x < 256 + PRODUCERS * 32)
+            produce(&map_a, &map_b, arg, order, lists, ring_memory, ring<STAGES>(storage));
+    }
+}

@@ -1,0 +1,142 @@
+/* Row groups: every block is listed once, in its row's place, columns ascend, masks say what is there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "backend/cuda/kernels/groups.h"
+#include "base/rng.h"
+
+typedef struct shape {
+    int64_t grid_rows, grid_cols;
+    int percent, height, tile_rows, slots;
+    bool positions, ragged;
+} shape;
+
+static spk_bsr_view make_view(spk_rng *rng, const shape *s)
+{
+    int64_t *offsets = calloc((size_t)s->grid_rows + 1, sizeof *offsets), nnzb = 0;
+    int32_t *columns = calloc((size_t)(s->grid_rows * s->grid_cols) + 1, sizeof *columns);
+    int64_t *positions = calloc((size_t)(s->grid_rows * s->grid_cols) + 1, sizeof *positions);
+    assert_true(offsets != NULL && columns != NULL && positions != NULL);
+    for (int64_t i = 0; i < s->grid_rows; i++) {
+        for (int64_t j = 0; j < s->grid_cols; j++)
+            if ((int)spk_rng_below(rng, 100) < s->percent * (i % 7 == 3 ? 3 : 1))
+                columns[nnzb++] = (int32_t)j;
+        offsets[i + 1] = nnzb;
+    }
+    for (int64_t p = 0; p < nnzb; p++)
+        positions[p] = nnzb - 1 - p;
+    return (spk_bsr_view){.rows = s->grid_rows * 16, .cols = s->grid_cols * 16 - s->ragged, .block_rows = 16, .block_cols = 16, .grid_rows = s->grid_rows,
+                          .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns, .positions = s->positions ? positions : NULL};
+}
+
+static int64_t block_at(const spk_bsr_view *view, int row, int column)
+{
+    for (int64_t p = view->offsets[row]; row >= 0 && p < view->offsets[row + 1]; p++)
+        if (view->columns[p] == column)
+            return view->positions != NULL ? view->positions[p] : p;
+    return -1;
+}
+
+/* One stage: returns how many blocks it lists; *last is the column before, and becomes its last. */
+static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage, int *last)
+{
+    const int *words = l->memory + groups_at_words(l) + stage * l->slots * (1 + l->height);
+    int mask = 0;
+    int64_t blocks = 0;
+    for (int slot = 0; slot < l->slots; slot++, words += 1 + l->height) {
+        int any = 0;
+        for (int y = 0; y < l->height; y++) {
+            assert_int_equal(words[1 + y], words[0] < 0 || rows[y] < 0 ? -1 : block_at(view, rows[y], words[0]));
+            blocks += words[1 + y] >= 0;
+            any |= words[1 + y] >= 0;
+            mask |= words[1 + y] >= 0 ? 1 << y / s->tile_rows : 0;
+        }
+        assert_int_equal(any, words[0] >= 0);
+        if (words[0] >= 0) {
+            assert_true(words[0] > *last);
+            *last = words[0];
+            mask |= s->ragged && words[0] == view->grid_cols - 1 ? 256 << slot : 0;
+        } else {
+            assert_true(slot > 0);
+            *last = INT_MAX - 1;
+        }
+    }
+    assert_int_equal(l->memory[groups_at_present(l) + stage], mask);
+    return blocks;
+}
+
+static void check_lists(const spk_bsr_view *view, const group_lists *l, const shape *s)
+{
+    char *seen = calloc((size_t)view->grid_rows + 1, 1);
+    int64_t blocks = 0, rows_seen = 0;
+    assert_non_null(seen);
+    for (int64_t g = 0; g < l->groups; g++) {
+        const int *rows = l->memory + groups_at_rows(l) + g * l->height;
+        int last = -1;
+        for (int y = 0; y < l->height; y++)
+            if (rows[y] >= 0) {
+                assert_true(rows[y] < view->grid_rows && !seen[rows[y]]);
+                seen[rows[y]] = 1;
+                rows_seen++;
+            }
+        for (int64_t stage = l->memory[g]; stage < l->memory[g + 1]; stage++)
+            blocks += check_stage(view, l, s, rows, stage, &last);
+        if (l->uneven && g > 0)
+            assert_true(l->memory[g + 1] - l->memory[g] <= l->memory[g] - l->memory[g - 1]);
+    }
+    assert_int_equal(blocks, view->nnzb);
+    assert_int_equal(rows_seen, view->grid_rows);
+    assert_int_equal(l->memory[l->groups], l->stages);
+    free(seen);
+}
+
+static void lists_hold_every_block_once(void **unused)
+{
+    (void)unused;
+    const shape shapes[] = {{64, 64, 12, 2, 1, 1, false, false}, {64, 64, 50, 4, 1, 1, true, true},   {33, 20, 12, 8, 4, 4, false, true}, {7, 9, 30, 16, 4, 2, true, false},
+                            {1, 1, 100, 8, 4, 2, false, true},   {50, 300, 3, 4, 2, 2, false, true}, {5, 5, 0, 4, 2, 1, false, false},    {300, 40, 20, 8, 2, 1, true, true},
+                            {0, 4, 10, 4, 2, 1, false, false}};
+    spk_rng rng;
+    spk_rng_seed(&rng, 7);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        spk_bsr_view view = make_view(&rng, &shapes[i]);
+        group_lists lists = {0};
+        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, &lists), SPK_OK);
+        check_lists(&view, &lists, &shapes[i]);
+        spk_free(&spk_mem_system, lists.memory);
+        free((void *)(uintptr_t)view.offsets);
+        free((void *)(uintptr_t)view.columns);
+    }
+}
+
+/* Two kinds of rows in alternation: groups of two are made of one kind each. */
+static void like_goes_to_like(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 32, EACH = 8 };
+    int64_t offsets[ROWS + 1] = {0};
+    int32_t columns[ROWS * EACH];
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < EACH; j++)
+            columns[i * EACH + j] = 2 * j + i % 2;
+        offsets[i + 1] = (i + 1) * EACH;
+    }
+    const spk_bsr_view view = {.rows = ROWS * 64, .cols = 2 * EACH * 64, .block_rows = 64, .block_cols = 64, .grid_rows = ROWS, .grid_cols = 2 * EACH,
+                               .nnzb = ROWS * EACH, .offsets = offsets, .columns = columns};
+    group_lists lists = {0};
+    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, &lists), SPK_OK);
+    assert_int_equal(lists.stages, ROWS / 2 * EACH);
+    assert_false(lists.uneven);
+    spk_free(&spk_mem_system, lists.memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
