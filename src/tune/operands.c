@@ -8,7 +8,7 @@
 #include "matrix/matrix.h"
 #include "tune/search.h"
 
-enum { MOST_SETS = 4096, LINE = 64 };
+enum { MOST_SETS = 4096, POISON_BYTES = 1 << 26, LINE = 64 };
 
 /* Noise is made once and laid out again and again: a prime number of elements, so that no stride of a problem repeats it in step. */
 enum { NOISE_ELEMENTS = 131071 };

@@ -189,9 +189,9 @@ static void noise_is_doubled_there(void **state)
         spk_backend apart = fake_backend;
         apart.id = SPK_BACKEND_CUDA;
         spk_operands *near = NULL, *far = NULL;
-        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &near), SPK_OK);
+        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &near), SPK_OK);
         b.device.backend = &apart;
-        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &far), SPK_OK);
+        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &far), SPK_OK);
         assert_memory_equal(near->args[0].b, far->args[0].b, near->bytes[SPK_OPERAND_B]);
         assert_memory_equal(near->args[0].values, far->args[0].values, near->bytes[SPK_OPERAND_VALUES]);
         spk_operands_release(&near);
