@@ -1,14 +1,18 @@
 /* sparsek-prover: runs candidates once, so that one that faults or never ends takes this process with it and not the caller's. The library starts it
  * (src/backend/cuda/proof.c); it is of no use by hand. It uses the public library only. */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "backend/cuda/proof_job.h"
 
-enum { NOISE_ELEMENTS = 1 << 18, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
+enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
 
 typedef struct work {
     spk_proof_job job;
@@ -19,10 +23,45 @@ typedef struct work {
     spk_spmm_args args;
 } work;
 
+static int answers = STDOUT_FILENO;
+
+/* One line to the library, whole or not at all; longer ones are cut. */
+static void answer(const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line - 1, format, list);
+    va_end(list);
+    for (char *at = line; *at != '\0'; at++)
+        if (*at == '\n' || *at == '\r')
+            *at = ' ';
+    size_t length = strlen(line);
+    line[length++] = '\n';
+    for (size_t done = 0; done < length;) {
+        ssize_t put = write(answers, line + done, length - done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            _exit(EXIT_LOST); /* nobody listens */
+        done += (size_t)put;
+    }
+}
+
 static int lost(const char *message)
 {
-    printf("lost %s\n", message);
+    answer("lost %s", message);
     return EXIT_LOST;
+}
+
+/* Nothing of the host program's is kept open, what libraries print goes nowhere, and nobody is left behind by a host program that dies. */
+static void keep_apart(void)
+{
+    close_range(STDERR_FILENO + 1, ~0u, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (own >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        answers = own;
 }
 
 static int read_all(void *to, size_t bytes)
@@ -116,18 +155,33 @@ static spk_status make_operands(work *w)
 /* ------------------------------------------------------------------------------------------------ candidates */
 
 /* One run, and a copy back that waits for it. */
-static spk_status try_choice(work *w, const char *choice)
+static spk_status run_once(work *w, spk_plan *plan)
 {
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = w->job.assume_finite, .static_values = w->job.static_values};
-    spk_plan *plan = NULL;
     char last[8];
+    if (w->job.static_values) {
+        spk_status status = spk_plan_update_values(plan, w->args.values, NULL);
+        if (status != SPK_OK)
+            return status;
+    }
+    spk_status status = spk_run_spmm(plan, &w->args, NULL);
+    return status == SPK_OK ? spk_memory_copy(w->context, last, SPK_HOST, w->args.d, SPK_DEVICE, spk_dtype_bytes(w->job.spmm.dtype_d)) : status;
+}
+
+/* Answers for candidate i. */
+static spk_status try_choice(work *w, int i)
+{
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->choices[i].text, .assume_finite = w->job.assume_finite, .static_values = w->job.static_values};
+    spk_plan *plan = NULL;
+    answer("run %d", i);
     spk_status status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
-    if (status == SPK_OK && w->job.static_values)
-        status = spk_plan_update_values(plan, w->args.values, NULL);
+    if (status == SPK_OK) {
+        answer("made %d", i);
+        status = run_once(w, plan);
+    }
     if (status == SPK_OK)
-        status = spk_run_spmm(plan, &w->args, NULL);
-    if (status == SPK_OK)
-        status = spk_memory_copy(w->context, last, SPK_HOST, w->args.d, SPK_DEVICE, spk_dtype_bytes(w->job.spmm.dtype_d));
+        answer("ok %d", i);
+    else
+        answer("failed %d %s: %s", i, spk_status_name(status), spk_last_error(w->context));
     spk_plan_destroy(&plan);
     return status;
 }
@@ -136,14 +190,7 @@ static int try_all(work *w)
 {
     for (int i = 0; i < w->job.count; i++) {
         w->choices[i].text[SPK_PROOF_CHOICE_BYTES - 1] = '\0';
-        printf("run %d\n", i);
-        fflush(stdout);
-        spk_status status = try_choice(w, w->choices[i].text);
-        if (status == SPK_OK)
-            printf("ok %d\n", i);
-        else
-            printf("failed %d %s: %s\n", i, spk_status_name(status), spk_last_error(w->context));
-        fflush(stdout);
+        spk_status status = try_choice(w, i);
         /* After a fault the device's context is dead: a fresh process goes on with the rest. */
         if (status != SPK_OK && spk_memory_copy(w->context, w->args.d, SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
             return EXIT_LOST;
@@ -158,6 +205,7 @@ int main(void)
         fputs("sparsek-prover is started by the sparsek library: it reads a job from its standard input\n", stderr);
         return EXIT_BAD_JOB;
     }
+    keep_apart();
     if (read_job(&w) != 0)
         return lost("the job on its standard input is not whole"), EXIT_BAD_JOB;
     spk_context_options options = {SPK_SIZED(spk_context_options), .device = w.job.device, .store_path = ""};
@@ -167,9 +215,7 @@ int main(void)
                                .nnzb = w.job.nnzb,         .row_offsets = w.offsets, .col_indices = w.columns, .index_type = SPK_I64};
     if (spk_pattern_create(w.context, &indices, &w.pattern) != SPK_OK || make_operands(&w) != SPK_OK)
         return lost(spk_last_error(w.context));
-    printf("ready\n");
-    fflush(stdout);
+    answer("ready");
     int result = try_all(&w);
-    fflush(stdout);
     _exit(result); /* what the driver holds goes with the process; after a fault, closing it in order can hang */
 }

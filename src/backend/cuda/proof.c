@@ -1,63 +1,29 @@
 /* Proofs of device programs, made by a helper process (prover/main.c) under a watchdog and kept beside the compiled programs. */
 #include "backend/cuda/proof.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backend/cuda/program.h"
 #include "backend/cuda/proof_job.h"
 #include "backend/cuda/proof_store.h"
+#include "backend/cuda/prover.h"
 #include "base/clock.h"
 
-enum { LINE_BYTES = 512, MOST_STARTS = 12 };
-static const double start_limit_us = 60e6; /* of opening the device and filling the operands: a fresh machine takes seconds */
-static const double run_limit_us = 10e6;   /* of one candidate: compiling has been done */
+enum { MOST_STARTS = 12 };
+static double start_limit_us = 60e6; /* of opening the device and filling the operands, of making a plan: a fresh machine loads libraries for seconds */
+static double run_limit_us = 10e6;   /* of one candidate's run: compiling has been done */
 static const double proof_bytes = 1 << 30; /* operands larger than that are cut down in N */
 
-/* ------------------------------------------------------------------------------------------------ where the helper is */
-
-static bool usable(const char *path)
+void spk_cuda_proof_limits(double start_us, double run_us)
 {
-    return access(path, X_OK) == 0;
-}
-
-bool spk_cuda_prover_find(char *path, size_t size, char *why, size_t why_size)
-{
-    const char *wish = getenv("SPARSEK_PROVER");
-    if (wish != NULL && *wish != '\0') {
-        snprintf(path, size, "%s", wish);
-        if (strcmp(wish, "none") != 0 && usable(path))
-            return true;
-        snprintf(why, why_size, "SPARSEK_PROVER = \"%.120s\"%s", wish, strcmp(wish, "none") == 0 ? ": not used" : ": there is no such program");
-        return false;
-    }
-    static const char here; /* any address of the library */
-    static const char *const places[] = {"", "/../libexec/sparsek", "/../../libexec/sparsek"};
-    Dl_info info;
-    char real[PATH_MAX];
-    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL && realpath(info.dli_fname, real) != NULL) {
-        char *slash = strrchr(real, '/');
-        if (slash != NULL)
-            *slash = '\0';
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-            if (snprintf(path, size, "%s%s/sparsek-prover", real, places[i]) < (int)size && usable(path))
-                return true;
-    }
-    snprintf(why, why_size, "no sparsek-prover beside the library or in libexec/sparsek; set SPARSEK_PROVER to its full path");
-    return false;
+    start_limit_us = start_us;
+    run_limit_us = run_us;
 }
 
 /* ------------------------------------------------------------------------------------------------ the job */
@@ -175,91 +141,15 @@ static int write_job(const proving *p, int from)
         good = put(file, columns, sizeof *columns * (size_t)piece);
     }
     if (!good || lseek(file, 0, SEEK_SET) != 0) {
+        const int error = errno;
         close(file);
+        errno = error;
         return -1;
     }
     return file;
 }
 
-/* ------------------------------------------------------------------------------------------------ the helper process */
-
-typedef struct helper {
-    pid_t pid;
-    int answers; /* its standard output */
-    char line[LINE_BYTES];
-    size_t used;
-} helper;
-
-static spk_status start(const char *program, int job, helper *h)
-{
-    int pipes[2];
-    extern char **environ;
-    if (pipe2(pipes, O_CLOEXEC) != 0)
-        return spk_fail(SPK_ERR_IO, "the prover cannot be started: pipe: %s", strerror(errno));
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, job, STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    /* A signal to the caller's terminal group is the caller's affair: the helper is ended by us. */
-    posix_spawnattr_t attributes;
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    char *arguments[] = {(char *)program, NULL};
-    int error = posix_spawn(&h->pid, program, &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(pipes[1]);
-    if (error != 0) {
-        close(pipes[0]);
-        return spk_fail(SPK_ERR_UNAVAILABLE, "the prover %s cannot be started: %s", program, strerror(error));
-    }
-    h->answers = pipes[0];
-    h->used = 0;
-    return SPK_OK;
-}
-
-/* Ends it whatever it does. A process whose kernel hangs may take the driver a while to bury: it is not waited for beyond two seconds. */
-static void end(helper *h)
-{
-    close(h->answers);
-    kill(h->pid, SIGKILL);
-    for (int i = 0; i < 200 && waitpid(h->pid, NULL, WNOHANG) == 0; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-}
-
-typedef enum answer { ANSWER_LINE, ANSWER_END, ANSWER_LATE, ANSWER_STOPPED } answer;
-
-/* The next line without its end, within the limit. */
-static answer next_line(const proving *p, helper *h, double limit_us, char line[LINE_BYTES])
-{
-    double end_us = spk_now_us() + limit_us;
-    for (;;) {
-        char *newline = memchr(h->line, '\n', h->used);
-        if (newline != NULL) {
-            size_t length = (size_t)(newline - h->line);
-            memcpy(line, h->line, length);
-            line[length] = '\0';
-            h->used -= length + 1;
-            memmove(h->line, newline + 1, h->used);
-            return ANSWER_LINE;
-        }
-        if (h->used == LINE_BYTES) /* no line of ours is that long */
-            h->used = 0;
-        if (stopped(p))
-            return ANSWER_STOPPED;
-        if (spk_now_us() > end_us)
-            return ANSWER_LATE;
-        struct pollfd ready = {.fd = h->answers, .events = POLLIN};
-        if (poll(&ready, 1, 50) <= 0)
-            continue;
-        ssize_t got = read(h->answers, h->line + h->used, LINE_BYTES - h->used);
-        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
-            return ANSWER_END;
-        h->used += got > 0 ? (size_t)got : 0;
-    }
-}
+/* ------------------------------------------------------------------------------------------------ what the prover says */
 
 static void say(spk_prepared *candidate, spk_status status, const char *format, const char *text)
 {
@@ -267,77 +157,157 @@ static void say(spk_prepared *candidate, spk_status status, const char *format, 
     snprintf(candidate->why, sizeof candidate->why, format, text);
 }
 
-/* Follows one helper from candidate todo[from] on; returns the first that it did not come to, and says whether it is of use to go on. */
-static int follow(proving *p, helper *h, int from, bool *go_on)
+typedef enum word { WORD_OTHER, WORD_READY, WORD_RUN, WORD_MADE, WORD_OK, WORD_FAILED, WORD_LOST } word;
+
+static word read_word(const char *line, int *index, const char **text)
+{
+    static const struct {
+        const char *format;
+        word word;
+    } numbered[] = {{"run %d%n", WORD_RUN}, {"made %d%n", WORD_MADE}, {"ok %d%n", WORD_OK}, {"failed %d %n", WORD_FAILED}};
+    *index = -1;
+    *text = "";
+    if (strcmp(line, "ready") == 0)
+        return WORD_READY;
+    if (strncmp(line, "lost ", 5) == 0) {
+        *text = line + 5;
+        return WORD_LOST;
+    }
+    for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++) {
+        int read = 0;
+        if (sscanf(line, numbered[i].format, index, &read) == 1 && read > 0 && (numbered[i].word == WORD_FAILED || line[read] == '\0')) {
+            *text = line + read;
+            return numbered[i].word;
+        }
+    }
+    return WORD_OTHER;
+}
+
+typedef enum phase { OPENING, READY, MAKING, RUNNING } phase;
+
+static double end_of(phase now)
+{
+    return spk_now_us() + (now == RUNNING || now == READY ? run_limit_us : start_limit_us);
+}
+
+/* No answer: it died or hangs over this candidate, or never came so far. Returns the first that it did not come to. */
+static int end_at(const proving *p, spk_prover *prover, int at, phase now, bool late, bool *go_on)
+{
+    spk_prepared *candidate = &p->list[p->todo[at]];
+    if (now == OPENING || now == READY) {
+        if (!*go_on || late || now == OPENING)
+            say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: the prover %s", late ? "did not answer" : "ended early");
+        *go_on = *go_on && !late && now == READY; /* it left after a fault, as it should */
+        return at;
+    }
+    *go_on = true;
+    if (late && now == MAKING)
+        say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it was not ready within the time for its proof");
+    else if (late)
+        say(candidate, SPK_ERR_INTERNAL, "%s", "it did not end in time when proved");
+    else if (spk_prover_was_ended(prover))
+        say(candidate, SPK_ERR_UNAVAILABLE, "%s", "the process that proved it was ended from outside");
+    else
+        say(candidate, SPK_ERR_INTERNAL, "%s", "it took the proving process with it");
+    return at + 1;
+}
+
+/* Only what went wrong inside counts against the program itself; want of memory, or a shape that it does not take, proves nothing about others. */
+static void say_failed(spk_prepared *candidate, const char *text)
+{
+    const char *name = spk_status_name(SPK_ERR_INTERNAL);
+    const size_t length = strlen(name);
+    say(candidate, strncmp(text, name, length) == 0 && text[length] == ':' ? SPK_ERR_INTERNAL : SPK_ERR_UNAVAILABLE, "when proved: %.180s", text);
+}
+
+/* Follows one prover from candidate todo[from] on; returns the first that it did not come to, and says whether it is of use to start another. */
+static int follow(const proving *p, spk_prover *prover, int from, bool *go_on)
 {
     int at = from;
-    bool ready = false, running = false;
-    char line[LINE_BYTES];
+    phase now = OPENING;
+    double end_us = end_of(now);
+    char line[SPK_PROVER_LINE_BYTES];
     *go_on = false;
     while (at < p->count) {
         spk_prepared *candidate = &p->list[p->todo[at]];
-        answer what = next_line(p, h, ready ? run_limit_us : start_limit_us, line);
-        int index = -1, read = 0;
-        if (what == ANSWER_STOPPED)
+        int index;
+        const char *text;
+        const spk_answer answer = spk_prover_line(prover, end_us, p->interrupted, line);
+        if (answer == SPK_ANSWER_STOPPED)
             return at;
-        if (what == ANSWER_LINE && strcmp(line, "ready") == 0) {
-            ready = true;
-        } else if (what == ANSWER_LINE && sscanf(line, "run %d", &index) == 1) {
-            running = true;
-        } else if (what == ANSWER_LINE && sscanf(line, "ok %d", &index) == 1) {
-            candidate->status = SPK_OK;
-            running = false;
-            at++;
-        } else if (what == ANSWER_LINE && sscanf(line, "failed %d %n", &index, &read) == 1 && read > 0) {
-            /* Want of memory proves nothing about the candidate. */
-            const char *name = spk_status_name(SPK_ERR_OUT_OF_MEMORY);
-            say(candidate, strncmp(line + read, name, strlen(name)) == 0 ? SPK_ERR_UNAVAILABLE : SPK_ERR_INTERNAL, "when proved: %.180s", line + read);
-            running = false;
-            at++;
-            *go_on = true;
-        } else if (what == ANSWER_LINE && strncmp(line, "lost ", 5) == 0) {
-            say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: %.160s", line + 5);
-            return at;
-        } else if (what != ANSWER_LINE) { /* it died, or hangs, over this candidate; or never came so far */
-            if (!running) {
-                if (*go_on && what == ANSWER_END)
-                    return at; /* it left after a fault, as it should */
-                say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: the prover %s", what == ANSWER_LATE ? "did not answer" : "ended early");
-                return at;
-            }
-            say(candidate, SPK_ERR_INTERNAL, "%s",
-                what == ANSWER_LATE ? "it did not end within 10 s when proved" : "it took the proving process with it");
-            *go_on = true;
-            return at + 1;
+        if (answer != SPK_ANSWER_LINE)
+            return end_at(p, prover, at, now, answer == SPK_ANSWER_LATE, go_on);
+        const word said = read_word(line, &index, &text);
+        if (said == WORD_OTHER) { /* libraries may print, but not for ever */
+            if (spk_now_us() > end_us)
+                return end_at(p, prover, at, now, true, go_on);
+            continue;
         }
+        const bool this_one = index == at - from;
+        if (said == WORD_LOST) {
+            say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: %.160s", text);
+            *go_on = false;
+            return at;
+        }
+        if (said == WORD_READY && now == OPENING) {
+            now = READY;
+        } else if (said == WORD_RUN && this_one && now == READY) {
+            now = MAKING;
+        } else if (said == WORD_MADE && this_one && now == MAKING) {
+            now = RUNNING;
+        } else if (said == WORD_OK && this_one && now == RUNNING) {
+            say(candidate, SPK_OK, "%s", "");
+            at++;
+            now = READY;
+        } else if (said == WORD_FAILED && this_one && (now == MAKING || now == RUNNING)) {
+            say_failed(candidate, text);
+            at++;
+            now = READY;
+            *go_on = true;
+        } else {
+            say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: the prover says \"%.60s\" out of turn", line);
+            *go_on = false;
+            return at;
+        }
+        end_us = end_of(now);
     }
     return at;
 }
 
-/* Proves todo; what no helper came to is unavailable. */
-static void prove(proving *p, const char *program)
+/* One prover's work; returns as follow does. */
+static int prove_from(const proving *p, const char *program, int at, bool *go_on)
+{
+    spk_prover prover;
+    const int job = write_job(p, at);
+    const spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", strerror(errno)) : spk_prover_start(program, job, &prover);
+    if (job >= 0)
+        close(job);
+    if (status != SPK_OK) {
+        say(&p->list[p->todo[at]], SPK_ERR_UNAVAILABLE, "%.190s", spk_error_last());
+        *go_on = false;
+        return at;
+    }
+    at = follow(p, &prover, at, go_on);
+    spk_prover_end(&prover);
+    return at;
+}
+
+/* Proves todo; what no prover came to is unavailable. */
+static void prove(const proving *p, const char *program)
 {
     int at = 0;
     bool go_on = true;
     for (int starts = 0; at < p->count && go_on && starts < MOST_STARTS && !stopped(p); starts++) {
-        helper h = {.pid = -1};
-        int job = write_job(p, at);
-        spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", strerror(errno)) : start(program, job, &h);
-        if (job >= 0)
-            close(job);
-        if (status != SPK_OK) {
-            say(&p->list[p->todo[at]], status, "%.180s", spk_error_last());
-            break;
-        }
-        int before = at;
-        at = follow(p, &h, at, &go_on);
-        end(&h);
+        const int before = at;
+        at = prove_from(p, program, at, &go_on);
         go_on = go_on && at > before;
     }
     for (int i = at; i < p->count; i++) {
         spk_prepared *candidate = &p->list[p->todo[i]];
-        if (candidate->status == SPK_OK || candidate->why[0] == '\0')
-            say(candidate, SPK_ERR_UNAVAILABLE, "%s", stopped(p) ? "interrupted before it was proved" : "it was not proved: the prover ended before it");
+        if (stopped(p))
+            say(candidate, SPK_ERR_INTERRUPTED, "%s", "interrupted before it was proved");
+        else if (candidate->status == SPK_OK)
+            say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it was not proved: the prover ended before it");
     }
 }
 
@@ -419,7 +389,7 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
     SPK_GOTO(make_room(&device->mem, (size_t)count + 1, &r));
     SPK_GOTO(compile(device, problem, list, count, &r, interrupted));
     int todo = look_up(device, problem, list, count, &r);
-    if (todo > 0 && !spk_cuda_prover_find(program, sizeof program, why, sizeof why)) {
+    if (todo > 0 && !spk_prover_find(program, sizeof program, why, sizeof why)) {
         for (int i = 0; i < todo; i++)
             say(&list[r.todo[i]], SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: %.140s", why);
         todo = 0;
@@ -429,7 +399,7 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
         prove(&p, program);
         for (int i = 0; i < todo; i++) {
             const spk_prepared *candidate = &list[r.todo[i]];
-            if (candidate->status != SPK_ERR_UNAVAILABLE)
+            if (candidate->status == SPK_OK || candidate->status == SPK_ERR_INTERNAL)
                 spk_proof_keep(device, r.keys[r.todo[i]], candidate->status == SPK_OK ? NULL : candidate->why);
         }
     }

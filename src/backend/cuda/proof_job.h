@@ -1,12 +1,13 @@
 /* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row offsets and block
- * columns as 64-bit integers. The prover answers on its standard output, one line each: "run I" before candidate I is tried, then "ok I" or
- * "failed I MESSAGE"; "lost MESSAGE" when it cannot go on at all. Plain data of one machine: no byte order, no versions beyond the magic. */
+ * columns as 64-bit integers. The prover answers on its standard output, one line each: "ready" when the device and the
+ * operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or "failed I STATUS: MESSAGE"; "lost
+ * MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte order, no versions beyond the magic. */
 #ifndef SPK_BACKEND_CUDA_PROOF_JOB_H
 #define SPK_BACKEND_CUDA_PROOF_JOB_H
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV1"
+#define SPK_PROOF_MAGIC "SPKPROV2"
 enum { SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
 
 typedef struct spk_proof_job {

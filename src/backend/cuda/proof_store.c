@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/cuda/cubins.h"
+#include "backend/cuda/nvrtc.h"
 #include "base/hash.h"
 
 static const char good[] = "good";
@@ -15,6 +16,7 @@ void spk_proof_key(const spk_device *device, const spk_problem *problem, const s
     const spk_kernel *kernel = candidate->kernel;
     spk_build build = {0};
     char hash[17];
+    char compiler[32] = "";
     if (kernel->ops->build != NULL)
         kernel->ops->build(problem, device, &candidate->params, &build);
     else
@@ -22,6 +24,8 @@ void spk_proof_key(const spk_device *device, const spk_problem *problem, const s
     spk_candidate_hash(kernel, &candidate->params, hash);
     uint64_t mixed = spk_hash_text(SPK_HASH_START, hash);
     mixed = spk_hash_text(mixed, build.options);
+    if (kernel->ops->build != NULL && spk_cuda_nvrtc_open(compiler, sizeof compiler) == SPK_OK)
+        mixed = spk_hash_text(mixed, compiler);
     mixed = spk_hash_text(mixed, device->name);
     int driver = spk_cuda_of(device)->driver_version;
     mixed = spk_hash_bytes(mixed, &driver, sizeof driver);

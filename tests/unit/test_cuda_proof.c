@@ -1,0 +1,400 @@
+/* Proofs of device programs: what the library makes of a prover that answers, dies, hangs, talks nonsense or is not there. The prover is a script that
+ * does as its environment says; the device is the test double of libcuda. Each case runs in a child. */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/cuda/proof.h"
+#include "base/clock.h"
+
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        if (!(condition)) {                                                                                    \
+            fprintf(stderr, "%s:%d: %s; message \"%s\"\n", __FILE__, __LINE__, #condition, spk_error_last()); \
+            tell();                                                                                            \
+            _exit(1);                                                                                          \
+        }                                                                                                      \
+    } while (0)
+
+enum { COUNT = 4, ODD = 1 }; /* candidates; the one that the deed befalls */
+
+static const char script[] = "#!/bin/sh\n"
+                             "echo x >>\"$DOUBLE_FOLDER/starts\"\n"
+                             "list=$(tr '\\000' '\\n' | grep -a -o 'V=[0-9]*')\n"
+                             "eval \"$DOUBLE_BEGIN\"\n"
+                             "echo ready\n"
+                             "i=0\n"
+                             "for v in $list; do\n"
+                             "    echo \"run $i\"\n"
+                             "    echo \"made $i\"\n"
+                             "    [ $v != V=1 ] || eval \"$DOUBLE_DEED\"\n"
+                             "    echo \"ok $i\"\n"
+                             "    i=$((i + 1))\n"
+                             "done\n";
+
+static char folder[256], prover[300];
+static spk_prepared list[COUNT];
+static spk_device *device;
+static spk_problem problem;
+
+static void tell(void)
+{
+    for (int i = 0; i < COUNT; i++)
+        fprintf(stderr, "  %d: %s, \"%s\"\n", i, spk_status_name(list[i].status), list[i].why);
+}
+
+static const spk_kernel_ops ops = {.source_hash = "0123456789abcdef"};
+static const spk_kernel kernel = {.name = "fake", .backend = SPK_BACKEND_CUDA, .tunables = "V=0,1,2,3", .ops = &ops};
+
+/* ------------------------------------------------------------------------------------------------ around a case */
+
+static void put_file(const char *path, const char *text, int mode)
+{
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, (mode_t)mode) == 0);
+}
+
+static void set_up(void)
+{
+    static const int offsets[] = {0, 1}, columns[] = {0};
+    spk_executor executor = {.threads = 1};
+    spk_pattern *pattern = NULL;
+    snprintf(folder, sizeof folder, "%s/spk-proof-XXXXXX", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    CHECK(mkdtemp(folder) != NULL);
+    snprintf(prover, sizeof prover, "%s/prover", folder);
+    put_file(prover, script, 0755);
+    setenv("SPARSEK_CUDA", DOUBLE, 1);
+    setenv("SPARSEK_PROVER", prover, 1);
+    setenv("SPARSEK_CACHE_DIR", folder, 1);
+    setenv("DOUBLE_FOLDER", folder, 1);
+    setenv("DOUBLE_BEGIN", "", 1);
+    setenv("DOUBLE_DEED", "", 1);
+    spk_cuda_proof_limits(20e6, 20e6);
+    CHECK(spk_backend_cuda.open(&spk_mem_system, "cuda:0", &executor, &device) == SPK_OK);
+    CHECK(spk_pattern_make(&spk_mem_system,
+                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .nnzb = 1,
+                                              .row_offsets = offsets, .col_indices = columns},
+                           &pattern) == SPK_OK);
+    CHECK(spk_problem_from_spmm(pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &problem) == SPK_OK);
+}
+
+static int open_files(void)
+{
+    int count = 0;
+    DIR *files = opendir("/proc/self/fd");
+    while (files != NULL && readdir(files) != NULL)
+        count++;
+    if (files != NULL)
+        closedir(files);
+    return count;
+}
+
+static atomic_int interrupted;
+
+static void prepare(void)
+{
+    const int files = open_files();
+    for (int i = 0; i < COUNT; i++)
+        list[i] = (spk_prepared){.kernel = &kernel, .params.v = {i}, .status = SPK_ERR_IO, .why = "as it was"};
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_OK);
+    CHECK(open_files() == files);
+    CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); /* nobody is left */
+}
+
+static void do_deed(const char *begin, const char *deed)
+{
+    setenv("DOUBLE_BEGIN", begin, 1);
+    setenv("DOUBLE_DEED", deed, 1);
+    prepare();
+}
+
+/* What is known without a prover. */
+static void prepare_again(void)
+{
+    setenv("SPARSEK_PROVER", "none", 1);
+    prepare();
+    setenv("SPARSEK_PROVER", prover, 1);
+}
+
+static int starts(void)
+{
+    char path[300];
+    struct stat facts;
+    snprintf(path, sizeof path, "%s/starts", folder);
+    return stat(path, &facts) == 0 ? (int)facts.st_size / 2 : 0;
+}
+
+static void check_one(int i, spk_status status, const char *why)
+{
+    CHECK(list[i].status == status);
+    CHECK(why[0] == '\0' ? list[i].why[0] == '\0' : strstr(list[i].why, why) != NULL);
+}
+
+/* All but ODD are proved, and that stays so. ODD is as said, now and, where it is refuted, for good. */
+static void check_odd(spk_status status, const char *why)
+{
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, i == ODD ? status : SPK_OK, i == ODD ? why : "");
+    prepare_again();
+    for (int i = 0; i < COUNT; i++)
+        if (i != ODD)
+            check_one(i, SPK_OK, "");
+    check_one(ODD, status, status == SPK_ERR_INTERNAL ? why : status == SPK_OK ? "" : "it has no proof, and there is no prover");
+}
+
+static void check_none(const char *why, const char *rest)
+{
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_ERR_UNAVAILABLE, i == 0 ? why : rest);
+    prepare_again();
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: SPARSEK_PROVER = \"none\": not used");
+}
+
+static void in_child(void (*body)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        set_up();
+        body();
+        char command[300];
+        snprintf(command, sizeof command, "rm -rf '%s'", folder);
+        _exit(system(command) == 0 ? 0 : 2);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* ------------------------------------------------------------------------------------------------ cases */
+
+static void body_good(void)
+{
+    do_deed("", "");
+    CHECK(starts() == 1);
+    check_odd(SPK_OK, "");
+    prepare();
+    CHECK(starts() == 1); /* proved already */
+}
+
+static void body_dies(void)
+{
+    do_deed("", "kill -SEGV $$");
+    CHECK(starts() == 2);
+    check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
+}
+
+static void body_exits(void)
+{
+    do_deed("", "exit 1");
+    check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
+}
+
+static void body_ended(void)
+{
+    do_deed("", "kill -TERM $$");
+    check_odd(SPK_ERR_UNAVAILABLE, "was ended from outside");
+}
+
+static void body_hangs(void)
+{
+    spk_cuda_proof_limits(20e6, 1e6);
+    const double begun = spk_now_us();
+    do_deed("", "sleep 60");
+    CHECK(spk_now_us() - begun < 30e6);
+    CHECK(starts() == 2);
+    check_odd(SPK_ERR_INTERNAL, "it did not end in time");
+}
+
+static void body_floods(void)
+{
+    spk_cuda_proof_limits(20e6, 1e6);
+    do_deed("", "while :; do echo noise; done");
+    check_odd(SPK_ERR_INTERNAL, "it did not end in time");
+}
+
+static void body_floods_without_lines(void)
+{
+    spk_cuda_proof_limits(20e6, 1e6);
+    do_deed("", "cat /dev/zero");
+    check_odd(SPK_ERR_INTERNAL, "it did not end in time");
+}
+
+static void body_fails(void)
+{
+    do_deed("", "echo \"failed $i internal: cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS\"; exit 4");
+    CHECK(starts() == 2);
+    check_odd(SPK_ERR_INTERNAL, "when proved: internal: cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+static void body_fails_at_length(void)
+{
+    do_deed("", "echo \"failed $i internal: $(head -c 5000 /dev/zero | tr '\\000' y)\"; i=$((i + 1)); continue");
+    CHECK(starts() == 1 && strlen(list[ODD].why) > 150 && strlen(list[ODD].why) < sizeof list[ODD].why);
+    check_odd(SPK_ERR_INTERNAL, "yyyyyyyyyyyyyy");
+}
+
+static void body_no_memory(void)
+{
+    do_deed("", "echo \"failed $i out of memory: 12345 bytes\"; i=$((i + 1)); continue");
+    CHECK(starts() == 1);
+    check_odd(SPK_ERR_UNAVAILABLE, "out of memory: 12345 bytes");
+}
+
+static void body_chatters(void)
+{
+    do_deed("echo hello; head -c 3000 /dev/zero | tr '\\000' x; echo", "echo; echo ok; echo 'ok 1 2'; head -c 700 /dev/zero; echo; echo 'run'");
+    CHECK(starts() == 1);
+    check_odd(SPK_OK, "");
+}
+
+static void body_out_of_turn(void)
+{
+    do_deed("", "echo 'ok 7'");
+    check_one(0, SPK_OK, "");
+    check_one(ODD, SPK_ERR_UNAVAILABLE, "the prover says \"ok 7\" out of turn");
+    check_one(2, SPK_ERR_UNAVAILABLE, "it was not proved");
+    CHECK(starts() == 1);
+}
+
+static void body_lost(void)
+{
+    do_deed("echo 'lost no device is to be had'; exit 4", "");
+    CHECK(starts() == 1);
+    check_none("it could not be proved: no device is to be had", "it was not proved: the prover ended before it");
+}
+
+static void body_leaves(void)
+{
+    do_deed("exit 0", "");
+    check_none("it could not be proved: the prover ended early", "it was not proved");
+}
+
+static void body_never_begins(void)
+{
+    spk_cuda_proof_limits(1e6, 20e6);
+    do_deed("sleep 60", "");
+    CHECK(starts() == 1);
+    check_none("it could not be proved: the prover did not answer", "it was not proved");
+}
+
+static void body_missing(void)
+{
+    setenv("SPARSEK_PROVER", "/nowhere/prover", 1);
+    prepare();
+    check_none("SPARSEK_PROVER = \"/nowhere/prover\": there is no such program", "/nowhere/prover");
+}
+
+static void body_not_a_program(void)
+{
+    CHECK(chmod(prover, 0644) == 0);
+    prepare();
+    check_one(0, SPK_ERR_UNAVAILABLE, "there is no such program");
+    put_file(prover, "this is no program", 0755);
+    prepare();
+    check_none("cannot be started: Exec format error", "it was not proved");
+    CHECK(setenv("SPARSEK_PROVER", folder, 1) == 0);
+    prepare();
+    check_none("cannot be started: Permission denied", "it was not proved");
+}
+
+static void *interrupt_soon(void *unused)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    atomic_store(&interrupted, 1);
+    return unused;
+}
+
+static void body_interrupted(void)
+{
+    pthread_t thread;
+    const double begun = spk_now_us();
+    CHECK(pthread_create(&thread, NULL, interrupt_soon, NULL) == 0);
+    do_deed("sleep 60", "");
+    pthread_join(thread, NULL);
+    CHECK(spk_now_us() - begun < 15e6);
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_ERR_INTERRUPTED, "interrupted before it was proved");
+    atomic_store(&interrupted, 0);
+    do_deed("", "");
+    check_odd(SPK_OK, ""); /* nothing of it was kept */
+}
+
+/* A host program that has closed its standard streams, blocks signals and has its children waited for by the system. */
+static void body_odd_host(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_IGN);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    do_deed("", "kill -SEGV $$");
+    for (int i = 0; i < COUNT; i++)
+        CHECK(list[i].status == (i == ODD ? SPK_ERR_INTERNAL : SPK_OK));
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* The prover of this build on the double: there is no row named "fake", and it keeps nothing of ours open. */
+static void body_real(void)
+{
+    int pipes[2];
+    char byte;
+    CHECK(pipe(pipes) == 0); /* without O_CLOEXEC */
+    setenv("SPARSEK_PROVER", PROVER, 1);
+    prepare();
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_ERR_UNAVAILABLE, "when proved: argument: choice");
+    close(pipes[1]);
+    CHECK(read(pipes[0], &byte, 1) == 0);
+}
+
+#define TEST(name) \
+    static void test_##name(void **state) { (void)state; in_child(body_##name); }
+TEST(good)
+TEST(dies)
+TEST(exits)
+TEST(ended)
+TEST(hangs)
+TEST(floods)
+TEST(floods_without_lines)
+TEST(fails)
+TEST(fails_at_length)
+TEST(no_memory)
+TEST(chatters)
+TEST(out_of_turn)
+TEST(lost)
+TEST(leaves)
+TEST(never_begins)
+TEST(missing)
+TEST(not_a_program)
+TEST(interrupted)
+TEST(odd_host)
+TEST(real)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),       cmocka_unit_test(test_dies),        cmocka_unit_test(test_exits),         cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_hangs),      cmocka_unit_test(test_floods),      cmocka_unit_test(test_floods_without_lines),
+        cmocka_unit_test(test_fails),      cmocka_unit_test(test_fails_at_length), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_chatters),
+        cmocka_unit_test(test_out_of_turn), cmocka_unit_test(test_lost),       cmocka_unit_test(test_leaves),        cmocka_unit_test(test_never_begins),
+        cmocka_unit_test(test_missing),    cmocka_unit_test(test_not_a_program), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_odd_host),
+        cmocka_unit_test(test_real),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
