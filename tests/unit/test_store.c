@@ -65,6 +65,34 @@ static void round_trip(spk_store *store)
     expect_sound(store, 2, 0);
 }
 
+/* Where nobody names a path, the folder is made with the first save; a given one's is not. */
+static void test_folder_is_made(void **state)
+{
+    (void)state;
+    char cache[300], nowhere[320], key[128];
+    struct stat about;
+    const char *before = getenv("SPARSEK_CACHE_DIR");
+    char kept[512];
+    snprintf(kept, sizeof kept, "%s", before != NULL ? before : "");
+    snprintf(cache, sizeof cache, "%s/made", folder);
+    setenv("SPARSEK_CACHE_DIR", cache, 1);
+    unsetenv("SPARSEK_STORE");
+    spk_store *store = open_store(NULL);
+    assert_int_not_equal(stat(cache, &about), 0);
+    save(store, key_of(key, 1, 1), 40, 1000);
+    assert_int_equal(stat(cache, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0700);
+    spk_store_close(&store);
+    if (before != NULL)
+        setenv("SPARSEK_CACHE_DIR", kept, 1);
+    snprintf(nowhere, sizeof nowhere, "%s/nowhere/store.db", folder);
+    store = open_store(nowhere);
+    save(store, key, 40, 1000);
+    must_tell(1, "its folder does not exist");
+    assert_int_not_equal(stat(nowhere, &about), 0);
+    spk_store_close(&store);
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -78,10 +106,6 @@ static void test_round_trip(void **state)
     round_trip(store);
     assert_int_equal(stat(store_path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0600);
-    char sub[300];
-    snprintf(sub, sizeof sub, "%s/sub", folder);
-    assert_int_equal(stat(sub, &about), 0);
-    assert_int_equal(about.st_mode & 0777, 0700);
     /* Another handle sees it, and what it changes is seen here. */
     spk_store *second = open_store(store_path);
     assert_true(stored_us(second, key_of(key, 1, 1)) == 40);
@@ -374,7 +398,7 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_round_trip),       TEST(test_in_memory),     TEST(test_default_path),     TEST(test_nearest),       TEST(test_visit),
+        TEST(test_folder_is_made),   TEST(test_round_trip),       TEST(test_in_memory),     TEST(test_default_path),     TEST(test_nearest),       TEST(test_visit),
         TEST(test_growth_is_capped), TEST(test_bad_arguments), TEST(test_strange_evidence), TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

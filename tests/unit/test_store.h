@@ -57,6 +57,9 @@ static inline int make_folder(void **state)
     snprintf(folder, sizeof folder, "/tmp/sparsek-store-XXXXXX"); /* where a child without rights can reach it */
     if (mkdtemp(folder) == NULL)
         return -1;
+    snprintf(store_path, sizeof store_path, "%s/sub", folder); /* the folder of a given path is the caller's to make */
+    if (mkdir(store_path, 0700) != 0)
+        return -1;
     snprintf(store_path, sizeof store_path, "%s/sub/store.db", folder);
     return 0;
 }

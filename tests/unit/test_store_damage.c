@@ -260,6 +260,10 @@ static void test_removed_under_us(void **state)
     expect_sound(other, 1, 0);
     spk_store_close(&other);
     remove_folder(NULL);
+    assert_int_equal(mkdir(folder, 0700), 0); /* the folder of a given path is the caller's to make */
+    char sub[300];
+    snprintf(sub, sizeof sub, "%s/sub", folder);
+    assert_int_equal(mkdir(sub, 0700), 0);
     save(store, key_of(key, 1, 3), 7, 9);
     other = open_store(store_path);
     assert_true(stored_us(other, key) == 7);

@@ -53,6 +53,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
 {
     const cost_machine machine = cost_of_machine(device, tiles->fused);
     const int64_t lanes = tiles->lanes, element_bytes = tiles->element_bytes;
+    const bool lines = lanes * element_bytes >= 64; /* a vector is a line of the cache */
     const tile_cut cut = tile_make_cut(problem, params, device->executor.threads, tiles);
     if (cut.panels == 0 || problem->m == 0)
         return 0.1;
@@ -76,7 +77,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
-        cycles *= lanes * element_bytes >= 64 ? 1.1 : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+        cycles *= lines ? 1 + 3 / (depth + 2) : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;
@@ -86,7 +87,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
     /* A group wider than the second cache reads B from the third. */
     const double l2 = device->l2_bytes > 0 ? (double)device->l2_bytes : 512e3;
-    if (panel_bytes / groups > l2)
+    if (panel_bytes / groups > l2 && !(lines && cut.first_packed > 0))
         cycles += blocks * depth * (double)cut.vectors * (double)(lanes * element_bytes) / 24;
     cycles += (double)problem->m * (double)cut.vectors * cost_of_epilogue(problem, (double)lanes);
     return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts), cut.first_packed < cut.panels && !cut.fused ? 2 : 1);

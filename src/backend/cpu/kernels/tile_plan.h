@@ -141,6 +141,10 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "PACK=2 copies the values once a group: it wants large ones";
     else if (params->v[TILE_PACK] == 2 && height < 16)
         *why = "PACK=2 pays from block heights of 16 on";
+    else if (params->v[TILE_GROUP] > 4 && params->v[TILE_PACK] != 0)
+        *why = "GROUP=8 is for B in place: copies of it would leave the second cache";
+    else if (params->v[TILE_GROUP] > 4 && vectors <= 4 * nv)
+        *why = "GROUP=4 makes the same groups";
     else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
         *why = "one panel makes no group";
     else if (params->v[TILE_PACK] == 2 && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
