@@ -109,7 +109,7 @@ static void foreign_is_removed(void **state)
     rmdir(mine);
 }
 
-/* A folder that others may write, one that cannot be made, none at all: no cache, no failure. */
+/* A folder that others may write, one that cannot be made, none at all: kept in memory, no failure. */
 static void bad_folder_is_not_used(void **state)
 {
     (void)state;
@@ -122,20 +122,52 @@ static void bad_folder_is_not_used(void **state)
     assert_int_equal(spk_cubins_lock(mem, "key", 0), -1);
     assert_int_equal(chmod(path, 0700), 0);
     assert_true(holds("key", "content"));
+    assert_true(holds("unsafe", "content")); /* in memory */
+    spk_cubins_forget();
+    assert_true(holds("key", "content"));
     assert_false(holds("unsafe", "content"));
     if (geteuid() != 0) { /* root writes anywhere */
         assert_int_equal(chmod(path, 0500), 0);
         save("read only", "content");
+        assert_true(holds("read only", "content"));
+        spk_cubins_forget();
         assert_false(holds("read only", "content"));
         assert_true(holds("key", "content"));
         assert_int_equal(chmod(path, 0700), 0);
     }
     setenv("SPARSEK_CACHE_DIR", "/proc/nowhere", 1);
-    save("key", "content");
     assert_false(holds("key", "content"));
+    save("key", "content");
+    assert_true(holds("key", "content"));
+    save("key", "other content"); /* the later one stands */
+    assert_true(holds("key", "other content"));
     assert_int_equal(spk_cubins_lock(mem, "key", 0), -1);
     spk_cubins_unlock(-1, "key");
+    spk_cubins_forget();
     setenv("SPARSEK_CACHE_DIR", cache, 1);
+}
+
+static void memory_has_a_limit(void **state)
+{
+    (void)state;
+    const size_t half = SPK_CUBINS_KEPT_BYTES / 2;
+    char *content = calloc(1, 2 * half + 1);
+    void *found = NULL;
+    size_t bytes = 0;
+    assert_non_null(content);
+    spk_cubins_keep("too large", content, 2 * half + 1);
+    assert_false(spk_cubins_recall(mem, "too large", &found, &bytes));
+    const char *const keys[] = {"first", "second", "third"};
+    for (int i = 0; i < 3; i++)
+        spk_cubins_keep(keys[i], content, half);
+    assert_false(spk_cubins_recall(mem, "first", &found, &bytes));
+    for (int i = 1; i < 3; i++) {
+        assert_true(spk_cubins_recall(mem, keys[i], &found, &bytes));
+        assert_int_equal(bytes, half);
+        spk_free(mem, found);
+    }
+    spk_cubins_forget();
+    free(content);
 }
 
 static void oldest_go_first(void **state)
@@ -228,7 +260,7 @@ int main(void)
         cmocka_unit_test_teardown(saved_comes_back, empty_cache),       cmocka_unit_test_teardown(damaged_is_removed, empty_cache),
         cmocka_unit_test_teardown(foreign_is_removed, empty_cache),     cmocka_unit_test_teardown(bad_folder_is_not_used, empty_cache),
         cmocka_unit_test_teardown(oldest_go_first, empty_cache),        cmocka_unit_test_teardown(processes_compile_once, empty_cache),
-        cmocka_unit_test_teardown(waiting_has_a_limit, empty_cache),
+        cmocka_unit_test_teardown(waiting_has_a_limit, empty_cache),    cmocka_unit_test(memory_has_a_limit),
     };
     if (mkdtemp(cache) == NULL || setenv("SPARSEK_CACHE_DIR", cache, 1) != 0)
         return 1;

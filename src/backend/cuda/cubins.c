@@ -108,7 +108,7 @@ static bool read_cubin(const spk_mem *mem, int file, const char *key, void **cub
     return good;
 }
 
-bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *bytes)
+static bool load_file(const spk_mem *mem, const char *key, void **cubin, size_t *bytes)
 {
     char path[PATH_MAX];
     if (!find_path(mem, key, false, path, sizeof path))
@@ -123,6 +123,11 @@ bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *
         unlink(path);
     close(file);
     return good;
+}
+
+bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *bytes)
+{
+    return load_file(mem, key, cubin, bytes) || spk_cubins_recall(mem, key, cubin, bytes);
 }
 
 static bool write_cubin(const char *path, const header *head, const char *key, const void *cubin)
@@ -145,12 +150,16 @@ static bool write_cubin(const char *path, const header *head, const char *key, c
 void spk_cubins_save(const spk_mem *mem, const char *key, const void *cubin, size_t bytes)
 {
     char path[PATH_MAX];
-    if (!find_path(mem, key, true, path, sizeof path))
+    if (!find_path(mem, key, true, path, sizeof path)) {
+        spk_cubins_keep(key, cubin, bytes);
         return;
+    }
     header head = {.version = VERSION, .key_bytes = (uint32_t)strlen(key), .bytes = bytes, .hash = hash_of(key, cubin, bytes)};
     memcpy(head.magic, MAGIC, sizeof head.magic);
-    if (!write_cubin(path, &head, key, cubin))
+    if (!write_cubin(path, &head, key, cubin)) {
+        spk_cubins_keep(key, cubin, bytes);
         return;
+    }
     *(strrchr(path, '/') + 1) = '\0';
     spk_cubins_trim(path, SPK_CUBINS_BYTES);
 }
