@@ -59,8 +59,6 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "too many block rows in a group";
     else if (rows == 64 && slots > 1)
         *why = "one column a stage keeps absent blocks out exactly";
-    else if (slots * (1 + params->v[HEIGHT] / rows) > 64)
-        *why = "a warp reads at most 64 words a stage";
     else if (slots > 1 && cols * slots > 64)
         *why = "a stage holds 64 of K";
     else if (slots == 1 && cols == 16 && rows == 16)

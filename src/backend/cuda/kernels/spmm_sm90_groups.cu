@@ -288,10 +288,10 @@ extern "C" __global__ void __launch_bounds__(384, 1)
         tma_prefetch_map(&map_d);
     __syncthreads();
     if (threadIdx.x < 256) {
-        registers_more<232>();
+        registers_more<224>();
         consume(&map_d, arg, order, lists, ring_memory, staging, ring<STAGES>(storage));
     } else {
-        registers_fewer<40>();
+        registers_fewer<56>();
         if (threadIdx.x < 256 + PRODUCERS * 32)
             produce(&map_a, &map_b, arg, order, lists, ring_memory, ring<STAGES>(storage));
     }
