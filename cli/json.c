@@ -60,8 +60,8 @@ static json_t *device_json(cli *app)
     json_put(o, "name", json_text(info.name));
     json_put(o, "threads", json_integer(info.threads));
     json_put(o, "isa", isa);
-    json_put(o, "clocks_mhz", json_null());
-    json_put(o, "power_w", json_null());
+    json_put(o, "clocks_mhz", info.clock_mhz > 0 ? json_number(info.clock_mhz) : json_null());
+    json_put(o, "power_w", info.power_w > 0 ? json_number(info.power_w) : json_null());
     return o;
 }
 

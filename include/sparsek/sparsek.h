@@ -155,6 +155,8 @@ typedef struct spk_device_info {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches, per core, per core, shared; of a GPU: per multiprocessor, shared, 0. 0: unknown */
     int64_t memory_bytes;
     int processors; /* streaming multiprocessors of a GPU; 0 on a CPU */
+    double clock_mhz; /* of a GPU's multiprocessors, at one of the last samples of tuning, or now; 0: unknown */
+    double power_w;   /* of a GPU, likewise */
 } spk_device_info;
 
 /* Strings live as long as the context. */

@@ -118,6 +118,8 @@ spk_status spk_context_device(spk_context *context, spk_device_info *info)
                             .l3_bytes = device->l3_bytes,
                             .memory_bytes = device->memory_bytes,
                             .processors = device->processors};
+    if (device->backend->facts != NULL)
+        device->backend->facts(context->device, &ours.clock_mhz, &ours.power_w);
     ours.isa_count = spk_isa_names(device->isa, ours.isa);
     return spk_struct_write(info, &ours, sizeof ours, "spk_device_info");
 }

@@ -86,6 +86,8 @@ typedef struct spk_backend {
      * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
      * NULL: nothing to do. */
     spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
+    /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
+    void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */

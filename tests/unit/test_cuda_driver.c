@@ -16,6 +16,7 @@
 #include "backend/cuda/cuda.h"
 #include "base/clock.h"
 #include "cuda_double.h"
+#include "nvml_double.h"
 
 #define CHECK(condition)                                                                                       \
     do {                                                                                                       \
@@ -311,6 +312,63 @@ static void body_scratch(cuda_double *state)
     close_device(device, state);
 }
 
+/* ------------------------------------------------------------------------------------------------ clocks and power */
+
+static nvml_double *open_nvml(void)
+{
+    setenv("SPARSEK_NVML", NVML_DOUBLE, 1);
+    void *handle = dlopen(NVML_DOUBLE, RTLD_NOW);
+    CHECK(handle != NULL);
+    return dlsym(handle, "nvml_double_state");
+}
+
+static void body_clocks(cuda_double *state)
+{
+    nvml_double *nvml = open_nvml();
+    spk_context *context = NULL;
+    spk_device_info info = {SPK_SIZED(spk_device_info)};
+    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) == SPK_OK);
+    CHECK(spk_context_device(context, &info) == SPK_OK && info.clock_mhz == 1755 && info.power_w == 612.5);
+    spk_device *device = open_device();
+    nvml->reasons = 4; /* the power cap: as always */
+    CHECK(time_some(device, 1) == SPK_OK && state->launches == 1 && nvml->asked == 1);
+    spk_context_destroy(&context);
+    close_device(device, state);
+}
+
+static void body_slowed(cuda_double *state)
+{
+    nvml_double *nvml = open_nvml();
+    spk_device *device = open_device();
+    nvml->reasons = 0x40;
+    nvml->slow_for = 1;
+    CHECK(time_some(device, 1) == SPK_OK && state->launches == 2 && nvml->asked == 2);
+    nvml->slow_for = 0; /* for good: three times more, and not for ever */
+    usleep(25000);
+    CHECK(time_some(device, 1) == SPK_OK && state->launches == 6);
+    for (int i = 0; i < 30; i++)
+        CHECK(time_some(device, 1) == SPK_OK);
+    int launches = state->launches;
+    CHECK(time_some(device, 1) == SPK_OK && state->launches == launches + 1);
+    close_device(device, state);
+}
+
+static void body_no_nvml(cuda_double *state)
+{
+    nvml_double *nvml = open_nvml();
+    double clock_mhz = 1, power_w = 1;
+    nvml->init = 9;
+    spk_device *device = open_device();
+    spk_backend_cuda.facts(device, &clock_mhz, &power_w);
+    CHECK(clock_mhz == 0 && power_w == 0);
+    CHECK(time_some(device, 1) == SPK_OK && state->launches == 1 && nvml->asked == 0);
+    close_device(device, state);
+}
+
+static void test_clocks(void **state) { (void)state; in_child(DOUBLE, body_clocks); }
+static void test_slowed(void **state) { (void)state; in_child(DOUBLE, body_slowed); }
+static void test_no_nvml(void **state) { (void)state; in_child(DOUBLE, body_no_nvml); }
+
 static void test_timing(void **state) { (void)state; in_child(DOUBLE, body_timing); }
 static void test_fault(void **state) { (void)state; in_child(DOUBLE, body_fault); }
 static void test_hang(void **state) { (void)state; in_child(DOUBLE, body_hang); }
@@ -352,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file),  cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
         cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers), cmocka_unit_test(test_indices),
         cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

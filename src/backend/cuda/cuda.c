@@ -411,6 +411,7 @@ const spk_backend spk_backend_cuda = {
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
     .time_runs = spk_cuda_time_runs,
+    .facts = spk_nvml_facts,
     .key_text = cuda_key_text,
     .prepare = spk_cuda_prepare,
     .library_found = spk_cuda_library_found,

@@ -27,6 +27,15 @@ enum { CUDA_R_32F_ = 0, CUDA_R_64F_ = 1, CUDA_R_16F_ = 2, CUDA_R_16BF_ = 14 };
 /* cudaDataType of a dtype; -1: the libraries here do not take it. */
 int spk_cuda_data_type(spk_dtype dtype);
 
+/* ------------------------------------------------------------------------------------------------ NVML (nvml.c) */
+
+/* After a sample: whether heat or the power supply slows the device down, so that the sample is worth taking again. False where that is not known, and
+ * when it has been true often in this process: such a device stays as it is. */
+bool spk_nvml_disturbed(const spk_device *device);
+
+/* The clock of the multiprocessors and the power at one of the last samples, or now. 0: unknown. */
+void spk_nvml_facts(spk_device *device, double *clock_mhz, double *power_w);
+
 /* ------------------------------------------------------------------------------------------------ around a product (around.c) */
 
 /* A product that a library writes either straight to D or, where more than alpha and beta is asked for, to an array of its own in D's layout, which a
