@@ -1,5 +1,5 @@
 /* Every device program of the kernel table compiles, for every architecture its row names, without spilled registers, a stack frame, serialised wgmma
- * (C75xx) or a warning: over a set of problems and tunables that covers each value of each (SPARSEK_TEST_LONG: over all that differ). Needs NVRTC but no
+ * (C75xx) or a warning: over a few problems and tunables that cover as many pairs of their values as so few can (SPARSEK_TEST_LONG: over many). Needs NVRTC but no
  * device; where SPARSEK_NVRTC is not set, it says so and passes. */
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-enum { DRAWS = 6000, MOST_JOBS = 4096, MOST_FEATURES = 4096, NATIVE_LIMIT = 32, OTHER_LIMIT = 4 };
+enum { DRAWS = 6000, MOST_JOBS = 8192, POOL = 800, FEATURES = 12 + SPK_MAX_TUNABLES, PAIR_BITS = 18, NATIVE_LIMIT = 12, OTHER_LIMIT = 2, HELPER_LIMIT = 4, LONG_LIMIT = 150 };
 
 /* What a row may do all the same, and why. */
 static const struct {
@@ -35,17 +35,29 @@ static const struct arch {
     {"sm_100", 100, 232448, 233472, 148, SPK_ISA_SM70 | SPK_ISA_SM80},
 };
 
+/* A row of the table, or a program that vendor rows use around their products. */
+typedef struct subject {
+    const char *name;
+    const spk_kernel *kernel; /* NULL: `file` alone, which takes every problem */
+    const char *file, *entry;
+    unsigned isa;
+} subject;
+
+static const subject helpers[] = {{"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70},
+                                  {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70},
+                                  {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70}};
+
 typedef struct job {
-    const spk_kernel *kernel;
-    const char *arch;
+    const char *row, *arch;
     char params[SPK_MAX_PARAMS_TEXT];
     spk_build build;
+    int features[FEATURES];
     double ms;
     int registers;
     char wrong[400]; /* "": nothing */
 } job;
 
-static job jobs[MOST_JOBS];
+static job jobs[MOST_JOBS], pool[POOL];
 static int job_count;
 
 /* ------------------------------------------------------------------------------------------------ problems at random */
@@ -115,79 +127,96 @@ static bool draw_problem(spk_rng *rng, draw *out)
 
 /* ------------------------------------------------------------------------------------------------ which to compile */
 
-typedef struct features {
-    char text[MOST_FEATURES][48];
-    int count;
-} features;
-
-static bool is_new(features *seen, const char *text)
+static void describe(job *one, const draw *drawn, const spk_params *params)
 {
-    for (int i = 0; i < seen->count; i++)
-        if (strcmp(seen->text[i], text) == 0)
-            return false;
-    if (seen->count < MOST_FEATURES)
-        snprintf(seen->text[seen->count++], sizeof seen->text[0], "%s", text);
-    return true;
+    const spk_problem *p = &drawn->problem;
+    const spk_epilogue *e = &p->epilogue;
+    const int facts[] = {drawn->dtype, drawn->block, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, e->use_residual,
+                         e->keep_preact, p->assume_finite};
+    memcpy(one->features, facts, sizeof facts);
+    memcpy(one->features + 12, params->v, sizeof params->v);
 }
 
-/* Whether this candidate has a value, or a pair of values with the dtype, that none before it had. */
-static bool adds_something(features *seen, const draw *drawn, const spk_params *params)
+static unsigned char seen[1 << PAIR_BITS];
+
+/* How many pairs of values a program has that none before it had; with `keep` they count as had from now on. */
+static int new_pairs(const job *one, bool keep)
 {
-    const spk_epilogue *e = &drawn->problem.epilogue;
-    const int values[] = {drawn->problem.layout_b, drawn->problem.layout_d, drawn->problem.block_layout, drawn->problem.trans_a, (int)e->activation, (int)e->bias,
-                          e->use_c, e->use_residual, e->keep_preact};
-    char text[48];
-    bool any = false;
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        snprintf(text, sizeof text, "%d dtype %d: %d", (int)i, drawn->dtype, values[i]);
-        any |= is_new(seen, text);
-    }
-    for (int i = 0; i < SPK_MAX_TUNABLES; i++) {
-        snprintf(text, sizeof text, "tunable %d dtype %d: %d", i, drawn->dtype, params->v[i]);
-        any |= is_new(seen, text);
-    }
-    snprintf(text, sizeof text, "block %d", drawn->block);
-    return is_new(seen, text) || any;
+    int fresh = 0;
+    for (int i = 0; i < FEATURES; i++)
+        for (int j = i; j < FEATURES; j++) { /* i = j: a value by itself weighs more */
+            const uint32_t mixed = ((uint32_t)(i * FEATURES + j) * 2654435761u) ^ ((uint32_t)one->features[i] * 40503u << 8) ^ ((uint32_t)one->features[j] * 2246822519u);
+            unsigned char *at = &seen[(mixed ^ mixed >> 15) & ((1 << PAIR_BITS) - 1)];
+            fresh += *at != 0 ? 0 : i == j ? 12 : 1;
+            *at |= keep;
+        }
+    return fresh;
 }
 
-static bool have_job(int first, const spk_build *build)
+static bool have(const job *list, int count, const spk_build *build)
 {
-    for (int i = first; i < job_count; i++)
-        if (strcmp(jobs[i].build.options, build->options) == 0 && strcmp(jobs[i].build.entry, build->entry) == 0)
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i].build.options, build->options) == 0 && strcmp(list[i].build.entry, build->entry) == 0)
             return true;
     return false;
 }
 
-static void add_jobs(const spk_kernel *kernel, const struct arch *arch, int limit)
+static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng, job *one)
+{
+    draw drawn;
+    spk_params params = {{0}};
+    const char *why = NULL;
+    if (!draw_problem(rng, &drawn))
+        return false;
+    *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
+    if (row->kernel != NULL) {
+        spk_params_get(row->kernel, (int)spk_rng_below(rng, (uint64_t)spk_params_count(row->kernel)), &params);
+        if (!row->kernel->ops->applicable(&drawn.problem, device, &params, &why))
+            return false;
+        row->kernel->ops->build(&drawn.problem, device, &params, &one->build);
+        spk_params_text(row->kernel, &params, one->params, sizeof one->params);
+    } else {
+        one->build = (spk_build){.file = row->file, .entry = row->entry};
+        spk_cuda_problem_defines(&drawn.problem, one->build.options, sizeof one->build.options);
+    }
+    describe(one, &drawn, &params);
+    return true;
+}
+
+static void add_jobs(const subject *row, const struct arch *arch, int limit)
 {
     spk_cuda cuda = {.compute = arch->compute, .shared_bytes = arch->shared_bytes, .shared_processor_bytes = arch->shared_processor_bytes, .processors = arch->processors,
                      .l2_bytes = 50 << 20, .driver_version = 13000};
     snprintf(cuda.arch, sizeof cuda.arch, "%s", arch->name);
     spk_device device = {.backend = &spk_backend_cuda, .mem = spk_mem_system, .isa = arch->isa, .processors = arch->processors, .peak_gflops_f32 = 6e4, .stream_gbs = 4000,
                          .l2_bytes = 50 << 20, .memory_bytes = (int64_t)80 << 30, .state = &cuda};
-    static features seen;
     spk_rng rng;
-    const int first = job_count, candidates = spk_params_count(kernel);
-    seen.count = 0;
+    int pooled = 0;
     spk_rng_seed(&rng, 1);
-    for (int i = 0; i < DRAWS && job_count < MOST_JOBS && job_count - first < limit; i++) {
-        draw drawn;
-        job *one = &jobs[job_count];
-        spk_params params;
-        const char *why = NULL;
-        if (!draw_problem(&rng, &drawn))
+    for (int i = 0; i < DRAWS && pooled < POOL; i++) {
+        job *one = &pool[pooled];
+        if (!draw_job(row, &device, &rng, one) || have(pool, pooled, &one->build))
             continue;
-        spk_params_get(kernel, (int)spk_rng_below(&rng, (uint64_t)candidates), &params);
-        if (!kernel->ops->applicable(&drawn.problem, &device, &params, &why))
-            continue;
-        *one = (job){.kernel = kernel, .arch = arch->name};
-        kernel->ops->build(&drawn.problem, &device, &params, &one->build);
-        spk_params_text(kernel, &params, one->params, sizeof one->params);
-        if ((limit == MOST_JOBS || adds_something(&seen, &drawn, &params)) && !have_job(first, &one->build)) {
-            if (one->build.shared_bytes > arch->shared_bytes)
-                fail_msg("%s %s on %s asks for %d bytes of shared memory; the limit is %d", kernel->name, one->params, arch->name, one->build.shared_bytes, arch->shared_bytes);
-            job_count++;
+        if (one->build.shared_bytes > arch->shared_bytes)
+            fail_msg("%s %s on %s asks for %d bytes of shared memory; the limit is %d", row->name, one->params, arch->name, one->build.shared_bytes, arch->shared_bytes);
+        one->arch = arch->name;
+        pooled++;
+    }
+    if (pooled == 0)
+        fail_msg("%s: no problem was found that it computes on %s", row->name, arch->name);
+    memset(seen, 0, sizeof seen);
+    for (int taken = 0; taken < limit && taken < pooled && job_count < MOST_JOBS; taken++) { /* each time the one that adds most */
+        int best = -1, most = -1;
+        for (int i = 0; i < pooled; i++) {
+            const int fresh = pool[i].row == NULL ? -1 : new_pairs(&pool[i], false);
+            if (fresh > most) {
+                most = fresh;
+                best = i;
+            }
         }
+        new_pairs(&pool[best], true);
+        jobs[job_count++] = pool[best];
+        pool[best].row = NULL;
     }
 }
 
@@ -214,7 +243,7 @@ static void read_log(job *one, char *log)
         }
         if (used != NULL)
             sscanf(used, "Used %d registers", &one->registers);
-        if ((c75 != NULL || strstr(line, "warning") != NULL || stores > 0 || loads > 0 || (stack > 0 && !stack_allowed(one->kernel->name))) && one->wrong[0] == '\0')
+        if ((c75 != NULL || strstr(line, "warning") != NULL || stores > 0 || loads > 0 || (stack > 0 && !stack_allowed(one->row))) && one->wrong[0] == '\0')
             snprintf(one->wrong, sizeof one->wrong, "%s", line);
     }
 }
@@ -261,14 +290,14 @@ static int report(void)
         const int first = i;
         double total = 0, most = 0;
         int registers = 0;
-        for (; i < job_count && jobs[i].kernel == jobs[first].kernel && jobs[i].arch == jobs[first].arch; i++) {
+        for (; i < job_count && jobs[i].row == jobs[first].row && jobs[i].arch == jobs[first].arch; i++) {
             total += jobs[i].ms;
             most = jobs[i].ms > most ? jobs[i].ms : most;
             registers = jobs[i].registers > registers ? jobs[i].registers : registers;
             if (jobs[i].wrong[0] != '\0' && wrong++ < 20)
-                printf("WRONG %s %s for %s: %s\n  options: %s\n", jobs[i].kernel->name, jobs[i].params, jobs[i].arch, jobs[i].wrong, jobs[i].build.options);
+                printf("WRONG %s %s for %s: %s\n  options: %s\n", jobs[i].row, jobs[i].params, jobs[i].arch, jobs[i].wrong, jobs[i].build.options);
         }
-        printf("%-24s %-7s %4d programs, %.0f ms each, %.0f at most, %d registers at most\n", jobs[first].kernel->name, jobs[first].arch, i - first,
+        printf("%-24s %-7s %4d programs, %.0f ms each, %.0f at most, %d registers at most\n", jobs[first].row, jobs[first].arch, i - first,
                total / (i - first), most, registers);
     }
     return wrong;
@@ -289,25 +318,30 @@ static bool have_nvrtc(void)
     return true;
 }
 
+static void add_row(const subject *row, int native, int other)
+{
+    const char *only = getenv("SPARSEK_TEST_ROW");
+    const bool all = getenv("SPARSEK_TEST_LONG") != NULL;
+    if (only != NULL && strcmp(only, row->name) != 0)
+        return;
+    for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++)
+        if ((row->isa & ~archs[a].isa) == 0)
+            add_jobs(row, &archs[a], all ? LONG_LIMIT : a == 0 ? native : other);
+}
+
 static void every_row_compiles(void **state)
 {
     (void)state;
     const spk_kernel *table;
     const int rows = spk_kernels(&table);
-    const char *only = getenv("SPARSEK_TEST_ROW");
-    const bool all = getenv("SPARSEK_TEST_LONG") != NULL;
     if (!have_nvrtc())
         return;
     make_patterns();
     for (int r = 0; r < rows; r++)
-        for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
-            const int before = job_count;
-            if (table[r].backend != SPK_BACKEND_CUDA || table[r].ops->build == NULL || (table[r].isa & ~archs[a].isa) != 0 || (only != NULL && strcmp(only, table[r].name) != 0))
-                continue;
-            add_jobs(&table[r], &archs[a], all ? MOST_JOBS : a == 0 ? NATIVE_LIMIT : OTHER_LIMIT);
-            if (job_count == before && job_count < MOST_JOBS)
-                fail_msg("%s: no problem was found that it computes on %s", table[r].name, archs[a].name);
-        }
+        if (table[r].backend == SPK_BACKEND_CUDA && table[r].ops->build != NULL)
+            add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa}, NATIVE_LIMIT, OTHER_LIMIT);
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+        add_row(&helpers[i], HELPER_LIMIT, 1);
     compile_all();
     release_patterns();
     int wrong = report();
