@@ -39,6 +39,8 @@ struct spk_plan {
     spk_context *context;
     atomic_int references;
     spk_bound bound;
+    spk_bound other; /* for pointers that bound's kernel does not take; kernel NULL: there is none */
+    size_t workspace_bytes; /* of a run of either */
     spk_scratch *scratch; /* NULL where no workspace is needed */
     const void *values; /* with static_values: what spk_plan_update_values took */
     bool from_store;
@@ -51,6 +53,9 @@ struct spk_plan {
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 void spk_plan_release(spk_plan **plan);
 spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *args, void *stream);
+
+/* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
+void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);
 
 /* ---- plan cache (cache.c) */
 

@@ -24,8 +24,10 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
     double start = spk_now_us();
     SPK_GOTO(spk_bind(choice.kernel, &choice.params, problem, context->device, &made->bound));
     made->prepare_us = spk_now_us() - start;
-    if (made->bound.workspace_bytes > 0)
-        SPK_GOTO(spk_scratch_make(&context->mem, context->device, made->bound.workspace_bytes, &made->scratch));
+    made->workspace_bytes = made->bound.workspace_bytes;
+    spk_plan_bind_other(made, options);
+    if (made->workspace_bytes > 0)
+        SPK_GOTO(spk_scratch_make(&context->mem, context->device, made->workspace_bytes, &made->scratch));
     *out = made;
     return SPK_OK;
 done:
@@ -41,17 +43,25 @@ void spk_plan_release(spk_plan **plan)
         return;
     spk_context *context = p->context;
     spk_scratch_release(&p->scratch);
+    spk_unbind(&p->other);
     spk_unbind(&p->bound);
     spk_free(&context->mem, p);
 }
 
-static spk_status run_with_scratch(const spk_plan *plan, spk_spmm_args *args, void *stream)
+/* The candidate that takes these pointers; where none does, the first says why. */
+static const spk_bound *bound_for(const spk_plan *plan, const spk_spmm_args *args)
+{
+    const spk_bound *bound = &plan->bound;
+    return plan->other.kernel == NULL || bound->kernel->ops->takes(bound, args) ? bound : &plan->other;
+}
+
+static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_spmm_args *args, void *stream)
 {
     spk_loan loan;
     SPK_TRY(spk_scratch_borrow(plan->scratch, stream, &loan));
     args->workspace = loan.memory;
-    args->workspace_bytes = plan->bound.workspace_bytes;
-    spk_status status = plan->bound.kernel->ops->run(&plan->bound, args, stream);
+    args->workspace_bytes = plan->workspace_bytes;
+    spk_status status = bound->kernel->ops->run(bound, args, stream);
     spk_scratch_return(plan->scratch, &loan);
     return status;
 }
@@ -72,16 +82,17 @@ spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *theirs, void 
         SPK_TRY(backend->check_args(plan->context->device, problem, &args));
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
-    size_t needed = plan->bound.workspace_bytes;
+    const spk_bound *bound = bound_for(plan, &args);
+    size_t needed = plan->workspace_bytes;
     if (needed == 0)
-        return plan->bound.kernel->ops->run(&plan->bound, &args, stream);
+        return bound->kernel->ops->run(bound, &args, stream);
     if (args.workspace == NULL)
-        return run_with_scratch(plan, &args, stream);
+        return run_with_scratch(plan, bound, &args, stream);
     if (args.workspace_bytes < needed)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args.workspace_bytes, needed);
     if ((uintptr_t)args.workspace % 64 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args.workspace);
-    return plan->bound.kernel->ops->run(&plan->bound, &args, stream);
+    return bound->kernel->ops->run(bound, &args, stream);
 }
 
 /* The problem and options of an entry point. */
@@ -153,14 +164,14 @@ spk_status spk_plan_get_info(const spk_plan *plan, spk_plan_info *info)
                           .params = plan->params,
                           .why = plan->why,
                           .from_store = plan->from_store,
-                          .workspace_bytes = plan->bound.workspace_bytes,
+                          .workspace_bytes = plan->workspace_bytes,
                           .prepare_us = plan->prepare_us};
     return spk_struct_write(info, &ours, sizeof ours, "spk_plan_info");
 }
 
 size_t spk_plan_workspace_bytes(const spk_plan *plan)
 {
-    return plan != NULL ? plan->bound.workspace_bytes : 0;
+    return plan != NULL ? plan->workspace_bytes : 0;
 }
 
 const char *spk_plan_choice(const spk_plan *plan)

@@ -119,7 +119,7 @@ CUresult double_pointer_attributes(unsigned count, int *attributes, void **value
 }
 CUresult double_module_load(CUmodule *module, const void *image) { return *module = (CUmodule)(void *)things, 0; }
 CUresult double_module_unload(CUmodule module) { return 0; }
-CUresult double_module_function(CUfunction *function, CUmodule module, const char *name) { return *function = (CUfunction)(void *)things, 0; }
+CUresult double_module_function(CUfunction *function, CUmodule module, const char *name) { return *function = (CUfunction)(void *)strdup(name), 0; }
 CUresult double_function_attribute(int *value, int attribute, CUfunction function) { return *value = 0, 0; }
 CUresult double_function_set_attribute(CUfunction function, int attribute, int value) { return 0; }
 CUresult double_occupancy(int *count, CUfunction function, int block_size, size_t bytes) { return *count = 1, 0; }
@@ -127,6 +127,7 @@ CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
                        unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
     STATE->launches++;
+    STATE->launched = (const char *)function;
     STATE->launches_captured += STATE->capturing;
     return STATE->launch;
 }

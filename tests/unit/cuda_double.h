@@ -12,6 +12,7 @@ typedef struct cuda_double {
     int capture_mode; /* of the thread */
     int capturing;    /* a stream is */
     void *foreign;    /* an address in another device's memory */
+    const char *launched; /* the entry of the last function that was launched */
 } cuda_double;
 
 #endif

@@ -132,6 +132,12 @@ static inline spk_status sm90_check_alignment(const spk_problem *problem, const 
     return SPK_OK;
 }
 
+/* spk_kernel_ops.takes */
+static inline bool sm90_takes(const spk_bound *bound, const spk_spmm_args *args)
+{
+    return bound->problem.pattern->nnzb == 0 || (((uintptr_t)args->values | (uintptr_t)args->b) & 15) == 0;
+}
+
 /* The three maps of a run. Those that the kernel will not use (no blocks; D stored directly) are left as they are. */
 static inline spk_status sm90_maps(const spk_bound *bound, const spk_spmm_args *args, const spk_tensor_map_desc *a, const spk_tensor_map_desc *b,
                                    const spk_tensor_map_desc *d, bool direct, CUtensorMap maps[3])

@@ -238,5 +238,6 @@ const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
                                             .build = build,
                                             .bind = bind,
                                             .unbind = unbind,
+                                            .takes = sm90_takes,
                                             .run = run,
                                             .source_hash = SPK_SOURCE_HASH};
