@@ -108,16 +108,22 @@ static void look_at(const spk_tuner *tuner, const spk_problem *problem, const sp
     snprintf(c->why, sizeof c->why, "%s", why);
 }
 
+/* How many candidates a row has here: those for another kind of device, or another operation, are none. */
+static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel)
+{
+    return kernel->operation == problem->operation && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
+}
+
 spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count)
 {
     int rows = 0, total = 0, made = 0;
     const spk_kernel *table = spk_tuner_table(tuner, &rows);
     for (int row = 0; row < rows; row++)
-        total += table[row].operation == problem->operation ? spk_params_count(&table[row]) : 0;
+        total += candidates_of(tuner, problem, &table[row]);
     spk_contender *all = NULL;
     SPK_TRY(spk_calloc(tuner->mem, (size_t)total, sizeof *all, &all));
     for (int row = 0; row < rows; row++) {
-        int candidates = table[row].operation == problem->operation ? spk_params_count(&table[row]) : 0;
+        int candidates = candidates_of(tuner, problem, &table[row]);
         for (int i = 0; i < candidates; i++) {
             spk_contender *c = &all[made];
             c->kernel = &table[row];

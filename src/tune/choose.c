@@ -230,7 +230,7 @@ static void choose_field(tuning *t)
         t->incumbent = contender_of(search, t->stored->candidates[best].name, t->stored->candidates[best].params);
     if (t->incumbent >= 0) {
         spk_evidence_lacks(t->stored, search->contenders, search->count);
-        search->contenders[t->incumbent].wanted = true;
+        search->contenders[t->incumbent].wanted = search->contenders[t->incumbent].sure = true;
     }
     spk_decision decision;
     bool known = false;
@@ -238,6 +238,8 @@ static void choose_field(tuning *t)
         int first = contender_of(search, decision.name, decision.params);
         if (first >= 0)
             search->contenders[first].rank = -1;
+        if (first >= 0)
+            search->contenders[first].sure = true;
     }
 }
 

@@ -39,7 +39,7 @@ static spk_status enter_choice(race *r, const char *text)
     SPK_TRY(spk_choice_parse(r->search.tuner, text, &kernel, &params));
     int contender = find_contender(&r->search, kernel, &params);
     if (contender < 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "choices: \"%s\" computes another operation", text);
+        return spk_fail(SPK_ERR_ARGUMENT, "choices: \"%s\" is for another operation or another kind of device", text);
     if (!r->meets[contender])
         r->entrants[r->entrant_count++] = contender;
     r->meets[contender] = true;
@@ -180,7 +180,7 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
             snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * c->predicted_us * factor);
             continue;
         }
-        if (spk_search_prepare(search, &c, 1, NULL, NULL) != SPK_OK || spk_contender_out(c) || spk_contender_bind(c, stage) != SPK_OK)
+        if (!spk_search_ready(search, c) || spk_contender_bind(c, stage) != SPK_OK)
             continue;
         bool checked = screened_here && c->screened;
         if (!checked && !spk_contender_check(c, stage, search->tolerance, &run_us)) {
@@ -241,7 +241,13 @@ static spk_status run_race(race *r)
     spk_search *search = &r->search;
     spk_stage *stage = NULL;
     int count = 0;
-    spk_status status = r->options->choices != NULL ? SPK_OK : find_row_bests(r, &stage);
+    for (int i = 0; i < search->count; i++) {
+        search->contenders[i].extra = r->meets[i];
+        search->contenders[i].sure = r->meets[i] && r->options->choices != NULL;
+    }
+    spk_status status = spk_search_prepare(search);
+    if (status == SPK_OK && r->options->choices == NULL)
+        status = find_row_bests(r, &stage);
     bool screened_here = stage != NULL;
     if (status == SPK_OK && stage == NULL)
         status = spk_search_whole(search, &stage);

@@ -233,13 +233,6 @@ static bool passed_over(screening *s, spk_contender *c, double calibration)
     return true;
 }
 
-/* Whether it will be looked at, as far as can be told without having run anything: not worth preparing otherwise. */
-static bool has_chance(void *user, spk_contender *c)
-{
-    const screening *s = user;
-    return s->search->by_row || s->search->exhaustive || c->predicted_us < model_factor * s->best_predicted_us;
-}
-
 static spk_status make_stage(screening *s, bool checked)
 {
     spk_search *search = s->search;
@@ -258,10 +251,7 @@ static spk_status screen_all(screening *s, bool checked)
     SPK_TRY(make_stage(s, checked));
     for (int i = 0; i < s->count; i++) {
         spk_contender *c = s->pool[i];
-        if (passed_over(s, c, calibration))
-            continue;
-        SPK_TRY(spk_search_prepare(s->search, s->pool + i, s->count - i, has_chance, s));
-        if (spk_contender_out(c))
+        if (!spk_search_ready(s->search, c) || passed_over(s, c, calibration))
             continue;
         SPK_TRY(screen_one(s, c));
         if (!c->screened || calibrated)

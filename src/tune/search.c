@@ -208,6 +208,24 @@ static const spk_contender *barred_of_row(const spk_search *search, int row)
     return best;
 }
 
+/* What measure_barred may come to is prepared with all others. */
+static void enter_barred(spk_search *search)
+{
+    double best_us = INFINITY;
+    int rows = 0;
+    if (search->tuner->device->backend->prepare == NULL)
+        return;
+    spk_tuner_table(search->tuner, &rows);
+    for (int i = 0; i < search->count; i++)
+        if (search->contenders[i].wanted)
+            best_us = fmin(best_us, search->contenders[i].predicted_us);
+    for (int row = 0; row < rows; row++) {
+        const spk_contender *found = barred_of_row(search, row);
+        if (found != NULL && found->predicted_us <= 2 * no_gain * best_us)
+            search->contenders[found - search->contenders].extra = true;
+    }
+}
+
 /* With time left, one candidate of each row that assume_finite would admit is measured too, so that its gain can be told. */
 static void measure_barred(spk_search *search, spk_stage *stage)
 {
@@ -224,7 +242,7 @@ static void measure_barred(spk_search *search, spk_stage *stage)
         double expected_us = c->predicted_us * calibration, limit_us = fmin(spk_search_left_us(search, 1), 0.25 * search->budget_us);
         if (expected_us > no_gain * chosen->median_us || 2 * (BARRED_SAMPLES + 2) * expected_us > limit_us)
             continue;
-        if (spk_search_prepare(search, &c, 1, NULL, NULL) != SPK_OK || spk_contender_out(c) || spk_contender_bind(c, stage) != SPK_OK)
+        if (!spk_search_ready(search, c) || spk_contender_bind(c, stage) != SPK_OK)
             continue;
         int taken = 0;
         if (spk_contender_check(c, stage, search->tolerance, &run_us)) {
@@ -330,7 +348,10 @@ spk_status spk_search_run(spk_search *search)
 {
     spk_contender **list = NULL;
     SPK_TRY(spk_alloc(search->tuner->mem, (size_t)search->count, sizeof *list, &list));
-    spk_status status = run_with(search, list);
+    enter_barred(search);
+    spk_status status = spk_search_prepare(search);
+    if (status == SPK_OK)
+        status = run_with(search, list);
     spk_free(search->tuner->mem, list);
     if (status == SPK_ERR_INTERRUPTED)
         keep_what_there_is(search);

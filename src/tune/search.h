@@ -83,7 +83,9 @@ typedef struct spk_contender {
     bool ran;       /* something of it was measured in this search */
     bool alive;     /* still in the rounds */
     bool screened;  /* it has a time from the present stage */
-    bool prepared;  /* the device has seen to it (prepare.c) */
+    bool sure;      /* takes part whatever the model makes of it */
+    bool extra;     /* may be tried beside those that are wanted */
+    bool prepared, left_out, placed; /* prepare.c: the device has seen to it; it was not worth that */
     int rank;       /* order of screening before predicted time */
     bool bound_now;
     spk_bound bound;
@@ -180,7 +182,7 @@ bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_t
 /* The cost model's time, made safe: positive and finite. */
 double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
 
-/* Every candidate of the operation's rows, in the table's order, with its status before anything ran. */
+/* Every candidate of the operation's rows for this kind of device, in the table's order, with its status before anything ran. */
 spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count);
 void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count);
 
@@ -233,10 +235,11 @@ void spk_search_progress(spk_search *search, const spk_contender *contender, boo
 /* Microseconds left of the budget, or of a part of it. */
 double spk_search_left_us(const spk_search *search, double part);
 
-/* prepare.c: has the device prepare list[0], where it was not, and with it those behind that are worth it (NULL: all), a wave in all. Those that the
- * device refuses are out: their status and why say so. */
-spk_status spk_search_prepare(spk_search *search, spk_contender **list, int count, bool (*worth)(void *user, spk_contender *contender), void *user);
-bool spk_contender_out(const spk_contender *contender); /* refused there */
+/* prepare.c: where the device prepares what is tried: has it do so for all at once, those that are wanted and those that are extra. Some two dozen at
+ * most by the model's prediction, but of every row its best two; in a race six of a row; exhaustive: all. The others are not wanted any more; those
+ * that the device refuses have failed. The why of each says so. */
+spk_status spk_search_prepare(spk_search *search);
+bool spk_search_ready(const spk_search *search, const spk_contender *contender); /* prepared, where that is needed, and not refused */
 
 /* screen.c: brings the wanted contenders down to those worth a place in the finals, on samples of a large problem; survivors (room for
  * all) come ordered by estimated time. *stage is the whole problem where they were screened on it, else NULL. */

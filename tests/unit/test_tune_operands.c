@@ -235,6 +235,123 @@ static void refused_ones_are_out(void **state)
     bench_close(&b);
 }
 
+/* Three rows of eight candidates: only the promising are prepared, two of each row at least, in one call; the others say why not. */
+static int prepared_of[FAKES], told_programs;
+
+static spk_status count_prepared(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+{
+    (void)device, (void)problem, (void)interrupted;
+    waves++;
+    for (int i = 0; i < count; i++)
+        prepared_of[fake_number(list[i].kernel)]++;
+    return SPK_OK;
+}
+
+static void hear(void *user, int64_t done, int64_t total, const char *what)
+{
+    (void)user, (void)done;
+    if (strncmp(what, "proving ", 8) == 0 || strncmp(what, "compiling ", 10) == 0)
+        told_programs = (int)total;
+}
+
+static const spk_kernel many[] = {
+    FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "V=0,1,2,3,4,5,6,7 W=0,1"),
+    FAKE_ROW(1, a, SPK_KIND_OWN, 10, false, "V=0,1,2,3,4,5,6,7 W=0,1"),
+    FAKE_ROW(2, a, SPK_KIND_OWN, 10, false, "V=0,1,2,3,4,5,6,7"),
+    FAKE_ROW(3, a, SPK_KIND_DENSE, 10, true, "V=0,1"),
+};
+
+static void open_many(bench *b, spk_backend *careful)
+{
+    bench_open(b, many, 4, "");
+    *careful = fake_backend;
+    careful->prepare = count_prepared;
+    b->device.backend = careful;
+    b->tuner.progress = hear;
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < 8; v++)
+            fakes[i].param_us[v] = v;
+    fakes[2].us = 400;
+    waves = told_programs = 0;
+    memset(prepared_of, 0, sizeof prepared_of);
+}
+
+static void only_the_promising_are_prepared(void **state)
+{
+    (void)state;
+    bench b;
+    spk_backend careful;
+    spk_report *report = NULL;
+    open_many(&b, &careful);
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_int_equal(waves, 1);
+    assert_int_equal(prepared_of[0] + prepared_of[1] + prepared_of[2], 24);
+    assert_int_equal(prepared_of[2], 2); /* four times as long: its best two */
+    assert_int_equal(prepared_of[3], 1); /* what assume_finite would gain */
+    assert_int_equal(told_programs, 25);
+    const spk_evidence *left_out = entry_of(report, "fake2", "V=5");
+    assert_int_equal(left_out->status, SPK_CANDIDATE_PRUNED);
+    assert_string_equal(left_out->why, "not tried: 24 others look more promising");
+    assert_true(entry_of(report, "fake3", "V=0")->median_us > 0);
+    spk_report_release(&report);
+
+    b.options.effort = SPK_TUNE_EXHAUSTIVE;
+    b.options.fresh = 1;
+    waves = 0;
+    memset(prepared_of, 0, sizeof prepared_of);
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_int_equal(waves, 1);
+    assert_int_equal(prepared_of[0] + prepared_of[1] + prepared_of[2], 40);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void a_race_prepares_some_of_each_row(void **state)
+{
+    (void)state;
+    bench b;
+    spk_backend careful;
+    spk_report *report = NULL;
+    open_many(&b, &careful);
+    fakes[2].model_us = 1e9; /* a run of minutes could pass for one that hangs */
+    spk_race_options options = {.struct_size = sizeof options, .rounds = 3};
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_OK);
+    assert_int_equal(waves, 1);
+    assert_true(prepared_of[0] == 6 && prepared_of[1] == 6 && prepared_of[2] == 0 && prepared_of[3] == 2);
+    assert_int_equal(entry_of(report, "fake2", NULL)->status, SPK_CANDIDATE_PRUNED);
+    assert_string_equal(entry_of(report, "fake2", NULL)->why, "not tried: one run is expected to take 1000 s");
+    assert_int_equal(atomic_load(&fakes[2].runs), 0);
+    assert_true(entry_of(report, "fake0", NULL)->sample_count == 3 && entry_of(report, "fake3", NULL)->sample_count == 3);
+    spk_report_release(&report);
+
+    waves = 0;
+    memset(prepared_of, 0, sizeof prepared_of);
+    options.choices = "fake0 V=7 W=1;fake2 V=3"; /* whoever is named meets */
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_OK);
+    assert_true(waves == 1 && prepared_of[0] == 1 && prepared_of[2] == 1);
+    assert_int_equal(entry_of(report, "fake2", NULL)->sample_count, 3);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void rows_of_other_devices_are_not_listed(void **state)
+{
+    (void)state;
+    spk_kernel rows[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "V=0,1"), FAKE_ROW(1, a, SPK_KIND_OWN, 10, false, "V=0,1,2")};
+    rows[1].backend = SPK_BACKEND_CUDA;
+    bench b;
+    bench_open(&b, rows, 2, "");
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_list(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_int_equal(report->count, 2);
+    assert_null(entry_of(report, "fake1", NULL));
+    spk_report_release(&report);
+    spk_race_options options = {.struct_size = sizeof options, .choices = "fake1 V=0"};
+    assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_error_last(), "another kind of device"));
+    bench_close(&b);
+}
+
 static void every_option_is_checked(void **state)
 {
     (void)state;
@@ -292,6 +409,7 @@ int main(void)
         cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
         cmocka_unit_test(time_is_bounded),            cmocka_unit_test(memory_of_its_own),       cmocka_unit_test(every_option_is_checked),
         cmocka_unit_test(samples_keep_the_proportions), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
+        cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(rows_of_other_devices_are_not_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
