@@ -6,7 +6,7 @@ enum { MOST_ROWS = 64, MOST_THREAD_ROWS = 8, MOST_THREADS = 256 };
 
 typedef struct simt_shape {
     gather_shape team;
-    int thread_m;
+    int thread_m, down; /* threads of a column */
 } simt_shape;
 
 static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
@@ -15,7 +15,7 @@ static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
     int down = 1; /* threads */
     while (down * MOST_THREAD_ROWS < height)
         down *= 2;
-    simt_shape shape = {.thread_m = (height + down - 1) / down};
+    simt_shape shape = {.thread_m = (height + down - 1) / down, .down = down};
     shape.team = (gather_shape){.tile_m = shape.thread_m * down, .tile_n = params->v[TILE_N], .tile_k = params->v[TILE_K], .stages = params->v[STAGES],
                                 .threads = down * params->v[TILE_N] / params->v[THREAD_N]};
     if (shape.team.threads >= 32)
@@ -35,6 +35,10 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a thread would keep too many sums";
     else if (params->v[TILE_N] > 32 && params->v[TILE_N] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
+    else if (params->v[TILE_N] == 32 && problem->n > 64)
+        *why = "so many columns fill wider tiles";
+    else if (params->v[THREAD_N] == 1 && shape.down * params->v[TILE_N] / 2 % 32 == 0)
+        *why = "threads of two columns fill the warps";
     else
         gather_applicable(problem, device, &shape.team, why);
     return *why == NULL;

@@ -36,10 +36,13 @@ static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const
 static inline bool warp_mma_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, int sums, const char **why)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem), swap = params->v[WARP_MMA_SWAP], most = params->v[WARP_MMA_HEIGHT];
+    const int least = sums / 32; /* HEIGHT: what the table offers at least */
     const warp_mma_shape shape = warp_mma_shape_of(problem, params, sums);
-    if (swap && gather_round(rows, 16) == gather_round(rows, 8) && rows >= 32)
+    if (swap && gather_round(rows, 16) == gather_round(rows, 8))
         *why = "blocks of so many rows fill the side of 16";
-    else if (most > 32 && gather_round(rows, swap ? 8 : 16) <= most / 2)
+    else if (!swap && rows <= 8)
+        *why = "blocks of so few rows fill the side of 8 only";
+    else if (most > least && gather_round(rows, swap ? 8 : 16) <= most / 2)
         *why = "a lower tile holds the block's rows";
     else if (params->v[WARP_MMA_TILE_N] > 64 && params->v[WARP_MMA_TILE_N] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
