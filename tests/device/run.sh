@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# All that needs an NVIDIA GPU, in one command. Usage: tests/device/run.sh [--build FOLDER] [--cases N] [--seed N] [--logs FOLDER] [STEP...]
+#   STEP      only these: check device proof memcheck initcheck racecheck synccheck
+#   --build   a build with -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON (default: build/device, made where it is missing)
+#   --cases   random problems of `check` over every row (default: 300); the sanitizers take a few small ones
+# Needs NVRTC (SPARSEK_NVRTC, where it is not found by itself); the sanitizer steps need compute-sanitizer (SANITIZER names another place). Every step has
+# a limit of its own, and a failed one does not keep the others from running. Logs: build/device-logs.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$root/build/device cases=300 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} logs=$root/build/device-logs
+steps=()
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --build) build=$(realpath "$2"); shift ;;
+    --cases) cases=$2; shift ;;
+    --seed) seed=$2; shift ;;
+    --logs) logs=$2; shift ;;
+    -h | --help) sed -n '2,8s/^# \?//p' "$0"; exit 0 ;;
+    -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
+    *) steps+=("$1") ;;
+    esac
+    shift
+done
+[ ${#steps[@]} -gt 0 ] || steps=(check device proof memcheck initcheck racecheck synccheck)
+mkdir -p "$logs" || exit 2
+if [ ! -x "$build/sparsek" ]; then
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON && cmake --build "$build" -j --target sparsek_cli sparsek_prover test_device || exit 2
+fi
+export SPARSEK_CACHE_DIR=$logs/cache # compiled programs and proofs; the first tuning of the step proof must find none
+export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+sanitizer=${SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | tail -1)}
+own_rows=$(sed -n '/SPK_KIND_\(OWN\|REFERENCE\)/s/^SPK_KERNEL(SPK_SPMM, \([a-z0-9_]*\),.*/\1/p' "$root/src/backend/cuda/kernels.def" | grep -v '^test_')
+library_rows=$(sed -n '/SPK_KIND_\(VENDOR\|DENSE\)/s/^SPK_KERNEL(SPK_SPMM, \([a-z0-9_]*\),.*/\1/p' "$root/src/backend/cuda/kernels.def")
+passed=0
+failed=()
+
+# step NAME SECONDS COMMAND...: its log, one line, and the log's end where it failed
+step() {
+    local name=$1 limit=$2 begun=$SECONDS status
+    shift 2
+    timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1
+    status=$?
+    if [ $status = 0 ]; then
+        passed=$((passed + 1))
+        echo "$name: passed in $((SECONDS - begun)) s: $(tail -n 1 "$logs/$name.log")"
+    else
+        failed+=("$name")
+        [ $status = 124 ] || [ $status = 137 ] && echo "$name: not done within $limit s" || echo "$name: FAILED ($status) after $((SECONDS - begun)) s"
+        tail -n 15 "$logs/$name.log" | sed 's/^/    /'
+    fi
+}
+
+# Small cases of one row. Others' libraries have findings of their own, which are not ours to mend: memcheck alone for them.
+sanitize() {
+    local tool=$1 row
+    if [ -z "$sanitizer" ]; then
+        echo "$tool: skipped, there is no compute-sanitizer"
+        return
+    fi
+    for row in $own_rows $([ "$tool" = memcheck ] && echo $library_rows); do
+        step "$tool-$row" 150 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$build/sparsek" check --device cuda:0 --kernel "$row" --cases 12 --seed "$seed" -q
+    done
+}
+
+for name in "${steps[@]}"; do
+    case "$name" in
+    check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" ;;
+    device) for test in streams threads contexts graphs aligned; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
+    proof)
+        rm -rf "$SPARSEK_CACHE_DIR/proof"
+        SPARSEK_CACHE_DIR=$SPARSEK_CACHE_DIR/proof step proof 180 "$build/tests/test_device" proof
+        ;;
+    memcheck | initcheck | racecheck | synccheck) sanitize "$name" ;;
+    *) echo "unknown step $name (see --help)" >&2; exit 2 ;;
+    esac
+done
+[ ${#failed[@]} = 0 ] || echo "failed: ${failed[*]} (seed $seed; logs in $logs)"
+echo "$passed passed, ${#failed[@]} failed"
+[ ${#failed[@]} = 0 ]
