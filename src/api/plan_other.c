@@ -1,4 +1,6 @@
 /* A plan's second candidate, for pointers that the first does not take: the best of the cost model's that takes all, proved like any other. */
+#include <string.h>
+
 #include "api/context.h"
 #include "tune/search.h"
 
@@ -10,13 +12,13 @@ static bool suits(const spk_contender *c)
     return c->eligible && c->kernel->ops->takes == NULL && c->kernel->library == NULL && c->kernel->ops->update_values == NULL;
 }
 
-/* A pinned choice runs unproved; its second does too. */
-static bool proved(const spk_tuner *tuner, const spk_problem *problem, const spk_contender *c, bool pinned)
+/* A pinned or estimated choice runs unproved; its second does too. */
+static bool proved(const spk_plan *plan, const spk_tuner *tuner, const spk_contender *c)
 {
     spk_prepared answer = {.kernel = c->kernel, .params = c->params};
-    if (pinned || tuner->device->backend->prepare == NULL)
+    if ((!plan->from_store && strcmp(plan->why, "measured") != 0) || tuner->device->backend->prepare == NULL)
         return true;
-    return tuner->device->backend->prepare(tuner->device, problem, &answer, 1, tuner->interrupted) == SPK_OK && answer.status == SPK_OK;
+    return tuner->device->backend->prepare(tuner->device, &plan->bound.problem, &answer, 1, tuner->interrupted) == SPK_OK && answer.status == SPK_OK;
 }
 
 /* After a try the whole row is out. */
@@ -33,7 +35,6 @@ void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options)
     if (plan->bound.kernel->ops->takes == NULL || problem->m == 0 || problem->n == 0)
         return;
     const spk_tuner tuner = spk_context_tuner(plan->context);
-    const bool pinned = options->choice != NULL && options->choice[0] != '\0';
     spk_tune_options any = *options; /* `only` names what is to be tuned, not what must do the work that it cannot do */
     any.only = any.choice = NULL;
     spk_contender *contenders = NULL;
@@ -47,7 +48,7 @@ void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options)
         if (best < 0)
             break;
         const spk_contender *c = &contenders[best];
-        if (!proved(&tuner, problem, c, pinned) || spk_bind(c->kernel, &c->params, problem, tuner.device, &plan->other) != SPK_OK)
+        if (!proved(plan, &tuner, c) || spk_bind(c->kernel, &c->params, problem, tuner.device, &plan->other) != SPK_OK)
             leave_row(contenders, count, c->row);
     }
     if (plan->other.workspace_bytes > plan->workspace_bytes)
