@@ -106,6 +106,8 @@ static bool bsr_applicable(const spk_problem *problem, const spk_device *device,
 {
     (void)device, (void)params;
     *why = refusal(problem);
+    if (*why == NULL && problem->pattern->block_rows != problem->pattern->block_cols)
+        *why = "its blocks are square";
     if (*why == NULL && problem->trans_a == SPK_TRANS)
         *why = "it multiplies the stored matrix only, not its transpose";
     return *why == NULL;
