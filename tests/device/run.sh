@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# All that needs an NVIDIA GPU, in one command. Usage: tests/device/run.sh [--build FOLDER] [--cases N] [--seed N] [--logs FOLDER] [STEP...]
+# All that needs an NVIDIA GPU, in one command. Usage: tests/device/run.sh [--build FOLDER] [--cases N] [--small N] [--seed N] [--logs FOLDER] [STEP...]
 #   STEP      only these: check device proof memcheck initcheck racecheck synccheck
 #   --build   a build with -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON (default: build/device, made where it is missing)
-#   --cases   random problems of `check` over every row (default: 300); the sanitizers take a few small ones
+#   --cases   random problems of `check` over every row (default: 300)
+#   --small   random problems of each row under each sanitizer (default: 12)
 # Needs NVRTC (SPARSEK_NVRTC, where it is not found by itself); the sanitizer steps need compute-sanitizer (SANITIZER names another place). Every step has
 # a limit of its own, and a failed one does not keep the others from running. Logs: build/device-logs.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$root/build/device cases=300 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} logs=$root/build/device-logs
+build=$root/build/device cases=300 small=12 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} logs=$root/build/device-logs
 steps=()
 while [ $# -gt 0 ]; do
     case "$1" in
     --build) build=$(realpath "$2"); shift ;;
     --cases) cases=$2; shift ;;
+    --small) small=$2; shift ;;
     --seed) seed=$2; shift ;;
     --logs) logs=$2; shift ;;
-    -h | --help) sed -n '2,8s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
@@ -58,7 +60,7 @@ sanitize() {
         return
     fi
     for row in $own_rows $([ "$tool" = memcheck ] && echo $library_rows); do
-        step "$tool-$row" 150 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$build/sparsek" check --device cuda:0 --kernel "$row" --cases 12 --seed "$seed" -q
+        step "$tool-$row" 150 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$build/sparsek" check --device cuda:0 --kernel "$row" --cases "$small" --seed "$seed" -q
     done
 }
 
