@@ -184,7 +184,7 @@ void cli_common_options(args *a, cli *app)
     const args_option options[] = {
         {"json", 0, ARGS_TEXT, &app->json, "FILE", 0, 0, "write the result as JSON to FILE; '-': to standard output, instead of text"},
         {"threads", 0, ARGS_INT, &app->threads, "N", 1, 1024, "threads (default: OMP_NUM_THREADS, else the processors at hand)"},
-        {"device", 0, ARGS_TEXT, &app->device, "NAME", 0, 0, "device (default: cpu)"},
+        {"device", 0, ARGS_TEXT, &app->device, "NAME", 0, 0, "cpu, or an NVIDIA GPU: cuda (the first), cuda:1 and so on (default: cpu)"},
         {"effort", 0, ARGS_CHOICE, &app->effort, "measure|estimate|exhaustive", 0, 0,
          "how much to measure: the promising candidates, none, or all (default: measure)"},
         {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, "seconds for tuning one problem (default: 2, on a GPU 5; none for exhaustive)"},

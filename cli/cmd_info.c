@@ -7,17 +7,70 @@
 #include "table.h"
 #include "term.h"
 
-static const char about[] = "Shows the processor, its instruction sets and caches, the vendor libraries that were found (version, path), the\n"
-                            "table of kernels, and where the store is. Asking a library for its version opens it.";
+static const char about[] = "Shows the device (--device; the processor by default) and its facts, the devices that this machine has, the vendor\n"
+                            "libraries that were found (version, path) or what was tried, the table of kernels, and where the store is. Asking a\n"
+                            "library for its version opens it.";
 
-static json_t *libraries_json(cli *app)
+/* The devices of the machine. */
+enum { MOST_DEVICES = 64 };
+
+typedef struct device_list {
+    int count;
+    struct {
+        char device[16], name[96], why[400];
+        int64_t memory_bytes;
+    } all[MOST_DEVICES];
+} device_list;
+
+static int keep_device(void *user, const spk_device_entry *entry)
+{
+    device_list *list = user;
+    snprintf(list->all[list->count].device, sizeof list->all[0].device, "%s", entry->device);
+    snprintf(list->all[list->count].name, sizeof list->all[0].name, "%s", entry->name);
+    snprintf(list->all[list->count].why, sizeof list->all[0].why, "%s", entry->why);
+    list->all[list->count].memory_bytes = entry->memory_bytes;
+    return ++list->count == MOST_DEVICES;
+}
+
+static json_t *devices_json(const device_list *devices)
 {
     json_t *list = json_array();
-    for (int i = 0; i < spk_library_count(app->context); i++) {
+    for (int i = 0; i < devices->count; i++) {
+        json_t *o = json_object();
+        json_put(o, "device", json_text(devices->all[i].device));
+        json_put(o, "name", devices->all[i].name[0] ? json_text(devices->all[i].name) : json_null());
+        json_put(o, "memory_bytes", devices->all[i].memory_bytes > 0 ? json_integer(devices->all[i].memory_bytes) : json_null());
+        json_put(o, "why", devices->all[i].why[0] ? json_text(devices->all[i].why) : json_null());
+        json_push(list, o);
+    }
+    return list;
+}
+
+/* The libraries of another kind of device than the context's are known by a context on one of these. NULL: there is none. */
+static spk_context *other_context(const cli *app, const device_list *devices)
+{
+    spk_context *made = NULL;
+    const bool far = app->device && strcmp(app->device, "cpu") != 0;
+    for (int i = 0; i < devices->count && !made; i++) {
+        bool other = far == (strcmp(devices->all[i].device, "cpu") == 0) && !devices->all[i].why[0];
+        spk_context_options options = {SPK_SIZED(spk_context_options), .device = devices->all[i].device, .store_path = ""};
+        if (other && spk_context_create(&options, &made) != SPK_OK)
+            made = NULL;
+    }
+    return made;
+}
+
+static void libraries_json(spk_context *context, json_t *list)
+{
+    spk_device_info device = {SPK_SIZED(spk_device_info)};
+    if (!context || spk_context_device(context, &device) != SPK_OK)
+        return;
+    for (int i = 0; i < spk_library_count(context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
-        if (spk_context_library(app->context, i, &info) != SPK_OK)
+        if (spk_context_library(context, i, &info) != SPK_OK)
             continue;
         json_t *o = json_object();
+        json_put(o, "device", json_text(device.kind));
         json_put(o, "name", json_text(info.name));
         json_put(o, "found", json_boolean(info.found));
         json_put(o, "path", info.path && info.path[0] ? json_text(info.path) : json_null());
@@ -25,7 +78,6 @@ static json_t *libraries_json(cli *app)
         json_put(o, "why", info.why && info.why[0] ? json_text(info.why) : json_null());
         json_push(list, o);
     }
-    return list;
 }
 
 static json_t *kernels_json(void)
@@ -59,12 +111,21 @@ static void size_line(const char *name, int64_t bytes)
         printf("  %-12s%.3g KiB\n", name, (double)bytes / (1 << 10));
 }
 
-static void print_libraries(cli *app)
+static void print_devices(const device_list *devices)
 {
-    puts("\nVendor libraries");
-    for (int i = 0; i < spk_library_count(app->context); i++) {
+    puts("\nDevices of this machine");
+    for (int i = 0; i < devices->count; i++)
+        if (devices->all[i].why[0])
+            printf("  %-12s%s\n", devices->all[i].device, cli_clean(devices->all[i].why));
+        else
+            printf("  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name), (double)devices->all[i].memory_bytes / (1 << 30));
+}
+
+static void print_libraries(spk_context *context)
+{
+    for (int i = 0; context && i < spk_library_count(context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
-        if (spk_context_library(app->context, i, &info) != SPK_OK)
+        if (spk_context_library(context, i, &info) != SPK_OK)
             continue;
         if (info.found)
             printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "", info.path ? cli_clean(info.path) : "");
@@ -92,26 +153,70 @@ static void print_kernels(void)
     table_release(&t);
 }
 
-static void print_info(cli *app, const spk_device_info *d)
+static void print_facts(const spk_device_info *d)
 {
-    printf("sparsek %s (%s)\n\nDevice\n  %-12s%s\n  %-12s%s\n  %-12s%d\n  %-12s", spk_version(), spk_commit(), "kind", d->kind, "name", d->name, "threads",
-           d->threads, "isa");
+    const bool gpu = d->processors > 0;
+    printf("sparsek %s (%s)\n\nDevice\n  %-12s%s\n  %-12s%s\n", spk_version(), spk_commit(), "kind", d->kind, "name", d->name);
+    if (gpu)
+        printf("  %-12s%d\n", "processors", d->processors);
+    printf("  %-12s%d\n  %-12s", gpu ? "host threads" : "threads", d->threads, "isa");
     for (int i = 0; i < d->isa_count; i++)
         printf("%s%s", i ? ", " : "", d->isa[i]);
     putchar('\n');
-    size_line("L1 data", d->l1_bytes);
+    size_line(gpu ? "L1, shared" : "L1 data", d->l1_bytes);
     size_line("L2", d->l2_bytes);
-    size_line("L3", d->l3_bytes);
+    if (!gpu)
+        size_line("L3", d->l3_bytes);
     size_line("memory", d->memory_bytes);
-    print_libraries(app);
-    print_kernels();
-    const char *store = spk_store_path(app->context);
-    printf("\nStore\n  %s\n", store[0] ? cli_clean(store) : "in memory");
+    if (d->clock_mhz > 0)
+        printf("  %-12s%.0f MHz\n", "clock", d->clock_mhz);
+    if (d->power_w > 0)
+        printf("  %-12s%.0f W\n", "power", d->power_w);
+}
+
+static json_t *info_json(cli *app, const spk_device_info *device, const device_list *devices, spk_context *other)
+{
+    json_t *results = json_array(), *o = json_object(), *libraries = json_array();
+    libraries_json(app->context, libraries);
+    libraries_json(other, libraries);
+    json_put(o, "devices", devices_json(devices));
+    json_put(o, "libraries", libraries);
+    json_put(o, "kernels", kernels_json());
+    json_put(o, "store", json_text(spk_store_path(app->context)));
+    json_put(o, "l1_bytes", json_integer(device->l1_bytes));
+    json_put(o, "l2_bytes", json_integer(device->l2_bytes));
+    json_put(o, "l3_bytes", json_integer(device->l3_bytes));
+    json_put(o, "memory_bytes", json_integer(device->memory_bytes));
+    json_put(o, "processors", device->processors > 0 ? json_integer(device->processors) : json_null());
+    json_push(results, o);
+    return results;
+}
+
+static int show(cli *app, const spk_device_info *device)
+{
+    device_list *devices = cli_alloc(1, sizeof(*devices));
+    devices->count = 0;
+    (void)spk_device_list(keep_device, devices);
+    spk_context *other = other_context(app, devices);
+    int code = json_finish(app, json_envelope(app, info_json(app, device, devices, other)), EXIT_DONE);
+    if (code == EXIT_DONE && cli_talks(app)) {
+        print_facts(device);
+        print_devices(devices);
+        puts("\nVendor libraries");
+        print_libraries(app->context);
+        print_libraries(other);
+        print_kernels();
+        const char *store = spk_store_path(app->context);
+        printf("\nStore\n  %s\n", store[0] ? cli_clean(store) : "in memory");
+    }
+    spk_context_destroy(&other);
+    free(devices);
+    return code;
 }
 
 int cmd_info(cli *app, int argc, char **argv)
 {
-    args a = {.command = "info", .synopsis = "[options]", .about = about, .examples = "sparsek info\nsparsek info --json -\n"};
+    args a = {.command = "info", .synopsis = "[options]", .about = about, .examples = "sparsek info\nsparsek info --device cuda:0\nsparsek info --json -\n"};
     cli_common_options(&a, app);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
@@ -121,19 +226,5 @@ int cmd_info(cli *app, int argc, char **argv)
         return code;
     spk_device_info device = {SPK_SIZED(spk_device_info)};
     spk_status status = spk_context_device(app->context, &device);
-    if (status != SPK_OK)
-        return cli_status(app, NULL, status, NULL);
-    json_t *results = json_array(), *o = json_object();
-    json_put(o, "libraries", libraries_json(app));
-    json_put(o, "kernels", kernels_json());
-    json_put(o, "store", json_text(spk_store_path(app->context)));
-    json_put(o, "l1_bytes", json_integer(device.l1_bytes));
-    json_put(o, "l2_bytes", json_integer(device.l2_bytes));
-    json_put(o, "l3_bytes", json_integer(device.l3_bytes));
-    json_put(o, "memory_bytes", json_integer(device.memory_bytes));
-    json_push(results, o);
-    code = json_finish(app, json_envelope(app, results), EXIT_DONE);
-    if (code == EXIT_DONE && cli_talks(app))
-        print_info(app, &device);
-    return code;
+    return status != SPK_OK ? cli_status(app, NULL, status, NULL) : show(app, &device);
 }

@@ -162,9 +162,21 @@ typedef struct spk_device_info {
 /* Strings live as long as the context. */
 SPK_API spk_status spk_context_device(spk_context *context, spk_device_info *info);
 
+typedef struct spk_device_entry {
+    size_t struct_size;
+    const char *device;   /* spk_context_options.device takes it: "cpu", "cuda:0", "cuda:1" */
+    const char *name;     /* the model; "" where there is none */
+    int64_t memory_bytes; /* 0: unknown */
+    const char *why;      /* "", or why there is no device of this kind ("cuda") here */
+} spk_device_entry;
+
+/* The devices of this machine, one call of visit each, until it returns other than 0. Opens the CUDA driver where there is one, but no device. Strings
+ * live as long as the call. */
+SPK_API spk_status spk_device_list(int (*visit)(void *user, const spk_device_entry *entry), void *user);
+
 typedef struct spk_library_info {
     size_t struct_size;
-    const char *name;    /* "openblas", "mkl", "libxsmm" */
+    const char *name;    /* "openblas", "mkl", "libxsmm"; on a GPU "cublaslt", "cusparse", "nvml", "nvrtc" */
     int found;           /* 1: a file is there (or it is built in) */
     const char *path;    /* real path, or "" ("built in" where linked) */
     const char *version; /* asks the library, which opens it; "" where it does not say */

@@ -124,6 +124,16 @@ spk_status spk_context_device(spk_context *context, spk_device_info *info)
     return spk_struct_write(info, &ours, sizeof ours, "spk_device_info");
 }
 
+spk_status spk_device_list(int (*visit)(void *user, const spk_device_entry *entry), void *user)
+{
+    spk_error_enter(0);
+    if (visit == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "visit is NULL");
+    if (spk_backend_cpu.list(visit, user) == 0)
+        spk_backend_cuda.list(visit, user);
+    return SPK_OK;
+}
+
 int spk_library_count(const spk_context *context)
 {
     return context != NULL ? context->device->backend->library_count() : 0;

@@ -67,6 +67,8 @@ typedef struct spk_backend {
     double budget_s;  /* for tuning one problem, where the caller does not say */
     spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
     void (*close)(spk_device **device);
+    /* The devices of this kind, opened or not, or one entry that says why there is none; stops where visit returns other than 0, and returns that. */
+    int (*list)(int (*visit)(void *user, const spk_device_entry *entry), void *user);
     /* device memory, for tuning and workspaces */
     spk_status (*allocate)(spk_device *device, size_t bytes, void **memory);
     void (*release)(spk_device *device, void *memory);

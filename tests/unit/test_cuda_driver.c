@@ -72,9 +72,37 @@ static void close_device(spk_device *device, const cuda_double *state)
 
 /* ------------------------------------------------------------------------------------------------ opening */
 
+/* The devices that a listing names, and why the last has none. */
+static char listed[200], listed_why[400];
+
+static int note_device(void *user, const spk_device_entry *entry)
+{
+    size_t used = strlen(listed);
+    (void)user;
+    snprintf(listed + used, sizeof listed - used, "%s%s%s=%s", used > 0 ? ", " : "", entry->device, entry->memory_bytes == (int64_t)1 << 30 ? " of 1 GiB" : "",
+             strcmp(entry->device, "cpu") == 0 ? "" : entry->name);
+    snprintf(listed_why, sizeof listed_why, "%s", entry->why);
+    return 0;
+}
+
+static void check_list(const char *devices, const char *why)
+{
+    listed[0] = '\0';
+    CHECK(spk_device_list(note_device, NULL) == SPK_OK);
+    CHECK(strstr(listed, devices) != NULL && strstr(listed_why, why) != NULL && (why[0] != '\0') == (listed_why[0] != '\0'));
+}
+
+static void body_listed(cuda_double *state)
+{
+    check_list("cpu=, cuda:0 of 1 GiB=Double GPU, cuda:1 of 1 GiB=Double GPU", "");
+    CHECK(state->live_contexts == 0);
+    CHECK(spk_device_list(NULL, NULL) == SPK_ERR_ARGUMENT);
+}
+
 static void body_off(cuda_double *state)
 {
     (void)state;
+    check_list("cpu=, cuda=", "SPARSEK_CUDA=none");
     spk_context *context = NULL;
     double start = spk_now_us();
     CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda", .store_path = ""}, &context) == SPK_ERR_UNAVAILABLE);
@@ -132,6 +160,7 @@ static void test_off(void **state) { (void)state; in_child("none", body_off); }
 static void test_no_file(void **state) { (void)state; in_child("/nowhere/libcuda.so", body_no_file); }
 static void test_lacking(void **state) { (void)state; in_child(DOUBLE_LACKING, body_lacking); }
 static void test_no_device(void **state) { (void)state; in_child(DOUBLE, body_no_device); }
+static void test_listed(void **state) { (void)state; in_child(DOUBLE, body_listed); }
 static void test_names(void **state) { (void)state; in_child(DOUBLE, body_names); }
 
 /* ------------------------------------------------------------------------------------------------ memory and pointers */
@@ -408,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file),  cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_listed),
         cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers), cmocka_unit_test(test_indices),
         cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),

@@ -83,6 +83,13 @@ static spk_status cpu_fill(spk_device *device, void *to, unsigned char byte, siz
     return SPK_OK;
 }
 
+static int cpu_list(int (*visit)(void *user, const spk_device_entry *entry), void *user)
+{
+    char name[96];
+    spk_probe_name(name, sizeof name);
+    return visit(user, &(spk_device_entry){SPK_SIZED(spk_device_entry), .device = "cpu", .name = name, .memory_bytes = spk_probe_memory_bytes(), .why = ""});
+}
+
 static int64_t cpu_free_memory(spk_device *device)
 {
     (void)device;
@@ -117,6 +124,7 @@ const spk_backend spk_backend_cpu = {
     .budget_s = 2,
     .open = cpu_open,
     .close = cpu_close,
+    .list = cpu_list,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .copy_in = cpu_copy,

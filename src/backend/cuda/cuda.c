@@ -377,6 +377,39 @@ done:
 
 /* ------------------------------------------------------------------------------------------------ the table */
 
+static int cuda_list(int (*visit)(void *user, const spk_device_entry *entry), void *user)
+{
+    const spk_cuda_driver *driver = NULL;
+    int count = 0, ended = 0;
+    char why[400] = "";
+    spk_device_entry entry = {SPK_SIZED(spk_device_entry), .device = "cuda", .name = "", .why = why};
+    spk_status status = spk_cuda_driver_get(&driver);
+    if (status == SPK_OK)
+        status = spk_cuda_try(driver, driver->device_count(&count), "cuDeviceGetCount");
+    if (status != SPK_OK || count == 0) {
+        snprintf(why, sizeof why, "%s", status != SPK_OK ? spk_error_last() : "the driver shows no device to this process");
+        return visit(user, &entry);
+    }
+    for (int i = 0; i < count && i < MOST_DEVICES && ended == 0; i++) {
+        char device[16], name[96] = "";
+        CUdevice handle = 0;
+        size_t bytes = 0;
+        snprintf(device, sizeof device, "cuda:%d", i);
+        status = spk_cuda_try(driver, driver->device_get(&handle, i), "cuDeviceGet");
+        if (status == SPK_OK)
+            status = spk_cuda_try(driver, driver->device_name(name, sizeof name, handle), "cuDeviceGetName");
+        if (status == SPK_OK)
+            status = spk_cuda_try(driver, driver->device_memory(&bytes, handle), "cuDeviceTotalMem");
+        snprintf(why, sizeof why, "%s", status != SPK_OK ? spk_error_last() : "");
+        name[sizeof name - 1] = '\0';
+        entry.device = device;
+        entry.name = name;
+        entry.memory_bytes = (int64_t)bytes;
+        ended = visit(user, &entry);
+    }
+    return ended;
+}
+
 static spk_status cuda_key_text(spk_device *device, char *buffer, size_t size)
 {
     const spk_cuda *cuda = spk_cuda_of(device);
@@ -400,6 +433,7 @@ const spk_backend spk_backend_cuda = {
     .budget_s = 5,
     .open = cuda_open,
     .close = cuda_close,
+    .list = cuda_list,
     .allocate = cuda_allocate,
     .release = cuda_release,
     .copy_in = cuda_copy_in,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/nvrtc.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "backend/search.h"
 #include "base/hash.h"
@@ -38,6 +39,7 @@ typedef struct entry {
 struct spk_cuda_libraries {
     spk_mem mem;
     entry entries[LIBRARIES];
+    entry nvrtc; /* for its facts alone: ../nvrtc.c opens it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,6 +62,7 @@ spk_status spk_cuda_libraries_find(const spk_mem *mem, struct spk_cuda_libraries
     made->mem = *mem;
     for (int i = 0; i < LIBRARIES; i++)
         search(i, &made->entries[i].file);
+    spk_cuda_nvrtc_find(&made->nvrtc.file);
     *libraries = made;
     return SPK_OK;
 }
@@ -76,7 +79,7 @@ void spk_cuda_libraries_release(struct spk_cuda_libraries **libraries)
 
 int spk_cuda_libraries_count(void)
 {
-    return LIBRARIES;
+    return LIBRARIES + 1; /* and NVRTC */
 }
 
 static entry *entry_of(struct spk_cuda_libraries *libraries, const char *name, int *index)
@@ -138,8 +141,25 @@ spk_status spk_cuda_library_open(const spk_device *device, const char *name, voi
     return open_one(spk_cuda_of(device)->libraries, name, handle);
 }
 
+static void nvrtc_info(entry *e, spk_library_info *info)
+{
+    pthread_mutex_lock(&lock);
+    if (e->file.found && spk_cuda_nvrtc_open(e->version, sizeof e->version) != SPK_OK)
+        snprintf(e->broken, sizeof e->broken, "%.255s", spk_error_last());
+    pthread_mutex_unlock(&lock);
+    info->name = "nvrtc";
+    info->found = e->file.found && e->broken[0] == '\0';
+    info->path = e->file.path;
+    info->version = e->version;
+    info->why = info->found ? NULL : e->file.found ? e->broken : e->file.why;
+}
+
 spk_status spk_cuda_libraries_info(struct spk_cuda_libraries *libraries, int index, spk_library_info *info)
 {
+    if (index == LIBRARIES) {
+        nvrtc_info(&libraries->nvrtc, info);
+        return SPK_OK;
+    }
     entry *e = &libraries->entries[index];
     void *handle = NULL;
     info->name = known[index].names.name;
