@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_memory.h"
 #include "json.h"
 #include "output.h"
 #include "progress.h"
@@ -21,7 +22,8 @@ static const char about[] =
     "48, 64, 96, 128); m and k log-uniform in 256 to 4096, rounded to whole blocks; n log-uniform in 1 to 1024; density\n"
     "log-uniform in 2 % to 60 %; pattern uniform, bernoulli, banded, window, causal, diagonal, power-law or empty-rows\n"
     "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
-    "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold.";
+    "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold. On a GPU: m and k to 8192, n to 8192;\n"
+    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;
@@ -35,12 +37,14 @@ typedef struct regret_run {
     const regret_flags *flags;
     resume file;
     json_t *results;
+    bool gpu;
 } regret_run;
 
 static int parse(cli *app, regret_flags *f, int argc, char **argv)
 {
     args a = {.command = "regret", .synopsis = "[options]", .about = about};
-    a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n";
+    a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n"
+                 "sparsek regret --device cuda:0 --problems 20 --seed 1\n";
     *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8};
     const args_option options[] = {
         {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20)"},
@@ -54,16 +58,25 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     return args_parse(&a, argc, argv);
 }
 
-static int64_t draw_multiple(random_state *r, int64_t side)
+static int64_t draw_multiple(random_state *r, int64_t side, int64_t longest)
 {
-    int64_t count = (int64_t)llround(random_log(r, 256, 4096) / (double)side);
-    int64_t least = (256 + side - 1) / side, most = 4096 / side;
+    int64_t count = (int64_t)llround(random_log(r, 256, (double)longest) / (double)side);
+    int64_t least = (256 + side - 1) / side, most = longest / side;
     return side * (count < least ? least : count > most ? most : count);
 }
 
-/* Problem `number` of the series. Changing anything here changes what committed results mean. */
-static problem_flags draw(uint64_t seed, int64_t number)
+static spk_dtype draw_dtype(random_state *r, bool gpu)
 {
+    double share = random_unit(r);
+    if (!gpu)
+        return share < 0.7 ? SPK_F32 : SPK_F64;
+    return share < 0.4 ? SPK_F16 : share < 0.6 ? SPK_BF16 : share < 0.9 ? SPK_F32 : SPK_F64;
+}
+
+/* Problem `number` of the series; a GPU's are larger and of more types. Changing anything here changes what committed results mean. */
+static problem_flags draw(uint64_t seed, int64_t number, bool gpu)
+{
+    const int64_t longest = gpu ? 8192 : 4096, widest = gpu ? 8192 : 1024;
     static const int64_t square[] = {4, 8, 16, 32, 64, 128}, sides[] = {4, 8, 16, 24, 32, 40, 48, 64, 96, 128};
     random_state r = random_for(seed, (uint64_t)number, "regret");
     problem_flags f = problem_defaults();
@@ -74,12 +87,12 @@ static problem_flags draw(uint64_t seed, int64_t number)
         f.block.cols = sides[random_between(&r, 0, 9)];
     }
     f.trans_a = random_chance(&r, 0.15);
-    f.m = draw_multiple(&r, f.trans_a ? f.block.cols : f.block.rows);
-    f.k = draw_multiple(&r, f.trans_a ? f.block.rows : f.block.cols);
-    f.n = (int64_t)llround(random_log(&r, 1, 1024));
+    f.m = draw_multiple(&r, f.trans_a ? f.block.cols : f.block.rows, longest);
+    f.k = draw_multiple(&r, f.trans_a ? f.block.rows : f.block.cols, longest);
+    f.n = (int64_t)llround(random_log(&r, 1, (double)widest));
     f.density = random_log(&r, 0.02, 0.6);
     f.pattern = (spk_generator)random_between(&r, SPK_GEN_UNIFORM, SPK_GEN_EMPTY_ROWS);
-    f.dtype = random_chance(&r, 0.7) ? SPK_F32 : SPK_F64;
+    f.dtype = draw_dtype(&r, gpu);
     f.layout_b = random_chance(&r, 0.15);
     f.layout_d = random_chance(&r, 0.15);
     f.assume_finite = random_chance(&r, 0.5);
@@ -218,7 +231,7 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
 
 static int one_problem(regret_run *run, int64_t number)
 {
-    problem_flags flags = draw(run->file.seed, number);
+    problem_flags flags = draw(run->file.seed, number, run->gpu);
     trial t;
     tuned chosen = {0}, best = {0};
     double regret = 0;
@@ -355,6 +368,7 @@ int cmd_regret(cli *app, int argc, char **argv)
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));
     json_put(settings, "threads", json_integer(app->threads));
+    json_put(settings, "device", app->device && strcmp(app->device, "cpu") != 0 ? json_text(app->device) : json_null());
     regret_run run = {.app = app, .flags = &f, .file = resume_make(f.resume, "sparsek regret", f.seed, settings), .results = json_array()};
     code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && f.resume)
@@ -362,6 +376,7 @@ int cmd_regret(cli *app, int argc, char **argv)
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code == EXIT_DONE) {
+        run.gpu = device_is_far(app->context);
         code = run_series(&run);
         code = code == EXIT_DONE || code == EXIT_INTERRUPTED ? finish(&run, code) : code;
     }

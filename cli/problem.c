@@ -29,6 +29,8 @@ void problem_options(args *a, problem_flags *f)
         {"op", 0, ARGS_CHOICE, &f->op, "spmm", 0, 0, "operation (default: spmm)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of A and B (default: f32; f64 for elasticity; for a file its own)"},
         {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
+        {"compute", 0, ARGS_CHOICE, &f->compute, PROBLEM_COMPUTES, 0, 0,
+         "type of the sums; tf32, for f32: products of values rounded to TF32 (default: f64 for f64, else f32)"},
         {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
         {"block-layout", 0, ARGS_CHOICE, &f->block_layout, "row|col", 0, 0, "inside a block: row- or column-major (default: row)"},
         {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B: row- or column-major (default: row)"},
@@ -151,6 +153,8 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
 static void fill_spmm(const problem_flags *f, spk_dtype dtype, spk_spmm *spmm)
 {
     *spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = f->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = f->dtype_d ? f->dtype_d : dtype};
+    static const spk_dtype computes[] = {SPK_DTYPE_DEFAULT, SPK_F32, SPK_F64, SPK_TF32};
+    spmm->compute = computes[f->compute];
     spmm->trans_a = (spk_trans)f->trans_a;
     spmm->block_layout = (spk_layout)f->block_layout;
     spmm->layout_b = (spk_layout)f->layout_b;
@@ -176,8 +180,9 @@ static char *flags_text(const problem_flags *f, const problem *p)
     else
         matrix = cli_format("--m %lld --k %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, (long long)p->k, block,
                             f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
-    char *text = cli_format("%s --n %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", matrix, (long long)s->n, spk_dtype_name(s->dtype_a),
+    char *text = cli_format("%s --n %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", matrix, (long long)s->n, spk_dtype_name(s->dtype_a),
                             s->dtype_d != s->dtype_a ? " --dtype-d " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
+                            s->compute == SPK_TF32 ? " --compute tf32" : "",
                             s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
                             s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "",
                             s->bias ? bias_names[s->bias] : "", s->activation ? " --activation " : "",
@@ -244,7 +249,8 @@ double problem_dense_flops(const problem *p)
 char *problem_text(const problem *p)
 {
     const spk_pattern_info *i = &p->info;
-    return cli_format("%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
-                      p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, cli_clean(p->source), (long long)i->block_rows,
+    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
+                      p->spmm.compute == SPK_TF32 ? " (TF32 products)" : "", p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k,
+                      cli_clean(p->source), (long long)i->block_rows,
                       (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->spmm.n);
 }

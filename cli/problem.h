@@ -15,6 +15,7 @@ typedef struct problem_flags {
     spk_generator pattern; /* 0: not given */
     args_cells cells;
     spk_dtype dtype, dtype_d;
+    int compute; /* index into PROBLEM_COMPUTES */
     int trans_a, block_layout, layout_b, layout_d, use_c, bias, activation, residual, keep_preact, cache;
     int64_t batch;
     uint64_t seed;
@@ -63,6 +64,8 @@ int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype
 /* "32" or "64x32" for a block, into a buffer of 24 bytes. */
 const char *problem_block_text(char *buffer, int64_t rows, int64_t cols);
 
+/* Type of the sums; tf32: f32 sums of products rounded to TF32. */
+#define PROBLEM_COMPUTES "default|f32|f64|tf32"
 #define PROBLEM_BIASES "none|row|col"
 #define PROBLEM_ACTIVATIONS "none|relu|gelu_erf|gelu_tanh|silu"
 

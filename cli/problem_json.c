@@ -187,7 +187,7 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
         {"cells", FIELD_CELLS, NULL, NULL, 0, 0},
         {"dtype", FIELD_DTYPE, &f.dtype, NULL, 0, 0},
         {"dtype_d", FIELD_DTYPE, &f.dtype_d, NULL, 0, 0},
-        {"compute", FIELD_IGNORED, NULL, NULL, 0, 0},
+        {"compute", FIELD_CHOICE, &f.compute, PROBLEM_COMPUTES, 0, 0},
         {"trans_a", FIELD_CHOICE, &f.trans_a, "n|t", 0, 0},
         {"block_layout", FIELD_CHOICE, &f.block_layout, "row|col", 0, 0},
         {"layout_b", FIELD_CHOICE, &f.layout_b, "row|col", 0, 0},

@@ -47,6 +47,30 @@ class Bench(CliTest):
         self.assertTrue(result["command"].startswith("sparsek bench --m=120"))
         self.assertEqual(result["schema"], 1)
 
+    def test_half_types_and_tf32(self):
+        for pattern in ("banded", "window", "causal", "power-law"):
+            for dtype in ("f16", "bf16"):
+                problem = self.bench("bench", *SMALL, "--pattern", pattern, "--dtype", dtype, "--budget", "0.1")["results"][0]["problem"]
+                self.assertEqual((problem["dtype"], problem["dtype_d"], problem["compute"], problem["pattern"]), (dtype, dtype, "f32", pattern))
+        wide = self.bench("bench", *SMALL, "--dtype", "bf16", "--dtype-d", "f32", "--budget", "0.1")["results"][0]["problem"]
+        self.assertEqual(wide["dtype_d"], "f32")
+        first = self.bench("bench", *SMALL, "--compute", "tf32", "--budget", "0.1")
+        self.assertEqual(first["results"][0]["problem"]["compute"], "tf32")
+        self.write("list.json", json.dumps([first["results"][0]["problem"]]))
+        again = self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"]
+        self.assertEqual(again["compute"], "tf32")
+
+    def test_devices_and_libraries(self):
+        one = self.json("info")["results"][0]
+        self.assertEqual(one["devices"][0]["device"], "cpu")
+        self.assertGreater(one["devices"][0]["memory_bytes"], 0)
+        self.assertGreater(len(one["devices"]), 1, "a CUDA device, or why there is none")
+        for device in one["devices"][1:]:
+            self.assertRegex(device["device"], r"^cuda")
+            self.assertTrue(device["why"] or device["memory_bytes"] > 0)
+        self.assertEqual({l["name"] for l in one["libraries"] if l["device"] == "cpu"}, {"openblas", "mkl", "libxsmm"})
+        self.assertIn("Devices of this machine\n  cpu", self.cli("info").stdout)
+
     def test_second_run_comes_from_the_store(self):
         first = self.bench("bench", *SMALL, "--assume-finite")["results"][0]
         second = self.bench("bench", *SMALL, "--assume-finite")["results"][0]
