@@ -122,8 +122,13 @@ static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void 
         status = spk_fill_random(w->context, dtype, NOISE_ELEMENTS, 1, noise);
         noise_of = dtype;
     }
-    for (size_t done = 0; status == SPK_OK && done < bytes; done += whole)
-        status = spk_memory_copy(w->context, (char *)*memory + done, SPK_DEVICE, noise, SPK_HOST, bytes - done < whole ? bytes - done : whole);
+    size_t done = bytes < whole ? bytes : whole;
+    if (status == SPK_OK)
+        status = spk_memory_copy(w->context, *memory, SPK_DEVICE, noise, SPK_HOST, done);
+    for (size_t step; status == SPK_OK && done < bytes; done += step) { /* from there on within the device, twice as much each time */
+        step = bytes - done < done ? bytes - done : done;
+        status = spk_memory_copy(w->context, (char *)*memory + done, SPK_DEVICE, *memory, SPK_DEVICE, step);
+    }
     return status;
 }
 

@@ -349,6 +349,25 @@ static void body_odd_host(void)
     signal(SIGCHLD, SIG_DFL);
 }
 
+static void any_build(const spk_problem *p, const spk_device *where, const spk_params *params, spk_build *build)
+{
+    (void)p, (void)where, (void)params;
+    *build = (spk_build){.file = "reference_cuda.cu", .entry = "reference_cuda"};
+}
+
+/* Without the compiler what is to be compiled is out, and libraries are not. */
+static void body_no_compiler(void)
+{
+    static const spk_kernel_ops compiled_ops = {.source_hash = "0123456789abcdef", .build = any_build};
+    const spk_kernel compiled = {.name = "compiled", .backend = SPK_BACKEND_CUDA, .tunables = "V=0,1,2,3", .ops = &compiled_ops};
+    setenv("SPARSEK_NVRTC", "none", 1);
+    for (int i = 0; i < COUNT; i++)
+        list[i] = (spk_prepared){.kernel = i == ODD ? &compiled : &kernel, .params.v = {i}, .status = SPK_ERR_IO, .why = "as it was"};
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_OK);
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, i == ODD ? SPK_ERR_UNAVAILABLE : SPK_OK, i == ODD ? "NVRTC, which compiles device programs, was not found" : "");
+}
+
 /* The prover of this build on the double: there is no row named "fake", and it keeps nothing of ours open. */
 static void body_real(void)
 {
@@ -384,6 +403,7 @@ TEST(missing)
 TEST(not_a_program)
 TEST(interrupted)
 TEST(odd_host)
+TEST(no_compiler)
 TEST(real)
 
 int main(void)
@@ -394,7 +414,7 @@ int main(void)
         cmocka_unit_test(test_fails),      cmocka_unit_test(test_fails_at_length), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_chatters),
         cmocka_unit_test(test_out_of_turn), cmocka_unit_test(test_lost),       cmocka_unit_test(test_leaves),        cmocka_unit_test(test_never_begins),
         cmocka_unit_test(test_missing),    cmocka_unit_test(test_not_a_program), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_odd_host),
-        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -354,8 +354,15 @@ static spk_status compile(spk_device *device, const spk_problem *problem, spk_pr
         list[i].kernel->ops->build(problem, device, &list[i].params, &r->builds[builds]);
         r->owner[builds++] = i;
     }
+    spk_status status = SPK_OK;
     if (builds > 0)
-        SPK_TRY(spk_cuda_compile_all(&device->mem, spk_cuda_of(device)->arch, r->builds, builds, 0, r->statuses, r->whys, interrupted));
+        status = spk_cuda_compile_all(&device->mem, spk_cuda_of(device)->arch, r->builds, builds, 0, r->statuses, r->whys, interrupted);
+    if (status != SPK_OK && status != SPK_ERR_UNAVAILABLE)
+        return status;
+    for (int b = 0; status != SPK_OK && b < builds; b++) { /* no compiler: libraries may do without */
+        r->statuses[b] = status;
+        snprintf(r->whys[b], sizeof r->whys[b], "%.190s", spk_error_last());
+    }
     for (int b = 0; b < builds; b++)
         if (r->statuses[b] != SPK_OK) {
             list[r->owner[b]].status = r->statuses[b];

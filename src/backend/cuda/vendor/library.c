@@ -179,11 +179,12 @@ void spk_cuda_libraries_key(const struct spk_cuda_libraries *libraries, char *bu
 {
     size_t used = 0;
     buffer[0] = '\0';
-    for (int i = 0; libraries != NULL && i < LIBRARIES && used < size; i++) {
-        const spk_library_file *file = &libraries->entries[i].file;
-        if (!file->found || strcmp(known[i].names.name, "nvml") == 0) /* nvml changes no result */
+    for (int i = 0; libraries != NULL && i <= LIBRARIES && used < size; i++) {
+        const char *name = i < LIBRARIES ? known[i].names.name : "nvrtc"; /* with another compiler kernels are others, without one there are none */
+        const spk_library_file *file = i < LIBRARIES ? &libraries->entries[i].file : &libraries->nvrtc.file;
+        if (!file->found || strcmp(name, "nvml") == 0) /* nvml changes no result */
             continue;
-        int length = snprintf(buffer + used, size - used, "%s%s:%016" PRIx64 ":%" PRId64 ":%" PRId64, used > 0 ? ";" : "", known[i].names.name,
+        int length = snprintf(buffer + used, size - used, "%s%s:%016" PRIx64 ":%" PRId64 ":%" PRId64, used > 0 ? ";" : "", name,
                               spk_hash_text(SPK_HASH_START, file->path), file->bytes, file->mtime_ns);
         used += length > 0 ? (size_t)length : 0;
     }
