@@ -131,6 +131,10 @@ CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     STATE->launches_captured += STATE->capturing;
     return STATE->launch;
 }
+CUresult double_launch_extended(const spk_launch_config *config, CUfunction function, void **parameters, void **extra)
+{
+    return double_launch(function, config->grid_x, 1, 1, config->block_x, 1, 1, config->shared_bytes, config->stream, parameters, extra);
+}
 #ifndef DOUBLE_LACKS_TENSOR_MAPS
 CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides_bytes,
                                  const uint32_t *box, const uint32_t *element_strides, int interleave, int swizzle, int l2_promotion, int fill)

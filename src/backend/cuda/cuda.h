@@ -94,6 +94,9 @@ void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_spmm_args *a
 /* Launches with by-value parameters; not blocking. Inside spk_cuda_enter. */
 spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters);
 
+/* The same, for kernels that begin with previous_launch_done (device/launch.cuh): their blocks may start before the launch before them is done. */
+spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters);
+
 /* A two- or three-dimensional TMA map with 128-byte swizzle (swizzle_bytes 0, 32, 64 or 128); sizes and box in elements, innermost first; strides in
  * elements, of dimensions 1 and up. Beyond the end reads zeros. */
 typedef struct spk_tensor_map_desc {

@@ -24,6 +24,18 @@ typedef struct CUtensorMap {
     _Alignas(64) uint64_t words[16];
 } CUtensorMap;
 
+/* CUlaunchAttribute and CUlaunchConfig, as far as they are used. */
+typedef struct spk_launch_attribute {
+    int id, pad;
+    int value[16];
+} spk_launch_attribute;
+typedef struct spk_launch_config {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    CUstream stream;
+    spk_launch_attribute *attributes;
+    unsigned attribute_count;
+} spk_launch_config;
+
 enum { CUDA_SUCCESS_ = 0, CUDA_ERROR_INVALID_VALUE_ = 1, CUDA_ERROR_OUT_OF_MEMORY_ = 2, CUDA_ERROR_NOT_READY_ = 600 };
 
 /* Every entry point the backend uses: one row each (driver_entries.def: SPK_ENTRY(member, "symbol", result, arguments)). */

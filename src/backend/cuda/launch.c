@@ -3,13 +3,24 @@
 
 #include "backend/cuda/cuda.h"
 
-enum { MOST_BOX = 256, TMA_ALIGNMENT = 16, PROMOTE_256B = 3 };
+enum { MOST_BOX = 256, TMA_ALIGNMENT = 16, PROMOTE_256B = 3, ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6, FIRST_WITH_EARLY_LAUNCH = 90 };
 
 spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters)
 {
     const spk_cuda_driver *driver = spk_cuda_of(device)->driver;
     CUresult result = driver->launch(function, grid, 1, 1, block, 1, 1, (unsigned)shared_bytes, stream, parameters, NULL);
     return result == CUDA_SUCCESS_ ? SPK_OK : spk_cuda_check(device, result, "cuLaunchKernel");
+}
+
+spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    if (cuda->compute < FIRST_WITH_EARLY_LAUNCH)
+        return spk_cuda_launch(device, function, grid, block, shared_bytes, stream, parameters);
+    spk_launch_attribute overlap = {.id = ATTRIBUTE_PROGRAMMATIC_SERIALIZATION, .value = {1}};
+    const spk_launch_config config = {grid, 1, 1, block, 1, 1, (unsigned)shared_bytes, stream, &overlap, 1};
+    CUresult result = cuda->driver->launch_extended(&config, function, parameters, NULL);
+    return result == CUDA_SUCCESS_ ? SPK_OK : spk_cuda_check(device, result, "cuLaunchKernelEx");
 }
 
 /* CUtensorMapDataType; -1: there is none. */

@@ -17,6 +17,7 @@
 #define SPK_CUDA_GATHER_CUH
 
 #include "device/epilogue.cuh"
+#include "device/launch.cuh"
 
 #define B_K_CONTIGUOUS (LAYOUT_B == COL_MAJOR)
 #define A_LINES (A_K_CONTIGUOUS ? TILE_M : TILE_K)

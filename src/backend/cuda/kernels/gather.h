@@ -237,7 +237,7 @@ static inline spk_status gather_run(const spk_bound *bound, const spk_spmm_args 
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     const spk_status status =
-        spk_cuda_launch(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
+        spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
     spk_cuda_leave(&scope);
     return status;
 }

@@ -12,6 +12,7 @@
  * neighbours along K of B lie together), VECTOR_B (elements of a load where B is aligned: 1 or CHUNK), AHEAD (loads of values in flight) and the names
  * above. */
 #include "device/epilogue.cuh"
+#include "device/launch.cuh"
 
 #define WARPS (SPLIT * UNITS)
 #define ROW_LANES (32 / DEPTH_LANES)
@@ -260,6 +261,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) spmm_cuda_narrow(con
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const unsigned index = blockIdx.x * UNITS + warp / SPLIT, place_of_row = index / UNITS_A_BLOCK_ROW;
     const bool there = place_of_row < (unsigned)arg.grid_rows;
+    next_launch_may_start();
+    previous_launch_done();
     unit job = {0, 0, 0, 0, warp % SPLIT};
     if (there) {
         const int block_row = order != nullptr ? __ldg(order + place_of_row) : (int)place_of_row;

@@ -58,6 +58,8 @@ inline void load_b(real (&b)[QUAD][THREAD_N], const element_b *tile, int thread_
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const int *order)
 {
     extern __shared__ __align__(128) char shared[];
+    next_launch_may_start();
+    previous_launch_done();
     const int team = (int)threadIdx.x / TEAM_THREADS, thread = (int)threadIdx.x % TEAM_THREADS;
     const int thread_column = thread % TEAM_COLUMNS, row = thread / TEAM_COLUMNS * THREAD_M;
     char *memory = shared + team * TEAM_BYTES;

@@ -7,5 +7,7 @@ static_assert(DTYPE_A == F64 && DTYPE_B == F64 && COMPUTE == F64, "it computes i
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_sm80_dmma(const __grid_constant__ spk_cuda_arguments arg, const int *order)
 {
     extern __shared__ __align__(128) char shared[];
+    next_launch_may_start();
+    previous_launch_done();
     multiply_tiles(arg, order, shared);
 }

@@ -7,5 +7,7 @@ static_assert(sizeof(element_a) == 2 ? DTYPE_A == DTYPE_B : COMPUTE == TF32, "th
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_sm80_mma(const __grid_constant__ spk_cuda_arguments arg, const int *order)
 {
     extern __shared__ __align__(128) char shared[];
+    next_launch_may_start();
+    previous_launch_done();
     multiply_tiles(arg, order, shared);
 }

@@ -8,6 +8,7 @@
  * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it have none, zeros
  * stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
  * Bound: bytes from L2, and issuing them. */
+#include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
@@ -287,6 +288,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     if (threadIdx.x == 257 && !order.direct)
         tma_prefetch_map(&map_d);
     __syncthreads();
+    next_launch_may_start();
+    previous_launch_done();
     if (threadIdx.x < 256) {
         registers_more<224>();
         consume(&map_d, arg, order, lists, ring_memory, staging, ring<STAGES>(storage));

@@ -217,7 +217,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_sp
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
     const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
-    return spk_cuda_launch(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), (unsigned)made->shape.threads,
+    return spk_cuda_launch_early(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), (unsigned)made->shape.threads,
                            made->shape.shared_bytes, stream, parameters);
 }
 

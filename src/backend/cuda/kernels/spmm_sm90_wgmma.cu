@@ -7,6 +7,7 @@
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
+#include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
@@ -210,6 +211,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
     if (threadIdx.x == CONSUMERS * 128 + 1 && !order.direct)
         tma_prefetch_map(&map_d);
     __syncthreads();
+    next_launch_may_start();
+    previous_launch_done();
     if (threadIdx.x < CONSUMERS * 128) {
         if (PRODUCER_THREADS == 128)
             registers_more<232>();
