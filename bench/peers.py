@@ -191,13 +191,11 @@ def median_ratio(a, b):
 # ------------------------------------------------------------------------------------------------ peers
 
 def triton_configurations(n):
-    for tile in (64, 128, 256):
-        if n % tile and tile > n:
-            continue
+    for tile in [t for t in (64, 128, 256) if n % t == 0] or [n]:
         for group in (1, 4):
             for stages in (2, 3, 4, 5):
                 for warps in (4, 8):
-                    yield dict(SPLIT_N=max(n // tile, 1), GROUP_SIZE_ROW=group, num_stages=stages, num_warps=warps)
+                    yield dict(SPLIT_N=n // tile, GROUP_SIZE_ROW=group, num_stages=stages, num_warps=warps)
 
 
 def triton_call(torch, bsr, dense, out, meta):
