@@ -57,6 +57,13 @@ typedef struct spk_device {
     void *state;
 } spk_device;
 
+/* `lines` lines of `length` elements, ld elements apart. */
+typedef struct spk_scan {
+    spk_dtype dtype;
+    const void *array;
+    int64_t lines, length, ld;
+} spk_scan;
+
 struct spk_problem;
 struct spk_bound;
 struct spk_prepared;
@@ -76,6 +83,8 @@ typedef struct spk_backend {
     spk_status (*copy_out)(spk_device *device, void *to_host, const void *from, size_t bytes);
     spk_status (*copy_within)(spk_device *device, void *to, const void *from, size_t bytes); /* must not overlap */
     spk_status (*fill)(spk_device *device, void *to, unsigned char byte, size_t bytes);
+    /* Whether all elements are finite numbers, and all bits between the lines ones. NULL: the host looks for itself. */
+    spk_status (*scan)(spk_device *device, const spk_scan *scan, bool *clean);
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */

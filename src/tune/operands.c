@@ -317,19 +317,33 @@ spk_spmm_args spk_operands_check_args(const spk_operands *operands)
     return args;
 }
 
-spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+static spk_status make_staging(spk_operands *operands, spk_operand operand)
+{
+    if (operands->staging[operand] != NULL)
+        return SPK_OK;
+    return spk_alloc(&operands->mem, operands->bytes[operand], 1, &operands->staging[operand]);
+}
+
+spk_status spk_operands_view_some(spk_operands *operands, spk_operand operand, const size_t *at, int count, size_t bytes, const void **view)
 {
     spk_device *device = operands->device;
-    const void *memory = get_pointer(&operands->args[0], operand);
-    size_t bytes = operands->bytes[operand];
-    if (device->backend->id != SPK_BACKEND_CPU && bytes > 0) {
-        if (operands->staging[operand] == NULL)
-            SPK_TRY(spk_alloc(&operands->mem, bytes, 1, &operands->staging[operand]));
-        SPK_TRY(device->backend->copy_out(device, operands->staging[operand], memory, bytes));
-        memory = operands->staging[operand];
+    const char *memory = get_pointer(&operands->args[0], operand);
+    if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0) {
+        *view = memory;
+        return SPK_OK;
     }
-    *view = memory;
+    SPK_TRY(make_staging(operands, operand));
+    char *staging = operands->staging[operand];
+    for (int i = 0; i < count; i++)
+        SPK_TRY(device->backend->copy_out(device, staging + at[i], memory + at[i], bytes));
+    *view = staging;
     return SPK_OK;
+}
+
+spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+{
+    const size_t start = 0;
+    return spk_operands_view_some(operands, operand, &start, 1, operands->bytes[operand], view);
 }
 
 /* With a queue all runs of a sample are timed at once, as one graph: it begins anew where the sets left do not suffice. */

@@ -43,6 +43,9 @@ spk_spmm_args spk_operands_check_args(const spk_operands *operands);
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
 
+/* The same where only some bytes of it are wanted: `count` pieces of `bytes` each, at these places; what the view holds elsewhere is anything. */
+spk_status spk_operands_view_some(spk_operands *operands, spk_operand operand, const size_t *at, int count, size_t bytes, const void **view);
+
 /* `runs` runs over the next sets, each timed. */
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);
 

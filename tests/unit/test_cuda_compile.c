@@ -349,8 +349,23 @@ static void every_row_compiles(void **state)
         fail_msg("%d programs of %d", wrong, job_count);
 }
 
+static void the_scan_compiles(void **state)
+{
+    (void)state;
+    static const spk_dtype types[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
+    if (!have_nvrtc())
+        return;
+    job_count = 0;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        jobs[job_count] = (job){.row = "check_written", .arch = "sm_80"};
+        spk_cuda_scan_build(types[i], &jobs[job_count++].build);
+    }
+    compile_all();
+    assert_int_equal(report(), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_compiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_compiles), cmocka_unit_test(the_scan_compiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -334,6 +334,59 @@ static void a_race_prepares_some_of_each_row(void **state)
     bench_close(&b);
 }
 
+/* A device that looks through outputs: where it says that all is whole, samples are compared all the same; where not, the host has the last word. */
+static int scans;
+static bool scan_says;
+
+static spk_status say_whole(spk_device *device, const spk_scan *scan, bool *clean)
+{
+    (void)device;
+    assert_true(scan->lines == 256 && scan->length == 24 && scan->ld >= 24 && scan->dtype == SPK_F32);
+    scans++;
+    *clean = scan_says;
+    return SPK_OK;
+}
+
+static spk_status cannot_scan(spk_device *device, const spk_scan *scan, bool *clean)
+{
+    (void)device, (void)scan;
+    scans++;
+    *clean = true;
+    return SPK_ERR_UNAVAILABLE;
+}
+
+static void check_scan(spk_status (*scan)(spk_device *, const spk_scan *, bool *), bool says, fake_mode mode, spk_candidate_status status, const char *why)
+{
+    bench b;
+    bench_open(&b, many + 2, 2, "");
+    spk_backend looking = fake_backend;
+    looking.scan = scan;
+    b.device.backend = &looking;
+    scans = 0;
+    scan_says = says;
+    fakes[2].mode = mode;
+    spk_report *report = NULL;
+    spk_race_options options = {.struct_size = sizeof options, .rounds = 3, .choices = "fake2 V=0"};
+    spk_status result = spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report);
+    assert_int_equal(result, SPK_OK);
+    assert_int_equal(scans, 1);
+    assert_int_equal(report->candidates[0].status, status);
+    assert_non_null(strstr(report->candidates[0].why, why));
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+static void a_device_may_look_itself(void **state)
+{
+    (void)state;
+    check_scan(say_whole, true, FAKE_RIGHT, SPK_CANDIDATE_OK, "");
+    check_scan(say_whole, true, FAKE_WRONG, SPK_CANDIDATE_WRONG, "the oracle says");
+    check_scan(say_whole, true, FAKE_NAN, SPK_CANDIDATE_WRONG, "the oracle says");
+    check_scan(say_whole, false, FAKE_RIGHT, SPK_CANDIDATE_OK, "");
+    check_scan(say_whole, false, FAKE_UNWRITTEN, SPK_CANDIDATE_WRONG, "was not written");
+    check_scan(cannot_scan, true, FAKE_UNWRITTEN, SPK_CANDIDATE_WRONG, "was not written");
+}
+
 static void rows_of_other_devices_are_not_listed(void **state)
 {
     (void)state;
@@ -410,6 +463,7 @@ int main(void)
         cmocka_unit_test(time_is_bounded),            cmocka_unit_test(memory_of_its_own),       cmocka_unit_test(every_option_is_checked),
         cmocka_unit_test(samples_keep_the_proportions), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
         cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(rows_of_other_devices_are_not_listed),
+        cmocka_unit_test(a_device_may_look_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -440,6 +440,7 @@ const spk_backend spk_backend_cuda = {
     .copy_out = cuda_copy_out,
     .copy_within = cuda_copy_within,
     .fill = cuda_fill,
+    .scan = spk_cuda_scan,
     .synchronize = cuda_synchronize,
     .free_memory = cuda_free_memory,
     .check_args = spk_cuda_check_args,

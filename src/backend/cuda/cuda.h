@@ -60,6 +60,11 @@ spk_status spk_cuda_wait(const spk_device *device);
 spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
 spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_spmm_args *args);
 
+/* ---- scan.c */
+
+spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean);
+void spk_cuda_scan_build(spk_dtype dtype, spk_build *build); /* its program; no options: there is none */
+
 /* ---- program.c: compiled with NVRTC for this device, kept on disk, loaded once a process and device */
 
 /* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have it.
