@@ -119,7 +119,15 @@ CUresult double_pointer_attributes(unsigned count, int *attributes, void **value
 }
 CUresult double_module_load(CUmodule *module, const void *image) { return *module = (CUmodule)(void *)things, 0; }
 CUresult double_module_unload(CUmodule module) { return 0; }
-CUresult double_module_function(CUfunction *function, CUmodule module, const char *name) { return *function = (CUfunction)(void *)strdup(name), 0; }
+/* A function is its name. */
+CUresult double_module_function(CUfunction *function, CUmodule module, const char *name)
+{
+    static char names[16][64];
+    static int next;
+    char *here = names[next++ % 16];
+    *function = (CUfunction)(void *)strncpy(here, name, sizeof names[0] - 1);
+    return 0;
+}
 CUresult double_function_attribute(int *value, int attribute, CUfunction function) { return *value = 0, 0; }
 CUresult double_function_set_attribute(CUfunction function, int attribute, int value) { return 0; }
 CUresult double_occupancy(int *count, CUfunction function, int block_size, size_t bytes) { return *count = 1, 0; }
