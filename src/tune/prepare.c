@@ -8,7 +8,7 @@
 
 enum { MOST_PREPARED = 24, FIRST_OF_ROW = 2, RACERS_OF_ROW = 6 };
 static const double far_factor = 8;         /* a row predicted this many times the best prediction sends one candidate only */
-static const double longest_proof_us = 4e6; /* a run expected to take longer is not proved: the watchdog could take it for one that hangs */
+static const double longest_proof_us = 4e6; /* a run expected to take longer than this, and than others, is not proved: the watchdog could take it for one that hangs */
 
 /* Not to be tried here; an interruption says nothing about it. */
 static void refuse(spk_contender *c, const spk_prepared *answer)
@@ -97,8 +97,7 @@ static void leave_out(const spk_search *search, spk_contender *c, int others)
 {
     const char *deed = c->kernel->ops->build != NULL ? "compiled" : "tried";
     c->wanted = false;
-    c->left_out = true;
-    if (c->predicted_us > longest_proof_us)
+    if (c->left_out)
         snprintf(c->why, sizeof c->why, "not %s: one run is expected to take %.0f s", deed, 1e-6 * c->predicted_us);
     else
         snprintf(c->why, sizeof c->why, "not %s: %d others%s look more promising", deed, others, search->by_row ? " of this kernel" : "");
@@ -110,7 +109,7 @@ static int keep_promising(spk_search *search, spk_contender **list, int count)
     int in = 0, kept = 0; /* in: those that are wanted */
     double best_us = list[0]->predicted_us;
     for (int i = 0; i < count; i++) {
-        list[i]->left_out = !list[i]->sure && list[i]->predicted_us > longest_proof_us;
+        list[i]->left_out = !list[i]->sure && list[i]->predicted_us > longest_proof_us && list[i]->predicted_us > far_factor * best_us;
         list[i]->placed = !list[i]->left_out && has_place(search, list, i, best_us);
         in += list[i]->placed && !list[i]->extra;
     }

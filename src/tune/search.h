@@ -88,7 +88,7 @@ typedef struct spk_contender {
     bool screened;  /* it has a time from the present stage */
     bool sure;      /* takes part whatever the model makes of it */
     bool extra;     /* may be tried beside those that are wanted */
-    bool prepared, left_out, placed; /* prepare.c: the device has seen to it; it was not worth that */
+    bool prepared, left_out, placed; /* prepare.c: the device has seen to it; a run takes too long for that; it was to */
     int rank;       /* order of screening before predicted time */
     bool bound_now;
     spk_bound bound;

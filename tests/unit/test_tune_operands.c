@@ -295,8 +295,15 @@ static void only_the_promising_are_prepared(void **state)
     assert_true(entry_of(report, "fake3", "V=0")->median_us > 0);
     spk_report_release(&report);
 
-    b.options.effort = SPK_TUNE_EXHAUSTIVE;
+    for (int i = 0; i < 4; i++)
+        fakes[i].model_us = 1e8; /* all of them are thought to take long: that leaves none out */
     b.options.fresh = 1;
+    memset(prepared_of, 0, sizeof prepared_of);
+    assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_int_equal(prepared_of[0] + prepared_of[1] + prepared_of[2], 24);
+    spk_report_release(&report);
+
+    b.options.effort = SPK_TUNE_EXHAUSTIVE;
     waves = 0;
     memset(prepared_of, 0, sizeof prepared_of);
     assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
