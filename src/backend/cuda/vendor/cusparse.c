@@ -108,6 +108,8 @@ static bool bsr_applicable(const spk_problem *problem, const spk_device *device,
     *why = refusal(problem);
     if (*why == NULL && problem->pattern->block_rows != problem->pattern->block_cols)
         *why = "its blocks are square";
+    if (*why == NULL && problem->block_layout != SPK_ROW_MAJOR)
+        *why = "its blocks are row-major";
     if (*why == NULL && problem->trans_a == SPK_TRANS)
         *why = "it multiplies the stored matrix only, not its transpose";
     return *why == NULL;
@@ -120,6 +122,8 @@ static bool ell_applicable(const spk_problem *problem, const spk_device *device,
     *why = refusal(problem);
     if (*why == NULL && p->block_rows != p->block_cols)
         *why = "its blocks are square";
+    if (*why == NULL && problem->dtype_a == SPK_F32 && problem->compute != SPK_TF32)
+        *why = "it multiplies f32 in TF32";
     double slots = (double)(problem->trans_a == SPK_TRANS ? p->index.grid_rows : p->features.longest_row) * (double)problem->m / p->block_rows;
     if (*why == NULL && problem->trans_a == SPK_NO_TRANS && slots > 4.0 * (double)p->nnzb)
         *why = "rows of one length would be more than four times the stored blocks";
