@@ -180,3 +180,24 @@ class Interrupted(CliTest):
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGINT)
         self.assertEqual(process.wait(timeout=10), 130)
+
+    def test_a_run_that_cannot_be_stopped_is_cut_off(self):
+        if support.quick:
+            return  # instrumented builds are given more time
+        problem = ["--m", "8192", "--k", "8192", "--n", "4096", "--block", "64", "--only", "reference"]
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            start = time.monotonic()
+            _, error = self.interrupt("bench", *problem, "--fresh", after=4, number=number)
+            self.assertLess(time.monotonic() - start, 4 + 3)
+            self.assertIn("interrupted", error)
+
+    def test_a_file_being_written_is_removed(self):
+        process = subprocess.Popen([support.program, "gen", "uniform", "--rows", "4096", "--block", "64", "--density", "0.9", "-o", "a.mtx"], cwd=self.folder, env=self.env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not any(name.startswith(".sparsek-") for name in os.listdir(self.folder)):
+            self.assertIsNone(process.poll())
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGTERM)
+        self.assertIn(process.wait(timeout=20), (130, 143))
+        self.assertEqual([name for name in os.listdir(self.folder) if name != "cache"], [])
