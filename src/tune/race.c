@@ -407,7 +407,9 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
         enter_rows(&r);
     bool held = spk_measuring_begin(tuner, 60);
     r.search.start_us = spk_now_us();
+    spk_search_watch(&r.search);
     status = run_race(&r);
+    spk_search_judge(&r.search);
     spk_measuring_end(held);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || !anything_measured(&r.search)))
         goto done;
