@@ -1,65 +1,12 @@
-/* The frame of every subcommand: common options, the context, signals, messages and exit codes. */
+/* The frame of every subcommand: common options, the context, messages and exit codes. */
 #include "cli.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "output.h"
 #include "progress.h"
-
-/* Written by the program, read by the signal handler: only whole pointers, which are lock free. */
-static spk_context *volatile watched[2];
-static volatile sig_atomic_t interruptions, ends_at_once, says_so;
-
-static void on_signal(int number)
-{
-    static const char note[] = "sparsek: note: interrupted\n";
-    if (interruptions++) /* the second Ctrl-C means it */
-        _exit(128 + number);
-    if (ends_at_once) {
-        ssize_t told = says_so ? write(STDERR_FILENO, note, sizeof(note) - 1) : 0;
-        (void)told; /* nobody could be told that this failed */
-        _exit(EXIT_INTERRUPTED);
-    }
-    for (int i = 0; i < 2; i++)
-        if (watched[i])
-            spk_context_interrupt(watched[i]);
-}
-
-void cli_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed at the end, so that a --json file is still written */
-}
-
-void cli_interrupt_ends(const cli *app, bool at_once)
-{
-    says_so = !app->quiet;
-    ends_at_once = at_once;
-    if (at_once && interruptions) {
-        cli_note(app, "interrupted");
-        exit(EXIT_INTERRUPTED);
-    }
-}
-
-bool cli_interrupted(void)
-{
-    return interruptions != 0;
-}
-
-void cli_watch(spk_context *context)
-{
-    watched[1] = context;
-    if (context && interruptions)
-        spk_context_interrupt(context);
-}
 
 bool cli_talks(const cli *app)
 {
@@ -149,6 +96,7 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
         return EXIT_DONE;
     const char *message = spk_last_error(context ? context : app->context);
     if (status == SPK_ERR_INTERRUPTED) {
+        (void)cli_interrupted(); /* the work has ended; what is left to do is short */
         cli_note(app, "%s", message[0] ? message : "interrupted");
         return EXIT_INTERRUPTED;
     }
@@ -230,15 +178,14 @@ int cli_open(cli *app)
     int code = cli_context(app, app->store, 0, &app->context);
     if (code)
         return code;
-    watched[0] = app->context;
-    if (interruptions)
-        spk_context_interrupt(app->context);
+    cli_watch(0, app->context);
     return EXIT_DONE;
 }
 
 void cli_close(cli *app)
 {
-    watched[0] = watched[1] = NULL;
+    cli_watch(0, NULL);
+    cli_watch(1, NULL);
     spk_context_destroy(&app->context);
 }
 

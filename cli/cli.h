@@ -43,10 +43,16 @@ void cli_close(cli *app);
 /* A further context with a store and a number of threads of its own (0: as the common options say); same log, no progress. */
 int cli_context(cli *app, const char *store_path, int threads, spk_context **context);
 
-/* Makes Ctrl-C reach this context too (at most one besides app->context); NULL: none. */
-void cli_watch(spk_context *context);
+/* Makes Ctrl-C reach this context: place 0 is app->context, 1 is free; NULL: none. */
+void cli_watch(int place, spk_context *context);
 
-/* True once Ctrl-C (or SIGTERM) came. */
+/* Names of what is being written, for a signal that ends the program: a file aside (kept, not copied), and the file for which the library
+ * writes one in the same folder. NULL: no more. */
+void cli_writes_aside(const char *name);
+void cli_writes_in_folder_of(const char *target);
+
+/* True once Ctrl-C (or SIGTERM, or SIGHUP) came. Whoever asks is about to end, and is given the time for that: without being asked, the
+ * program ends a second after the signal. */
 bool cli_interrupted(void);
 void cli_catch_signals(void);
 

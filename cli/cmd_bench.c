@@ -101,7 +101,8 @@ static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, 
         return status == SPK_ERR_UNKNOWN_CLASS ? SPK_OK : status;
     status = result_from_report(report, true, out);
     spk_report_destroy(&report);
-    char *choices = status == SPK_OK && out->chosen >= 0 ? rematch(app, p, out) : NULL;
+    bool whole = status == SPK_OK && !out->interrupted; /* an interrupted one is finished first */
+    char *choices = whole && out->chosen >= 0 ? rematch(app, p, out) : NULL;
     *known = choices != NULL;
     if (!*known) {
         result_release(out);

@@ -158,6 +158,9 @@ int cmd_cache(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code)
         return code;
+    cli_interrupt_ends(app, true); /* the store is whole at every moment, and so is a file that was there */
+    if (strcmp(a.operands[0], "export") == 0)
+        cli_writes_in_folder_of(a.operands[1]);
     json_t *results = json_array();
     code = act(app, &a, results);
     if (code == EXIT_DONE || code == EXIT_SHORT)

@@ -113,7 +113,7 @@ typedef struct trial {
 static void end_trial(cli *app, trial *t)
 {
     problem_release(&t->p);
-    cli_watch(NULL);
+    cli_watch(1, NULL);
     spk_context_destroy(&app->context);
     app->context = t->programs;
 }
@@ -126,7 +126,7 @@ static int begin_trial(cli *app, const problem_flags *flags, trial *t)
     if (code)
         return code;
     app->context = fresh;
-    cli_watch(fresh);
+    cli_watch(1, fresh);
     code = problem_make(app, flags, &t->p);
     if (code)
         end_trial(app, t);

@@ -109,7 +109,9 @@ int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const cha
 {
     spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor};
     cli_interrupt_ends(app, false); /* there is a file to be removed now */
+    cli_writes_in_folder_of(path);
     spk_status status = spk_matrix_write(app->context, matrix, path, &options);
+    cli_writes_in_folder_of(NULL);
     if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)
         return cli_status(app, NULL, status, NULL);
     int code = status == SPK_ERR_IO ? EXIT_RESOURCES : status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_FORMAT ? EXIT_USAGE : cli_exit_code(status);

@@ -37,6 +37,7 @@ static int open_aside(const char *path, char **name)
         *name = NULL;
         errno = saved;
     }
+    cli_writes_aside(*name);
     return file;
 }
 
@@ -50,6 +51,7 @@ int output_check(const cli *app, const char *path)
         return refuse(app, path);
     close(file);
     unlink(name);
+    cli_writes_aside(NULL);
     free(name);
     return EXIT_DONE;
 }
@@ -93,6 +95,7 @@ int output_write(const cli *app, const char *path, const char *bytes, size_t cou
     }
     if (!fine && name)
         unlink(name);
+    cli_writes_aside(NULL);
     free(name);
     errno = saved;
     return fine || (straight && saved == EPIPE) ? EXIT_DONE : refuse(app, path);

@@ -195,7 +195,7 @@ static char *flags_text(const problem_flags *f, const problem *p)
 
 int problem_make(cli *app, const problem_flags *f, problem *out)
 {
-    problem p = {.seed = f->seed, .info = {SPK_SIZED(spk_pattern_info)}};
+    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
     int code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);
     if (code)

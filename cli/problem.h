@@ -29,6 +29,7 @@ typedef struct problem {
     spk_tune_options options; /* strings are borrowed from the cli */
     int64_t m, k;             /* of the product */
     uint64_t seed;
+    const char *file, *tensor; /* as given, borrowed from the flags; NULL: generated */
     char *source; /* generator's name, or "file:<basename>" */
     char *flags;  /* options that make this problem again: "--m 2048 ... " */
 } problem;

@@ -37,6 +37,10 @@ json_t *problem_json(const problem *p)
     json_put(o, "nnzb", json_integer(p->info.nnzb));
     json_put(o, "density", json_number(p->info.density));
     json_put(o, "pattern", json_text(p->source));
+    if (p->file)
+        json_put(o, "file", json_text(p->file));
+    if (p->file && p->tensor)
+        json_put(o, "tensor", json_text(p->tensor));
     json_put(o, "dtype", json_string(spk_dtype_name(s->dtype_a)));
     json_put(o, "dtype_d", json_string(spk_dtype_name(s->dtype_d)));
     json_put(o, "compute", json_string(spk_dtype_name(compute_type(s))));
@@ -95,7 +99,7 @@ static bool take_epilogue(const char *text, problem_flags *f)
 static bool take_pattern(const char *text, problem_flags *f)
 {
     if (strncmp(text, "file:", 5) == 0) {
-        f->file = text + 5;
+        f->file = f->file ? f->file : text + 5; /* "file" has the whole path */
         return true;
     }
     f->pattern = spk_generator_from_name(text);
@@ -226,6 +230,9 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
     }
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);
+    bool of_result = strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "", "file:", 5) == 0;
+    if (f.file && !of_result && (f.m >= 0 || f.k >= 0 || f.density >= 0 || f.pattern || f.cells.x))
+        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"k\", \"density\", \"pattern\" and \"cells\" describe a generated matrix; they do not go with \"file\"", where);
     if (f.file || f.cells.x) { /* a result's "problem" names what follows from the file or the grid, too */
         f.m = f.k = -1;
         f.density = -1;

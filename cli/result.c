@@ -136,7 +136,8 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
     spk_status status = spk_report_get_info(report, &info);
     if (status != SPK_OK)
         return status;
-    result r = {.chosen = -1, .from_store = info.from_store != 0, .tuning_s = info.tuning_s, .measured_at = info.measured_at};
+    result r = {.chosen = -1, .from_store = info.from_store != 0, .interrupted = info.interrupted != 0,
+                .tuning_s = info.tuning_s, .measured_at = info.measured_at};
     r.summary = copied(info.summary);
     r.class_key = copied(info.class_key);
     r.rows = cli_alloc((size_t)info.candidate_count + 1, sizeof(*r.rows));

@@ -426,6 +426,7 @@ typedef struct spk_report_info {
     int64_t measured_at;  /* seconds since 1970-01-01 UTC; 0: never */
     const char *class_key; /* the class of problems this evidence is for */
     const char *summary;  /* one paragraph: why the chosen one won */
+    int interrupted;      /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
 } spk_report_info;
 
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);

@@ -69,7 +69,8 @@ spk_status spk_report_get_info(const spk_report *report, spk_report_info *info)
                             .tuning_s = report->tuning_s,
                             .measured_at = report->measured_at,
                             .class_key = report->class_key,
-                            .summary = report->summary != NULL ? report->summary : ""};
+                            .summary = report->summary != NULL ? report->summary : "",
+                            .interrupted = spk_report_interrupted(report)};
     return spk_struct_write(info, &ours, sizeof ours, "spk_report_info");
 }
 

@@ -20,21 +20,48 @@ enum { SIZES = sizeof natural / sizeof natural[0] };
 typedef struct counter {
     int64_t block;
     spk_divider divider;
-    int64_t *met; /* for each block column, 1 + the last block row that had an entry there */
+    int64_t *met;  /* for each place, 1 + the last block row that had an entry there */
+    int64_t *cols; /* NULL: places are block columns; else their block columns, in a hash table of mask + 1 places: the matrix is much wider than full */
+    uint64_t mask;
     int64_t nnzb, elements;
 } counter;
+
+/* The place of a block column. A place that this block row has not used is free, so that nothing is ever removed. */
+static int64_t place_of(const counter *c, int64_t block_col, int64_t stamp)
+{
+    if (c->cols == NULL)
+        return block_col;
+    uint64_t at = ((uint64_t)block_col * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+    while (c->met[at & c->mask] == stamp && c->cols[at & c->mask] != block_col)
+        at++;
+    c->cols[at & c->mask] = block_col;
+    return (int64_t)(at & c->mask);
+}
 
 static void count_row(counter *c, const spk_entries *entries, int64_t rows, int64_t cols, int64_t row)
 {
     int64_t block_row = spk_divide(c->divider, row), height = spk_min_i64(c->block, rows - block_row * c->block);
     for (int64_t i = 0; i < entries->count; i++) {
-        int64_t block_col = spk_divide(c->divider, entries->cols[i]);
-        if (c->met[block_col] == block_row + 1)
+        int64_t block_col = spk_divide(c->divider, entries->cols[i]), place = place_of(c, block_col, block_row + 1);
+        if (c->met[place] == block_row + 1)
             continue;
-        c->met[block_col] = block_row + 1;
+        c->met[place] = block_row + 1;
         c->nnzb++;
         c->elements += height * spk_min_i64(c->block, cols - block_col * c->block);
     }
+}
+
+/* One place a block column, unless far more of those than entries would make that the cost of it all. */
+static spk_status make_places(const spk_mem *mem, counter *c, int64_t entries, int64_t grid_cols)
+{
+    uint64_t places = 2;
+    while (entries < grid_cols && places < 2 * (uint64_t)entries)
+        places *= 2;
+    if ((uint64_t)grid_cols <= 2 * places || entries >= grid_cols)
+        return spk_calloc(mem, (size_t)grid_cols, sizeof *c->met, &c->met);
+    c->mask = places - 1;
+    SPK_TRY(spk_calloc(mem, (size_t)places, sizeof *c->met, &c->met));
+    return spk_alloc(mem, (size_t)places, sizeof *c->cols, &c->cols);
 }
 
 static spk_status count_all(const spk_mem *mem, spk_entries *entries, counter *counters, int sizes)
@@ -44,7 +71,8 @@ static spk_status count_all(const spk_mem *mem, spk_entries *entries, counter *c
     for (int k = 0; k < sizes; k++) {
         counters[k] = (counter){.block = natural[k].block, .divider = spk_divider_make(natural[k].block)};
         int64_t grid_cols = matrix->nnz > 0 ? spk_ceil_div(matrix->cols, natural[k].block) : 0;
-        SPK_GOTO(spk_calloc(mem, (size_t)grid_cols, sizeof *counters[k].met, &counters[k].met));
+        int64_t columns = matrix->format == SPK_DENSE ? grid_cols : matrix->nnz * matrix->block_cols; /* that a block row can meet, at most */
+        SPK_GOTO(make_places(mem, &counters[k], columns, grid_cols));
     }
     for (int64_t row = 0; row < matrix->rows; row++) {
         spk_entries_load(entries, row, false);
@@ -52,8 +80,10 @@ static spk_status count_all(const spk_mem *mem, spk_entries *entries, counter *c
             count_row(&counters[k], entries, matrix->rows, matrix->cols, row);
     }
 done:
-    for (int k = 0; k < sizes; k++)
+    for (int k = 0; k < sizes; k++) {
         spk_free(mem, counters[k].met);
+        spk_free(mem, counters[k].cols);
+    }
     return status;
 }
 

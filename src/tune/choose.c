@@ -248,6 +248,7 @@ static spk_status run_search(tuning *t)
     bool held = spk_measuring_begin(t->tuner, 1e-6 * fmin(t->search.budget_us, 60e6) + lock_patience_s);
     double now = spk_now_us();
     t->search.start_us = now; /* waiting does not count */
+    spk_search_watch(&t->search);
     spk_status status = spk_search_run(&t->search);
     if (status == SPK_ERR_NO_CANDIDATE && t->incumbent >= 0) { /* not even the incumbent: everyone, then */
         for (int i = 0; i < t->search.count; i++)
@@ -255,6 +256,7 @@ static spk_status run_search(tuning *t)
         t->incumbent = -1;
         status = spk_search_run(&t->search);
     }
+    spk_search_judge(&t->search);
     spk_measuring_end(held);
     if (status == SPK_ERR_INTERRUPTED && t->incumbent >= 0) { /* it stays, with the evidence it had */
         spk_contender *c = &t->search.contenders[t->incumbent];

@@ -5,8 +5,6 @@
 #include "base/clock.h"
 #include "tune/search.h"
 
-const char spk_why_interrupted[] = "tuning was interrupted before it was decided";
-
 bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel, spk_params *params)
 {
     const spk_kernel *found = spk_tuner_kernel(tuner, name);
@@ -147,6 +145,7 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
     made->tuning_s = 1e-6 * (spk_now_us() - search->start_us + search->prepare_us);
     made->measured_at = spk_unix_time_s();
     made->seed = search->seed;
+    made->crowded = search->crowded;
     made->by_kernel = search->by_row && contenders != search->contenders;
     if (status == SPK_OK) {
         made->chosen = chosen >= 0 ? contenders[chosen].entry : -1;

@@ -9,6 +9,7 @@
 
 enum { DEFAULT_ROUNDS = 20, ROW_FINALISTS = 8, ROW_ROUNDS = 7 };
 static const double row_tie = 1.3;          /* parameters of a row this close when screened meet in rounds of their own */
+static const double unseen_run_us = 1e6, sample_run_us = 50e3; /* a run expected to take longer is estimated on a sample that takes about so long */
 static const double longest_run_us = 120e6; /* a row whose one run is expected to take longer is not raced */
 
 typedef struct race {
@@ -162,6 +163,35 @@ static double calibration(const spk_search *search)
     return best != NULL ? best->full_us / best->predicted_us : 1;
 }
 
+/* A run cannot be interrupted: one that the model expects to be long is not begun before a sample has told what it takes. That is an answer
+ * for those who interrupt the race then, too. */
+static spk_status estimate_long(race *r)
+{
+    spk_search *search = &r->search;
+    spk_status status = SPK_OK;
+    for (int i = 0; i < search->count && status == SPK_OK; i++) {
+        spk_contender *c = &search->contenders[i];
+        spk_stage *stage = NULL;
+        double us = 0;
+        if (!r->meets[i] || c->status == SPK_CANDIDATE_NOT_APPLICABLE || c->predicted_us <= unseen_run_us)
+            continue;
+        spk_level level = spk_level_for(search->tuner, search->problem, sample_run_us / c->predicted_us);
+        if (level.share >= 1)
+            continue;
+        if (spk_interrupted(search->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "the race was interrupted");
+        spk_search_progress(search, c, false);
+        SPK_TRY(spk_stage_make(search->tuner, search->problem, level, spk_rng_next(&search->rng), 0, &search->room, &stage));
+        c->batch = 1;
+        c->run_us = c->predicted_us * level.share;
+        if (spk_search_ready(search, c) && spk_contender_bind(c, stage) == SPK_OK && spk_contender_sample(c, stage, &us))
+            c->full_us = c->median_us = us / fmax(spk_stage_share(stage, c), 1e-9);
+        spk_contender_unbind(c);
+        spk_stage_release(&stage);
+    }
+    return status;
+}
+
 /* Binds and checks those that meet; returns how many are fit to. */
 static int admit(race *r, spk_stage *stage, bool screened_here)
 {
@@ -175,9 +205,10 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
         c->wanted = true;
         spk_search_progress(search, c, false);
         double run_us = c->full_us;
-        if (r->options->choices == NULL && c->full_us <= 0 && c->predicted_us * factor > longest_run_us) {
+        double expected_us = c->full_us > 0 ? c->full_us : c->predicted_us * factor;
+        if (r->options->choices == NULL && expected_us > longest_run_us) {
             c->status = SPK_CANDIDATE_PRUNED;
-            snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * c->predicted_us * factor);
+            snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * expected_us);
             continue;
         }
         if (!spk_search_ready(search, c) || spk_contender_bind(c, stage) != SPK_OK)
@@ -246,6 +277,8 @@ static spk_status run_race(race *r)
         search->contenders[i].sure = r->meets[i] && r->options->choices != NULL;
     }
     spk_status status = spk_search_prepare(search);
+    if (status == SPK_OK)
+        status = estimate_long(r);
     if (status == SPK_OK && r->options->choices == NULL)
         status = find_row_bests(r, &stage);
     bool screened_here = stage != NULL;
@@ -380,7 +413,9 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
         enter_rows(&r);
     bool held = spk_measuring_begin(tuner, 60);
     r.search.start_us = spk_now_us();
+    spk_search_watch(&r.search);
     status = run_race(&r);
+    spk_search_judge(&r.search);
     spk_measuring_end(held);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || !anything_measured(&r.search)))
         goto done;

@@ -8,6 +8,16 @@
 
 static const double wide_spread = 0.2; /* of the median: other work of the machine was measured too */
 
+const char spk_why_interrupted[] = "tuning was interrupted before it was decided";
+
+bool spk_report_interrupted(const spk_report *report)
+{
+    for (int i = 0; i < report->count; i++)
+        if (report->candidates[i].status == SPK_CANDIDATE_PRUNED && strcmp(report->candidates[i].why, spk_why_interrupted) == 0)
+            return true;
+    return false;
+}
+
 spk_status spk_report_make(const spk_mem *mem, const char *class_key, const char *device_text, spk_report **report)
 {
     spk_report *made = NULL;
@@ -166,7 +176,7 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         say(out, ", spread ");
         say_us(out, chosen->spread_us);
     } else {
-        say(out, " (a first look only: the budget ended before interleaved rounds)");
+        say(out, " (a first look only: %s before interleaved rounds)", spk_report_interrupted(report) ? "the measuring was interrupted" : "the budget ended");
     }
     if (chosen->prepare_us > 0) {
         say(out, ", after ");
@@ -279,6 +289,10 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     }
     if (measured > 0)
         say(&out, ".");
+    if (spk_report_interrupted(report))
+        say(&out, " The measuring was interrupted: what is left is measured with the next tuning.");
+    if (report->crowded)
+        say(&out, " Other programs used the processors while this was measured: repeat it with --fresh (options.fresh) on a quiet machine.");
     char *summary = NULL;
     SPK_TRY(spk_strdup(&report->mem, out.text, &summary));
     spk_free(&report->mem, report->summary);

@@ -24,10 +24,15 @@ struct spk_report {
     double tuning_s;
     int64_t measured_at;
     uint64_t seed;
+    bool crowded;   /* other programs used the processors meanwhile; known of what was measured just now only */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */
     char *summary;     /* NULL until spk_report_summarise */
 };
+
+/* What an entry says that an interruption left undecided, and whether there is such an entry. */
+extern const char spk_why_interrupted[];
+bool spk_report_interrupted(const spk_report *report);
 
 spk_status spk_report_make(const spk_mem *mem, const char *class_key, const char *device_text, spk_report **report);
 void spk_report_release(spk_report **report);

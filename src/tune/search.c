@@ -60,6 +60,21 @@ void spk_search_end(spk_search *search)
     spk_room_release(search->tuner->device, &search->room);
 }
 
+void spk_search_watch(spk_search *search)
+{
+    search->load = spk_load_now();
+}
+
+void spk_search_judge(spk_search *search)
+{
+    const spk_tuner *tuner = search->tuner;
+    spk_load now = spk_load_now();
+    bool before = search->crowded;
+    search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
+    if (search->crowded && !before && tuner->log != NULL)
+        tuner->log(tuner->log_user, 1, "other programs used the processors while this was measured: the fastest may be another on a quiet machine");
+}
+
 double spk_search_left_us(const spk_search *search, double part)
 {
     return search->start_us + part * search->budget_us - spk_now_us();

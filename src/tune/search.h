@@ -3,6 +3,7 @@
 #define SPK_TUNE_SEARCH_H
 
 #include "base/rng.h"
+#include "tune/load.h"
 #include "tune/tune.h"
 
 /* ---- operands.c: random operands in device memory, several sets where the caches shall be cold */
@@ -209,8 +210,6 @@ int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int 
 /* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same hash. */
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);
 
-extern const char spk_why_interrupted[];
-
 /* ---- search.c */
 
 typedef struct spk_search {
@@ -229,10 +228,16 @@ typedef struct spk_search {
     spk_room room;
     int done, total; /* progress */
     int chosen;      /* contender, -1 */
+    spk_load load;   /* of the processors when the measuring began */
+    bool crowded;    /* other programs used the processors while it went on */
 } spk_search;
 
 spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
 void spk_search_end(spk_search *search);
+
+/* Around the measuring: whether others used the processors meanwhile is noted, and told once through the log. */
+void spk_search_watch(spk_search *search);
+void spk_search_judge(spk_search *search);
 void spk_search_progress(spk_search *search, const spk_contender *contender, bool step);
 
 /* Microseconds left of the budget, or of a part of it. */

@@ -107,6 +107,22 @@ class Bench(CliTest):
         made = self.bench("bench", "--pattern", "elasticity", "--cells", "3", "--n", "8", "--budget", "0.3")["results"][0]
         self.assertEqual(made["problem"]["nnzb"], one["problem"]["nnzb"])
 
+    def test_a_result_of_a_file_is_a_list_of_problems(self):
+        os.mkdir(self.path("deep"))
+        self.cli("gen", "diagonal", "--rows", "64", "--block", "4", "-o", "deep/a.mtx")
+        self.cli("bench", "deep/a.mtx", "--n", "8", "--budget", "0.2", "--json", "first.json")
+        one = self.bench("tune", "--from", "first.json", "--budget", "0.2")["results"][0]
+        self.assertEqual(one["problem"]["file"], "deep/a.mtx")
+        self.assertTrue(one["from_store"])
+        self.write("mixed.json", json.dumps([{"file": "deep/a.mtx", "m": 3}]))
+        self.assertIn('do not go with "file"', self.cli("tune", "--from", "mixed.json", code=3).stderr)
+
+    def test_a_wide_matrix(self):
+        self.write("wide.mtx", "%%MatrixMarket matrix coordinate real general\n4 268435456 2\n1 1 1\n4 268435456 2\n")
+        start = time.monotonic()
+        self.json("inspect", "wide.mtx")
+        self.assertLess(time.monotonic() - start, 60 if support.quick else 5)
+
     def test_json_file_and_quiet(self):
         done = self.cli("bench", *SMALL, "--json", "out.json", "--quiet")
         self.assertEqual((done.stdout, done.stderr), ("", ""))
@@ -198,9 +214,41 @@ class Interrupted(CliTest):
         self.interrupt("bench", "--m", "2048", "--k", "2048", "--n", "512", "--budget", "60", after=1)
         self.assertIn("good entries, 0 bad", self.cli("cache", "verify").stdout)
 
+    def test_an_interrupted_race_is_finished_by_the_next(self):
+        problem = ["--m", "2048", "--k", "2048", "--n", "512", "--block", "32"]
+        text, _ = self.interrupt("bench", *problem, after=1.2)
+        self.assertNotIn("the budget ended", text)
+        if "was measured" not in self.cli("explain", *problem, code=None).stdout + text:
+            return  # too slow a build: nothing was kept
+        one = self.bench("bench", *problem)["results"][0]
+        self.assertFalse(one["from_store"])
+        self.assertNotIn("interrupted", self.cli("explain", *problem).stdout)
+        self.assertTrue(self.bench("bench", *problem)["results"][0]["from_store"])
+
     def test_second_signal_ends_at_once(self):
         process = subprocess.Popen([support.program, "check", "--cases", "1000000"], cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(1)
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGINT)
         self.assertEqual(process.wait(timeout=10), 130)
+
+    def test_a_run_that_cannot_be_stopped_is_cut_off(self):
+        if support.quick:
+            return  # instrumented builds are given more time
+        problem = ["--m", "8192", "--k", "8192", "--n", "4096", "--block", "64", "--only", "reference"]
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            start = time.monotonic()
+            _, error = self.interrupt("bench", *problem, "--fresh", after=4, number=number)
+            self.assertLess(time.monotonic() - start, 4 + 3)
+            self.assertIn("interrupted", error)
+
+    def test_a_file_being_written_is_removed(self):
+        process = subprocess.Popen([support.program, "gen", "uniform", "--rows", "4096", "--block", "64", "--density", "0.9", "-o", "a.mtx"], cwd=self.folder, env=self.env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not any(name.startswith(".sparsek-") for name in os.listdir(self.folder)):
+            self.assertIsNone(process.poll())
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGTERM)
+        self.assertIn(process.wait(timeout=20), (130, 143))
+        self.assertEqual([name for name in os.listdir(self.folder) if name != "cache"], [])

@@ -1,6 +1,7 @@
 """What must not be lost, believed or left behind: interruption, full disks, stores of strangers, changed settings, hostile names."""
 import json
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -45,6 +46,12 @@ class Interrupted(CliTest):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         self.assertEqual((process.returncode, self.leftovers()), (130, []), error)
+
+    def test_a_file_that_grows_too_large(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+        error = self.cli("gen", "uniform", "--rows", "512", "--density", "0.5", "-o", "x.mtx", code=5, preexec_fn=limit).stderr
+        self.assertIn("File too large", error)
+        self.assertEqual(self.leftovers(), [])
 
     def test_a_killed_writers_file_goes_with_the_next_write(self):
         process = self.begin(*LONG)

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
 static const int64_t natural[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 128};
 enum { SIZES = sizeof natural / sizeof natural[0] };
 
@@ -116,6 +118,40 @@ static void test_room(void **state)
     spk_matrix_release(&in);
 }
 
+/* A few entries in a very wide matrix: counted without anything as long as it is wide. */
+static void test_wide(void **state)
+{
+    (void)state;
+    enum { ROWS = 130, COUNT = 900 };
+    const int64_t cols = INT64_C(1) << 28;
+    spk_matrix *in = NULL;
+    spk_rng rng;
+    spk_rng_seed(&rng, test_seed());
+    assert_ok(spk_matrix_make(&counted, SPK_COO, SPK_F32, ROWS, cols, 1, 1, SPK_ROW_MAJOR, COUNT, &in));
+    for (int i = 0; i < COUNT; i++) {
+        in->row_indices[i] = pick(&rng, 0, ROWS - 1);
+        in->col_indices[i] = i % 2 ? cols - 1 - pick(&rng, 0, 300) : pick(&rng, 0, cols - 1);
+        ((float *)in->values)[i] = 1;
+    }
+    spk_block_advice advice[SIZES];
+    int count = SIZES;
+    double start = spk_now_us();
+    assert_ok(spk_advise_blocks(&counted, in, advice, &count));
+    assert_true(spk_now_us() - start < 1e6);
+    assert_int_equal(count, SIZES);
+    for (int k = 0; k < count; k++) {
+        int64_t nnzb = 0, block = advice[k].block_rows;
+        for (int i = 0; i < COUNT; i++) {
+            bool first = true;
+            for (int j = 0; j < i && first; j++)
+                first = in->row_indices[i] / block != in->row_indices[j] / block || in->col_indices[i] / block != in->col_indices[j] / block;
+            nnzb += first;
+        }
+        assert_int_equal(advice[k].nnzb, nnzb);
+    }
+    spk_matrix_release(&in);
+}
+
 static void test_failing_memory(void **state)
 {
     (void)state;
@@ -139,6 +175,7 @@ int main(void)
         cmocka_unit_test_teardown(test_against_model, no_leaks),
         cmocka_unit_test_teardown(test_clear_cases, no_leaks),
         cmocka_unit_test_teardown(test_room, no_leaks),
+        cmocka_unit_test_teardown(test_wide, no_leaks),
         cmocka_unit_test_teardown(test_failing_memory, no_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
