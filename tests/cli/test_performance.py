@@ -1,0 +1,75 @@
+"""docs/performance.md is what bench/performance.py makes of the committed results; what it makes of a GPU's."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import HERE
+
+ROOT = HERE.parent.parent
+PEERS = {"triton_tuned": ("peer", 50.0, 1.25), "cublas_dense": ("dense", 160.0, 4.0), "cusparse_bsr": ("vendor", 1320.0, 33.0)}
+
+
+def candidate(name, kind, us, ratios, status="ok"):
+    return {"name": name, "params": "spmm_sm90_wgmma BN=256" if name == "sparsek" else "", "kind": kind, "status": status, "why": None, "median_us": us,
+            "tflops": round(17179.869 / us, 2) if us else 0, "dense_equivalent_tflops": round(137438.95 / us, 2) if us else 0,
+            "ratios": {other: {"median": ratio, "pairs": 21} for other, ratio in ratios.items()}}
+
+
+def race(block, triton):
+    ratios = {name: triton if name == "triton_tuned" else ratio for name, (_, _, ratio) in PEERS.items()}
+    problem = {"op": "spmm", "m": 4096, "k": 4096, "n": 4096, "block_rows": block, "block_cols": block, "nnzb": 512 * 64 * 64 // block // block, "density": 0.125,
+               "pattern": "uniform", "dtype": "f16", "dtype_d": "f16", "compute": "f32", "trans_a": "n", "layout_b": "row", "layout_d": "row", "epilogue": "none",
+               "batch": 1, "seed": 1, "assume_finite": True, "static_values": False, "cache": "cold"}
+    candidates = [candidate("sparsek", "own", 40.0, ratios)] + [candidate(name, kind, us, {}) for name, (kind, us, _) in PEERS.items()]
+    candidates.append({**candidate("cusparselt_2to4", "peer", 0, {}, "failed"), "why": "no | such library"})
+    return {"problem": problem, "chosen": "spmm_sm90_wgmma", "candidates": candidates, "card": {"sm_mhz": "1980", "power_w": "408.00", "throttle": "0x0000000000000004"}}
+
+
+class Performance(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-performance-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.results, self.page = self.folder / "results", self.folder / "performance.md"
+
+    def make(self, *words):
+        return subprocess.run([sys.executable, ROOT / "bench" / "performance.py", *words], capture_output=True, encoding="utf-8", timeout=60)
+
+    def here(self, *words):
+        return self.make("--results", self.results, "--out", self.page, *words)
+
+    def test_the_committed_page_is_fresh(self):
+        done = self.make("--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_changed_number_is_noticed(self):
+        shutil.copytree(ROOT / "bench" / "results", self.results)
+        shutil.copytree(ROOT / "docs" / "figures", self.folder / "figures")
+        shutil.copy(ROOT / "docs" / "performance.md", self.page)
+        self.assertEqual(self.here("--check").returncode, 0)
+        path = self.results / "cpu-zen3-regret-50.json"
+        changed = json.loads(path.read_text())
+        changed["worst_regret"] = 0.5
+        path.write_text(json.dumps(changed))
+        done = self.here("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is not what the results give", done.stderr)
+
+    def test_a_gpu(self):
+        self.results.mkdir()
+        document = {"schema": 1, "results": [race(64, 1.5), race(128, 1.0)], "commit": "0123456789ab", "date": "2026-01-02T03:04:05Z", "command": "bench/peers.py",
+                    "versions": {"torch": "2.11"}, "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"], "driver": "580"}}
+        (self.results / "gpu-h200-peers.json").write_text(json.dumps(document))
+        roofs = {"schema": 1, "command": "bench/roofs.py", "device": {"name": "NVIDIA H200"}, "roofs": {"hbm_read_gbps": 4321.0, "l2_read_gbps": None}}
+        (self.results / "gpu-h200-roofs.json").write_text(json.dumps(roofs))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        page = self.page.read_text()
+        for text in ("**40.00** (430)", "50.00 (344, 1.50x)", "1320 (13.0, 33.0x)", "| `triton_tuned` | 1.22x | 1.00x | 1.50x | 2 of 11 |", "0123456789ab", "0x4", "408.0",
+                     "no \\| such library", "| 4321 |", "0.50 |", "| 21 | 1980 |"):
+            self.assertIn(text, page)
+        self.assertIn("roofline-gpu-h200.svg is missing", self.here("--check").stderr)
+        (self.results / "gpu-h200-broken.json").write_text("{")
+        self.assertEqual(self.here("--check").returncode, 2)
