@@ -4,6 +4,7 @@
  *   K-major:  rows of S bytes along K, one below the other. Stride 8 S between groups of 8 rows; 32 bytes on for the next 16 of K.
  *   MN-major: rows of 64 elements (128 bytes, swizzle 128) along M or N, one for each k; the next 64 of M or N after all k of the tile.
  *             Stride 1024 between groups of 8 k, 128 k-count between groups of 64; 2048 bytes on for the next 16 of K.
+ *             A tile of 32 or 16 in all of M or N: rows of 64 or 32 bytes, swizzled so; stride 8 rows; 16 rows on for the next 16 of K.
  * Accumulators: element (row, column) of a 64 x N tile is in warp row / 16, lane 4 * (row % 8) + column % 8 / 2, register
  * column / 8 * 4 + row / 8 % 2 * 2 + column % 2. */
 #ifndef SPK_DEVICE_MMA_CUH
@@ -27,9 +28,9 @@ template <int swizzle_bytes> SPK_INLINE unsigned long long k_major(unsigned addr
     return tile_descriptor<swizzle_bytes>(address, 16, 8 * swizzle_bytes); /* leading is not used */
 }
 
-template <int k_count> SPK_INLINE unsigned long long mn_major(unsigned address)
+template <int k_count, int row_bytes = 128> SPK_INLINE unsigned long long mn_major(unsigned address)
 {
-    return tile_descriptor<128>(address, 128 * k_count, 1024);
+    return tile_descriptor<row_bytes>(address, row_bytes * k_count, 8 * row_bytes);
 }
 
 SPK_INLINE void mma_fence()

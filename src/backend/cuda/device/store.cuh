@@ -2,7 +2,8 @@
  * straight to memory where TMA cannot (a D that is not 16-byte aligned, or of 32-bit elements).
  *
  * A tile's 64 rows are 64 / piece_rows pieces of piece_rows (64, 32 or 16) rows each: rows of D that need not be neighbours. Staging: 64 columns at a
- * time, 8192 bytes at a multiple of 1024; each piece as its TMA box wants it, D row-major: rows of 128 bytes, D column-major: columns of 2 * piece_rows. */
+ * time (a tile of 32 or 16: all), 128 bytes a column, at a multiple of 1024; each piece as its TMA box wants it, D row-major: rows of these columns, D
+ * column-major: columns of 2 * piece_rows bytes. */
 #ifndef SPK_DEVICE_STORE_CUH
 #define SPK_DEVICE_STORE_CUH
 
@@ -79,12 +80,12 @@ template <int columns> SPK_INLINE void store_direct(const spk_cuda_arguments &ar
     }
 }
 
-/* 64 columns of finished values, from register `from` on, to the staging tile. */
-template <int piece_rows, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
+/* `width` columns (64, 32 or 16) of finished values, from register `from` on, to the staging tile. */
+template <int piece_rows, int width, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
-    for (int j = 0; j < 4; j++) { /* 16 columns: matrices of rows 0-7 and 8-15 of the left 8, then of the right 8 */
+    for (int j = 0; j < width / 16; j++) { /* 16 columns: matrices of rows 0-7 and 8-15 of the left 8, then of the right 8 */
         unsigned x[4];
 #pragma unroll
         for (int u = 0; u < 4; u++) {
@@ -92,11 +93,11 @@ template <int piece_rows, int registers> SPK_INLINE void stage_columns(unsigned 
             x[u] = pack_d(value[at], value[at + 1]);
         }
 #if LAYOUT_D == ROW_MAJOR
-        const unsigned row = warp * 16 + lane % 16, at = row * 128 + (j * 16 + lane / 16 * 8) * 2;
-        stmatrix4(staging + (at ^ (row % 8) << 4), x);
+        const unsigned row = warp * 16 + lane % 16, at = row * (width * 2) + (j * 16 + lane / 16 * 8) * 2;
+        stmatrix4(staging + (at ^ (at >> 7 & (width / 8 - 1)) << 4), x);
 #else
         const unsigned row = warp * 16 + lane / 8 % 2 * 8, column = j * 16 + lane / 16 * 8 + lane % 8;
-        const unsigned at = row / piece_rows * (piece_rows * 128) + column * (piece_rows * 2) + row % piece_rows * 2;
+        const unsigned at = row / piece_rows * (piece_rows * width * 2) + column * (piece_rows * 2) + row % piece_rows * 2;
         stmatrix4_transposed(staging + (at ^ (at >> 7 & (piece_rows / 8 - 1)) << 4), x);
 #endif
     }
@@ -107,23 +108,24 @@ template <int piece_rows, int registers> SPK_INLINE void stage_columns(unsigned 
 template <int columns, int piece_rows, int buffers, class Rows>
 SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of)
 {
+    constexpr int width = columns < 64 ? columns : 64;
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
-    for (int c = 0; c < columns / 64; c++) {
-        const unsigned tile = staging + buffer * 8192;
+    for (int c = 0; c < columns / width; c++) {
+        const unsigned tile = staging + buffer * (width * 128);
         if (leader)
             tma_store_wait_read<buffers - 1>();
         named_barrier(barrier, 128);
-        stage_columns<piece_rows>(tile, value, c * 32);
+        stage_columns<piece_rows, width>(tile, value, c * (width / 2));
         fence_async_shared();
         named_barrier(barrier, 128);
         if (leader) {
-            const int j = j0 + c * 64;
+            const int j = j0 + c * width;
 #pragma unroll
             for (int piece = 0; piece < 64 / piece_rows; piece++) {
                 const int i = row_of(piece);
                 if (i >= 0 && j < n) {
-                    const unsigned from = tile + piece * (piece_rows * 128);
+                    const unsigned from = tile + piece * (piece_rows * width * 2);
 #if LAYOUT_D == ROW_MAJOR
                     tma_store_2d(map, from, j, i);
 #else

@@ -11,9 +11,10 @@
 
 enum {
     SM90_SHARED_BYTES = 232448,    /* dynamic shared memory that one block may ask for */
-    SM90_SHARED_HALF = 115712,     /* where two blocks share a multiprocessor */
+    SM90_PROCESSOR_BYTES = 233472, /* of a multiprocessor: what its blocks share, */
+    SM90_BLOCK_BYTES = 1024,       /* of which each takes so much beside what it asks for */
     SM90_SHARED_SLACK = 1024 + 256, /* to reach a multiple of 1024, and the barriers */
-    SM90_STAGING_BYTES = 8192,
+    SM90_STAGING_BYTES = 8192, /* of 64 columns */
     SM90_MOST_STAGES = 8
 };
 
@@ -103,6 +104,9 @@ static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const v
     if (problem->layout_b == SPK_COL_MAJOR)
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->ldb},
                                      .box = {chunk, columns}};
+    if (columns < 64)
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = columns * 2, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->ldb},
+                                     .box = {columns, chunk}};
     if (sm90_b_whole(problem))
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = b, .sizes = {64, problem->k, problem->n / 64},
                                      .strides = {0, problem->ldb, 64}, .box = {64, chunk, columns / 64}};
@@ -110,12 +114,13 @@ static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const v
                                  .box = {64, chunk}};
 }
 
-static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d, int piece_rows)
+/* columns: of a staging tile, up to 64. */
+static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d, int piece_rows, int columns)
 {
     const bool down = problem->layout_d == SPK_COL_MAJOR;
-    return (spk_tensor_map_desc){.dtype = problem->dtype_d, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : 128, .address = d,
+    return (spk_tensor_map_desc){.dtype = problem->dtype_d, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : columns * 2, .address = d,
                                  .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m}, .strides = {0, problem->ldd},
-                                 .box = {down ? piece_rows : 64, down ? 64 : piece_rows}};
+                                 .box = {down ? piece_rows : columns, down ? columns : piece_rows}};
 }
 
 static inline bool sm90_d_direct(const spk_problem *problem, const void *d)

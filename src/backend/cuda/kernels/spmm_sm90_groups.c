@@ -184,7 +184,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_sp
     tiles.direct = sm90_d_direct(&bound->problem, args->d);
     const spk_tensor_map_desc a = sm90_map_block(bound, args->values, made->shape.chunk);
     const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
-    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, made->shape.block_rows);
+    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, made->shape.block_rows, 64);
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};

@@ -1,6 +1,7 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
 #include "backend/cuda/kernels/sm90.h"
 
+enum { MOST_NARROW_STAGES = 16 };
 enum { BN, CONSUMERS, CTAS }; /* the tunables in the order of kernels.def */
 
 typedef struct wgmma_shape {
@@ -19,14 +20,20 @@ typedef struct state {
     wgmma_shape shape;
 } state;
 
+/* Of D, that go to memory at a time. */
+static int staging_columns(const spk_params *params)
+{
+    return params->v[BN] < 64 ? params->v[BN] : 64;
+}
+
 /* Stages as many as fit; a second staging tile where at least four stages stay. */
 static void fit_stages(wgmma_shape *shape, const spk_params *params)
 {
-    const int stage = (shape->tile_m + params->v[BN]) * shape->chunk * 2;
-    const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_SHARED_HALF) - SM90_SHARED_SLACK;
+    const int stage = ((shape->tile_m + params->v[BN]) * shape->chunk * 2 + 1023) / 1024 * 1024, most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
+    const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
     for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
-        const int staging = params->v[CONSUMERS] * shape->buffers * SM90_STAGING_BYTES;
-        shape->stages = (room - staging) / stage < SM90_MOST_STAGES ? (room - staging) / stage : SM90_MOST_STAGES;
+        const int staging = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64);
+        shape->stages = (room - staging) / stage < most ? (room - staging) / stage : most;
         shape->shared_bytes = 1024 + shape->stages * stage + staging;
         if (shape->stages >= 4)
             return;
@@ -68,8 +75,14 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         return false;
     }
     const wgmma_shape shape = shape_of(problem, params);
-    if (shape.columns % 64 != 0)
-        *why = "a warpgroup would have fewer than 64 columns";
+    if (params->v[BN] < 64 ? shape.columns != params->v[BN] : shape.columns % 64 != 0)
+        *why = "a warpgroup would have too few columns";
+    else if (params->v[BN] < 64 && problem->n > params->v[BN])
+        *why = "so narrow a tile is for one that holds all columns";
+    else if (params->v[CTAS] > 2 && (params->v[CONSUMERS] > 1 || shape.sums > 32))
+        *why = "so many blocks leave too few registers";
+    else if (params->v[CTAS] > 3 && epilogue_weight(problem) > 0)
+        *why = "its epilogue needs more registers than four blocks leave";
     else if (shape.sums > 128)
         *why = "a thread would keep too many sums";
     else if (params->v[CTAS] == 2 && params->v[CONSUMERS] == 2 && shape.sums > 32)
@@ -78,7 +91,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "its epilogue needs more registers than two blocks leave";
     else if (shape.stages < 2)
         *why = "fewer than two stages fit into shared memory";
-    else if (params->v[BN] > 64 && params->v[BN] / 2 >= problem->n)
+    else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
     else
         sm90_applicable(problem, why);
@@ -89,7 +102,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     const wgmma_shape shape = shape_of(problem, params);
     const int bn = params->v[BN], ctas = params->v[CTAS];
-    const double columns = (double)((problem->n + bn - 1) / bn), boxes = sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
+    const double columns = (double)((problem->n + bn - 1) / bn), boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
     const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
     const sm90_load load = {.tiles = (double)sm90_grid_rows(problem) * shape.parts * columns,
                             .longest = sm90_longest_row(problem) * shape.chunks,
@@ -212,7 +225,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_sp
     tiles.direct = sm90_d_direct(&bound->problem, args->d);
     const spk_tensor_map_desc a = sm90_map_values(bound, args->values, made->shape.tile_m, made->shape.chunk);
     const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
-    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, 64);
+    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, 64, staging_columns(&bound->params));
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};

@@ -19,10 +19,11 @@ constexpr int TILE_M = BLOCK_ROWS % 128 == 0 ? 128 : 64, PARTS = BLOCK_ROWS / TI
 constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
 constexpr int DOWN = TILE_M == 128 && CONSUMERS == 2 ? 2 : 1; /* warpgroups one below the other; else side by side */
 constexpr int WG_M = TILE_M / DOWN / 64, WG_N = BN / (CONSUMERS / DOWN);
-constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTES = A_BYTES + B_BYTES;
+constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTES = (A_BYTES + B_BYTES + 1023) & ~1023;
+constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2 : BN < 64 ? BN * 2 : 128; /* of a tile of B in shared memory, and its swizzle */
 constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
 constexpr int PRODUCER_THREADS = CONSUMERS == 2 && CTAS == 1 ? 128 : 32; /* a warpgroup, where registers move from it to the others: 168 at entry */
-static_assert(WG_M * WG_N <= 256 && WG_N % 64 == 0, "accumulators of a warpgroup");
+static_assert(WG_M * WG_N <= 256 && (WG_N % 64 == 0 || (WG_N == BN && (BN == 16 || BN == 32))), "accumulators of a warpgroup");
 
 /* The stages of a block row: its blocks' chunks, less those of the edge block that lie beyond K. The edge block is the row's last. */
 struct row_stages {
@@ -47,6 +48,8 @@ inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int
 {
 #if LAYOUT_B == COL_MAJOR
     tma_load_2d(to, map, barrier, k, j0);
+#elif BN < 64
+    tma_load_2d(to, map, barrier, j0, k);
 #elif B_WHOLE
     tma_load_3d(to, map, barrier, 0, k, j0 / 64);
 #else
@@ -67,8 +70,8 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
         tile_place(order, tile, row, col);
         const row_stages work = stages_of(arg, row / PARTS);
         const int part = row % PARTS, j0 = col * BN;
-        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
-        const unsigned bytes = A_BYTES + boxes * (CHUNK * 128);
+        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
+        const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
         int next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
         for (int p = work.first; p < work.last; p++) {
             const int column = next;
@@ -121,9 +124,9 @@ inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b)
 #pragma unroll
     for (int k = 0; k < CHUNK / 16; k++) {
 #if LAYOUT_B == COL_MAJOR
-        const unsigned long long db = k_major<CHUNK * 2>(b + k * 32);
+        const unsigned long long db = k_major<B_ROW_BYTES>(b + k * 32);
 #else
-        const unsigned long long db = mn_major<CHUNK>(b + k * 2048);
+        const unsigned long long db = mn_major<CHUNK, B_ROW_BYTES>(b + k * (16 * B_ROW_BYTES));
 #endif
 #pragma unroll
         for (int m = 0; m < WG_M; m++) {
@@ -185,7 +188,8 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             finish_tile<WG_N>(arg, sum[m], warp_i, j0);
 #if DTYPE_D != F32
             if (!order.direct)
-                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * 8192), buffer, 1 + group, j0, (int)arg.n, [i](int) { return i; });
+                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128), buffer, 1 + group, j0, (int)arg.n,
+                                             [i](int) { return i; });
             else
 #endif
                 store_direct<WG_N>(arg, sum[m], warp_i, j0);
