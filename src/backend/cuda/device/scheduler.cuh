@@ -11,13 +11,16 @@ struct spk_tile_order {
     int tiles;  /* row_tiles * col_tiles */
     int uneven; /* 1: row tiles come by falling length; 0: all alike */
     int direct; /* 1: D is stored element by element, without TMA */
+    int across; /* 1: column tiles fastest; 0: row tiles */
+    int skew;   /* 1: the second multiplying warpgroup begins half a ring behind the first */
 };
 
 namespace sm90 {
 
 /* The block's tiles: `at(wave)` for wave 0, 1, ... while wave * gridDim.x < tiles; -1: none in this wave.
- * Alike: row tiles fastest, so that blocks running together share columns of B. By length: all column tiles of the longest row first, the blocks'
- * order turned round each wave, so that who had the longest tile of one wave has the shortest of the next. */
+ * Row tiles fastest: blocks running together share columns of B. Column tiles fastest: neighbours read the same of A at the same time, which memory
+ * answers once. By length (column tiles fastest): all column tiles of the longest row first, the blocks' order turned round each wave, so that who had
+ * the longest tile of one wave has the shortest of the next. */
 SPK_INLINE int tile_of_wave(const spk_tile_order &order, int wave)
 {
     const int place = order.uneven && (wave & 1) ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;
@@ -27,7 +30,7 @@ SPK_INLINE int tile_of_wave(const spk_tile_order &order, int wave)
 
 SPK_INLINE void tile_place(const spk_tile_order &order, int tile, int &row, int &col)
 {
-    if (!order.uneven) {
+    if (!order.across) {
         row = tile % order.row_tiles;
         col = tile / order.row_tiles;
     } else {

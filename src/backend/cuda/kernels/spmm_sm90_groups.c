@@ -141,7 +141,7 @@ static spk_status upload(const spk_bound *bound, const group_lists *lists, state
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
-    made->tiles = (sm90_tile_order){NULL, (int)lists->groups, (int)columns, (int)(lists->groups * columns), lists->uneven, 0};
+    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = (int)(lists->groups * columns), .uneven = lists->uneven, .across = lists->uneven};
     return SPK_OK;
 }
 

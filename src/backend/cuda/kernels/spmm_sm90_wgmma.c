@@ -1,8 +1,8 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
 #include "backend/cuda/kernels/sm90.h"
 
-enum { MOST_NARROW_STAGES = 16 };
-enum { BN, CONSUMERS, CTAS }; /* the tunables in the order of kernels.def */
+enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20 };
+enum { BN, CONSUMERS, CTAS, ACROSS, SKEW }; /* the tunables in the order of kernels.def */
 
 typedef struct wgmma_shape {
     int block_rows, block_cols, tile_m, parts; /* row tiles a block row */
@@ -89,6 +89,10 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "two blocks of so many threads leave too few registers";
     else if (params->v[CTAS] == 2 && shape.sums > 64 && epilogue_weight(problem) > 1)
         *why = "its epilogue needs more registers than two blocks leave";
+    else if (params->v[ACROSS] && (problem->n <= params->v[BN] || (double)problem->k * (double)problem->n * 2 > MOST_ACROSS_BYTES))
+        *why = "tiles go across only where there are several and B is small";
+    else if (params->v[SKEW] && (params->v[CONSUMERS] < 2 || params->v[CTAS] > 1 || params->v[BN] < 256))
+        *why = "only two warpgroups with many columns keep apart";
     else if (shape.stages < 2)
         *why = "fewer than two stages fit into shared memory";
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
@@ -213,7 +217,9 @@ static spk_status bind(spk_bound *bound)
         unbind(bound);
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
     }
-    made->tiles = (sm90_tile_order){made->order, (int)rows, (int)columns, (int)(rows * columns), made->order != NULL, 0};
+    const bool uneven = made->order != NULL;
+    made->tiles = (sm90_tile_order){.order = made->order, .row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .uneven = uneven,
+                                    .across = uneven || bound->params.v[ACROSS], .skew = bound->params.v[SKEW]};
     return SPK_OK;
 }
 

@@ -44,6 +44,23 @@ inline row_stages stages_of(const spk_cuda_arguments &arg, int block_row)
     return row;
 }
 
+/* What the first tile needs of the plan's indices is fetched while the launch before this one still runs. By a whole warp. */
+inline void fetch_ahead(const spk_cuda_arguments &arg, const spk_tile_order &order)
+{
+    const int tile = tile_of_wave(order, 0);
+    if (tile < 0)
+        return;
+    int row, col;
+    tile_place(order, tile, row, col);
+    const int at = __ldg(arg.offsets + row / PARTS) + threadIdx.x % 32;
+    if (at < __ldg(arg.offsets + row / PARTS + 1)) {
+        prefetch_l2(arg.columns + at);
+#if HAS_POSITIONS
+        prefetch_l2(arg.positions + at);
+#endif
+    }
+}
+
 inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes)
 {
 #if LAYOUT_B == COL_MAJOR
@@ -160,6 +177,8 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
             for (int i = 0; i < WG_N / 2; i++)
                 sum[m][i] = 0;
+        if (CONSUMERS == 2 && order.skew && wave == 0 && group == 1 && work.count > STAGES / 2)
+            barrier_wait(at.full + STAGES / 2 * 8, 0); /* so that one warpgroup multiplies while the other stores */
         int before = -1;
         for (int step = 0; step < work.count; step++) {
             const unsigned stage = tiles + at.stage * STAGE_BYTES;
@@ -216,6 +235,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
         tma_prefetch_map(&map_d);
     __syncthreads();
     next_launch_may_start();
+    if (threadIdx.x / 32 == CONSUMERS * 4)
+        fetch_ahead(arg, order);
     previous_launch_done();
     if (threadIdx.x < CONSUMERS * 128) {
         if (PRODUCER_THREADS == 128)
