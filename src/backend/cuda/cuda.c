@@ -391,7 +391,7 @@ static int cuda_list(int (*visit)(void *user, const spk_device_entry *entry), vo
         return visit(user, &entry);
     }
     for (int i = 0; i < count && i < MOST_DEVICES && ended == 0; i++) {
-        char device[16], name[96] = "";
+        char device[32], name[96] = "";
         CUdevice handle = 0;
         size_t bytes = 0;
         snprintf(device, sizeof device, "cuda:%d", i);
