@@ -387,7 +387,7 @@ def main():
         except Exception as problem:
             print(f"{case.name}: {type(problem).__name__}: {problem}", file=sys.stderr)
             continue
-        result["card"] = card()
+        result.update(card=card(), commit=document["commit"], date=document["date"])  # a resumed file has cases of several runs
         document["results"].append(result)
         write(options.out, document)
         show(result)

@@ -277,8 +277,10 @@ def origin(stem, document):
     clocks, powers = [c.get("sm_mhz") for c in cards], [c.get("power_w") for c in cards]
     reasons = sorted({f"{int(c['throttle'], 16):#x}" for c in cards if re.fullmatch("0[xX][0-9a-fA-F]+", c.get("throttle") or "")} - {"0x0"})
     commits = sorted({r["commit"] for r in document.get("results") or [] if r.get("commit")} | {str(document.get("commit", "-"))})
+    dates = sorted({str(r["date"]) for r in document.get("results") or [] if r.get("date")} | {str(document.get("date") or "-")})
+    date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     versions = [f"{k} {v}" for k, v in (document.get("versions") or {}).items()] + ([f"driver {device['driver']}"] if device.get("driver") else [])
-    return [f"[{stem}](../bench/results/{stem}.json)", str(document.get("date", "-")), ", ".join(f"`{c}`" for c in commits), f"`{cell(document.get('command', '-'))}`",
+    return [f"[{stem}](../bench/results/{stem}.json)", date, ", ".join(f"`{c}`" for c in commits), f"`{cell(document.get('command', '-'))}`",
             rounds(document), span(clocks if any(clocks) else [device.get("clocks_mhz")]), span(powers if any(powers) else [device.get("power_w")]), ", ".join(reasons) or "-",
             ", ".join(versions) or "-"]
 
@@ -316,7 +318,7 @@ Made by `python3 bench/performance.py` from the files in [bench/results](../benc
 dense ones too; dense-equivalent rates stand apart. Contestants of one row ran in one process on the same data, in alternated rounds, and a ratio is the median over the
 rounds (a contestant far behind sits some out). A clock or a power is what the driver said right after a problem's rounds; a mask under "slowed down by" names the
 driver's reasons (0x4: the power limit).
-A commit that ends in `-dirty` had changes that were not committed.
+Of a file that was made in several runs the command is the last run's. A commit that ends in `-dirty` had changes that were not committed.
 """
 
 ROOFLINE = ("Rates on stored blocks over what a product must move at least: stored values, B and D once each. The roof is the fastest dense product of these files.",
@@ -430,7 +432,7 @@ def draw_panel(axes, data, column, bandwidth, label, title):
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: digits(value, 1)))
-        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel(title, fontsize=8)
     axes.set_ylabel("TFLOP/s on stored blocks" if scale == 1 else "GFLOP/s on stored blocks", fontsize=8)
     axes.tick_params(labelsize=8)
@@ -442,18 +444,19 @@ def draw(matplotlib, device, files, path):
     data = points_of(device, files)
     is_gpu = device.startswith("gpu")
     matplotlib.rcParams.update({"svg.hashsalt": "sparsek", "svg.fonttype": "none", "font.family": "sans-serif"})
-    figure = Figure(figsize=(11, 4.6) if is_gpu else (7, 4.6), layout="constrained")
+    figure = Figure(figsize=(12, 4.6) if is_gpu else (7.5, 4.6))
     panels = figure.subplots(1, 2 if is_gpu else 1, squeeze=False)[0]
+    figure.subplots_adjust(left=0.05 if is_gpu else 0.09, right=0.8 if is_gpu else 0.68, top=0.92, bottom=0.11, wspace=0.16)
     draw_panel(panels[0], data, 0, data["roofs"].get("hbm_read_gbps"), "memory", "FLOP per byte that must be moved once (stored values, B, D)")
     if is_gpu:
-        draw_panel(panels[1], data, 1, data["roofs"].get("l2_read_gbps"), "L2", "FLOP per byte from L2, were no B shared among block rows (tiles of up to 256 columns)")
+        draw_panel(panels[1], data, 1, data["roofs"].get("l2_read_gbps"), "L2", "FLOP per byte from L2, were B not shared by block rows (tiles of up to 256 columns)")
     handles, labels = [], []
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels()):
             if label not in labels:
                 handles.append(handle)
                 labels.append(label)
-    figure.legend(handles, labels, loc="outside right center", fontsize=7)
+    figure.legend(handles, labels, loc="center right", fontsize=7)
     figure.suptitle(device, fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None, "Description": f"data {figure_hash(device, files)}"})
