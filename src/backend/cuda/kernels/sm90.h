@@ -177,7 +177,9 @@ typedef struct sm90_load {
 /* The longest of the tensor cores, L2, issuing and memory, in whole waves of tiles. */
 static inline double sm90_predict(const spk_problem *problem, const spk_device *device, const sm90_load *load)
 {
-    const double blocks = load->blocks_per_processor, slots = sm90_processors(device) * blocks;
+    const double processors = sm90_processors(device), most = load->blocks_per_processor, slots = processors * most;
+    const double needed = load->tiles > processors ? (double)(int64_t)((load->tiles + processors - 1) / processors) : 1;
+    const double blocks = needed < most ? needed : most; /* that share a multiprocessor */
     double stage_us = load->stage_flops * blocks / SM90_FLOPS_US;
     stage_us = load->stage_bytes * blocks / SM90_L2_BYTES_US > stage_us ? load->stage_bytes * blocks / SM90_L2_BYTES_US : stage_us;
     stage_us = load->stage_issue_us > stage_us ? load->stage_issue_us : stage_us;
@@ -186,7 +188,7 @@ static inline double sm90_predict(const spk_problem *problem, const spk_device *
     double us = waves * (mean * stage_us + load->tile_us);
     us = load->longest * stage_us + load->tile_us > us ? load->longest * stage_us + load->tile_us : us;
     const double memory_us = spk_problem_bytes(problem) / SM90_HBM_BYTES_US;
-    return 3 + (memory_us > us ? memory_us : us);
+    return 3 + 0.3 * (most - blocks) + (memory_us > us ? memory_us : us);
 }
 
 /* Stages of the fullest block row, from its blocks. */

@@ -89,11 +89,14 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double units = grid_rows * (double)gather_ceil((int64_t)rows, s.unit_rows), warps = units * split;
     /* A warp's chain of loads, and what it reads of B beside its values. */
     const double group = 4.0 * (s.tensor ? 2.0 * s.lane_rows : s.lane_rows), groups = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / (s.chunk * s.depth_lanes * split);
-    const double waves = warps / (processors * 32), chain = (waves > 1 ? waves : 1) * (1 + 0.9 * (1 + groups * group / (4.0 * params->v[AHEAD])));
+    /* Measured on an H200: more loads ahead take registers, so that fewer warps are resident; each warp costs its start and its share of the sum. */
+    const bool deep = params->v[AHEAD] > 4;
+    const double resident = !deep ? 32 : s.tensor ? 10 : 20, ahead = deep ? 5 : params->v[AHEAD], waves = warps / (processors * resident);
+    const double chain = (waves > 1 ? waves : 1) * (1 + 0.9 * (1 + groups * group / (4.0 * ahead))) + (s.tensor ? 0.12 : 0.05) * warps / processors;
     const double b_bytes = blocks * cols * (double)problem->n * bytes * (double)gather_ceil((int64_t)rows, s.unit_rows) * (s.b_along_k ? 1 : 4);
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3, cached = b_bytes / 8e6;
     const double work = memory > cached ? memory : cached;
-    return 2 + (work > chain ? work + 0.3 * chain : chain + 0.3 * work);
+    return 0.5 + (work > chain ? work + 0.3 * chain : chain + 0.3 * work);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)

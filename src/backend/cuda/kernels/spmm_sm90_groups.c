@@ -101,10 +101,10 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stages = groups * columns * united * shape.chunks / slots,
                             .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
                             .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled + bn),
-                            .stage_issue_us = (0.10 + 0.03 * boxes) / (params->v[PRODUCERS] < 2 ? 1 : params->v[PRODUCERS] == 2 ? 1.7 : 2.5),
+                            .stage_issue_us = (0.10 + 0.05 * boxes) / (params->v[PRODUCERS] < 2 ? 1 : params->v[PRODUCERS] == 2 ? 1.7 : 2.5),
                             .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256),
                             .blocks_per_processor = 1};
-    return sm90_predict(problem, device, &load);
+    return 1.2 + sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)

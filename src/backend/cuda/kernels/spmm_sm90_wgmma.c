@@ -114,9 +114,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_flops = 2.0 * shape.tile_m * bn * shape.chunk * narrow,
                             .stage_bytes = 2.0 * (shape.tile_m + bn) * shape.chunk,
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
-                            .tile_us = 0.5 + (ctas == 2 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
+                            .tile_us = 0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
                             .blocks_per_processor = ctas};
-    return sm90_predict(problem, device, &load);
+    return sm90_predict(problem, device, &load) + 0.05 * (params->v[ACROSS] + params->v[SKEW]);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
