@@ -123,6 +123,17 @@ class Store(CliTest):
                 self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
                 os.unlink(self.path("s.db"))
 
+    def test_an_import_from_the_future_is_refused(self):
+        self.cli("tune", *SMALL)
+        self.cli("cache", "export", "e.json")
+        told = json.loads((self.folder / "e.json").read_text())
+        told["classes"][0]["measured_at"] += 3 * 86400
+        self.write("later.json", json.dumps(told))
+        self.assertIn("measured_at lies in the future", self.cli("cache", "import", "later.json", code=3).stderr)
+        told["classes"][0]["measured_at"] -= 3 * 86400 - 3600
+        self.write("soon.json", json.dumps(told))
+        self.cli("cache", "import", "soon.json")
+
     def test_a_mistyped_store_is_left_alone(self):
         """A name that was given to --store may be that of a matrix."""
         for name, content in (("mydata.npy", b"\x93NUMPY" + bytes(500)), ("short.txt", b"hello")):
