@@ -41,7 +41,7 @@ __attribute__((format(printf, 3, 0))) static void say(const cli *app, const char
     if (vasprintf(&text, format, list) < 0)
         text = NULL;
     progress_clear();
-    fprintf(stderr, "sparsek %s: %s%s\n", app->command, kind, text ? cli_clean(text) : "out of memory");
+    fprintf(stderr, "sparsek%s%s: %s%s\n", app->command[0] ? " " : "", app->command, kind, text ? cli_clean(text) : "out of memory");
     free(text);
 }
 
@@ -124,6 +124,19 @@ char *cli_format(const char *format, ...)
         fputs("sparsek: out of memory\n", stderr);
         exit(EXIT_RESOURCES);
     }
+    return text;
+}
+
+char *cli_quoted(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./%@^";
+    if (word[0] && strspn(word, plain) == strlen(word))
+        return cli_format("%s", word);
+    char *text = cli_alloc(4 * strlen(word) + 3, 1), *at = text;
+    *at++ = '\'';
+    for (const char *c = word; *c; c++)
+        at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
+    *at = '\'';
     return text;
 }
 

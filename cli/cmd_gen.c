@@ -144,6 +144,8 @@ int cmd_gen(cli *app, int argc, char **argv)
         return cli_status(app, NULL, status, NULL);
     if (shortfall > 0)
         cli_note(app, "the pattern has no room for %lld of the blocks asked for", (long long)shortfall);
+    if (matrix_view(bsr).nnz == 0 && options.density > 0 && options.rows > 0 && options.cols > 0)
+        cli_note(app, "a density of %g is less than half a block here: the matrix is empty", options.density);
     char *text = matrix_text(bsr);
     status = spk_matrix_canonicalize(app->context, bsr, &file); /* a second handle: the first one is described below */
     code = cli_status(app, NULL, status, NULL);

@@ -296,6 +296,16 @@ static int run_series(regret_run *run)
     return cli_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
+/* What an interrupted series leaves. */
+static void tell_kept(const regret_run *run)
+{
+    size_t done = json_array_size(run->results);
+    if (run->flags->resume)
+        cli_note(run->app, "%zu problems are kept in %s", done, run->flags->resume);
+    else
+        cli_note(run->app, "the %zu problems that were finished are reported; --resume FILE would keep them for a later run", done);
+}
+
 static double sum_of(const json_t *results, const char *key)
 {
     double sum = 0;
@@ -378,6 +388,8 @@ int cmd_regret(cli *app, int argc, char **argv)
     if (code == EXIT_DONE) {
         run.gpu = device_is_far(app->context);
         code = run_series(&run);
+        if (code == EXIT_INTERRUPTED)
+            tell_kept(&run);
         code = code == EXIT_DONE || code == EXIT_INTERRUPTED ? finish(&run, code) : code;
     }
     json_decref(run.results);

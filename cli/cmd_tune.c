@@ -101,6 +101,8 @@ static int tune_list(cli *app, const tune_flags *f, json_t *results)
             code = problem_from_json(app, one, where, &flags[index]);
         free(where);
     }
+    if (code == EXIT_DONE && list && count == 0)
+        cli_note(app, "%s: the list of problems is empty", f->list);
     for (index = 0; index < count && code == EXIT_DONE; index++)
         code = cli_interrupted() ? EXIT_INTERRUPTED : tune(app, &flags[index], f->fresh, results);
     free(flags);

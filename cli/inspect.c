@@ -124,8 +124,11 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     if (status != SPK_OK)
         return cli_status(app, NULL, status, "estimate");
     char text[24];
-    e.command = cli_format("sparsek bench %s%s%s --block %s --n %lld --dtype %s --assume-finite", path, tensor ? " --tensor " : "", tensor ? tensor : "",
+    char *file = cli_quoted(path), *name = cli_quoted(tensor ? tensor : "");
+    e.command = cli_format("sparsek bench %s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "", tensor ? name : "",
                            problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
+    free(file);
+    free(name);
     *out = e;
     return EXIT_DONE;
 }

@@ -1,7 +1,9 @@
 /* sparsek: finds the subcommand and runs it. */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "help.h"
@@ -23,31 +25,16 @@ static const cli_command commands[] = {
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
-/* Whether a word can stand in a shell's line as it is. */
-static bool plain(const char *word)
-{
-    return word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./%@^") == strlen(word);
-}
-
 /* The command line as typed, quoted where a shell needs it; the program by its name alone. */
 static char *command_line(int argc, char **argv)
 {
-    size_t bytes = 16;
-    for (int i = 1; i < argc; i++)
-        bytes += 4 * strlen(argv[i]) + 3;
-    char *line = cli_alloc(bytes, 1), *at = line + sprintf(line, "sparsek");
+    char *line = cli_format("sparsek");
     for (int i = 1; i < argc; i++) {
-        *at++ = ' ';
-        if (plain(argv[i])) {
-            at += sprintf(at, "%s", argv[i]);
-            continue;
-        }
-        *at++ = '\'';
-        for (const char *c = argv[i]; *c; c++)
-            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
-        *at++ = '\'';
+        char *word = cli_quoted(argv[i]), *longer = cli_format("%s %s", line, word);
+        free(word);
+        free(line);
+        line = longer;
     }
-    *at = 0;
     return line;
 }
 
@@ -89,8 +76,19 @@ static int dispatch(cli *app, int argc, char **argv)
     return unknown_command(argv[1]);
 }
 
+/* Closed standard streams would be given to the next files that are opened, the store among them. */
+static void open_streams(void)
+{
+    int file = open("/dev/null", O_RDWR);
+    while (file >= 0 && file <= STDERR_FILENO)
+        file = open("/dev/null", O_RDWR);
+    if (file >= 0)
+        close(file);
+}
+
 int main(int argc, char **argv)
 {
+    open_streams();
     setlocale(LC_CTYPE, "");
     char *line = command_line(argc, argv);
     cli app = {.command = "", .command_line = line};

@@ -45,11 +45,11 @@ char *matrix_text(const spk_matrix *matrix)
     char block[24];
     char *shape = cli_format("%s %lld x %lld %s", matrix_format_name(d.format), (long long)d.rows, (long long)d.cols, spk_dtype_name(d.dtype)), *text;
     if (d.format == SPK_BSR)
-        text = cli_format("%s, %lld blocks of %s", shape, (long long)d.nnz, problem_block_text(block, d.block_rows, d.block_cols));
+        text = cli_format("%s, %lld %s of %s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks", problem_block_text(block, d.block_rows, d.block_cols));
     else if (d.format == SPK_DENSE)
         text = cli_format("%s", shape);
     else
-        text = cli_format("%s, %lld entries%s", shape, (long long)d.nnz, d.pattern_only ? ", no values" : "");
+        text = cli_format("%s, %lld %s%s", shape, (long long)d.nnz, d.nnz == 1 ? "entry" : "entries", d.pattern_only ? ", no values" : "");
     free(shape);
     return text;
 }

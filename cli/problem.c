@@ -172,9 +172,12 @@ static char *flags_text(const problem_flags *f, const problem *p)
     const spk_spmm *s = &p->spmm;
     char block[24], *matrix;
     problem_block_text(block, p->info.block_rows, p->info.block_cols);
-    if (f->file)
-        matrix = cli_format("%s%s%s --block %s", f->file, f->tensor ? " --tensor " : "", f->tensor ? f->tensor : "", block);
-    else if (f->pattern == SPK_GEN_ELASTICITY)
+    if (f->file) {
+        char *file = cli_quoted(f->file), *tensor = cli_quoted(f->tensor ? f->tensor : "");
+        matrix = cli_format("%s%s%s --block %s", file, f->tensor ? " --tensor " : "", f->tensor ? tensor : "", block);
+        free(file);
+        free(tensor);
+    } else if (f->pattern == SPK_GEN_ELASTICITY)
         matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)(f->cells.x ? f->cells.x : 10),
                             (long long)(f->cells.x ? f->cells.y : 10), (long long)(f->cells.x ? f->cells.z : 10), block);
     else

@@ -1,6 +1,8 @@
 /* Progress on stderr: "[done/total] what", drawn at most ten times a second. */
 #include "progress.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "stats.h"
@@ -11,7 +13,8 @@ static double drawn_at;
 
 bool progress_wanted(const cli *app)
 {
-    return !app->quiet && isatty(STDERR_FILENO);
+    const char *term = getenv("TERM"); /* a dumb terminal cannot clear a line */
+    return !app->quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
 void progress_step(void *user, int64_t done, int64_t total, const char *what)

@@ -234,15 +234,13 @@ const char *result_kind_name(spk_kind kind)
 
 void result_age(int64_t measured_at, char *out, size_t size)
 {
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}}; /* as the summaries of the library say it */
     int64_t age = (int64_t)time(NULL) - measured_at;
-    if (measured_at <= 0)
-        snprintf(out, size, "at an unknown time");
-    else if (age < 120)
-        snprintf(out, size, "%lld s ago", (long long)(age > 0 ? age : 0));
-    else if (age < 7200)
-        snprintf(out, size, "%lld minutes ago", (long long)(age / 60));
-    else if (age < 2 * 86400)
-        snprintf(out, size, "%lld hours ago", (long long)(age / 3600));
-    else
-        snprintf(out, size, "%lld days ago", (long long)(age / 86400));
+    snprintf(out, size, measured_at <= 0 ? "at an unknown time" : "just now");
+    for (int i = 2; measured_at > 0 && i >= 0; i--)
+        if (age >= units[i].seconds)
+            snprintf(out, size, "%lld %s%s ago", (long long)(age / units[i].seconds), units[i].name, age / units[i].seconds == 1 ? "" : "s");
 }

@@ -148,8 +148,8 @@ void result_print(cli *app, const problem *p, const result *r)
         [SPREAD] = {"spread", true, 2, false},  [GFLOPS] = {"GFLOP/s", true, 5, false}, [VERSUS] = {"x dense", true, 4, false},
         [NOTE] = {"speed", false, 3, true},
     };
-    if (several_of_a_kernel(r)) /* then the parameters tell them apart */
-        columns[PARAMS].keep = 6;
+    if (several_of_a_kernel(r)) /* then the parameters tell them apart: they stay */
+        columns[PARAMS].keep = 0;
     int dense = result_best_dense(r);
     print_heading(app, p, r);
     table *t = table_make(columns, SHOWN);

@@ -151,7 +151,8 @@ static void fit(const table *t, int room, int *widths)
     for (int c = 0; c < t->count; c++)
         if (t->columns[c].stretch && widths[c] && room > total)
             widths[c] += room - total;
-    if (total > room) /* even the columns that stay are too wide: the first one is cut */
+    bool tells = t->count > 1 && t->columns[1].keep == 0 && !t->columns[1].right; /* two columns of text tell the rows apart: the terminal may wrap */
+    if (total > room && !tells) /* even the columns that stay are too wide: the first one is cut */
         widths[0] = widths[0] - (total - room) > 4 ? widths[0] - (total - room) : 4;
 }
 
@@ -178,7 +179,8 @@ void table_print(table *t, int indent)
     static const char *const styles[] = {"", "\033[32m", "\033[2m", "\033[31m"};
     int widths[MAX_COLUMNS] = {0};
     bool color = term_color();
-    fit(t, term_width(STDOUT_FILENO) - indent, widths);
+    bool unbounded = !getenv("COLUMNS") && !isatty(STDOUT_FILENO); /* a file or a pipe: nothing is cut */
+    fit(t, (unbounded ? 1000 : term_width(STDOUT_FILENO)) - indent, widths);
     printf("%*s%s", indent, "", color ? "\033[1m" : "");
     print_line(t, widths, NULL, true);
     printf("%s\n", color ? "\033[0m" : "");

@@ -279,8 +279,8 @@ typedef struct spk_spmm_args {
     const void *bias;     /* with bias */
     const void *residual; /* with use_residual; may equal d (then ldr must equal ldd) */
     void *preact;         /* with keep_preact */
-    double alpha;         /* 1 is NOT the default of a zeroed struct: set it */
-    double beta;          /* 0 never reads c */
+    double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
+    double beta;          /* finite with use_c; 0 never reads c */
     void *workspace;      /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream */
     size_t workspace_bytes;
     void *stream;         /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
@@ -327,7 +327,7 @@ typedef struct spk_plan spk_plan;
 SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
-/* Runs a plan. stream is NULL on the CPU; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
+/* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
  * when the work is on it. With a workspace of its own: no lock, no allocation, no access to the store.
  * A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it; without a
  * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. */
@@ -489,7 +489,8 @@ SPK_API spk_status spk_matrix_view(const spk_matrix *matrix, spk_matrix_desc *de
 SPK_API spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern);
 
 /* Each makes a new matrix. to_bsr takes any format (BSR too: re-blocks); explicit zeros are kept as stored entries, a dense
- * source stores the blocks that hold a non-zero. Duplicate entries are summed. The overhang of edge blocks is zero. */
+ * source stores the blocks that hold a non-zero. Duplicate entries are summed. The overhang of edge blocks is zero. A cast to f32
+ * refuses what is finite in f64 and too large for f32. */
 SPK_API spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, spk_layout block_layout, spk_matrix **out);
 SPK_API spk_status spk_matrix_to_csr(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
 SPK_API spk_status spk_matrix_to_coo(spk_context *context, const spk_matrix *matrix, spk_matrix **out);

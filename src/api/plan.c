@@ -48,6 +48,13 @@ void spk_plan_release(spk_plan **plan)
     spk_free(&context->mem, p);
 }
 
+static spk_status check_stream(const spk_plan *plan, const void *stream)
+{
+    if (stream != NULL && plan->context->device->backend->id == SPK_BACKEND_CPU)
+        return spk_fail(SPK_ERR_ARGUMENT, "stream = %p: the CPU has no streams, give NULL", stream);
+    return SPK_OK;
+}
+
 /* The candidate that takes these pointers; where none does, the first says why. */
 static const spk_bound *bound_for(const spk_plan *plan, const spk_spmm_args *args)
 {
@@ -131,13 +138,14 @@ spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *s
 {
     SPK_TRY(enter_plan(plan));
     SPK_TRY(spk_check_pointer(args, "args"));
+    SPK_TRY(check_stream(plan, stream));
     return spk_plan_run(plan, args, stream);
 }
 
 spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream)
 {
-    (void)stream;
     SPK_TRY(enter_plan(plan));
+    SPK_TRY(check_stream(plan, stream));
     const spk_problem *problem = &plan->bound.problem;
     if (!problem->static_values)
         return spk_fail(SPK_ERR_ARGUMENT, "the plan was made without static_values: give the values to each run");

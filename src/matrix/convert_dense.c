@@ -1,6 +1,7 @@
 /* Any format to dense, the cast of values, and the transpose: what only moves elements about. */
 #include <string.h>
 
+#include <math.h>
 #include "matrix/check.h"
 #include "matrix/entries.h"
 
@@ -68,19 +69,45 @@ void spk_convert_values(spk_dtype to_dtype, void *to, spk_dtype from_dtype, cons
             spk_value_set(to, to_dtype, i, spk_value_at(from, from_dtype, i));
 }
 
+/* Says which element of a matrix has no finite value in dtype. Infinities stay what they are. */
+static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dtype)
+{
+    double value = spk_value_at(in->values, in->dtype, at);
+    int64_t area = in->block_rows * in->block_cols, row = 0, col = 0, entry = at / area, within = at % area;
+    if (in->format == SPK_DENSE) {
+        row = in->layout == SPK_ROW_MAJOR ? at / in->cols : at % in->rows;
+        col = in->layout == SPK_ROW_MAJOR ? at % in->cols : at / in->rows;
+    } else if (in->format == SPK_COO) {
+        row = in->row_indices[at];
+        col = in->col_indices[at];
+    } else {
+        while (in->row_offsets[row + 1] <= entry)
+            row++;
+        row = row * in->block_rows + (in->layout == SPK_ROW_MAJOR ? within / in->block_cols : within % in->block_rows);
+        col = in->col_indices[entry] * in->block_cols + (in->layout == SPK_ROW_MAJOR ? within % in->block_cols : within / in->block_rows);
+    }
+    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %s", (long long)row, (long long)col, value, spk_dtype_name(dtype),
+                    dtype == SPK_F16 ? "65504" : "3.4e38");
+}
+
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out)
 {
     spk_matrix *made = NULL;
+    int64_t count = spk_matrix_value_count(in);
     SPK_TRY(spk_matrix_make(mem, in->format, dtype, in->rows, in->cols, in->block_rows, in->block_cols, in->layout, in->nnz, &made));
     made->pattern_only = in->pattern_only;
     copy_indices(made->row_offsets, in->row_offsets, spk_matrix_grid_rows(in) + 1);
     copy_indices(made->row_indices, in->row_indices, in->nnz);
     copy_indices(made->col_indices, in->col_indices, in->nnz);
-    int64_t count = spk_matrix_value_count(in);
     if (dtype == in->dtype)
         memcpy(made->values, in->values, (size_t)count * spk_value_bytes(dtype));
     else
         spk_convert_values(dtype, made->values, in->dtype, in->values, count);
+    for (int64_t i = 0; i < count && spk_dtype_bytes(dtype) < 8 && dtype != in->dtype; i++)
+        if (!isfinite(spk_value_at(made->values, dtype, i)) && isfinite(spk_value_at(in->values, in->dtype, i))) {
+            spk_matrix_release(&made);
+            return refuse_overflow(in, i, dtype);
+        }
     *out = made;
     return SPK_OK;
 }

@@ -145,6 +145,9 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
     made->tuning_s = 1e-6 * (spk_now_us() - search->start_us + search->prepare_us);
     made->measured_at = spk_unix_time_s();
     made->seed = search->seed;
+    for (int i = 0; i < search->count; i++)
+        made->tried += search->contenders[i].median_us > 0;
+    made->known = search->count;
     made->crowded = search->crowded;
     made->by_kernel = search->by_row && contenders != search->contenders;
     if (status == SPK_OK) {

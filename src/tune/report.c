@@ -249,6 +249,10 @@ static void say_unchosen(paragraph *out, const spk_report *report)
 {
     const spk_evidence *first = NULL;
     int able = 0;
+    if (report->empty) {
+        say(out, "The product has no element: there is nothing to choose or to measure.");
+        return;
+    }
     for (int i = 0; i < report->count; i++) {
         const spk_evidence *e = &report->candidates[i];
         if (e->status == SPK_CANDIDATE_NOT_APPLICABLE)
@@ -282,7 +286,8 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     for (int i = 0; i < report->count; i++)
         measured += report->candidates[i].median_us > 0;
     if (measured > 0)
-        say(&out, " %d of %d %s were measured, in %.2f s", measured, report->count, report->by_kernel ? "kernels" : "candidates", report->tuning_s);
+        say(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured, report->by_kernel ? report->known : report->count,
+            report->tuning_s);
     if (measured > 0 && report->measured_at > 0) {
         say(&out, ", ");
         say_age(&out, now - report->measured_at);

@@ -24,6 +24,8 @@ struct spk_report {
     double tuning_s;
     int64_t measured_at;
     uint64_t seed;
+    int tried, known; /* candidates that were measured, of how many, where by_kernel */
+    bool empty;       /* the product has no element */
     bool crowded;   /* other programs used the processors meanwhile; known of what was measured just now only */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */

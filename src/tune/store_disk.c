@@ -72,6 +72,10 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
         switch_off(store, "it is not a regular file");
         return SPK_DB_ABSENT;
     }
+    if (store->given && about.st_size > 0 && about.st_size < 16) { /* too short for its first words; SQLite would take one byte for none */
+        switch_off(store, "it is not a database");
+        return SPK_DB_ABSENT;
+    }
     store->device = about.st_dev;
     store->inode = about.st_ino;
     char reason[160] = "";
@@ -124,12 +128,28 @@ static int move_aside(spk_store *store, const char *reason)
     return 0;
 }
 
+/* Whether the file begins as a database does, damaged or not. Only asked where SQLite refused it: nobody holds a lock on it then. */
+static bool begins_like_a_database(const spk_store *store)
+{
+    static const char magic[16] = "SQLite format 3";
+    char head[sizeof magic];
+    int file = open(store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool same = file >= 0 && read(file, head, sizeof head) == (ssize_t)sizeof head && memcmp(head, magic, sizeof magic) == 0;
+    if (file >= 0)
+        close(file);
+    return same;
+}
+
 /* Under the lock on byte 0, so that of two processes that meet the damage the second does not move the first one's new file. */
 static void set_aside(spk_store *store, int code)
 {
     char reason[160];
     spk_db_reason(store->disk, code, reason, sizeof reason);
     spk_db_close(&store->disk);
+    if (store->given && !begins_like_a_database(store)) { /* a name that was mistyped, maybe: what it holds is the user's */
+        switch_off(store, "it is not a database");
+        return;
+    }
     int lock = -1;
     for (int i = 0; i < 2000 && spk_store_lock_byte(store, 0, &lock) == EAGAIN; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "tune/store_json.h"
 
@@ -159,6 +160,8 @@ static spk_status fill_report(place *at, const json_t *object, spk_report *repor
         return complain(at, "seed", "is not 16 hexadecimal digits");
     SPK_TRY(get_number(at, object, "tuning_s", 0, &report->tuning_s));
     SPK_TRY(get_integer(at, object, "measured_at", 0, INT64_MAX, &report->measured_at));
+    if (report->measured_at > spk_unix_time_s() + 86400) /* it would stay the newest for ever */
+        return complain(at, "measured_at", "lies in the future");
     return spk_rows_report_is_sound(report) ? SPK_OK : complain(at, "chosen", "names a candidate whose status is not ok");
 }
 

@@ -152,7 +152,7 @@ class Tune(CliTest):
         text = self.cli("explain", *SMALL).stdout
         self.assertIn(tuned["chosen"], text)
         self.assertIn("class: ", text)
-        self.assertIn("ago", text)
+        self.assertIn("from the store, measured just now", text)
 
     def test_estimate_measures_nothing(self):
         one = self.bench("tune", *SMALL, "--effort", "estimate")["results"][0]

@@ -123,6 +123,26 @@ class Store(CliTest):
                 self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
                 os.unlink(self.path("s.db"))
 
+    def test_an_import_from_the_future_is_refused(self):
+        self.cli("tune", *SMALL)
+        self.cli("cache", "export", "e.json")
+        told = json.loads((self.folder / "e.json").read_text())
+        told["classes"][0]["measured_at"] += 3 * 86400
+        self.write("later.json", json.dumps(told))
+        self.assertIn("measured_at lies in the future", self.cli("cache", "import", "later.json", code=3).stderr)
+        told["classes"][0]["measured_at"] -= 3 * 86400 - 3600
+        self.write("soon.json", json.dumps(told))
+        self.cli("cache", "import", "soon.json")
+
+    def test_a_mistyped_store_is_left_alone(self):
+        """A name that was given to --store may be that of a matrix."""
+        for name, content in (("mydata.npy", b"\x93NUMPY" + bytes(500)), ("short.txt", b"hello")):
+            (self.folder / name).write_bytes(content)
+            done = self.cli("cache", "list", "--store", name)
+            self.assertIn("is not used: it is not a database", done.stderr)
+            self.assertEqual((self.folder / name).read_bytes(), content)
+            self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])
+
     def test_no_folder_is_made_for_a_given_store(self):
         for env, arguments in (({}, ["--store", "nodir/s.db"]), ({"SPARSEK_STORE": self.path("nodir/s.db")}, [])):
             error = self.cli("tune", *SMALL, *arguments, env=env).stderr
@@ -174,6 +194,41 @@ class Names(CliTest):
 
 
 class Words(CliTest):
+    def test_names_are_quoted_for_a_shell(self):
+        self.cli("gen", "diagonal", "--rows", "16", "--block", "4", "-o", "it's mine.mtx")
+        self.assertIn(r"sparsek bench 'it'\''s mine.mtx' --block", self.cli("inspect", "it's mine.mtx").stdout)
+        self.assertIn(r"sparsek tune 'it'\''s mine.mtx' --block", self.cli("explain", "it's mine.mtx", code=1).stderr)
+
+    def test_overflow_of_a_cast(self):
+        self.write("big.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n2 3 1e300\n")
+        self.assertIn("row 1, column 2", self.cli("convert", "big.mtx", "b.safetensors", "--block", "1", "--dtype", "f32", code=2).stderr)
+        self.assertFalse(os.path.exists(self.path("b.safetensors")))
+
+    def test_little_things(self):
+        self.assertIn("the matrix is empty", self.cli("gen", "uniform", "--rows", "8", "--block", "8", "--density", "1%", "-o", "a.mtx").stderr)
+        self.cli("gen", "uniform", "--rows", "8", "--block", "8", "--density", "1", "-o", "a.mtx")
+        self.write("one.smtx", "2, 3, 1\n0 0 1\n2\n")
+        self.assertIn("1 entry", self.cli("convert", "one.smtx", "two.mtx").stdout)
+        self.write("none.json", "[]")
+        self.assertIn("is empty", self.cli("tune", "--from", "none.json").stderr)
+        self.assertIn("nothing to choose", self.cli("bench", "--m", "0", "--k", "0").stdout)
+
+    def test_a_pipe_gets_whole_reasons(self):
+        self.cli("tune", *SMALL)
+        self.assertNotIn("\u2026", self.cli("explain", *SMALL).stdout)
+
+    def test_narrow_rows_can_be_told_apart(self):
+        self.cli("tune", *SMALL)
+        rows = [line for line in self.cli("explain", *SMALL, env={"COLUMNS": "40"}).stdout.split("\n\n")[1].splitlines()[1:] if not line.endswith("-")]  # measured ones
+        self.assertEqual(len(rows), len(set(rows)))
+
+    def test_closed_streams(self):
+        """What is opened first must not become standard output."""
+        close = lambda: (os.close(1), os.close(2))
+        done = subprocess.run([support.program, "tune", *SMALL], cwd=self.folder, env=self.env, preexec_fn=close, timeout=100)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)
+
     def test_empty_product(self):
         self.assertIn("the product is empty (0 x 512)", self.cli("bench", "--m", "0", "--k", "0").stderr)
 

@@ -205,8 +205,11 @@ static void test_special_values(void **state)
     assert_ok(spk_convert_to_csr(&counted, dense, &csr));
     assert_int_equal(csr->nnz, 3); /* neither zero is stored; NaN is */
     assert_true(isnan(((double *)csr->values)[0]));
+    assert_int_equal(spk_convert_cast(&counted, csr, SPK_F32, &narrow), SPK_ERR_ARGUMENT); /* too large for a float */
+    assert_non_null(strstr(spk_error_last(), "row 1, column 2 (from 0) is 1e+300"));
+    ((double *)csr->values)[2] = 3e38;
     assert_ok(spk_convert_cast(&counted, csr, SPK_F32, &narrow));
-    assert_true(isinf(((float *)narrow->values)[2])); /* too large for a float: rounds to infinity */
+    assert_true(isinf(((float *)narrow->values)[1])); /* what was one stays one */
     spk_matrix_release(&dense);
     spk_matrix_release(&csr);
     spk_matrix_release(&narrow);

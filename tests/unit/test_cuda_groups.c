@@ -30,8 +30,12 @@ static spk_bsr_view make_view(spk_rng *rng, const shape *s)
     }
     for (int64_t p = 0; p < nnzb; p++)
         positions[p] = nnzb - 1 - p;
+    if (!s->positions) {
+        free(positions);
+        positions = NULL;
+    }
     return (spk_bsr_view){.rows = s->grid_rows * 16, .cols = s->grid_cols * 16 - s->ragged, .block_rows = 16, .block_cols = 16, .grid_rows = s->grid_rows,
-                          .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns, .positions = s->positions ? positions : NULL};
+                          .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns, .positions = positions};
 }
 
 static int64_t block_at(const spk_bsr_view *view, int row, int column)
@@ -111,6 +115,7 @@ static void lists_hold_every_block_once(void **unused)
         spk_free(&spk_mem_system, lists.memory);
         free((void *)(uintptr_t)view.offsets);
         free((void *)(uintptr_t)view.columns);
+        free((void *)(uintptr_t)view.positions);
     }
 }
 

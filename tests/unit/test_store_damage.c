@@ -26,13 +26,15 @@ static void test_not_a_database(void **state)
     static const size_t lengths[] = {2, 15, 16, 99, 100, 1024, 4096, 100000};
     spk_rng rng;
     spk_rng_seed(&rng, 7);
+    setenv("SPARSEK_CACHE_DIR", folder, 1); /* the default place */
+    unsetenv("SPARSEK_STORE");
     char *noise = malloc(100000), key[128], aside[600];
     assert_non_null(noise);
     for (int i = 0; i < 100000; i++)
         noise[i] = (char)spk_rng_next(&rng);
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         write_bytes(direct_path, noise, lengths[i]);
-        spk_store *store = open_store(direct_path);
+        spk_store *store = open_store(NULL);
         assert_true(stored_us(store, key_of(key, 1, 1)) == -1);
         must_tell(1, "set aside as");
         assert_int_equal(files_with(".bad-", aside, sizeof aside), 1);
@@ -44,7 +46,7 @@ static void test_not_a_database(void **state)
         unlink(aside);
         save(store, key, 3, 3);
         spk_store_close(&store);
-        store = open_store(direct_path);
+        store = open_store(NULL);
         assert_true(stored_us(store, key) == 3);
         expect_sound(store, 1, 0);
         spk_store_close(&store);
@@ -53,18 +55,33 @@ static void test_not_a_database(void **state)
     }
     /* The first to meet it may be a save, or the check, which counts it. */
     write_bytes(direct_path, noise, 5000);
-    spk_store *store = open_store(direct_path);
+    spk_store *store = open_store(NULL);
     save(store, key_of(key, 1, 1), 3, 3);
     must_tell(1, "set aside");
     expect_sound(store, 1, 0);
     spk_store_close(&store);
     write_bytes(direct_path, noise, 5000);
-    store = open_store(direct_path);
+    store = open_store(NULL);
     expect_sound(store, 0, 1);
     must_tell(1, "set aside");
     spk_store_close(&store);
     assert_int_equal(files_with(".bad-", NULL, 0), 2); /* within one second, perhaps: the names differ all the same */
     free(noise);
+    unsetenv("SPARSEK_CACHE_DIR");
+}
+
+static void must_stay_as_it_is(const char *warning);
+
+/* A path that was given may be mistyped: what is no database there is not ours. */
+static void test_a_given_path_with_other_contents(void **state)
+{
+    (void)state;
+    write_bytes(direct_path, "SQLite format 2 was another", 27);
+    must_stay_as_it_is("it is not a database");
+    write_bytes(direct_path, "\x93NUMPY and so on", 18);
+    must_stay_as_it_is("it is not a database");
+    write_bytes(direct_path, "x", 1);
+    must_stay_as_it_is("it is not a database");
 }
 
 static void test_truncated(void **state)
@@ -73,7 +90,7 @@ static void test_truncated(void **state)
     size_t count = 0;
     char *bytes = sound_file(60, &count), key[128];
     assert_true(count > 40000);
-    size_t lengths[] = {0, 1, 50, 99, 100, 511, 1024, 4095, 4096, 4097, 8192, 20480, count / 2, count - 4096, count - 1};
+    size_t lengths[] = {0, 16, 50, 99, 100, 511, 1024, 4095, 4096, 4097, 8192, 20480, count / 2, count - 4096, count - 1};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         write_bytes(direct_path, bytes, lengths[i]);
         spk_store *store = open_store(direct_path);
@@ -308,7 +325,7 @@ static void test_damage_met_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_not_a_database), TEST(test_truncated),    TEST(test_flipped_bytes),    TEST(test_foreign_databases), TEST(test_newer_version),
+        TEST(test_not_a_database), TEST(test_a_given_path_with_other_contents), TEST(test_truncated),    TEST(test_flipped_bytes),    TEST(test_foreign_databases), TEST(test_newer_version),
         TEST(test_not_a_file),     TEST(test_wrong_inside), TEST(test_removed_under_us), TEST(test_damage_met_twice),
 
     };

@@ -186,7 +186,9 @@ static void test_unreadable_folder(void **state)
 static void damaged_but_fixed(void)
 {
     char key[128];
-    spk_store *store = open_store(direct_path);
+    setenv("SPARSEK_CACHE_DIR", folder, 1); /* the default place: what is given is left alone */
+    unsetenv("SPARSEK_STORE");
+    spk_store *store = open_store(NULL);
     if (stored_us(store, key_of(key, 1, 1)) != -1)
         _exit(4);
     go_on(store);

@@ -227,8 +227,7 @@ typedef struct bench {
 
 static inline void count_warning(void *user, int level, const char *message)
 {
-    (void)message;
-    *(int *)user += level == 1;
+    *(int *)user += level == 1 && strstr(message, "other programs") == NULL; /* a busy machine is no matter here */
 }
 
 static inline spk_pattern *fake_pattern(int64_t size, int block, double density, uint64_t seed)

