@@ -57,12 +57,6 @@ SPK_INLINE void named_barrier(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* The line that holds *from comes to L2. */
-SPK_INLINE void prefetch_l2(const void *from)
-{
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
 /* Registers of a thread from here on: given back, taken. By all of a warpgroup, in a kernel whose registers at entry follow from __launch_bounds__. */
 template <int count> SPK_INLINE void registers_fewer()
 {

@@ -262,14 +262,23 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) spmm_cuda_narrow(con
     const unsigned index = blockIdx.x * UNITS + warp / SPLIT, place_of_row = index / UNITS_A_BLOCK_ROW;
     const bool there = place_of_row < (unsigned)arg.grid_rows;
     next_launch_may_start();
-    previous_launch_done();
     unit job = {0, 0, 0, 0, warp % SPLIT};
     if (there) {
         const int block_row = order != nullptr ? __ldg(order + place_of_row) : (int)place_of_row;
         job.row = (int)(index % UNITS_A_BLOCK_ROW) * UNIT_ROWS;
         job.top = (long long)block_row * BLOCK_ROWS;
         job.first = __ldg(arg.offsets + block_row);
-        job.chunks = (__ldg(arg.offsets + block_row + 1) - job.first) * CHUNKS_A_BLOCK;
+        const int last = __ldg(arg.offsets + block_row + 1), at = job.first + lane;
+        job.chunks = (last - job.first) * CHUNKS_A_BLOCK;
+        if (at < last) {
+            prefetch_l2(arg.columns + at);
+#if HAS_POSITIONS
+            prefetch_l2(arg.positions + at);
+#endif
+        }
+    }
+    previous_launch_done();
+    if (there) {
         constexpr int LOAD = (A_K_CONTIGUOUS ? CHUNK : LANE_ROWS) * (int)sizeof(element_a);
         if (!CUT_CHUNKS && aligned_to(arg.values, LOAD) && (VECTOR_B == 1 || aligned_to(arg.b, CHUNK * sizeof(element_b))))
             sum_unit<true>(shared[warp], arg, job, lane);

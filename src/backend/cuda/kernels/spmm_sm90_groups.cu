@@ -94,6 +94,21 @@ inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, co
     }
 }
 
+/* What the first tile needs of the lists is fetched while the launch before this one still runs. By a whole warp. */
+inline void fetch_ahead(const spk_tile_order &order, const group_lists &lists)
+{
+    const int tile = tile_of_wave(order, 0), line = threadIdx.x % 32 * 32;
+    if (tile < 0)
+        return;
+    int group, col;
+    tile_place(order, tile, group, col);
+    const int first = __ldg(lists.offsets + group), stages = __ldg(lists.offsets + group + 1) - first;
+    if (line < stages)
+        prefetch_l2(lists.present + first + line);
+    if (line < stages * WORDS)
+        prefetch_l2(lists.words + (long long)first * WORDS + line);
+}
+
 /* Each producer warp takes every PRODUCERS-th stage. */
 inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order,
                     const group_lists &lists, unsigned ring_memory, ring<STAGES> at)
@@ -289,6 +304,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
         tma_prefetch_map(&map_d);
     __syncthreads();
     next_launch_may_start();
+    if (threadIdx.x / 32 == 8)
+        fetch_ahead(order, lists);
     previous_launch_done();
     if (threadIdx.x < 256) {
         registers_more<224>();
