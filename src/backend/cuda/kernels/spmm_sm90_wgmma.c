@@ -93,8 +93,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "tiles go across only where there are several and B is small";
     else if (params->v[SKEW] && (params->v[CONSUMERS] < 2 || params->v[CTAS] > 1 || params->v[BN] < 256))
         *why = "only two warpgroups with many columns keep apart";
-    else if (shape.stages < 2)
-        *why = "fewer than two stages fit into shared memory";
+    else if (shape.stages < (params->v[CTAS] > 2 ? 4 : 2))
+        *why = "too few stages fit into shared memory";
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
     else
