@@ -12,7 +12,6 @@ struct spk_tile_order {
     int uneven; /* 1: row tiles come by falling length; 0: all alike */
     int direct; /* 1: D is stored element by element, without TMA */
     int across; /* 1: column tiles fastest; 0: row tiles */
-    int skew;   /* 1: the second multiplying warpgroup begins half a ring behind the first */
 };
 
 namespace sm90 {

@@ -21,7 +21,7 @@ enum {
 /* Of device/scheduler.cuh. */
 typedef struct sm90_tile_order {
     const int *order;
-    int row_tiles, col_tiles, tiles, uneven, direct, across, skew;
+    int row_tiles, col_tiles, tiles, uneven, direct, across;
 } sm90_tile_order;
 
 static inline int sm90_block_rows(const spk_problem *problem)

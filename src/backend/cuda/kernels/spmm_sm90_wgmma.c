@@ -2,7 +2,7 @@
 #include "backend/cuda/kernels/sm90.h"
 
 enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20 };
-enum { BN, CONSUMERS, CTAS, ACROSS, SKEW }; /* the tunables in the order of kernels.def */
+enum { BN, CONSUMERS, CTAS, ACROSS }; /* the tunables in the order of kernels.def */
 
 typedef struct wgmma_shape {
     int block_rows, block_cols, tile_m, parts; /* row tiles a block row */
@@ -91,8 +91,6 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "its epilogue needs more registers than two blocks leave";
     else if (params->v[ACROSS] && (problem->n <= params->v[BN] || (double)problem->k * (double)problem->n * 2 > MOST_ACROSS_BYTES))
         *why = "tiles go across only where there are several and B is small";
-    else if (params->v[SKEW] && (params->v[CONSUMERS] < 2 || params->v[CTAS] > 1 || params->v[BN] < 256))
-        *why = "only two warpgroups with many columns keep apart";
     else if (shape.stages < (params->v[CTAS] > 2 ? 4 : 2))
         *why = "too few stages fit into shared memory";
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
@@ -116,7 +114,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
                             .tile_us = 0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
                             .blocks_per_processor = ctas};
-    return sm90_predict(problem, device, &load) + 0.05 * (params->v[ACROSS] + params->v[SKEW]);
+    return sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS];
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -219,7 +217,7 @@ static spk_status bind(spk_bound *bound)
     }
     const bool uneven = made->order != NULL;
     made->tiles = (sm90_tile_order){.order = made->order, .row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .uneven = uneven,
-                                    .across = uneven || bound->params.v[ACROSS], .skew = bound->params.v[SKEW]};
+                                    .across = uneven || bound->params.v[ACROSS]};
     return SPK_OK;
 }
 

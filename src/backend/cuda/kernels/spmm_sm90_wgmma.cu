@@ -177,8 +177,6 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
             for (int i = 0; i < WG_N / 2; i++)
                 sum[m][i] = 0;
-        if (CONSUMERS == 2 && order.skew && wave == 0 && group == 1 && work.count > STAGES / 2)
-            barrier_wait(at.full + STAGES / 2 * 8, 0); /* so that one warpgroup multiplies while the other stores */
         int before = -1;
         for (int step = 0; step < work.count; step++) {
             const unsigned stage = tiles + at.stage * STAGE_BYTES;
