@@ -78,7 +78,7 @@ static void test_a_given_path_with_other_contents(void **state)
     (void)state;
     write_bytes(direct_path, "SQLite format 2 was another", 27);
     must_stay_as_it_is("it is not a database");
-    write_bytes(direct_path, "\x93NUMPY and so on", 18);
+    write_bytes(direct_path, "\x93NUMPY and so on", 16);
     must_stay_as_it_is("it is not a database");
     write_bytes(direct_path, "x", 1);
     must_stay_as_it_is("it is not a database");
