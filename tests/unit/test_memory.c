@@ -8,15 +8,6 @@
 #include <cmocka.h>
 #include <sparsek/sparsek.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-/* An allocation that is too large gives NULL there, too. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-#endif
-
 static spk_context *context;
 
 static int open_context(void **state)
