@@ -278,6 +278,10 @@ static spk_status grow_workspace(spk_operands *o, size_t bytes)
     if (bytes <= room->workspace_bytes)
         return SPK_OK;
     void *grown = NULL;
+    /* The system may promise more than it has, and end the program when it is used. */
+    const double free_bytes = (double)o->device->backend->free_memory(o->device);
+    if (free_bytes > 0 && (double)bytes > 0.8 * free_bytes)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "it needs a workspace of %zu bytes; %.0f bytes of memory are free", bytes, free_bytes);
     SPK_TRY(o->device->backend->allocate(o->device, bytes, &grown));
     spk_status status = fill_ones(o, grown, bytes);
     if (status != SPK_OK) {

@@ -110,6 +110,8 @@ static void memory_is_bounded(void **state)
     spk_operands *o = NULL;
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_true(o->sets == 1 || (double)spk_operands_set_bytes(&b.problem) * (double)o->sets <= 0.25 * (1 << 18));
+    assert_int_equal(spk_operands_workspace(o, 1 << 12), SPK_OK);
+    assert_int_equal(spk_operands_workspace(o, 1 << 19), SPK_ERR_OUT_OF_MEMORY);
     spk_operands_release(&o);
     b.problem = fake_problem(b.pattern, 4096); /* one set is more than there is */
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_ERR_OUT_OF_MEMORY);
