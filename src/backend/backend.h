@@ -40,9 +40,6 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
 /* The number of threads for a library that brings its own parallel loops: the executor's; 1 in a child of fork() that must not use them. */
 int spk_executor_library_threads(const spk_executor *executor);
 
-/* A vendor library: found without opening it, opened at first use (thread safe, once). */
-typedef struct spk_library spk_library;
-
 typedef struct spk_device {
     const struct spk_backend *backend;
     spk_mem mem;
