@@ -70,7 +70,8 @@ void spk_search_judge(spk_search *search)
     const spk_tuner *tuner = search->tuner;
     spk_load now = spk_load_now();
     bool before = search->crowded;
-    search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
+    if (tuner->device->backend->id == SPK_BACKEND_CPU) /* other devices do not want the host's processors, and compiling beside them is no load */
+        search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
     if (search->crowded && !before && tuner->log != NULL)
         tuner->log(tuner->log_user, 1, "other programs used the processors while this was measured: the fastest may be another on a quiet machine");
 }
