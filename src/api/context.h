@@ -52,7 +52,7 @@ struct spk_plan {
 
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 void spk_plan_release(spk_plan **plan);
-spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *args, void *stream);
+spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
 /* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);

@@ -56,13 +56,13 @@ static spk_status check_stream(const spk_plan *plan, const void *stream)
 }
 
 /* The candidate that takes these pointers; where none does, the first says why. */
-static const spk_bound *bound_for(const spk_plan *plan, const spk_spmm_args *args)
+static const spk_bound *bound_for(const spk_plan *plan, const spk_args *args)
 {
     const spk_bound *bound = &plan->bound;
     return plan->other.kernel == NULL || bound->kernel->ops->takes(bound, args) ? bound : &plan->other;
 }
 
-static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_spmm_args *args, void *stream)
+static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
 {
     spk_loan loan;
     SPK_TRY(spk_scratch_borrow(plan->scratch, stream, &loan));
@@ -73,33 +73,52 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
     return status;
 }
 
-spk_status spk_plan_run(const spk_plan *plan, const spk_spmm_args *theirs, void *stream)
+/* A caller's arguments as ours. stream may be NULL. */
+static spk_status read_args(const spk_spmm_args *theirs, spk_args *args, void **stream)
 {
-    spk_spmm_args args;
+    spk_spmm_args given;
+    SPK_TRY(spk_struct_read(&given, sizeof given, theirs, "spk_spmm_args"));
+    *args = (spk_args){.a = given.values,
+                       .b = given.b,
+                       .c = given.c,
+                       .d = given.d,
+                       .bias = given.bias,
+                       .residual = given.residual,
+                       .preact = given.preact,
+                       .alpha = given.alpha,
+                       .beta = given.beta,
+                       .workspace = given.workspace,
+                       .workspace_bytes = given.workspace_bytes};
+    if (stream != NULL)
+        *stream = given.stream;
+    return SPK_OK;
+}
+
+spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
+{
     const spk_problem *problem = &plan->bound.problem;
-    SPK_TRY(spk_struct_read(&args, sizeof args, theirs, "spk_spmm_args"));
     if (problem->static_values) {
-        if (plan->values == NULL && spk_problem_operand_elements(problem, SPK_OPERAND_VALUES) > 0)
+        if (plan->values == NULL && spk_problem_operand_elements(problem, SPK_OPERAND_A) > 0)
             return spk_fail(SPK_ERR_ARGUMENT, "the plan was made with static_values: call spk_plan_update_values before the first run");
-        args.values = plan->values;
+        args->a = plan->values;
     }
-    SPK_TRY(spk_problem_check_args(problem, &args));
+    SPK_TRY(spk_problem_check_args(problem, args));
     const spk_backend *backend = plan->context->device->backend;
     if (backend->check_args != NULL)
-        SPK_TRY(backend->check_args(plan->context->device, problem, &args));
+        SPK_TRY(backend->check_args(plan->context->device, problem, args));
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
-    const spk_bound *bound = bound_for(plan, &args);
+    const spk_bound *bound = bound_for(plan, args);
     size_t needed = plan->workspace_bytes;
     if (needed == 0)
-        return bound->kernel->ops->run(bound, &args, stream);
-    if (args.workspace == NULL)
-        return run_with_scratch(plan, bound, &args, stream);
-    if (args.workspace_bytes < needed)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args.workspace_bytes, needed);
-    if ((uintptr_t)args.workspace % 64 != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args.workspace);
-    return bound->kernel->ops->run(bound, &args, stream);
+        return bound->kernel->ops->run(bound, args, stream);
+    if (args->workspace == NULL)
+        return run_with_scratch(plan, bound, args, stream);
+    if (args->workspace_bytes < needed)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
+    if ((uintptr_t)args->workspace % 64 != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
+    return bound->kernel->ops->run(bound, args, stream);
 }
 
 /* The problem and options of an entry point. */
@@ -134,12 +153,14 @@ static spk_status enter_plan(const spk_plan *plan)
     return spk_check_pointer(plan, "plan");
 }
 
-spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
+spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *theirs, void *stream)
 {
+    spk_args args;
     SPK_TRY(enter_plan(plan));
-    SPK_TRY(spk_check_pointer(args, "args"));
+    SPK_TRY(spk_check_pointer(theirs, "args"));
     SPK_TRY(check_stream(plan, stream));
-    return spk_plan_run(plan, args, stream);
+    SPK_TRY(read_args(theirs, &args, NULL));
+    return spk_plan_run(plan, &args, stream);
 }
 
 spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream)
@@ -149,14 +170,14 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
     const spk_problem *problem = &plan->bound.problem;
     if (!problem->static_values)
         return spk_fail(SPK_ERR_ARGUMENT, "the plan was made without static_values: give the values to each run");
-    int64_t elements = spk_problem_operand_elements(problem, SPK_OPERAND_VALUES);
+    int64_t elements = spk_problem_operand_elements(problem, SPK_OPERAND_A);
     if (elements > 0)
         SPK_TRY(spk_check_pointer(values, "values"));
     if ((uintptr_t)values % spk_dtype_bytes(problem->dtype_a) != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values, spk_dtype_bytes(problem->dtype_a));
     const spk_backend *backend = plan->context->device->backend;
     if (backend->check_args != NULL && elements > 0)
-        SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_spmm_args){.values = values}));
+        SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_args){.a = values}));
     static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
     if (plan->bound.kernel->ops->update_values != NULL)
         SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));
@@ -187,18 +208,15 @@ const char *spk_plan_choice(const spk_plan *plan)
     return plan != NULL ? plan->choice : "";
 }
 
-/* NULL where the caller's struct is older than the field, or wrong: then the run refuses it. */
-static void *stream_of(const spk_spmm_args *theirs)
-{
-    return theirs->struct_size >= offsetof(spk_spmm_args, stream) + sizeof theirs->stream ? theirs->stream : NULL;
-}
-
-spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_spmm_args *args, const spk_tune_options *theirs)
+spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_spmm_args *given, const spk_tune_options *theirs)
 {
     spk_tune_options options;
     spk_problem problem;
+    spk_args args;
+    void *stream = NULL;
     SPK_TRY(read_problem(context, pattern, spmm, theirs, &options, &problem));
-    SPK_TRY(spk_check_pointer(args, "args"));
+    SPK_TRY(spk_check_pointer(given, "args"));
+    SPK_TRY(read_args(given, &args, &stream));
     if (problem.static_values)
         return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: spk_matmul takes the values at each call; make a plan instead");
     spk_plan *plan = options.fresh ? NULL : spk_plan_cache_find(context->plans, &problem, &options);
@@ -206,7 +224,7 @@ spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm
         SPK_TRY(spk_plan_make(context, &problem, &options, &plan));
         spk_plan_cache_add(context->plans, &context->mem, &problem, &options, plan);
     }
-    spk_status status = spk_plan_run(plan, args, stream_of(args));
+    spk_status status = spk_plan_run(plan, &args, stream);
     spk_plan_release(&plan);
     return status;
 }
@@ -216,10 +234,10 @@ spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, con
 {
     spk_tune_options options;
     spk_problem problem;
-    spk_spmm_args args;
+    spk_args args;
     SPK_TRY(read_problem(context, (spk_pattern *)pattern, spmm, NULL, &options, &problem));
     SPK_TRY(spk_check_pointer(theirs, "args"));
-    SPK_TRY(spk_struct_read(&args, sizeof args, theirs, "spk_spmm_args"));
+    SPK_TRY(read_args(theirs, &args, NULL));
     if (rows == NULL)
         row_count = problem.m;
     if (row_count < 0)

@@ -62,6 +62,7 @@ typedef struct spk_scan {
 } spk_scan;
 
 struct spk_problem;
+struct spk_args;
 struct spk_bound;
 struct spk_prepared;
 
@@ -85,11 +86,11 @@ typedef struct spk_backend {
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
-    spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const spk_spmm_args *args);
+    spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const struct spk_args *args);
     /* Whether what is put on the stream now is being recorded: no memory may be allocated for it then. NULL: there are no streams. */
     bool (*capturing)(spk_device *device, void *stream);
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
-    spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
+    spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const struct spk_args *args, int count, int runs, double *out_us);
     /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process (the first
      * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
      * NULL: nothing to do. */

@@ -47,9 +47,9 @@ typedef struct spk_kernel_ops {
     spk_status (*update_values)(spk_bound *bound, const void *values);
     /* Whether a run takes these pointers, where that is not so for all that are aligned to their elements. NULL: it takes all. A plan sends others to a
      * second candidate. */
-    bool (*takes)(const spk_bound *bound, const spk_spmm_args *args);
+    bool (*takes)(const spk_bound *bound, const spk_args *args);
     /* Computes D. args are checked; workspace is there. No lock, no allocation of device memory. */
-    spk_status (*run)(const spk_bound *bound, const spk_spmm_args *args, void *stream);
+    spk_status (*run)(const spk_bound *bound, const spk_args *args, void *stream);
     /* Of the sources that make the kernel (the build defines SPK_SOURCE_HASH for each kernel file). */
     const char *source_hash;
 } spk_kernel_ops;

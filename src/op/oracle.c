@@ -9,32 +9,32 @@
 
 typedef struct oracle {
     const spk_problem *problem;
-    const spk_spmm_args *args;
+    const spk_args *args;
     const spk_bsr_view *view;
     int64_t b_row_stride, b_col_stride, b_cols;
 } oracle;
 
 /* sum[j] += a B[k][j] and size[j] += |a B[k][j]| over one row of op(A). */
-#define ACCUMULATE(name, element, wide, load)                                                                                 \
-    static void name(const oracle *o, int64_t row, wide *sum, wide *size)                                                     \
-    {                                                                                                                         \
-        const spk_bsr_view *v = o->view;                                                                                      \
-        const element *values = o->args->values, *b = o->args->b;                                                             \
-        int64_t block_row = row / v->block_rows, inner = row % v->block_rows;                                                 \
-        for (int64_t p = v->offsets[block_row]; p < v->offsets[block_row + 1]; p++) {                                         \
-            const element *block = values + (v->positions != NULL ? v->positions[p] : p) * v->block_stride;                   \
-            int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                              \
-            int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */     \
-            for (int64_t k = 0; k < width; k++) {                                                                             \
-                wide a = (wide)load(block[inner * v->row_stride + k * v->col_stride]);                                        \
-                const element *b_row = b + (k0 + k) * o->b_row_stride;                                                        \
-                for (int64_t j = 0; j < o->b_cols; j++) {                                                                     \
-                    wide term = a * (wide)load(b_row[j * o->b_col_stride]);                                                   \
-                    sum[j] += term;                                                                                           \
-                    size[j] += term < 0 ? -term : term;                                                                       \
-                }                                                                                                             \
-            }                                                                                                                 \
-        }                                                                                                                     \
+#define ACCUMULATE(name, element, wide, load)                                                                             \
+    static void name(const oracle *o, int64_t row, wide *sum, wide *size)                                                 \
+    {                                                                                                                     \
+        const spk_bsr_view *v = o->view;                                                                                  \
+        const element *values = o->args->a, *b = o->args->b;                                                              \
+        int64_t block_row = row / v->block_rows, inner = row % v->block_rows;                                             \
+        for (int64_t p = v->offsets[block_row]; p < v->offsets[block_row + 1]; p++) {                                     \
+            const element *block = values + (v->positions != NULL ? v->positions[p] : p) * v->block_stride;               \
+            int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                          \
+            int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */ \
+            for (int64_t k = 0; k < width; k++) {                                                                         \
+                wide a = (wide)load(block[inner * v->row_stride + k * v->col_stride]);                                    \
+                const element *b_row = b + (k0 + k) * o->b_row_stride;                                                    \
+                for (int64_t j = 0; j < o->b_cols; j++) {                                                                 \
+                    wide term = a * (wide)load(b_row[j * o->b_col_stride]);                                               \
+                    sum[j] += term;                                                                                       \
+                    size[j] += term < 0 ? -term : term;                                                                   \
+                }                                                                                                         \
+            }                                                                                                             \
+        }                                                                                                                 \
     }
 
 ACCUMULATE(accumulate_f32, float, double, )
@@ -65,7 +65,7 @@ static int64_t at(const spk_problem *p, int64_t ld, int64_t i, int64_t j)
 static double finish(const oracle *o, int64_t i, int64_t j, long double sum, long double size, double *preact, double *magnitude)
 {
     const spk_problem *p = o->problem;
-    const spk_spmm_args *args = o->args;
+    const spk_args *args = o->args;
     long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
     if (p->epilogue.use_c && args->beta != 0) {
         long double term = (long double)args->beta * spk_value_get(args->c, p->dtype_d, at(p, p->ldc, i, j));
@@ -90,7 +90,7 @@ static double finish(const oracle *o, int64_t i, int64_t j, long double sum, lon
     return result;
 }
 
-spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_spmm_args *args, const int64_t *rows, int64_t row_count, double *out,
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,
                           double *preact, double *magnitude)
 {
     spk_bsr_view view;

@@ -12,29 +12,47 @@ typedef struct spk_epilogue {
     spk_activation activation;
 } spk_epilogue;
 
+/* SpMM:  D[M,N] = epilogue(alpha op(A)[M,K] B[K,N] + beta C): A is the values of the pattern, M and K its rows and columns after op.
+ * SDDMM: D = alpha (X[M,K] Y[K,N] at the stored blocks) + beta C: A is X, B is Y, M and N are the pattern's rows and columns; D and C are arrays of values
+ * in the pattern's order. What of an edge block lies beyond M or N is zero in D, and C is not read there. */
 typedef struct spk_problem {
     spk_operation operation;
     spk_pattern *pattern; /* borrowed here; a plan shares it */
-    int64_t m, n, k;      /* of the product, after op(A) */
-    spk_trans trans_a;
+    int64_t m, n, k;      /* of the product */
+    spk_trans trans_a;    /* SpMM */
     spk_dtype dtype_a, dtype_b, dtype_d, compute; /* never SPK_DTYPE_DEFAULT */
-    spk_layout block_layout, layout_b, layout_d;
-    int64_t ldb, ldc, ldd, ldr, ldp; /* never 0 where the array has elements */
+    spk_layout block_layout;                      /* of an array of values */
+    spk_layout layout_a;                          /* of X */
+    spk_layout layout_b, layout_d;
+    int64_t lda, ldb, ldc, ldd, ldr, ldp; /* never 0 where the array has elements; lda: of X; ldc and ldd of SDDMM: the length of a line of a block */
     spk_epilogue epilogue;
-    int64_t batch; /* 1 */
+    int64_t batch; /* >= 1 */
+    /* Elements from one item of the batch to the next; 0: one array for all. Bias is one for all. */
+    int64_t stride_a, stride_b, stride_c, stride_d, stride_r, stride_p;
     /* promises of the caller (spk_tune_options) */
     bool assume_finite, static_values;
     spk_cache_mode cache;
 } spk_problem;
 
+/* What a run works on, for every operation. */
+typedef struct spk_args {
+    const void *a, *b, *c;
+    void *d;
+    const void *bias, *residual;
+    void *preact;
+    double alpha, beta;
+    void *workspace;
+    size_t workspace_bytes;
+} spk_args;
+
 /* Checks a caller's SpMM and makes it a problem (op/spmm.c). options may be NULL. */
 spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *options, spk_problem *problem);
 
 /* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
-spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args);
+spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args);
 
 /* The inputs alone: for who writes elsewhere. */
-spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_spmm_args *args);
+spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args);
 
 /* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N. Dense FLOPs: 2 M K N. Least bytes: values, B, C, D once. */
 double spk_problem_flops(const spk_problem *problem);
@@ -42,7 +60,19 @@ double spk_problem_dense_flops(const spk_problem *problem);
 double spk_problem_bytes(const spk_problem *problem);
 
 /* Elements that an operand occupies, (leading dimension) * (count - 1) + row length; 0 for an empty one. */
-typedef enum spk_operand { SPK_OPERAND_VALUES, SPK_OPERAND_B, SPK_OPERAND_C, SPK_OPERAND_D, SPK_OPERAND_BIAS, SPK_OPERAND_RESIDUAL, SPK_OPERAND_PREACT, SPK_OPERAND_COUNT } spk_operand;
+typedef enum spk_operand {
+    SPK_OPERAND_A,
+    SPK_OPERAND_B,
+    SPK_OPERAND_C,
+    SPK_OPERAND_D,
+    SPK_OPERAND_BIAS,
+    SPK_OPERAND_RESIDUAL,
+    SPK_OPERAND_PREACT,
+    SPK_OPERAND_COUNT
+} spk_operand;
+void *spk_args_get(const spk_args *args, spk_operand operand);
+void spk_args_set(spk_args *args, spk_operand operand, void *pointer);
+const char *spk_problem_operand_name(const spk_problem *problem, spk_operand operand); /* as the caller's arguments call it */
 int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand);
 spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand);
 
@@ -56,7 +86,7 @@ double spk_problem_tolerance(const spk_problem *problem);
 double spk_dtype_difference(spk_dtype dtype, double got, double want);
 
 /* Oracle (op/oracle.c); same contract as spk_oracle_spmm. */
-spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_spmm_args *args, const int64_t *rows, int64_t row_count, double *out,
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,
                           double *preact, double *magnitude);
 
 /* activation in float64 (op/activation.c), for the oracle and for scalar tails. */

@@ -148,7 +148,7 @@ int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand ope
     const spk_problem *p = problem;
     const spk_epilogue *e = &p->epilogue;
     switch (operand) {
-    case SPK_OPERAND_VALUES:
+    case SPK_OPERAND_A:
         return p->pattern->nnzb * p->pattern->block_rows * p->pattern->block_cols;
     case SPK_OPERAND_B:
         return array_elements(p->layout_b, p->k, p->n, p->ldb);
@@ -170,7 +170,7 @@ int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand ope
 
 spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand)
 {
-    return operand == SPK_OPERAND_VALUES ? problem->dtype_a : operand == SPK_OPERAND_B ? problem->dtype_b : problem->dtype_d;
+    return operand == SPK_OPERAND_A ? problem->dtype_a : operand == SPK_OPERAND_B ? problem->dtype_b : problem->dtype_d;
 }
 
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
@@ -202,6 +202,13 @@ typedef struct operand_range {
     int64_t ld;
 } operand_range;
 
+const char *spk_problem_operand_name(const spk_problem *problem, spk_operand operand)
+{
+    static const char *const names[] = {"values", "b", "c", "d", "bias", "residual", "preact"};
+    (void)problem;
+    return names[operand];
+}
+
 static spk_status check_pointer(const spk_problem *problem, spk_operand operand, operand_range *range)
 {
     int64_t elements = spk_problem_operand_elements(problem, operand);
@@ -222,18 +229,15 @@ static bool overlap(const operand_range *a, const operand_range *b)
     return a->bytes > 0 && b->bytes > 0 && (uintptr_t)a->start < (uintptr_t)b->start + b->bytes && (uintptr_t)b->start < (uintptr_t)a->start + a->bytes;
 }
 
-static void operand_ranges(const spk_problem *problem, const spk_spmm_args *args, operand_range all[SPK_OPERAND_COUNT])
+static void operand_ranges(const spk_problem *problem, const spk_args *args, operand_range all[SPK_OPERAND_COUNT])
 {
-    all[SPK_OPERAND_VALUES] = (operand_range){"values", args->values, 0, 0};
-    all[SPK_OPERAND_B] = (operand_range){"b", args->b, 0, problem->ldb};
-    all[SPK_OPERAND_C] = (operand_range){"c", args->c, 0, problem->ldc};
-    all[SPK_OPERAND_D] = (operand_range){"d", args->d, 0, problem->ldd};
-    all[SPK_OPERAND_BIAS] = (operand_range){"bias", args->bias, 0, 0};
-    all[SPK_OPERAND_RESIDUAL] = (operand_range){"residual", args->residual, 0, problem->ldr};
-    all[SPK_OPERAND_PREACT] = (operand_range){"preact", args->preact, 0, problem->ldp};
+    const void *const starts[] = {args->a, args->b, args->c, args->d, args->bias, args->residual, args->preact};
+    const int64_t lds[] = {0, problem->ldb, problem->ldc, problem->ldd, 0, problem->ldr, problem->ldp};
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        all[i] = (operand_range){spk_problem_operand_name(problem, (spk_operand)i), starts[i], 0, lds[i]};
 }
 
-static spk_status check_inputs(const spk_problem *problem, const spk_spmm_args *args, operand_range all[SPK_OPERAND_COUNT])
+static spk_status check_inputs(const spk_problem *problem, const spk_args *args, operand_range all[SPK_OPERAND_COUNT])
 {
     if (!isfinite(args->alpha))
         return spk_fail(SPK_ERR_ARGUMENT, "args.alpha = %g: it must be finite", args->alpha);
@@ -245,14 +249,14 @@ static spk_status check_inputs(const spk_problem *problem, const spk_spmm_args *
     return SPK_OK;
 }
 
-spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_spmm_args *args)
+spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args)
 {
     operand_range all[SPK_OPERAND_COUNT];
     operand_ranges(problem, args, all);
     return check_inputs(problem, args, all);
 }
 
-spk_status spk_problem_check_args(const spk_problem *problem, const spk_spmm_args *args)
+spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args)
 {
     operand_range all[SPK_OPERAND_COUNT];
     operand_ranges(problem, args, all);

@@ -86,8 +86,8 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
         return status;
     }
     c->bound_now = true;
-    if (stage->problem.static_values && c->kernel->ops->update_values != NULL && stage->operands->bytes[SPK_OPERAND_VALUES] > 0)
-        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].values);
+    if (stage->problem.static_values && c->kernel->ops->update_values != NULL && stage->operands->bytes[SPK_OPERAND_A] > 0)
+        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].a);
     double spent = spk_now_us() - start;
     if (status == SPK_OK)
         status = spk_operands_workspace(stage->operands, c->bound.workspace_bytes);

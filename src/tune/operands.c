@@ -51,7 +51,7 @@ static double touched_bytes(const spk_operands *o)
     double asked = (double)p->pattern->nnzb * (double)depth * (double)p->n * (double)spk_dtype_bytes(p->dtype_b);
     double touched = 0;
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        if (i != SPK_OPERAND_VALUES || !p->static_values)
+        if (i != SPK_OPERAND_A || !p->static_values)
             touched += i == SPK_OPERAND_B && asked < (double)o->bytes[i] ? asked : (double)o->bytes[i];
     return touched;
 }
@@ -117,37 +117,17 @@ static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char
     return SPK_OK;
 }
 
-/* The place of an operand in the arguments of a run. */
-static const size_t places[SPK_OPERAND_COUNT] = {
-    [SPK_OPERAND_VALUES] = offsetof(spk_spmm_args, values),     [SPK_OPERAND_B] = offsetof(spk_spmm_args, b),
-    [SPK_OPERAND_C] = offsetof(spk_spmm_args, c),               [SPK_OPERAND_D] = offsetof(spk_spmm_args, d),
-    [SPK_OPERAND_BIAS] = offsetof(spk_spmm_args, bias),         [SPK_OPERAND_RESIDUAL] = offsetof(spk_spmm_args, residual),
-    [SPK_OPERAND_PREACT] = offsetof(spk_spmm_args, preact),
-};
-
-static void set_pointer(spk_spmm_args *args, int operand, void *pointer)
-{
-    memcpy((char *)args + places[operand], &pointer, sizeof pointer);
-}
-
-static void *get_pointer(const spk_spmm_args *args, int operand)
-{
-    void *pointer = NULL;
-    memcpy(&pointer, (const char *)args + places[operand], sizeof pointer);
-    return pointer;
-}
-
 static void lay_out(spk_operands *o)
 {
     char *at = o->room->memory;
     for (int64_t set = 0; set < o->sets; set++) {
-        spk_spmm_args *args = &o->args[set];
-        *args = (spk_spmm_args){.struct_size = sizeof *args, .alpha = 1, .beta = 1};
+        spk_args *args = &o->args[set];
+        *args = (spk_args){.alpha = 1, .beta = 1};
         for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-            bool shared = i == SPK_OPERAND_VALUES && set > 0 && o->problem->static_values;
+            bool shared = i == SPK_OPERAND_A && set > 0 && o->problem->static_values;
             if (o->bytes[i] == 0)
                 continue;
-            set_pointer(args, i, shared ? (void *)o->args[0].values : at);
+            spk_args_set(args, (spk_operand)i, shared ? (void *)o->args[0].a : at);
             at += shared ? 0 : lines(o->bytes[i]) + LINE;
         }
     }
@@ -182,10 +162,10 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
             o->sets = set;
         for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_OPERAND_COUNT; i++) {
             size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
-            if (o->bytes[i] == 0 || (i == SPK_OPERAND_VALUES && set > 0 && o->problem->static_values))
+            if (o->bytes[i] == 0 || (i == SPK_OPERAND_A && set > 0 && o->problem->static_values))
                 continue;
             size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
-            char *at = get_pointer(&o->args[set], i);
+            char *at = spk_args_get(&o->args[set], (spk_operand)i);
             status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
             size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
             o->room->touched = o->room->touched > end ? o->room->touched : end;
@@ -235,7 +215,7 @@ spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem,
     size_t set_bytes = array_bytes(problem, made->bytes);
     SPK_GOTO(choose_sets(made, set_bytes));
     SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
-    size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_VALUES]) : set_bytes; /* of each set but the first */
+    size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_A]) : set_bytes; /* of each set but the first */
     SPK_GOTO(take_room(made, set_bytes + again * (size_t)(made->sets - 1)));
     lay_out(made);
     SPK_GOTO(fill_all(made, seed));
@@ -313,9 +293,9 @@ spk_status spk_operands_poison(spk_operands *operands)
     return fill_ones(operands, operands->args[0].preact, operands->bytes[SPK_OPERAND_PREACT]);
 }
 
-spk_spmm_args spk_operands_check_args(const spk_operands *operands)
+spk_args spk_operands_check_args(const spk_operands *operands)
 {
-    spk_spmm_args args = operands->args[0];
+    spk_args args = operands->args[0];
     args.alpha = 0.75;
     args.beta = -0.5;
     return args;
@@ -331,7 +311,7 @@ static spk_status make_staging(spk_operands *operands, spk_operand operand)
 spk_status spk_operands_view_some(spk_operands *operands, spk_operand operand, const size_t *at, int count, size_t bytes, const void **view)
 {
     spk_device *device = operands->device;
-    const char *memory = get_pointer(&operands->args[0], operand);
+    const char *memory = spk_args_get(&operands->args[0], operand);
     if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0) {
         *view = memory;
         return SPK_OK;

@@ -144,7 +144,7 @@ static int most_finalists(const spk_search *search)
 {
     if (!search->problem->static_values)
         return INT_MAX;
-    double bytes = (double)spk_problem_operand_elements(search->problem, SPK_OPERAND_VALUES) * (double)spk_dtype_bytes(search->problem->dtype_a);
+    double bytes = (double)spk_problem_operand_elements(search->problem, SPK_OPERAND_A) * (double)spk_dtype_bytes(search->problem->dtype_a);
     double room = 0.25 * (double)search->tuner->device->backend->free_memory(search->tuner->device) / fmax(bytes, 1);
     return room > 1e6 ? INT_MAX : room > 2 ? (int)room : 2;
 }

@@ -24,7 +24,7 @@ typedef struct spk_operands {
     spk_mem mem;
     size_t bytes[SPK_OPERAND_COUNT]; /* of one array, 0 where the problem has none */
     int64_t sets, next;              /* next: the set of the next run */
-    spk_spmm_args *args;             /* sets; alpha = beta = 1 */
+    spk_args *args;                  /* sets; alpha = beta = 1 */
     spk_room *room, own;             /* room: the search's, or its own */
     void *staging[SPK_OPERAND_COUNT]; /* host copies of set 0 where the host cannot read device memory */
 } spk_operands;
@@ -39,7 +39,7 @@ spk_status spk_operands_workspace(spk_operands *operands, size_t bytes);
 spk_status spk_operands_poison(spk_operands *operands);
 
 /* Set 0 for a check: alpha and beta that a kernel cannot ignore unnoticed. */
-spk_spmm_args spk_operands_check_args(const spk_operands *operands);
+spk_args spk_operands_check_args(const spk_operands *operands);
 
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);

@@ -104,11 +104,11 @@ static spk_status make_room(spk_checks *c, int64_t more)
 }
 
 /* The oracle over a range of columns: the same problem, narrower, on arrays that begin further right. */
-static spk_status ask(spk_checks *c, const spk_spmm_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
 {
     const spk_problem *p = c->problem;
     spk_problem narrow = *p;
-    spk_spmm_args args = *host;
+    spk_args args = *host;
     narrow.n = cols;
     args.b = shifted(host->b, p->layout_b == SPK_ROW_MAJOR ? col0 : col0 * p->ldb, p->dtype_b);
     args.c = shifted(host->c, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldc, p->dtype_d);
@@ -123,7 +123,7 @@ static spk_status ask(spk_checks *c, const spk_spmm_args *host, int first_row, i
 }
 
 /* Many rows at the first, some inner and the last columns; then a few rows over all columns. Each as far as the time goes. */
-static spk_status ask_all(spk_checks *c, const spk_spmm_args *host, spk_rng *rng, double limit_us)
+static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
 {
     int64_t n = c->problem->n;
     double start = spk_now_us();
@@ -161,8 +161,8 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
     made->mem = *tuner->mem;
     made->tuner = tuner;
     made->problem = problem;
-    spk_spmm_args host = spk_operands_check_args(operands);
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_VALUES, &host.values));
+    spk_args host = spk_operands_check_args(operands);
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_A, &host.a));
     SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_B, &host.b));
     SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_C, &host.c));
     SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_BIAS, &host.bias));
@@ -296,7 +296,7 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
     const spk_problem *p = checks->problem;
     *verdict = (spk_verdict){.error = 0};
     SPK_TRY(spk_operands_poison(operands));
-    spk_spmm_args args = spk_operands_check_args(operands);
+    spk_args args = spk_operands_check_args(operands);
     SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
     const void *d = NULL, *preact = NULL;
     SPK_TRY(look_through(checks, operands, SPK_OPERAND_D, "D", p->ldd, &d, verdict));

@@ -53,7 +53,7 @@ static spk_status bind(spk_bound *bound)
     return status;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     spk_cuda_arguments arguments = {0};
     void *parameters[] = {&arguments};

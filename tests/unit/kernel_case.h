@@ -18,7 +18,7 @@
 typedef struct kernel_case {
     spk_pattern *pattern;
     spk_problem problem;
-    spk_spmm_args args;
+    spk_args args;
     void *operands[SPK_OPERAND_COUNT];
     void *d_before;                 /* what D and preact held before the run */
     double *d, *preact, *magnitude; /* expected, row-major M x N */
@@ -103,8 +103,7 @@ static void fill_values(spk_rng *rng, kernel_case *c)
                 for (int q = 0; q < p->block_cols; q++) {
                     bool inside = i * p->block_rows + r < p->rows && (int64_t)p->index.columns[b] * p->block_cols + q < p->cols;
                     int64_t inner = c->problem.block_layout == SPK_ROW_MAJOR ? r * p->block_cols + q : q * p->block_rows + r;
-                    put(c->operands[SPK_OPERAND_VALUES], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner,
-                        inside ? spk_rng_normal(rng) : (double)NAN);
+                    put(c->operands[SPK_OPERAND_A], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner, inside ? spk_rng_normal(rng) : (double)NAN);
                 }
 }
 
@@ -141,7 +140,7 @@ static void expect_sums(const kernel_case *c, long double *sums, long double *si
                 for (int64_t q = (int64_t)p->index.columns[b] * p->block_cols; q < ((int64_t)p->index.columns[b] + 1) * p->block_cols && q < p->cols; q++) {
                     int64_t ir = r % p->block_rows, iq = q % p->block_cols;
                     int64_t inner = problem->block_layout == SPK_ROW_MAJOR ? ir * p->block_cols + iq : iq * p->block_rows + ir;
-                    long double a = get(c->operands[SPK_OPERAND_VALUES], problem->dtype_a, b * p->block_rows * p->block_cols + inner);
+                    long double a = get(c->operands[SPK_OPERAND_A], problem->dtype_a, b * p->block_rows * p->block_cols + inner);
                     int64_t row = problem->trans_a == SPK_TRANS ? q : r, k = problem->trans_a == SPK_TRANS ? r : q;
                     for (int64_t j = 0; j < problem->n; j++) {
                         long double term = a * get(c->operands[SPK_OPERAND_B], problem->dtype_b, at(problem->layout_b, problem->ldb, k, j));
@@ -212,8 +211,8 @@ static void case_make(kernel_case *c, spk_rng *rng, spk_pattern *pattern, const 
     }
     fill_values(rng, c);
     fill_b(rng, c);
-    c->args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .alpha = alpha, .beta = beta};
-    c->args.values = pointer_of(c, SPK_OPERAND_VALUES);
+    c->args = (spk_args){.alpha = alpha, .beta = beta};
+    c->args.a = pointer_of(c, SPK_OPERAND_A);
     c->args.b = pointer_of(c, SPK_OPERAND_B);
     c->args.bias = pointer_of(c, SPK_OPERAND_BIAS);
     expect(c);

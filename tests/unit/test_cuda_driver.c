@@ -204,7 +204,7 @@ static void body_pointers(cuda_double *state)
     float host[16];
     void *good = NULL;
     CHECK(spk_backend_cuda.allocate(device, 4096, &good) == SPK_OK);
-    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = good, .b = good, .d = good, .alpha = 1};
+    spk_args args = {.a = good, .b = good, .d = good, .alpha = 1};
     CHECK(spk_backend_cuda.check_args(device, &problem, &args) == SPK_OK);
     args.b = host;
     CHECK(spk_backend_cuda.check_args(device, &problem, &args) == SPK_ERR_ARGUMENT);
@@ -257,7 +257,7 @@ static void test_indices(void **state) { (void)state; in_child(DOUBLE, body_indi
 
 /* ------------------------------------------------------------------------------------------------ runs that fail */
 
-static spk_status run_one(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run_one(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)args;
     return spk_cuda_launch(bound->device, NULL, 1, 32, 0, (CUstream)stream, NULL);
@@ -269,7 +269,7 @@ static const spk_kernel kernel = {.name = "nothing", .backend = SPK_BACKEND_CUDA
 static spk_status time_some(spk_device *device, int runs)
 {
     double us[8];
-    spk_spmm_args args[2] = {{SPK_SIZED(spk_spmm_args)}, {SPK_SIZED(spk_spmm_args)}};
+    spk_args args[2] = {{0}, {0}};
     spk_bound bound = {.kernel = &kernel, .device = device};
     return spk_backend_cuda.time_runs(device, &bound, args, 2, runs, us);
 }

@@ -239,7 +239,7 @@ static void test_activations(void **state)
             spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = COUNT + 8, .dtype_a = wide ? SPK_F64 : SPK_F32, .activation = (spk_activation)act};
             spk_problem problem;
             must(spk_problem_from_spmm(pattern, &spmm, NULL, &problem));
-            spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .alpha = 1, .d = wide ? (void *)d64 : (void *)d32};
+            spk_args args = {.alpha = 1, .d = wide ? (void *)d64 : (void *)d32};
             if (wide)
                 spk_epilogue_f64(&problem, &args, x64, COUNT + 8, 0, 1, 0, COUNT + 8);
             else

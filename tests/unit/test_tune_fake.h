@@ -72,7 +72,7 @@ static inline double fake_time(int number, int param, double work)
 }
 
 /* Right but for the mode: the oracle's own result in the problem's dtype. */
-static inline spk_status fake_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     const spk_problem *p = &bound->problem;
@@ -174,7 +174,7 @@ static inline int64_t fake_free_memory(spk_device *device)
 }
 
 /* Runs the kernel and tells the time that the test wants. */
-static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us)
+static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us)
 {
     (void)device;
     int number = fake_number(bound->kernel);

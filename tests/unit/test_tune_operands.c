@@ -13,21 +13,21 @@ static void cold_sets_exceed_the_cache(void **state)
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
-    double touched = (double)(o->bytes[SPK_OPERAND_VALUES] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
+    double touched = (double)(o->bytes[SPK_OPERAND_A] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
     assert_true(o->sets > 1 && touched * (double)o->sets > 2.0 * (double)b.device.l3_bytes);
     for (int64_t i = 0; i < o->sets; i++) {
-        assert_int_equal((uintptr_t)o->args[i].values % 64, 0);
+        assert_int_equal((uintptr_t)o->args[i].a % 64, 0);
         assert_int_equal((uintptr_t)o->args[i].b % 64, 0);
         assert_int_equal((uintptr_t)o->args[i].d % 64, 0);
         assert_int_equal(spk_problem_check_args(&b.problem, &o->args[i]), SPK_OK);
-        assert_true(i == 0 || o->args[i].values != o->args[i - 1].values);
+        assert_true(i == 0 || o->args[i].a != o->args[i - 1].a);
     }
     assert_memory_not_equal(o->args[0].b, o->args[1].b, 64);
     spk_operands_release(&o);
 
     b.problem.static_values = true; /* the values stay the same from run to run */
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
-    assert_true(o->sets > 1 && o->args[1].values == o->args[0].values && o->args[1].b != o->args[0].b);
+    assert_true(o->sets > 1 && o->args[1].a == o->args[0].a && o->args[1].b != o->args[0].b);
     spk_operands_release(&o);
 
     b.problem.cache = SPK_WARM;
@@ -130,7 +130,7 @@ static void the_noise_is_noise(void **state)
     b.problem = fake_problem(b.pattern, 200);
     spk_operands *o = NULL;
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &o), SPK_OK);
-    const float *values = o->args[0].values, *dense = o->args[0].b;
+    const float *values = o->args[0].a, *dense = o->args[0].b;
     int64_t count = spk_problem_operand_elements(&b.problem, SPK_OPERAND_B), equal = 0;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -195,7 +195,7 @@ static void noise_is_doubled_there(void **state)
         b.device.backend = &apart;
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &far), SPK_OK);
         assert_memory_equal(near->args[0].b, far->args[0].b, near->bytes[SPK_OPERAND_B]);
-        assert_memory_equal(near->args[0].values, far->args[0].values, near->bytes[SPK_OPERAND_VALUES]);
+        assert_memory_equal(near->args[0].a, far->args[0].a, near->bytes[SPK_OPERAND_A]);
         spk_operands_release(&near);
         spk_operands_release(&far);
         bench_close(&b);

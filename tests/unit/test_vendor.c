@@ -108,7 +108,7 @@ static void static_rows_want_values_first(void **state)
             trial_make(&t, seed, true);
             if (t.problem.static_values && spk_candidate_applicable(kernel, &params, &t.problem, device, &why)) {
                 assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bound), SPK_OK);
-                spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = t.values, .b = t.b, .d = t.c, .alpha = 1};
+                spk_args args = {.a = t.values, .b = t.b, .d = t.c, .alpha = 1};
                 assert_int_equal(kernel->ops->run(&bound, &args, NULL), SPK_ERR_ARGUMENT);
                 spk_unbind(&bound);
             }
@@ -138,13 +138,7 @@ static void *call_rows(void *arg)
         const spk_bound *bound = &call->bounds[(run + call->first) % call->count];
         double *d = malloc((size_t)(p->m * p->n) * sizeof *d);
         void *workspace = aligned_alloc(64, (bound->workspace_bytes + 127) / 64 * 64);
-        spk_spmm_args args = {SPK_SIZED(spk_spmm_args),
-                              .values = t->values,
-                              .b = t->b,
-                              .d = d,
-                              .alpha = t->alpha,
-                              .workspace = workspace,
-                              .workspace_bytes = bound->workspace_bytes};
+        spk_args args = {.a = t->values, .b = t->b, .d = d, .alpha = t->alpha, .workspace = workspace, .workspace_bytes = bound->workspace_bytes};
         call->right = call->right && d != NULL && workspace != NULL && bound->kernel->ops->run(bound, &args, NULL) == SPK_OK;
         for (int64_t i = 0; call->right && i < p->m * p->n; i++)
             call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p) * t->magnitude[i];

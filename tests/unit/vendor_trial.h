@@ -329,7 +329,7 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
     spk_status status = spk_bind(kernel, params, p, device, &bound);
     if (status != SPK_OK)
         fail_msg("%s %s, seed %llu: bind: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
-    void *values = lay_out_list(p, SPK_OPERAND_VALUES, t->values), *bias = lay_out_list(p, SPK_OPERAND_BIAS, t->bias);
+    void *values = lay_out_list(p, SPK_OPERAND_A, t->values), *bias = lay_out_list(p, SPK_OPERAND_BIAS, t->bias);
     void *b = lay_out(p, SPK_OPERAND_B, p->layout_b, p->ldb, p->k, t->b);
     void *c = lay_out(p, SPK_OPERAND_C, p->layout_d, p->ldc, p->m, t->beta != 0 ? t->c : NULL);
     void *d = t->c_is_d ? c : lay_out(p, SPK_OPERAND_D, p->layout_d, p->ldd, p->m, NULL);
@@ -341,22 +341,21 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
     void *workspace = aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64);
     assert_non_null(workspace);
     memset(workspace, 0xff, bound.workspace_bytes);
-    spk_spmm_args args = {SPK_SIZED(spk_spmm_args),
-                          .values = values,
-                          .b = b,
-                          .c = p->epilogue.use_c ? c : NULL,
-                          .d = d,
-                          .bias = bias,
-                          .residual = residual,
-                          .preact = preact,
-                          .alpha = t->alpha,
-                          .beta = t->beta,
-                          .workspace = workspace,
-                          .workspace_bytes = bound.workspace_bytes};
+    spk_args args = {.a = values,
+                     .b = b,
+                     .c = p->epilogue.use_c ? c : NULL,
+                     .d = d,
+                     .bias = bias,
+                     .residual = residual,
+                     .preact = preact,
+                     .alpha = t->alpha,
+                     .beta = t->beta,
+                     .workspace = workspace,
+                     .workspace_bytes = bound.workspace_bytes};
     if (p->static_values && kernel->ops->update_values != NULL) {
         assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
         assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
-        args.values = NULL; /* it has its own by now */
+        args.a = NULL; /* it has its own by now */
     }
     status = kernel->ops->run(&bound, &args, NULL);
     if (status != SPK_OK)

@@ -96,7 +96,7 @@ static int64_t cpu_free_memory(spk_device *device)
     return spk_probe_free_bytes();
 }
 
-static spk_status cpu_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us)
+static spk_status cpu_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us)
 {
     (void)device;
     for (int i = 0; i < runs; i++) {

@@ -22,23 +22,15 @@ static spk_status check_pointer(const spk_cuda *cuda, const char *name, const vo
     return SPK_OK;
 }
 
-static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, const spk_spmm_args *args)
+static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, const spk_args *args)
 {
-    const struct {
-        spk_operand operand;
-        const char *name;
-        const void *pointer;
-    } all[] = {{SPK_OPERAND_VALUES, "values", args->values},       {SPK_OPERAND_B, "b", args->b},
-               {SPK_OPERAND_C, "c", args->c},                      {SPK_OPERAND_D, "d", args->d},
-               {SPK_OPERAND_BIAS, "bias", args->bias},             {SPK_OPERAND_RESIDUAL, "residual", args->residual},
-               {SPK_OPERAND_PREACT, "preact", args->preact}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (spk_problem_operand_elements(problem, all[i].operand) > 0)
-            SPK_TRY(check_pointer(cuda, all[i].name, all[i].pointer));
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (spk_problem_operand_elements(problem, (spk_operand)i) > 0)
+            SPK_TRY(check_pointer(cuda, spk_problem_operand_name(problem, (spk_operand)i), spk_args_get(args, (spk_operand)i)));
     return check_pointer(cuda, "workspace", args->workspace);
 }
 
-spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_spmm_args *args)
+spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_args *args)
 {
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(device, &scope));

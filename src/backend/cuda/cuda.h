@@ -57,8 +57,8 @@ void spk_cuda_capture_restore(const spk_cuda *cuda, int mode);
 spk_status spk_cuda_wait(const spk_device *device);
 
 /* time.c, check.c: of the backend's table */
-spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us);
-spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_spmm_args *args);
+spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us);
+spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_args *args);
 
 /* ---- scan.c */
 
@@ -92,7 +92,7 @@ spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
 
 /* The arguments of a run: the index's with the operands, alpha and beta filled in. */
-void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_spmm_args *args, spk_cuda_arguments *out);
+void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out);
 
 /* ---- launch.c */
 

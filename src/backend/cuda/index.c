@@ -76,10 +76,10 @@ void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index)
     memset(index, 0, sizeof *index);
 }
 
-void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_spmm_args *args, spk_cuda_arguments *out)
+void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out)
 {
     *out = index->arguments;
-    out->values = args->values;
+    out->values = args->a;
     out->b = args->b;
     out->c = args->c;
     out->d = args->d;

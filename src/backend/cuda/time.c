@@ -12,7 +12,7 @@ typedef struct timing {
     spk_device *device;
     spk_cuda *cuda;
     const spk_bound *bound;
-    const spk_spmm_args *args;
+    const spk_args *args;
     int count, runs;
     CUevent from, to;
 } timing;
@@ -122,7 +122,7 @@ static spk_status time_alone(timing *t, double *us)
     return status;
 }
 
-spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_spmm_args *args, int count, int runs, double *out_us)
+spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us)
 {
     timing t = {.device = device, .cuda = spk_cuda_of(device), .bound = bound, .args = args, .count = count, .runs = runs};
     double us = 0;

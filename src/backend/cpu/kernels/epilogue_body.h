@@ -82,7 +82,7 @@ static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation 
 }
 
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
-static void T(epilogue)(const spk_problem *problem, const spk_spmm_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
+static void T(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
                         int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;

@@ -11,7 +11,7 @@ typedef struct T(narrow_state) {
 
 typedef struct T(narrow_run) {
     const spk_bound *bound;
-    const spk_spmm_args *args;
+    const spk_args *args;
     const T(narrow_state) *state;
     int64_t turn_step; /* rows of B a turning task */
 } T(narrow_run);
@@ -81,7 +81,7 @@ static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) 
      * row fit the first cache. */
     const int64_t last = job.last, bytes = (job.last - job.first) * job.block_stride * (int64_t)sizeof(REAL);
     const int64_t step = tiles == 1 || bytes <= 16384 ? job.last - job.first : 1;
-    const REAL *values = run->args->values;
+    const REAL *values = run->args->a;
     T(vec) *sums = along_k ? buffer->sums + buffer->held * n : buffer->sums;
     for (int i = 0; i < units * columns; i++)
         sums[i] = (T(vec)){0};
@@ -122,7 +122,7 @@ static void T(narrow_task)(void *arg, int64_t task)
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
-    T(narrow_job) job = {.columns = view->columns, .values = run->args->values, .positions = view->positions};
+    T(narrow_job) job = {.columns = view->columns, .values = run->args->a, .positions = view->positions};
     job.stride = state->way == NARROW_ALONG_ROWS ? view->col_stride : view->row_stride;
     job.block_stride = view->block_stride;
     job.depth = view->block_cols;
@@ -187,7 +187,7 @@ static spk_status T(narrow_bind)(spk_bound *bound)
         state->turned = !state->scalar && problem->layout_b == SPK_ROW_MAJOR && problem->ldb > 1;
     else if (state->way == NARROW_ALONG_N)
         state->turned = problem->layout_b == SPK_COL_MAJOR;
-    const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_VALUES) * sizeof(REAL);
+    const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_A) * sizeof(REAL);
     state->parts = bytes < 128e3 ? 1 : 4 * (int64_t)threads;
     state->ahead = bytes >= NARROW_AHEAD_FROM;
     spk_status status = spk_partition_rows(mem, &bound->view, (int)state->parts, &state->bounds);
@@ -210,7 +210,7 @@ static void T(narrow_unbind)(spk_bound *bound)
     bound->state = NULL;
 }
 
-static spk_status T(narrow_execute)(const spk_bound *bound, const spk_spmm_args *args)
+static spk_status T(narrow_execute)(const spk_bound *bound, const spk_args *args)
 {
     const T(narrow_state) *state = bound->state;
     const spk_executor *executor = &bound->device->executor;

@@ -49,7 +49,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     return 5 + spk_problem_flops(problem) / 2000 + (double)problem->m * (double)problem->n / 200;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     switch (bound->problem.dtype_a) {

@@ -3,7 +3,7 @@
 enum { T(CHUNK) = 64 }; /* columns of D at a time */
 
 /* Sums of D[i][j0 .. j0 + count). */
-static void T(sums)(const spk_bound *bound, const spk_spmm_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums)
+static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums)
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *problem = &bound->problem;
@@ -13,7 +13,7 @@ static void T(sums)(const spk_bound *bound, const spk_spmm_args *args, int64_t i
         sums[j] = 0;
     for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++) {
         const int64_t position = view->positions != NULL ? view->positions[p] : p, k0 = (int64_t)view->columns[p] * view->block_cols;
-        const ELEMENT *a = (const ELEMENT *)args->values + position * view->block_stride + i % view->block_rows * view->row_stride;
+        const ELEMENT *a = (const ELEMENT *)args->a + position * view->block_stride + i % view->block_rows * view->row_stride;
         const ELEMENT *b = (const ELEMENT *)args->b + k0 * down + j0 * across;
         for (int64_t k = 0; k < view->block_cols && k0 + k < view->cols; k++)
             for (int64_t j = 0; j < count; j++)
@@ -21,7 +21,7 @@ static void T(sums)(const spk_bound *bound, const spk_spmm_args *args, int64_t i
     }
 }
 
-static void T(finish)(const spk_problem *problem, const spk_spmm_args *args, int64_t i, int64_t j, REAL sum)
+static void T(finish)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, REAL sum)
 {
     const spk_epilogue *epilogue = &problem->epilogue;
     const spk_dtype dtype = problem->dtype_d;
@@ -41,7 +41,7 @@ static void T(finish)(const spk_problem *problem, const spk_spmm_args *args, int
     spk_value_set(args->d, dtype, line * problem->ldd + along, (double)value);
 }
 
-static void T(product)(const spk_bound *bound, const spk_spmm_args *args)
+static void T(product)(const spk_bound *bound, const spk_args *args)
 {
     const spk_problem *problem = &bound->problem;
     REAL sums[T(CHUNK)];

@@ -28,7 +28,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     return cost_of_tiles(problem, device, params, &machine_f32);
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     return tile_execute_f32(bound, args);

@@ -29,7 +29,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     return cost_of_narrow(problem, device, lanes_f32, sizeof(float));
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     return narrow_execute_f32(bound, args);

@@ -59,7 +59,7 @@ static void unbind(spk_bound *bound)
     (bound->problem.dtype_a == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     return bound->problem.dtype_a == SPK_F64 ? tile_execute_f64(bound, args) : tile_execute_f32(bound, args);

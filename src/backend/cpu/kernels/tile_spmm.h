@@ -10,7 +10,7 @@ typedef struct T(tile_state) {
 
 typedef struct T(tile_run) {
     const spk_bound *bound;
-    const spk_spmm_args *args;
+    const spk_args *args;
     const T(tile_state) *state;
     bool plain;
     int64_t pack_step; /* rows of B a packing task */
@@ -96,7 +96,7 @@ static void T(start_block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t
     job->blocks = view->offsets[block_row + 1] - first;
     job->columns = view->columns + first;
     job->positions = view->positions != NULL ? view->positions + first : NULL;
-    job->values = run->args->values;
+    job->values = run->args->a;
     if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
         job->values += first * view->block_stride;
 }
@@ -275,7 +275,7 @@ done:
     return status;
 }
 
-static spk_status T(tile_execute)(const spk_bound *bound, const spk_spmm_args *args)
+static spk_status T(tile_execute)(const spk_bound *bound, const spk_args *args)
 {
     const T(tile_state) *state = bound->state;
     const tile_cut *cut = &state->cut;

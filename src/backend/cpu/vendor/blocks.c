@@ -10,7 +10,7 @@ enum { TILE_BYTES = 256 * 1024, COLUMN_STEP = 16, PARTS_A_THREAD = 4 };
 typedef struct blocks_run {
     const spk_bound *bound;
     const spk_blocks *blocks;
-    const spk_spmm_args *args;
+    const spk_args *args;
     double alpha; /* of the products */
     double scale; /* of D afterwards */
 } blocks_run;
@@ -87,7 +87,7 @@ static void sum_row(const blocks_run *run, int64_t row, int rows, int64_t col0, 
     const spk_bsr_view *view = &run->bound->view;
     const spk_blocks *blocks = run->blocks;
     size_t bytes = spk_dtype_bytes(p->dtype_a);
-    const char *values = run->args->values, *b = run->args->b;
+    const char *values = run->args->a, *b = run->args->b;
     spk_product product = {.dtype = p->dtype_a,
                            .m = rows,
                            .n = cols,
@@ -154,7 +154,7 @@ static void run_part(void *arg, int64_t task)
         blocks->library.end(blocks->user, token);
 }
 
-void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_spmm_args *args)
+void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_args *args)
 {
     blocks_run run = {.bound = bound, .blocks = blocks, .args = args, .alpha = 1, .scale = 1};
     if (blocks->direct) {

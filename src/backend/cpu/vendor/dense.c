@@ -125,7 +125,7 @@ spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *valu
     return SPK_OK;
 }
 
-spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_spmm_args *args)
+spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_args *args)
 {
     const spk_problem *p = &bound->problem;
     const void *a = dense->values;
@@ -133,7 +133,7 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
     if (a == NULL) {
         acc += dense->dense_bytes;
         a = args->workspace;
-        densify(bound, dense, args->values, args->workspace);
+        densify(bound, dense, args->a, args->workspace);
     } else if (!dense->ready) {
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     }

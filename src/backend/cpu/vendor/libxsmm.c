@@ -137,7 +137,7 @@ done:
     return status;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     const libxsmm_state *state = bound->state;
@@ -170,7 +170,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     return 0;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)bound, (void)args, (void)stream;
     return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: this build was made without it");

@@ -159,7 +159,7 @@ done:
     return status;
 }
 
-static spk_status blocks_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status blocks_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     const blocks_state *state = bound->state;
@@ -223,7 +223,7 @@ static spk_status dense_update(spk_bound *bound, const void *values)
     return spk_dense_update(bound, &state->dense, values);
 }
 
-static spk_status dense_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status dense_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     const dense_state *state = bound->state;

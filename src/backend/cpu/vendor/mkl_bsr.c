@@ -127,7 +127,7 @@ static spk_status bind(spk_bound *bound)
         SPK_GOTO(spk_fail(SPK_ERR_UNAVAILABLE, "mkl: it lacks functions of mkl_sparse"));
     SPK_GOTO(make_index(bound, state));
     if (p->static_values)
-        SPK_GOTO(spk_alloc(&bound->device->mem, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_VALUES), bytes, &state->values));
+        SPK_GOTO(spk_alloc(&bound->device->mem, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_A), bytes, &state->values));
     /* MKL has one layout for B and the result. */
     if (!spk_product_is_result(p, true) || p->layout_d != p->layout_b)
         state->acc_bytes = ((size_t)p->m * (size_t)p->n * bytes + 63) / 64 * 64;
@@ -159,7 +159,7 @@ static spk_status update_values(spk_bound *bound, const void *values)
     if (!p->static_values)
         return SPK_OK;
     void *handle = NULL;
-    memcpy(state->values, values, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_VALUES) * spk_dtype_bytes(p->dtype_a));
+    memcpy(state->values, values, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_A) * spk_dtype_bytes(p->dtype_a));
     SPK_TRY(create(p, state, state->values, &handle));
     int before = state->mkl.set_threads(spk_executor_library_threads(&bound->device->executor));
     int code = state->call.hint(handle, p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N, general,
@@ -185,7 +185,7 @@ static int multiply(const spk_problem *p, const bsr_state *state, void *handle, 
     return state->call.multiply_f64(operation, alpha, handle, general, layout, b, (int)p->n, (int)p->ldb, beta, d, ldd);
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
     const spk_problem *p = &bound->problem;
@@ -194,7 +194,7 @@ static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *s
     if (p->static_values && handle == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     if (!p->static_values) /* a few microseconds: the handle borrows the arrays */
-        SPK_TRY(create(p, state, args->values, &handle));
+        SPK_TRY(create(p, state, args->a, &handle));
     bool direct = state->acc_bytes == 0;
     int64_t acc_ld = p->layout_b == SPK_ROW_MAJOR ? p->n : p->m;
     int before = state->mkl.set_threads(spk_executor_library_threads(&bound->device->executor));

@@ -49,7 +49,7 @@ bool spk_product_is_result(const spk_problem *problem, bool with_c)
     return (with_c || !e->use_c) && !e->use_residual && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
 }
 
-double spk_start_from_c(const spk_problem *problem, const spk_spmm_args *args)
+double spk_start_from_c(const spk_problem *problem, const spk_args *args)
 {
     const spk_problem *p = problem;
     if (!p->epilogue.use_c || args->beta == 0)
@@ -69,7 +69,7 @@ double spk_peak_gflops(const spk_problem *problem, const spk_device *device)
 
 typedef struct finish {
     const spk_bound *bound;
-    const spk_spmm_args *args;
+    const spk_args *args;
     const char *acc;
     spk_layout layout;
     int64_t ld, chunks;
@@ -132,7 +132,7 @@ static void finish_chunk(void *arg, int64_t task)
     }
 }
 
-void spk_finish(const spk_bound *bound, const spk_spmm_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles)
+void spk_finish(const spk_bound *bound, const spk_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles)
 {
     finish f = {.bound = bound, .args = args, .acc = acc, .layout = layout, .ld = ld, .chunks = finish_chunks(bound), .tiles = tiles};
     spk_execute(&bound->device->executor, f.chunks, finish_chunk, &f);

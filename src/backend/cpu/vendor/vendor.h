@@ -59,7 +59,7 @@ const char *spk_vendor_refusal(const spk_problem *problem);
 bool spk_product_is_result(const spk_problem *problem, bool with_c);
 
 /* beta as a product on top of D takes it: 0 without C; C is copied to D where it lies elsewhere and beta is not 0. */
-double spk_start_from_c(const spk_problem *problem, const spk_spmm_args *args);
+double spk_start_from_c(const spk_problem *problem, const spk_args *args);
 
 /* GFLOP/s of the device for the problem's dtype, never 0. */
 double spk_peak_gflops(const spk_problem *problem, const spk_device *device);
@@ -67,7 +67,7 @@ double spk_peak_gflops(const spk_problem *problem, const spk_device *device);
 /* Applies the epilogue to a whole acc[M,N] on all threads. A column-major acc goes through small tiles: `tiles` has
  * spk_finish_bytes() of room. */
 size_t spk_finish_bytes(const spk_bound *bound, spk_layout layout);
-void spk_finish(const spk_bound *bound, const spk_spmm_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles);
+void spk_finish(const spk_bound *bound, const spk_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles);
 
 /* ------------------------------------------------------------------------------------------------ a call for each stored block */
 
@@ -96,7 +96,7 @@ typedef struct spk_blocks {
 /* panel: the widest panel wanted; 0: as wide as a tile of 256 KiB. Sets bound->workspace_bytes. */
 spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct, spk_blocks *blocks);
 void spk_blocks_release(const spk_bound *bound, spk_blocks *blocks);
-void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_spmm_args *args);
+void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_args *args);
 
 /* Microseconds: calls * call_us, and the FLOPs at a share of the peak, on all threads; at least the time to stream the bytes. */
 double spk_blocks_predict_us(const spk_problem *problem, const spk_device *device, double call_us, double share);
@@ -117,7 +117,7 @@ double spk_dense_predict_us(const spk_problem *problem, const spk_device *device
 spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user, spk_dense *dense);
 void spk_dense_release(const spk_bound *bound, spk_dense *dense);
 spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *values);
-spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_spmm_args *args);
+spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_args *args);
 
 /* ------------------------------------------------------------------------------------------------ MKL */
 

@@ -225,7 +225,7 @@ done:
     return status;
 }
 
-static inline spk_status gather_run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static inline spk_status gather_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const gather_state *state = bound->state;
     spk_cuda_arguments arguments;

@@ -71,7 +71,7 @@ static spk_status bind(spk_bound *bound)
     return status;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
     const int64_t elements = bound->problem.m * bound->problem.n, blocks = (elements + THREADS - 1) / THREADS;

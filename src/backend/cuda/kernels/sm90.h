@@ -128,23 +128,23 @@ static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
     return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || (uintptr_t)d % 16 != 0;
 }
 
-static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_spmm_args *args)
+static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_args *args)
 {
-    if (problem->pattern->nnzb > 0 && (uintptr_t)args->values % 16 != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to 16 bytes, as this kernel needs", args->values);
+    if (problem->pattern->nnzb > 0 && (uintptr_t)args->a % 16 != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to 16 bytes, as this kernel needs", args->a);
     if (problem->pattern->nnzb > 0 && (uintptr_t)args->b % 16 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "b = %p is not aligned to 16 bytes, as this kernel needs", args->b);
     return SPK_OK;
 }
 
 /* spk_kernel_ops.takes */
-static inline bool sm90_takes(const spk_bound *bound, const spk_spmm_args *args)
+static inline bool sm90_takes(const spk_bound *bound, const spk_args *args)
 {
-    return bound->problem.pattern->nnzb == 0 || (((uintptr_t)args->values | (uintptr_t)args->b) & 15) == 0;
+    return bound->problem.pattern->nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
 }
 
 /* The three maps of a run. Those that the kernel will not use (no blocks; D stored directly) are left as they are. */
-static inline spk_status sm90_maps(const spk_bound *bound, const spk_spmm_args *args, const spk_tensor_map_desc *a, const spk_tensor_map_desc *b,
+static inline spk_status sm90_maps(const spk_bound *bound, const spk_args *args, const spk_tensor_map_desc *a, const spk_tensor_map_desc *b,
                                    const spk_tensor_map_desc *d, bool direct, CUtensorMap maps[3])
 {
     const spk_cuda_driver *driver = spk_cuda_of(bound->device)->driver;

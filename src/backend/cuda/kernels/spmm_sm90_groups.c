@@ -175,14 +175,14 @@ static spk_status bind(spk_bound *bound)
     return status;
 }
 
-static spk_status launch(const spk_bound *bound, const state *made, const spk_spmm_args *args, CUstream stream)
+static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
 {
     CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
     spk_cuda_arguments arguments;
     sm90_tile_order tiles = made->tiles;
     device_lists lists = made->lists;
     tiles.direct = sm90_d_direct(&bound->problem, args->d);
-    const spk_tensor_map_desc a = sm90_map_block(bound, args->values, made->shape.chunk);
+    const spk_tensor_map_desc a = sm90_map_block(bound, args->a, made->shape.chunk);
     const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
     const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, made->shape.block_rows, 64);
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
@@ -192,7 +192,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_sp
     return spk_cuda_launch_early(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), THREADS, made->shape.shared_bytes, stream, parameters);
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
     spk_cuda_scope scope;

@@ -40,7 +40,7 @@ void spk_around_release(const spk_bound *bound, spk_around *around)
     spk_cuda_index_release(bound->device, &around->index);
 }
 
-spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_spmm_args *args, const void *acc, CUstream stream)
+spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_args *args, const void *acc, CUstream stream)
 {
     if (around->direct)
         return SPK_OK;

@@ -245,7 +245,7 @@ done:
 }
 
 /* Zeros, then every stored block at its place. */
-static spk_status fill(const spk_bound *bound, const dense_state *s, const spk_spmm_args *args, void *out, CUstream stream)
+static spk_status fill(const spk_bound *bound, const dense_state *s, const spk_args *args, void *out, CUstream stream)
 {
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     spk_cuda_arguments arguments;
@@ -265,7 +265,7 @@ static spk_status update_values(spk_bound *bound, const void *values)
     dense_state *s = bound->state;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     spk_cuda_scope scope;
-    spk_spmm_args args = {.values = values};
+    spk_args args = {.a = values};
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = fill(bound, s, &args, s->values, cuda->stream);
     if (status == SPK_OK)
@@ -275,7 +275,7 @@ static spk_status update_values(spk_bound *bound, const void *values)
     return status;
 }
 
-static spk_status multiply(const spk_bound *bound, const dense_state *s, const spk_spmm_args *args, CUstream stream)
+static spk_status multiply(const spk_bound *bound, const dense_state *s, const spk_args *args, CUstream stream)
 {
     const spk_problem *p = &bound->problem;
     char *work = args->workspace;
@@ -297,7 +297,7 @@ static spk_status multiply(const spk_bound *bound, const dense_state *s, const s
     return spk_around_finish(bound, &s->around, args, acc, stream);
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const dense_state *s = bound->state;
     spk_cuda_scope scope;

@@ -263,7 +263,7 @@ static spk_status bind_ell(spk_bound *bound, sparse_state *s)
 }
 
 /* The blocks side by side, row by row, as the format has them: element (i, j) of the rows x (slots * block) array of values. */
-static spk_status fill(const spk_bound *bound, const sparse_state *s, const spk_spmm_args *args, void *out, CUstream stream)
+static spk_status fill(const spk_bound *bound, const sparse_state *s, const spk_args *args, void *out, CUstream stream)
 {
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     spk_cuda_arguments arguments;
@@ -279,7 +279,7 @@ static spk_status update_ell(spk_bound *bound, const void *values)
     sparse_state *s = bound->state;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     spk_cuda_scope scope;
-    spk_spmm_args args = {.values = values};
+    spk_args args = {.a = values};
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = fill(bound, s, &args, s->values, cuda->stream);
     if (status == SPK_OK)
@@ -326,7 +326,7 @@ static spk_status ell_bind(spk_bound *bound)
 }
 
 /* D = C, where the library adds to what is there and C lies elsewhere. */
-static spk_status start_from_c(const spk_bound *bound, const spk_spmm_args *args, CUstream stream)
+static spk_status start_from_c(const spk_bound *bound, const spk_args *args, CUstream stream)
 {
     const spk_problem *p = &bound->problem;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
@@ -346,12 +346,12 @@ static spk_status start_from_c(const spk_bound *bound, const spk_spmm_args *args
     return SPK_OK;
 }
 
-static spk_status multiply(const spk_bound *bound, const sparse_state *s, const spk_spmm_args *args, CUstream stream)
+static spk_status multiply(const spk_bound *bound, const sparse_state *s, const spk_args *args, CUstream stream)
 {
     const spk_problem *p = &bound->problem;
     char *work = args->workspace;
     void *acc = s->around.direct ? args->d : work, *buffer = work + s->around.acc_bytes;
-    const void *values = args->values;
+    const void *values = args->a;
     if (s->is_ell) {
         void *out = s->values != NULL ? s->values : (void *)(work + s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256));
         if (s->values == NULL)
@@ -380,7 +380,7 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
     return status == SPK_OK ? spk_around_finish(bound, &s->around, args, acc, stream) : status;
 }
 
-static spk_status run(const spk_bound *bound, const spk_spmm_args *args, void *stream)
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const sparse_state *s = bound->state;
     spk_cuda_scope scope;

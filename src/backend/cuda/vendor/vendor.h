@@ -52,7 +52,7 @@ typedef struct spk_around {
 spk_status spk_around_make(const spk_bound *bound, spk_around *around);
 void spk_around_release(const spk_bound *bound, spk_around *around);
 /* acc -> D. Inside spk_cuda_enter. */
-spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_spmm_args *args, const void *acc, CUstream stream);
+spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_args *args, const void *acc, CUstream stream);
 
 static inline size_t spk_round_up(size_t bytes, size_t to)
 {
