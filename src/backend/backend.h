@@ -61,6 +61,8 @@ typedef struct spk_scan {
     int64_t lines, length, ld;
 } spk_scan;
 
+enum { SPK_GATHER_MOST = 64 };
+
 struct spk_problem;
 struct spk_args;
 struct spk_bound;
@@ -83,6 +85,8 @@ typedef struct spk_backend {
     spk_status (*fill)(spk_device *device, void *to, unsigned char byte, size_t bytes);
     /* Whether all elements are finite numbers, and all bits between the lines ones. NULL: the host looks for itself. */
     spk_status (*scan)(spk_device *device, const spk_scan *scan, bool *clean);
+    /* Copies out, for each of `count` places (SPK_GATHER_MOST at most), the element there of every line. NULL where scan is. */
+    spk_status (*gather)(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to_host);
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */

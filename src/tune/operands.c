@@ -308,26 +308,59 @@ static spk_status make_staging(spk_operands *operands, spk_operand operand)
     return spk_alloc(&operands->mem, operands->bytes[operand], 1, &operands->staging[operand]);
 }
 
-spk_status spk_operands_view_some(spk_operands *operands, spk_operand operand, const size_t *at, int count, size_t bytes, const void **view)
+spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
 {
     spk_device *device = operands->device;
     const char *memory = spk_args_get(&operands->args[0], operand);
-    if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0) {
+    const size_t bytes = operands->bytes[operand];
+    if (device->backend->id == SPK_BACKEND_CPU || bytes == 0) {
         *view = memory;
         return SPK_OK;
     }
     SPK_TRY(make_staging(operands, operand));
-    char *staging = operands->staging[operand];
-    for (int i = 0; i < count; i++)
-        SPK_TRY(device->backend->copy_out(device, staging + at[i], memory + at[i], bytes));
-    *view = staging;
+    SPK_TRY(device->backend->copy_out(device, operands->staging[operand], memory, bytes));
+    *view = operands->staging[operand];
     return SPK_OK;
 }
 
-spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+/* Elements of `size` bytes that come row by row to their places in an array by columns. */
+static void scatter(char *to, size_t size, int64_t ld, const int64_t *rows, int count, int64_t columns, const char *from)
 {
-    const size_t start = 0;
-    return spk_operands_view_some(operands, operand, &start, 1, operands->bytes[operand], view);
+    for (int i = 0; i < count; i++)
+        for (int64_t column = 0; column < columns; column++, from += size)
+            memcpy(to + (size_t)(column * ld + rows[i]) * size, from, size);
+}
+
+static spk_status gather_rows(spk_operands *o, spk_operand operand, int64_t ld, const int64_t *rows, int count, const char *memory)
+{
+    const spk_problem *p = o->problem;
+    const size_t size = spk_dtype_bytes(p->dtype_d);
+    const spk_scan lines = {.dtype = p->dtype_d, .array = memory, .lines = p->n, .length = p->m, .ld = ld};
+    char *gathered = NULL;
+    SPK_TRY(spk_alloc(&o->mem, (size_t)p->n * (size_t)count, size, &gathered));
+    spk_status status = o->device->backend->gather(o->device, &lines, rows, count, gathered);
+    if (status == SPK_OK)
+        scatter(o->staging[operand], size, ld, rows, count, p->n, gathered);
+    spk_free(&o->mem, gathered);
+    return status;
+}
+
+spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view)
+{
+    spk_device *device = operands->device;
+    const spk_problem *p = operands->problem;
+    const char *memory = spk_args_get(&operands->args[0], operand);
+    if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0)
+        return spk_operands_view(operands, operand, view);
+    SPK_TRY(make_staging(operands, operand));
+    if (p->layout_d == SPK_COL_MAJOR)
+        SPK_TRY(gather_rows(operands, operand, ld, rows, count, memory));
+    for (int i = 0; i < count && p->layout_d == SPK_ROW_MAJOR; i++) {
+        const size_t element = spk_dtype_bytes(p->dtype_d), at = (size_t)(rows[i] * ld) * element;
+        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)p->n * element));
+    }
+    *view = operands->staging[operand];
+    return SPK_OK;
 }
 
 /* With a queue all runs of a sample are timed at once, as one graph: it begins anew where the sets left do not suffice. */

@@ -44,8 +44,8 @@ spk_args spk_operands_check_args(const spk_operands *operands);
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
 
-/* The same where only some bytes of it are wanted: `count` pieces of `bytes` each, at these places; what the view holds elsewhere is anything. */
-spk_status spk_operands_view_some(spk_operands *operands, spk_operand operand, const size_t *at, int count, size_t bytes, const void **view);
+/* The same of D or preact where only some rows are wanted; what the view holds elsewhere is anything. */
+spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view);
 
 /* `runs` runs over the next sets, each timed. */
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);

@@ -9,7 +9,7 @@
 #include "matrix/matrix.h"
 #include "tune/search.h"
 
-enum { MOST_ROWS = 48, WINDOW = 32, WINDOWS = 3, CHUNK_ROWS = 4, MOST_RESULTS = 1 << 20 };
+enum { MOST_ROWS = 48 /* <= SPK_GATHER_MOST */, WINDOW = 32, WINDOWS = 3, CHUNK_ROWS = 4, MOST_RESULTS = 1 << 20 };
 
 /* The error of a result that is no number, or that should be exact and is not. */
 static const double hopeless = 1e30;
@@ -270,22 +270,18 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, spk_
 {
     const spk_problem *p = c->problem;
     const bool by_row = p->layout_d == SPK_ROW_MAJOR;
-    const size_t element = spk_dtype_bytes(p->dtype_d);
     spk_device *device = operands->device;
     bool clean = false;
-    size_t at[MOST_ROWS];
     if (operands->bytes[operand] == 0)
         return SPK_OK;
-    if (by_row && device->backend->scan != NULL) {
+    if (device->backend->scan != NULL) {
         const void *array = operand == SPK_OPERAND_D ? operands->args[0].d : operands->args[0].preact;
-        const spk_scan whole = {.dtype = p->dtype_d, .array = array, .lines = p->m, .length = p->n, .ld = ld};
+        const spk_scan whole = {.dtype = p->dtype_d, .array = array, .lines = by_row ? p->m : p->n, .length = by_row ? p->n : p->m, .ld = ld};
         if (device->backend->scan(device, &whole, &clean) != SPK_OK) /* without a compiler, say */
             clean = false;
     }
-    for (int i = 0; i < c->row_count; i++)
-        at[i] = (size_t)(c->rows[i] * ld) * element;
     if (clean)
-        return spk_operands_view_some(operands, operand, at, c->row_count, (size_t)p->n * element, view);
+        return spk_operands_view_rows(operands, operand, ld, c->rows, c->row_count, view);
     SPK_TRY(spk_operands_view(operands, operand, view));
     verdict->wrong = !scan(c, name, *view, ld, verdict);
     return SPK_OK;

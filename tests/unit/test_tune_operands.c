@@ -396,6 +396,63 @@ static void a_device_may_look_itself(void **state)
     check_scan(cannot_scan, true, FAKE_UNWRITTEN, SPK_CANDIDATE_WRONG, "was not written");
 }
 
+/* A device whose memory the host cannot read, though it is the host's here. */
+static int copied_pieces;
+static bool gather_fails;
+
+static spk_status copy_piece(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    copied_pieces++;
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static spk_status gather_here(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to)
+{
+    (void)device;
+    assert_true(scan->dtype == SPK_F32 && scan->lines == 24 && scan->length == 256 && scan->ld == 300);
+    for (int i = 0; i < count; i++)
+        for (int64_t line = 0; line < scan->lines; line++)
+            ((float *)to)[i * scan->lines + line] = ((const float *)scan->array)[line * scan->ld + at[i]];
+    return gather_fails ? SPK_ERR_UNAVAILABLE : SPK_OK;
+}
+
+static void rows_of_a_far_output(void **state)
+{
+    (void)state;
+    const int64_t rows[] = {255, 0, 17};
+    for (int by_column = 0; by_column < 2; by_column++) {
+        bench b;
+        bench_open(&b, one, 1, "");
+        spk_backend far = fake_backend;
+        far.copy_out = copy_piece;
+        far.gather = gather_here;
+        b.problem.layout_d = by_column ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+        b.problem.ldd = by_column ? 300 : 40;
+        spk_operands *operands = NULL;
+        const void *view = NULL;
+        assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 7, NULL, &operands), SPK_OK);
+        b.device.backend = &far;
+        far.id = SPK_BACKEND_CUDA;
+        copied_pieces = 0;
+        gather_fails = false;
+        const float *d = operands->args[0].d;
+        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view), SPK_OK);
+        assert_int_equal(copied_pieces, by_column ? 0 : 3);
+        for (int i = 0; i < 3; i++)
+            for (int64_t column = 0; column < 24; column++) {
+                const int64_t at = by_column ? column * 300 + rows[i] : rows[i] * 40 + column;
+                assert_true(view != d && memcmp((const float *)view + at, d + at, sizeof(float)) == 0);
+            }
+        gather_fails = true;
+        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view), by_column ? SPK_ERR_UNAVAILABLE : SPK_OK);
+        b.device.backend = &fake_backend;
+        spk_operands_release(&operands);
+        bench_close(&b);
+    }
+}
+
 static void rows_of_other_devices_are_not_listed(void **state)
 {
     (void)state;
@@ -471,7 +528,8 @@ int main(void)
         cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
         cmocka_unit_test(time_is_bounded),            cmocka_unit_test(memory_of_its_own),       cmocka_unit_test(every_option_is_checked),
         cmocka_unit_test(samples_keep_the_proportions), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
-        cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(rows_of_other_devices_are_not_listed),
+        cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(rows_of_a_far_output),
+        cmocka_unit_test(rows_of_other_devices_are_not_listed),
         cmocka_unit_test(a_device_may_look_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -441,6 +441,7 @@ const spk_backend spk_backend_cuda = {
     .copy_within = cuda_copy_within,
     .fill = cuda_fill,
     .scan = spk_cuda_scan,
+    .gather = spk_cuda_gather,
     .synchronize = cuda_synchronize,
     .free_memory = cuda_free_memory,
     .check_args = spk_cuda_check_args,

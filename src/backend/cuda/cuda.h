@@ -63,6 +63,7 @@ spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, c
 /* ---- scan.c */
 
 spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean);
+spk_status spk_cuda_gather(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to_host);
 void spk_cuda_scan_build(spk_dtype dtype, spk_build *build); /* its program; no options: there is none */
 
 /* ---- program.c: compiled with NVRTC for this device, kept on disk, loaded once a process and device */

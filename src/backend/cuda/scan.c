@@ -1,10 +1,40 @@
-/* Looks through an array in device memory for what was not written, is not finite, or lies where nothing should have been written: the tuner checks many
- * candidates, and what it needs of a large output is a few rows and the word that the rest is whole. */
+/* Looks through an array in device memory for what was not written, is not finite, or lies where nothing should have been written, and fetches elements that lie
+ * far apart: the tuner checks many candidates, and what it needs of a large output is a few rows and the word that the rest is whole. */
 #include <stdio.h>
 
 #include "backend/cuda/cuda.h"
 
 enum { SCAN_THREADS = 256, MOST_BLOCKS = 2048 };
+
+/* Of gather_lines.cu. */
+typedef struct places {
+    long long at[SPK_GATHER_MOST];
+} places;
+
+static unsigned grid_for(int64_t elements)
+{
+    const int64_t blocks = (elements + SCAN_THREADS - 1) / SCAN_THREADS;
+    return (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+}
+
+/* Compiles, launches and waits. */
+static spk_status run(spk_device *device, const spk_build *build, int64_t elements, void **parameters)
+{
+    spk_cuda *cuda = spk_cuda_of(device);
+    CUfunction function = NULL;
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(device, &scope));
+    spk_status status = spk_cuda_function(device, build, &function);
+    if (status == SPK_OK) {
+        pthread_mutex_lock(&cuda->stream_lock);
+        status = spk_cuda_launch(device, function, grid_for(elements), SCAN_THREADS, 0, cuda->stream, parameters);
+        if (status == SPK_OK)
+            status = spk_cuda_wait(device);
+        pthread_mutex_unlock(&cuda->stream_lock);
+    }
+    spk_cuda_leave(&scope);
+    return status;
+}
 
 void spk_cuda_scan_build(spk_dtype dtype, spk_build *build)
 {
@@ -21,35 +51,14 @@ void spk_cuda_scan_build(spk_dtype dtype, spk_build *build)
             snprintf(build->options, sizeof build->options, "-DBITS=%s -DEXPONENT=%s", types[i].bits, types[i].exponent);
 }
 
-/* found: device memory of an int that is 0. */
-static spk_status launch(spk_device *device, const spk_build *build, const spk_scan *scan, void *found)
-{
-    spk_cuda *cuda = spk_cuda_of(device);
-    CUfunction function = NULL;
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(device, &scope));
-    spk_status status = spk_cuda_function(device, build, &function);
-    if (status == SPK_OK) {
-        const void *array = scan->array;
-        long long lines = scan->lines, length = scan->length, ld = scan->ld;
-        void *parameters[] = {&array, &lines, &length, &ld, &found};
-        const int64_t blocks = ((scan->lines - 1) * scan->ld + scan->length + SCAN_THREADS - 1) / SCAN_THREADS;
-        pthread_mutex_lock(&cuda->stream_lock);
-        status = spk_cuda_launch(device, function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), SCAN_THREADS, 0, cuda->stream, parameters);
-        if (status == SPK_OK)
-            status = spk_cuda_wait(device);
-        pthread_mutex_unlock(&cuda->stream_lock);
-    }
-    spk_cuda_leave(&scope);
-    return status;
-}
-
 spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean)
 {
     const spk_backend *backend = device->backend;
     spk_build build;
     void *found = NULL;
     int answer = 0;
+    const void *array = scan->array;
+    long long lines = scan->lines, length = scan->length, ld = scan->ld;
     spk_status status;
     *clean = true;
     if (scan->lines <= 0 || scan->length <= 0)
@@ -59,10 +68,39 @@ spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean)
         return spk_fail(SPK_ERR_UNSUPPORTED, "there is no scan of %s", spk_dtype_name(scan->dtype));
     SPK_TRY(backend->allocate(device, sizeof answer, &found));
     SPK_GOTO(backend->fill(device, found, 0, sizeof answer));
-    SPK_GOTO(launch(device, &build, scan, found));
+    SPK_GOTO(run(device, &build, (scan->lines - 1) * scan->ld + scan->length, (void *[]){&array, &lines, &length, &ld, &found}));
     SPK_GOTO(backend->copy_out(device, &answer, found, sizeof answer));
     *clean = answer == 0;
 done:
     backend->release(device, found);
+    return status;
+}
+
+spk_status spk_cuda_gather(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to_host)
+{
+    const spk_backend *backend = device->backend;
+    const size_t bytes = (size_t)scan->lines * (size_t)count * spk_dtype_bytes(scan->dtype);
+    spk_build build;
+    places wanted = {{0}};
+    const void *array = scan->array;
+    long long lines = scan->lines, ld = scan->ld;
+    void *gathered = NULL;
+    spk_status status;
+    if (count < 0 || count > SPK_GATHER_MOST)
+        return spk_fail(SPK_ERR_INTERNAL, "count = %d: %d places are gathered at once at most", count, (int)SPK_GATHER_MOST);
+    if (bytes == 0)
+        return SPK_OK;
+    spk_cuda_scan_build(scan->dtype, &build);
+    if (build.options[0] == '\0')
+        return spk_fail(SPK_ERR_UNSUPPORTED, "there is no gathering of %s", spk_dtype_name(scan->dtype));
+    build.file = "gather_lines.cu";
+    build.entry = "gather_lines";
+    for (int i = 0; i < count; i++)
+        wanted.at[i] = at[i];
+    SPK_TRY(backend->allocate(device, bytes, &gathered));
+    SPK_GOTO(run(device, &build, scan->lines * count, (void *[]){&array, &lines, &ld, &wanted, &count, &gathered}));
+    SPK_GOTO(backend->copy_out(device, to_host, gathered, bytes));
+done:
+    backend->release(device, gathered);
     return status;
 }
