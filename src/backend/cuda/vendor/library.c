@@ -12,10 +12,11 @@
 #include "backend/search.h"
 #include "base/hash.h"
 
-enum { LIBRARIES = 3 };
+enum { LIBRARIES = 4 };
 enum { UNOPENED, OPEN, BROKEN };
 
 static const char *const cublaslt_files[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", NULL};
+static const char *const cublas_files[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", NULL};
 static const char *const cusparse_files[] = {"libcusparse.so.12", "libcusparse.so", NULL};
 static const char *const nvml_files[] = {"libnvidia-ml.so.1", NULL};
 
@@ -24,6 +25,7 @@ static const struct {
     const char *version_function; /* size_t (*)(void), or NULL */
 } known[LIBRARIES] = {
     {{"cublaslt", "SPARSEK_CUBLASLT", cublaslt_files}, "cublasLtGetVersion"},
+    {{"cublas", "SPARSEK_CUBLAS", cublas_files}, NULL},
     {{"cusparse", "SPARSEK_CUSPARSE", cusparse_files}, NULL},
     {{"nvml", "SPARSEK_NVML", nvml_files}, NULL},
 };
