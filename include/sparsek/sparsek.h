@@ -106,6 +106,14 @@ typedef void (*spk_parallel_for)(void *user, int64_t tasks, spk_parallel_body bo
 typedef void *(*spk_allocate)(void *user, size_t bytes, size_t alignment);
 typedef void (*spk_release)(void *user, void *memory, size_t bytes);
 
+/* Memory of a GPU from the caller: aligned to 256 bytes, for work on `stream` (a CUstream; NULL: the default one; or the context's own, which tuning uses), or
+ * NULL. It must be usable by what is put on the stream after the call, no more: allocation may be ordered by the stream. release gets what allocate returned,
+ * with the same bytes and stream; work on the stream that uses the memory may still be under way, so a release that is not ordered by the stream must wait for
+ * it. Called by a thread that tunes, makes the first run of a plan on a stream, or destroys the plan, under whatever context is current there; never for a
+ * stream that is captured. Must not call the library. */
+typedef void *(*spk_device_allocate)(void *user, size_t bytes, void *stream);
+typedef void (*spk_device_release)(void *user, void *memory, size_t bytes, void *stream);
+
 /* Warnings (level 1) and notes (level 2): never called with a lock held; the message is valid during the call only. */
 typedef void (*spk_log)(void *user, int level, const char *message);
 
@@ -120,8 +128,7 @@ typedef struct spk_context_options {
     int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
-    /* Host memory: both NULL, or both set. Device memory comes from the driver (a caller's device allocator may join this struct later, with the
-     * stream that its memory is for); a run that brings its workspace asks for none. */
+    /* Host memory: both NULL, or both set. */
     spk_allocate allocate;
     spk_release release;
     void *allocate_user;
@@ -129,6 +136,12 @@ typedef struct spk_context_options {
     void *log_user;
     spk_progress progress; /* NULL: none */
     void *progress_user;
+    /* Device memory of tuning, and of workspaces for runs that bring none: both NULL (the driver's), or both set; for a GPU only. A plan then has its
+     * workspace from its first run on each stream on, so that the first run on a stream must come before its capture. Indices and prepared values that a
+     * plan keeps, and spk_memory_allocate, come from the driver all the same. */
+    spk_device_allocate device_allocate;
+    spk_device_release device_release;
+    void *device_user;
 } spk_context_options;
 
 /* Opens a device and its store. options may be NULL. On failure *context is untouched and spk_last_error(NULL) says why. A

@@ -26,6 +26,9 @@ static spk_status check_options(const spk_context_options *options)
     if ((options->allocate == NULL) != (options->release == NULL))
         return spk_fail(SPK_ERR_ARGUMENT, "%s is set and %s is NULL: set both or none", options->allocate != NULL ? "allocate" : "release",
                         options->allocate != NULL ? "release" : "allocate");
+    if ((options->device_allocate == NULL) != (options->device_release == NULL))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s is set and %s is NULL: set both or none", options->device_allocate != NULL ? "device_allocate" : "device_release",
+                        options->device_allocate != NULL ? "device_release" : "device_allocate");
     return SPK_OK;
 }
 
@@ -40,6 +43,8 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     SPK_TRY(check_options(&options));
     const spk_backend *backend = NULL;
     SPK_TRY(spk_backend_find(options.device, &backend));
+    if (options.device_allocate != NULL && backend->own_stream == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "device_allocate is set: device = \"%s\" has no memory of its own, set allocate", backend->kind);
 
     spk_mem mem = {options.allocate, options.release, options.allocate_user};
     spk_context *made = NULL;
@@ -53,6 +58,7 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     spk_executor executor = {options.threads, options.parallel_for, options.parallel_user};
     spk_status status;
     SPK_GOTO(backend->open(&made->mem, options.device, &executor, &made->device));
+    made->device->device_mem = (spk_device_mem){options.device_allocate, options.device_release, options.device_user};
     SPK_GOTO(spk_store_open(&made->mem, options.store_path, options.log, options.log_user, &made->store));
     SPK_GOTO(spk_plan_cache_make(&made->mem, &made->plans));
     *out = made;

@@ -1,5 +1,6 @@
 /* A plan's own workspaces. Host threads share one: who finds it lent allocates for the moment. Where there are streams, work that is put on a stream
- * now runs later, so that each stream has its own: the first one takes what was made with the plan, others get theirs at their first run. */
+ * now runs later, so that each stream has its own: the first one takes what was made with the plan, others get theirs at their first run. What a caller
+ * allocates is for one stream, so that none is made with the plan. */
 #include "api/scratch.h"
 
 #include <pthread.h>
@@ -11,7 +12,7 @@ typedef struct lane {
     struct lane *next;     /* does not change once the lane is in the list */
     atomic_uintptr_t user; /* the stream's name, NOBODY for none yet */
     atomic_int busy;
-    void *memory;
+    void *memory, *stream; /* stream: that it was allocated for */
 } lane;
 
 struct spk_scratch {
@@ -31,15 +32,16 @@ static uintptr_t name_of(const void *stream)
     return (uintptr_t)stream == PER_THREAD_STREAM ? (uintptr_t)&here : (uintptr_t)stream;
 }
 
-static spk_status add_lane(spk_scratch *scratch, uintptr_t user, lane **out)
+static spk_status add_lane(spk_scratch *scratch, uintptr_t user, void *stream, lane **out)
 {
     lane *made = NULL;
     SPK_TRY(spk_calloc(&scratch->mem, 1, sizeof *made, &made));
-    spk_status status = scratch->device->backend->allocate(scratch->device, scratch->bytes, &made->memory);
+    spk_status status = spk_device_take(scratch->device, scratch->bytes, stream, &made->memory);
     if (status != SPK_OK) {
         spk_free(&scratch->mem, made);
         return status;
     }
+    made->stream = stream;
     atomic_store(&made->user, user);
     made->next = atomic_load(&scratch->lanes);
     atomic_store_explicit(&scratch->lanes, made, memory_order_release);
@@ -56,7 +58,7 @@ spk_status spk_scratch_make(const spk_mem *mem, spk_device *device, size_t bytes
     made->device = device;
     made->bytes = bytes;
     pthread_mutex_init(&made->adding, NULL);
-    spk_status status = add_lane(made, NOBODY, &first);
+    spk_status status = device->device_mem.allocate == NULL ? add_lane(made, NOBODY, NULL, &first) : SPK_OK;
     if (status != SPK_OK) {
         spk_scratch_release(&made);
         return status;
@@ -73,7 +75,7 @@ void spk_scratch_release(spk_scratch **scratch)
         return;
     for (lane *l = atomic_load(&old->lanes), *next; l != NULL; l = next) {
         next = l->next;
-        old->device->backend->release(old->device, l->memory);
+        spk_device_give(old->device, l->memory, old->bytes, l->stream);
         spk_free(&old->mem, l);
     }
     pthread_mutex_destroy(&old->adding);
@@ -110,7 +112,7 @@ static spk_status lane_of(spk_scratch *scratch, void *stream, lane **out)
                         scratch->bytes);
     pthread_mutex_lock(&scratch->adding);
     *out = find_lane(scratch, user); /* another thread may have added it meanwhile */
-    spk_status status = *out != NULL ? SPK_OK : add_lane(scratch, user, out);
+    spk_status status = *out != NULL ? SPK_OK : add_lane(scratch, user, stream, out);
     pthread_mutex_unlock(&scratch->adding);
     return status;
 }

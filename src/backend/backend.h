@@ -40,9 +40,17 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
 /* The number of threads for a library that brings its own parallel loops: the executor's; 1 in a child of fork() that must not use them. */
 int spk_executor_library_threads(const spk_executor *executor);
 
+/* The caller's device memory; allocate NULL: there is none, the backend's is taken. */
+typedef struct spk_device_mem {
+    spk_device_allocate allocate;
+    spk_device_release release;
+    void *user;
+} spk_device_mem;
+
 typedef struct spk_device {
     const struct spk_backend *backend;
     spk_mem mem;
+    spk_device_mem device_mem;
     spk_executor executor;
     char name[96];
     unsigned isa;
@@ -87,6 +95,7 @@ typedef struct spk_backend {
     spk_status (*scan)(spk_device *device, const spk_scan *scan, bool *clean);
     /* Copies out, for each of `count` places (SPK_GATHER_MOST at most), the element there of every line. NULL where scan is. */
     spk_status (*gather)(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to_host);
+    void *(*own_stream)(spk_device *device); /* that tuning runs on. NULL: there are no streams */
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
@@ -111,6 +120,14 @@ typedef struct spk_backend {
 
 extern const spk_backend spk_backend_cpu;
 extern const spk_backend spk_backend_cuda;
+
+/* Device memory for work on a stream (device_mem.c): the caller's where there is one who gives it, else the backend's. give wants what take was given, and
+ * accepts NULL. */
+spk_status spk_device_take(spk_device *device, size_t bytes, void *stream, void **memory);
+void spk_device_give(spk_device *device, void *memory, size_t bytes, void *stream);
+
+/* The stream of tuning; NULL where there are none. */
+void *spk_device_own_stream(spk_device *device);
 
 /* The backend of a device name ("cpu", "cuda", "cuda:0"); SPK_ERR_ARGUMENT for another. */
 spk_status spk_backend_find(const char *device, const spk_backend **backend);

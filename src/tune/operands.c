@@ -56,10 +56,16 @@ static double touched_bytes(const spk_operands *o)
     return touched;
 }
 
+/* 0: unknown, as a caller's allocator has memory that the device does not count as free. */
+static double free_memory(spk_device *device)
+{
+    return device->device_mem.allocate == NULL ? (double)device->backend->free_memory(device) : 0;
+}
+
 static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 {
     const spk_device *device = o->device;
-    double free_bytes = (double)device->backend->free_memory(o->device);
+    double free_bytes = free_memory(o->device);
     free_bytes += free_bytes > 0 ? (double)o->room->touched : 0;
     if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
@@ -181,10 +187,8 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
 
 void spk_room_release(spk_device *device, spk_room *room)
 {
-    if (room->memory != NULL)
-        device->backend->release(device, room->memory);
-    if (room->workspace != NULL)
-        device->backend->release(device, room->workspace);
+    spk_device_give(device, room->memory, room->bytes, spk_device_own_stream(device));
+    spk_device_give(device, room->workspace, room->workspace_bytes, spk_device_own_stream(device));
     *room = (spk_room){.limit_us = room->limit_us};
 }
 
@@ -193,11 +197,10 @@ static spk_status take_room(spk_operands *o, size_t bytes)
     spk_room *room = o->room;
     if (room->bytes >= bytes)
         return SPK_OK;
-    if (room->memory != NULL)
-        o->device->backend->release(o->device, room->memory);
+    spk_device_give(o->device, room->memory, room->bytes, spk_device_own_stream(o->device));
     room->memory = NULL;
     room->bytes = room->touched = 0;
-    SPK_TRY(o->device->backend->allocate(o->device, bytes, &room->memory));
+    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &room->memory));
     room->bytes = bytes;
     return SPK_OK;
 }
@@ -259,17 +262,16 @@ static spk_status grow_workspace(spk_operands *o, size_t bytes)
         return SPK_OK;
     void *grown = NULL;
     /* The system may promise more than it has, and end the program when it is used. */
-    const double free_bytes = (double)o->device->backend->free_memory(o->device);
+    const double free_bytes = free_memory(o->device);
     if (free_bytes > 0 && (double)bytes > 0.8 * free_bytes)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "it needs a workspace of %zu bytes; %.0f bytes of memory are free", bytes, free_bytes);
-    SPK_TRY(o->device->backend->allocate(o->device, bytes, &grown));
+    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &grown));
     spk_status status = fill_ones(o, grown, bytes);
     if (status != SPK_OK) {
-        o->device->backend->release(o->device, grown);
+        spk_device_give(o->device, grown, bytes, spk_device_own_stream(o->device));
         return status;
     }
-    if (room->workspace != NULL)
-        o->device->backend->release(o->device, room->workspace);
+    spk_device_give(o->device, room->workspace, room->workspace_bytes, spk_device_own_stream(o->device));
     room->workspace = grown;
     room->workspace_bytes = bytes;
     return SPK_OK;

@@ -58,6 +58,17 @@ static void expect(spk_status got, spk_status want, const spk_context *where, co
 
 /* ---- context */
 
+static void *give_none(void *user, size_t bytes, void *stream)
+{
+    (void)user, (void)bytes, (void)stream;
+    return NULL;
+}
+
+static void take_none(void *user, void *memory, size_t bytes, void *stream)
+{
+    (void)user, (void)memory, (void)bytes, (void)stream;
+}
+
 static void wrong_contexts(void **state)
 {
     (void)state;
@@ -70,6 +81,10 @@ static void wrong_contexts(void **state)
         {{.struct_size = 1u << 20}, SPK_ERR_ARGUMENT, "the limit is 4096"},
         {{SPK_SIZED(spk_context_options), .threads = -1}, SPK_ERR_ARGUMENT, "threads = -1"},
         {{SPK_SIZED(spk_context_options), .threads = 5000}, SPK_ERR_ARGUMENT, "threads = 5000: the limits are 0 (choose) and 1024"},
+        {{SPK_SIZED(spk_context_options), .device_release = take_none}, SPK_ERR_ARGUMENT, "device_release is set and device_allocate is NULL: set both or none"},
+        {{SPK_SIZED(spk_context_options), .device_allocate = give_none}, SPK_ERR_ARGUMENT, "device_allocate is set and device_release is NULL: set both or none"},
+        {{SPK_SIZED(spk_context_options), .device_allocate = give_none, .device_release = take_none}, SPK_ERR_ARGUMENT,
+         "device_allocate is set: device = \"cpu\" has no memory of its own"},
         {{SPK_SIZED(spk_context_options), .device = "cuda:9999"}, SPK_ERR_UNAVAILABLE, "device = \"cuda:9999\""},
         {{SPK_SIZED(spk_context_options), .device = "cudagpu"}, SPK_ERR_ARGUMENT, "device = \"cudagpu\""},
         {{SPK_SIZED(spk_context_options), .device = "tpu"}, SPK_ERR_ARGUMENT, "device = \"tpu\""},

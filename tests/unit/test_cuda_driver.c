@@ -341,6 +341,64 @@ static void body_scratch(cuda_double *state)
     close_device(device, state);
 }
 
+/* Memory of the caller's: each piece remembers its stream and size in the 256 bytes before it. */
+static int given, misplace;
+
+static void *give(void *user, size_t bytes, void *stream)
+{
+    CHECK(user == &given);
+    if (given == 2)
+        return NULL;
+    given++;
+    char *memory = aligned_alloc(256, 512 + (bytes + 255) / 256 * 256);
+    memcpy(memory, &stream, sizeof stream);
+    memcpy(memory + 64, &bytes, sizeof bytes);
+    return memory + 256 + misplace;
+}
+
+static void take(void *user, void *memory, size_t bytes, void *stream)
+{
+    char *at = (char *)memory - 256 - misplace;
+    CHECK(user == &given && memcmp(at, &stream, sizeof stream) == 0 && memcmp(at + 64, &bytes, sizeof bytes) == 0);
+    given--;
+    free(at);
+}
+
+static void body_given(cuda_double *state)
+{
+    spk_device *device = open_device();
+    spk_scratch *scratch = NULL;
+    spk_loan one, two, again;
+    void *streams[] = {(void *)0x100, (void *)0x200, (void *)0x300};
+    device->device_mem = (spk_device_mem){give, take, &given};
+    CHECK(spk_scratch_make(&device->mem, device, 1000, &scratch) == SPK_OK && given == 0); /* the stream is not known yet */
+    state->capturing = 1;
+    CHECK(spk_scratch_borrow(scratch, streams[0], &one) == SPK_ERR_UNSUPPORTED && given == 0);
+    SAYS("run the plan on the stream once before");
+    state->capturing = 0;
+    CHECK(spk_scratch_borrow(scratch, streams[0], &one) == SPK_OK && given == 1);
+    CHECK(spk_scratch_borrow(scratch, streams[1], &two) == SPK_OK && two.memory != one.memory && given == 2);
+    spk_scratch_return(scratch, &one);
+    spk_scratch_return(scratch, &two);
+    state->capturing = 1;
+    CHECK(spk_scratch_borrow(scratch, streams[0], &again) == SPK_OK && again.memory == one.memory && given == 2);
+    spk_scratch_return(scratch, &again);
+    state->capturing = 0;
+    CHECK(spk_scratch_borrow(scratch, streams[2], &again) == SPK_ERR_OUT_OF_MEMORY);
+    SAYS("device_allocate gave no 1000 bytes");
+    spk_scratch_release(&scratch);
+    CHECK(given == 0);
+    misplace = 64;
+    CHECK(spk_scratch_make(&device->mem, device, 1000, &scratch) == SPK_OK);
+    CHECK(spk_scratch_borrow(scratch, streams[0], &one) == SPK_ERR_ARGUMENT && given == 0);
+    SAYS("not aligned to 256 bytes");
+    spk_scratch_release(&scratch);
+    CHECK(state->live_memory == 0); /* the driver's: none */
+    close_device(device, state);
+}
+
+static void test_given(void **state) { (void)state; in_child(DOUBLE, body_given); }
+
 /* ------------------------------------------------------------------------------------------------ clocks and power */
 
 static nvml_double *open_nvml(void)
@@ -440,7 +498,7 @@ int main(void)
         cmocka_unit_test(test_listed),
         cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers), cmocka_unit_test(test_indices),
         cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
+        cmocka_unit_test(test_given),    cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

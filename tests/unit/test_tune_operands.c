@@ -119,6 +119,61 @@ static void memory_is_bounded(void **state)
     bench_close(&b);
 }
 
+/* A caller's device memory: what the stream was, and what is still lent. */
+static char own_stream;
+static size_t lent_bytes;
+static int lent, lend_at_most;
+
+static void *fake_own_stream(spk_device *device)
+{
+    (void)device;
+    return &own_stream;
+}
+
+static void *lend(void *user, size_t bytes, void *stream)
+{
+    assert_true(user == &lent && stream == &own_stream);
+    if (lent == lend_at_most)
+        return NULL;
+    lent++;
+    lent_bytes += bytes;
+    return aligned_alloc(256, (bytes + 255) / 256 * 256);
+}
+
+static void take_back(void *user, void *memory, size_t bytes, void *stream)
+{
+    assert_true(user == &lent && stream == &own_stream && memory != NULL && bytes <= lent_bytes);
+    lent--;
+    lent_bytes -= bytes;
+    free(memory);
+}
+
+static void a_caller_gives_the_memory(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, one, 1, "");
+    spk_backend tight = fake_backend;
+    tight.free_memory = little_memory; /* not asked: the caller may have more */
+    tight.own_stream = fake_own_stream;
+    b.device.backend = &tight;
+    b.device.device_mem = (spk_device_mem){lend, take_back, &lent};
+    b.problem.cache = SPK_COLD;
+    lend_at_most = 3;
+    spk_operands *o = NULL;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
+    assert_int_equal(lent, 1);
+    assert_int_equal(spk_operands_workspace(o, 1 << 19), SPK_OK);
+    assert_int_equal(spk_operands_workspace(o, 1 << 20), SPK_OK); /* the smaller one is given back */
+    assert_int_equal(lent, 2);
+    lend_at_most = 2;
+    assert_int_equal(spk_operands_workspace(o, 1 << 21), SPK_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(spk_error_last(), "device_allocate gave no 2097152 bytes"));
+    spk_operands_release(&o);
+    assert_true(lent == 0 && lent_bytes == 0);
+    bench_close(&b);
+}
+
 /* Values look normal, and no two operands hold the same. */
 static void the_noise_is_noise(void **state)
 {
@@ -525,7 +580,7 @@ static void samples_keep_the_proportions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(the_noise_is_noise),
+        cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(memory_is_bounded),       cmocka_unit_test(a_caller_gives_the_memory), cmocka_unit_test(the_noise_is_noise),
         cmocka_unit_test(time_is_bounded),            cmocka_unit_test(memory_of_its_own),       cmocka_unit_test(every_option_is_checked),
         cmocka_unit_test(samples_keep_the_proportions), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
         cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(rows_of_a_far_output),

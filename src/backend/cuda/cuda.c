@@ -227,6 +227,11 @@ static int64_t cuda_free_memory(spk_device *device)
     return result == CUDA_SUCCESS_ ? (int64_t)free_bytes : 0;
 }
 
+static void *cuda_own_stream(spk_device *device)
+{
+    return spk_cuda_of(device)->stream;
+}
+
 static bool cuda_capturing(spk_device *device, void *stream)
 {
     spk_cuda_scope scope;
@@ -442,6 +447,7 @@ const spk_backend spk_backend_cuda = {
     .fill = cuda_fill,
     .scan = spk_cuda_scan,
     .gather = spk_cuda_gather,
+    .own_stream = cuda_own_stream,
     .synchronize = cuda_synchronize,
     .free_memory = cuda_free_memory,
     .check_args = spk_cuda_check_args,
