@@ -18,7 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
-from peers import card
+from race.harness import card
 
 
 def graph_of(run, launches):

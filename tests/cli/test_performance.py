@@ -29,6 +29,15 @@ def race(block, triton):
     return {"problem": problem, "chosen": "spmm_sm90_wgmma", "candidates": candidates, "card": {"sm_mhz": "1980", "power_w": "408.00", "throttle": "0x0000000000000004"}}
 
 
+def variants(topic, names, ratio, **fields):
+    """sparsek beside itself: `ratio` is the first variant's speed, 0.1 more for each further one."""
+    result = race(64, 1.25)
+    result.update(case=f"{topic}-b64", topic=topic, **fields)
+    result["candidates"] = [candidate("sparsek", "own", 40.0, {})] + [
+        dict(candidate(name, "own", 44.0, {"sparsek": ratio + 0.1 * i}), params="spmm_sm90_groups BN=256") for i, name in enumerate(names)]
+    return result
+
+
 class Performance(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-performance-"))
@@ -73,3 +82,24 @@ class Performance(unittest.TestCase):
         self.assertIn("roofline-gpu-h200.svg is missing", self.here("--check").stderr)
         (self.results / "gpu-h200-broken.json").write_text("{")
         self.assertEqual(self.here("--check").returncode, 2)
+
+    def test_topics_and_targets(self):
+        self.results.mkdir()
+        peers, decode = dict(race(64, 1.5), topic="peers", case="b64"), race(128, 0.9)
+        decode.update(topic="decode", case="decode-t1-b128")
+        decode["problem"]["n"] = 1
+        read = dict(candidate("plain_read", "read", 4.0, {}), gbps=2935.4)
+        decode["candidates"].append(read)
+        decode["candidates"][0]["ratios"]["plain_read"] = {"median": 0.78, "pairs": 21}
+        alone = dict(race(64, 1.25), topic="sustained", case="sustained-b64")
+        alone["candidates"][0].update(sm_mhz=1755.0, power_w=698.4)
+        document = {"schema": 1, "results": [peers, decode, variants("kinds", ("bf16", "B by columns"), 0.9), variants("patterns", ("banded", "power-law"), 1.1), alone],
+                    "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
+        (self.results / "gpu-h200-peers.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        page = self.page.read_text()
+        for text in ("### Targets", "| the least of them | >= 1.05x | 1.500x | b64 | yes |", "| Triton's time over ours, decoding, cold | >= 1x | 0.9000x | decode-t1-b128 | **no** |",
+                     "T = 1, cold | <= 1.25x | 1.282x | decode-t1-b128 | **no** |", "over f16 by rows | >= 0.95x | 0.9000x | bf16, kinds-b64 | **no** |",
+                     "| speed on power-law rows over even ones | >= 0.85x | 1.200x | power-law, patterns-b64 | yes |", "| not measured | - | - |", "#### Types and layouts",
+                     "44.00 (390, `spmm_sm90_groups`) **0.900x**", "| 12.5 % | 40.00 (430, `spmm_sm90_wgmma`) |", "4.000 (2935 GB/s, 0.780x)", "40.00 (430; 1755 MHz, 698.4 W)"):
+            self.assertIn(text, page)

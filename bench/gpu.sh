@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
+#   STEP       only these: roofs peers regret upstream page
+#   --build    a release build (default: build/release)
+#   --results  where the files go (default: bench/results)
+#   --limit-s  most seconds of the step peers; the same command goes on where it stopped (default: 540)
+# Needs python3 with PyTorch and Triton; the step page needs matplotlib. A failed step does not keep the others from running.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+build=build/release results=bench/results device=cuda:0 limit=540
+steps=()
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --build) build=$2; shift ;;
+    --results) results=$2; shift ;;
+    --device) device=$2; shift ;;
+    --limit-s) limit=$2; shift ;;
+    -h | --help) sed -n '2,7s/^# \?//p' "$0"; exit 0 ;;
+    -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
+    *) steps+=("$1") ;;
+    esac
+    shift
+done
+[ ${#steps[@]} -gt 0 ] || steps=(roofs peers regret upstream page)
+mkdir -p "$results" || exit 2
+export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
+export VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
+name=gpu-$(nvidia-smi --query-gpu=name --format=csv,noheader -i "${device#cuda:}" | sed 's/^NVIDIA //' | tr 'A-Z ' 'a-z-')
+library=$(ls "$build"/libsparsek.so "$build"/libsparsek.so.0 2>/dev/null | head -n 1)
+[ -n "$library" ] && [ "$name" != gpu- ] || { echo "there is no libsparsek.so in $build, or no GPU" >&2; exit 2; }
+failed=()
+
+run() {
+    echo "== $*" >&2
+    timeout -k 10 "$@" || failed+=("$2")
+}
+
+for step in "${steps[@]}"; do
+    case "$step" in
+    roofs) run 120 bench/roofs.py --out "$results/$name-roofs.json" ;;
+    peers)
+        run $((limit + 60)) bench/peers.py --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" --out "$results/$name-peers.json"
+        ;;
+    regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
+    upstream)
+        for program in docs/upstream/*.py; do
+            run 100 python3 "$program" >"${program%.py}.txt"
+            cat "${program%.py}.txt"
+        done
+        ;;
+    page) run 60 python3 bench/performance.py --results "$results" ;;
+    *) echo "unknown step $step (see --help)" >&2; exit 2 ;;
+    esac
+done
+[ ${#failed[@]} = 0 ] || { echo "failed or not done in time: ${failed[*]}" >&2; exit 1; }

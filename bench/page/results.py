@@ -1,0 +1,105 @@
+"""Files of bench/results and the numbers in them."""
+import json
+import math
+import re
+
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+class Trouble(Exception):
+    pass
+
+
+def kind_of(document):
+    results = document.get("results")
+    if "median_regret" in document:
+        return "regret"
+    if "plan_from_store_us" in document:
+        return "host"
+    if "roofs" in document:
+        return "roofs"
+    if results and all("problem" in r and isinstance(r.get("candidates"), list) for r in results):
+        return "race"
+    return "other"
+
+
+def read(folder):
+    """Every file, by name: (stem, kind, document)."""
+    files = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as problem:
+            raise Trouble(f"{path}: {problem}") from None
+        if not isinstance(document, dict) or document.get("schema") != 1:
+            raise Trouble(f"{path}: its schema is {document.get('schema') if isinstance(document, dict) else 'missing'}, not 1")
+        files.append((path.stem, kind_of(document), document))
+    return files
+
+
+def device_of(stem):
+    return "-".join(stem.split("-")[:2])
+
+
+def group_of(stem):
+    return re.sub(r"-b?\d+$", "", stem)
+
+
+def race_groups(files):
+    """{device: {group: [(stem, document)]}}, races only."""
+    devices = {}
+    for stem, kind, document in files:
+        if kind == "race":
+            devices.setdefault(device_of(stem), {}).setdefault(group_of(stem), []).append((stem, document))
+    return devices
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+
+def digits(value, count=3):
+    """`count` significant digits and all before the point, never an exponent."""
+    if value is None:
+        return "-"
+    value = float(value)
+    if value == 0:
+        return "0"
+    if abs(value) >= 10 ** count:
+        return f"{value:.0f}"
+    value = float(f"{value:.{count}g}")
+    return f"{value:.{max(count - 1 - math.floor(math.log10(abs(value))), 0)}f}"
+
+
+def ours_of(result):
+    """The contestant that sparsek would run: `sparsek` of peers.py, else what was chosen."""
+    for name in ("sparsek", result.get("chosen")):
+        for c in result["candidates"]:
+            if c["name"] == name and c["status"] == "ok":
+                return c
+    return None
+
+
+def ratio_over_ours(result, candidate):
+    """Its time over ours, the median of the paired rounds."""
+    ours = ours_of(result)
+    if ours is None or ours is candidate:
+        return None
+    return ours["ratios"].get(candidate["name"], {}).get("median")
+
+
+def dense_rate(result):
+    """The best dense contestant's TFLOP/s on all of its work; None without one."""
+    rates = [c["dense_equivalent_tflops"] for c in result["candidates"] if c["kind"] == "dense" and c["status"] in ("ok", "not_eligible") and c["median_us"]]
+    return max(rates, default=None)
+
+
+def intensity(problem):
+    """FLOP per byte that must move at least once: stored values, B and D."""
+    values = problem["nnzb"] * problem["block_rows"] * problem["block_cols"]
+    moved = (values + problem["k"] * problem["n"]) * BYTES[problem["dtype"]] + problem["m"] * problem["n"] * BYTES[problem["dtype_d"]]
+    return 2.0 * values * problem["n"] / moved
+
+
+def l2_intensity(problem):
+    """FLOP per byte read from L2 if every block row fetches its own columns of B, in tiles of at most 256 columns."""
+    tile = min(256, problem["n"])
+    return 2.0 * problem["block_rows"] * tile / (problem["block_rows"] + tile) / BYTES[problem["dtype"]]

@@ -1,0 +1,90 @@
+"""What the project set out to reach on a GPU, beside what the results say."""
+import math
+
+from page.results import digits, ours_of, ratio_over_ours
+from page.tables import is_of_the_eleven, table
+from page.topics import of_topic, speed
+
+
+class Bar:
+    """A line: a name, what must hold, and a function that gives [(figure, where it was measured)] of the results."""
+
+    def __init__(self, name, least, figures, most=None, mean=False):
+        self.name, self.least, self.most, self.figures, self.mean = name, least, most, figures, mean
+
+    def row(self, results):
+        found = [(value, label) for value, label in self.figures(results) if value]
+        must = f"<= {self.most:g}x" if self.most else f">= {self.least:g}x"
+        if not found:
+            return [self.name, must, "not measured", "-", "-"]
+        value, label = (math.exp(sum(math.log(v) for v, _ in found) / len(found)), f"geometric mean of {len(found)}") if self.mean else (max(found) if self.most else min(found))
+        return [self.name, must, f"{digits(value, 4)}x", label, "yes" if (value <= self.most if self.most else value >= self.least) else "**no**"]
+
+
+def ratios(results, topic, name, wanted=lambda p: True):
+    """Of each result of a topic: the contestant's time over ours, and where."""
+    for r in results:
+        if (r.get("topic") or "peers") == topic and wanted(r["problem"]):
+            for c in r["candidates"]:
+                if c["name"] == name:
+                    yield ratio_over_ours(r, c), r["case"]
+
+
+def speeds(results, topic, names):
+    for r in results:
+        if r.get("topic") == topic:
+            for c in r["candidates"]:
+                if names is None and c["name"] != "sparsek" or names and c["name"] in names:
+                    yield speed(r, c), f"{c['name']}, {r['case']}"
+
+
+def at(density=None, blocks=None, n=None, cache="cold", m=None):
+    def wanted(p):
+        return ((density is None or abs(p["density"] - density) < 0.01) and (blocks is None or p["block_rows"] in blocks) and (n is None or p["n"] == n) and
+                p["cache"] == cache and (m is None or p["m"] == m))
+    return wanted
+
+
+def read_over(results):
+    """Our time over the plain read's: the other way round than the rest."""
+    for ratio, label in ratios(results, "decode", "plain_read", at(n=1)):
+        yield (1 / ratio if ratio else None), label
+
+
+def bars():
+    lines = [Bar("Triton's time over ours, the eleven problems", 1.25, lambda rs: ratios(rs, "peers", "triton_tuned", is_of_the_eleven), mean=True),
+             Bar("the least of them", 1.05, lambda rs: ratios(rs, "peers", "triton_tuned", is_of_the_eleven))]
+    for block, least in ((128, 1.65), (64, 1.5), (32, 1.05)):
+        lines.append(Bar(f"dense cuBLAS's time over ours, 4096^3, 50 %, block {block}", least,
+                         lambda rs, block=block: ratios(rs, "peers", "cublas_dense", at(0.5, (block,), m=4096))))
+    lines.append(Bar("2:4's time over ours, 50 %, blocks 64 and 128, 4096^3 and 8192^3", 1.0, lambda rs: ratios(rs, "peers", "cusparselt_2to4", at(0.5, (64, 128)))))
+    for blocks, least in (((32,), 15), ((64, 128), 20)):
+        lines.append(Bar(f"cuSPARSE BSR's time over ours, block {' and '.join(map(str, blocks))}", least,
+                         lambda rs, blocks=blocks: ratios(rs, "peers", "cusparse_bsr", lambda p: is_of_the_eleven(p) and p["block_rows"] in blocks)))
+    for cache in ("cold", "warm"):
+        lines.append(Bar(f"Triton's time over ours, decoding, {cache}", 1.0, lambda rs, cache=cache: ratios(rs, "decode", "triton_tuned", at(cache=cache))))
+    return lines + [
+        Bar("our time over a plain read of the values, decoding, T = 1, cold", None, read_over, most=1.25),
+        Bar("speed of bf16 and of B or D by columns over f16 by rows", 0.95, lambda rs: speeds(rs, "kinds", None)),
+        Bar("speed on banded, window and causal patterns over uniform ones", 1.0, lambda rs: speeds(rs, "patterns", ("banded", "window", "causal"))),
+        Bar("speed on power-law rows over even ones", 0.85, lambda rs: speeds(rs, "patterns", ("power-law",))),
+        Bar("speed without `assume_finite` over with it, blocks 64 and 128", 0.97,
+            lambda rs: [(v, label) for v, label in speeds(rs, "finite", None) if not label.endswith("-b32")])]
+
+
+def regret_rows(regrets):
+    rows = []
+    for stem, document in regrets:
+        for name, key, most in (("median", "median_regret", 0.01), ("95th percentile", "p95_regret", 0.05)):
+            value = document[key]
+            rows.append([f"regret of {document['problems']} unseen problems, {name}", f"<= {most * 100:g} %", f"{digits(value * 100)} %", stem, "yes" if value <= most else "**no**"])
+    return rows
+
+
+def targets_lines(group, regrets):
+    """Only for a file that peers.py wrote with topics."""
+    results = [r for _, document in group for r in document["results"]]
+    if not of_topic(group, "peers") or not any(r.get("topic") for r in results) or not all(ours_of(r) for r in results):
+        return []
+    rows = [bar.row(results) for bar in bars()] + regret_rows(regrets)
+    return ["### Targets", "", "The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "met"], rows) + [""]

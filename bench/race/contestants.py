@@ -1,0 +1,183 @@
+"""Who runs beside sparsek. Each is a function of a Trial that gives (run, facts): run(i) puts one product on the current stream; facts are `kind`, and where
+there are any `params`, `eager` and `result` (a function that gives the M x N product of set 0 once run(0) is done)."""
+import concurrent.futures
+import dataclasses
+import multiprocessing
+import time
+
+from race.harness import Harness
+
+
+@dataclasses.dataclass
+class Trial:
+    torch: object
+    library: object
+    case: object
+    operands: object
+    options: object
+
+
+def outputs(trial, columns=None):
+    o = trial.operands
+    return [trial.torch.empty(trial.case.m, columns or trial.case.n, device="cuda", dtype=o.dtype) for _ in range(o.sets)]
+
+
+def cublas_dense(trial, a=None):
+    """A with its zeros."""
+    o, out = trial.operands, outputs(trial)
+    a = a or o.dense()
+    return (lambda i: trial.torch.mm(a[i % len(a)], o.b[i % o.sets], out=out[i % o.sets])), dict(kind="dense", result=lambda: out[0])
+
+
+def cublas_dense_full(trial):
+    """Random numbers everywhere instead of A with its zeros: the same operations, at more power."""
+    a = [trial.torch.randn(trial.case.m, trial.case.k, device="cuda", dtype=trial.operands.dtype) for _ in trial.operands.dense()]
+    run, _ = cublas_dense(trial, a)
+    return run, dict(kind="dense", params="another A: no zeros")
+
+
+def torch_eager(trial):
+    """As a user calls it, without a graph."""
+    o = trial.operands
+    bsr, kept = o.bsr(), {}
+
+    def run(i):
+        kept["out"] = bsr[i % o.sets] @ o.b[i % o.sets]
+
+    return run, dict(kind="peer", eager=True, params="no graph: the host's time counts", result=lambda: kept["out"])
+
+
+def cusparse(row):
+    def made(trial):
+        return trial.operands.runner(row), dict(kind="vendor", result=lambda: trial.operands.d[0])
+    return made
+
+
+def cusparselt(trial):
+    """Half of each four zero: other values than sparsek's, as many."""
+    from torch.sparse import SparseSemiStructuredTensor, to_sparse_semi_structured
+    SparseSemiStructuredTensor._FORCE_CUTLASS = False
+    torch, case, o = trial.torch, trial.case, trial.operands
+    mask = torch.tensor([1, 1, 0, 0], device="cuda", dtype=o.dtype).repeat(case.m, case.k // 4)
+    half = [to_sparse_semi_structured(torch.randn(case.m, case.k, device="cuda", dtype=o.dtype) * mask) for _ in o.dense()]
+    return (lambda i: torch.mm(half[i % len(half)], o.b[i % o.sets])), dict(kind="peer")
+
+
+# ------------------------------------------------------------------------------------------------ Triton
+
+def triton_configurations(n):
+    for tile in [t for t in (64, 128, 256) if n % t == 0] or [n]:
+        for group in (1, 4):
+            for stages in (2, 3, 4, 5):
+                for warps in (4, 8):
+                    yield dict(SPLIT_N=n // tile, GROUP_SIZE_ROW=group, num_stages=stages, num_warps=warps)
+
+
+class TritonOperands:
+    """B of fewer than 16 columns is padded to 16."""
+
+    def __init__(self, trial):
+        o = trial.operands
+        pad = max(16 - trial.case.n, 0)
+        self.bsr = o.bsr()
+        self.b = [trial.torch.nn.functional.pad(x, (0, pad)) for x in o.b] if pad else o.b
+        self.out = outputs(trial, trial.case.n + pad)
+
+    def run(self, i, meta):
+        from torch.sparse._triton_ops import bsr_dense_addmm
+        at = i % len(self.out)
+        bsr_dense_addmm(self.out[at], self.bsr[at], self.b[at], beta=0, alpha=1, out=self.out[at], meta=dict(meta))
+
+
+def triton_tuned(trial):
+    """The best of the configurations, each timed in a graph; compiling is not counted."""
+    torch, data = trial.torch, TritonOperands(trial)
+    deadline = time.monotonic() + trial.options.triton_s
+    best, best_us, tried, failed, left, why = None, float("inf"), 0, 0, 0, None
+    for meta in triton_configurations(data.b[0].shape[1]):
+        if time.monotonic() > deadline:
+            left += 1
+            continue
+        try:
+            probe = Harness(torch, max(4, trial.operands.sets), 1)
+            probe.add("t", lambda i: data.run(i, meta))
+            us = probe.quick("t", 5)
+            tried += 1
+        except Exception as problem:  # a configuration that does not fit the device
+            torch.cuda.synchronize()
+            failed, why = failed + 1, problem
+            continue
+        if us < best_us:
+            best, best_us = meta, us
+    if best is None:
+        raise RuntimeError(f"no configuration ran: {why}")
+    words = " ".join(f"{k}={v}" for k, v in best.items()) + f" (best of {tried}" + (f", {failed} do not fit" if failed else "") + (f", {left} not tried" if left else "") + ")"
+    return (lambda i: data.run(i, best)), dict(kind="peer", params=words, result=lambda: data.out[0][:, :trial.case.n])
+
+
+def compile_some(library_path, device, case, seed, metas):
+    """In a process of its own: Triton's cache on disk has these configurations afterwards."""
+    import torch
+
+    from race.library import Library
+    from race.operands import OPERATIONS
+    library = Library(library_path, device, "")
+    operands = OPERATIONS[case.op](torch, library, case, seed, sets=1)
+    data = TritonOperands(Trial(torch, library, case, operands, None))
+    for meta in metas:
+        try:
+            data.run(0, meta)
+            torch.cuda.synchronize()
+        except Exception:  # does not fit; the search will see that too
+            pass
+    operands.close()
+
+
+def compile_triton(cases, options):
+    """Compiles what the searches of these cases will time, in several processes; what goes wrong here is only slower later."""
+    jobs, seen = [], set()
+    for case in cases:
+        columns = max(case.n, 16)
+        key = (case.block, columns, case.dtype, case.layout_b, case.n < 16)
+        if "triton_tuned" in case.against and key not in seen:
+            seen.add(key)
+            metas = list(triton_configurations(columns))
+            jobs += [(options.library, options.device, case, options.seed, metas[i:i + 6]) for i in range(0, len(metas), 6)]
+    if not jobs or options.workers < 2:
+        return
+    begun = time.monotonic()
+    pool = concurrent.futures.ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn"))
+    futures = [pool.submit(compile_some, *job) for job in jobs]
+    done, late = concurrent.futures.wait(futures, timeout=options.compile_s)
+    failed = [f for f in done if f.exception()]
+    processes = list((pool._processes or {}).values()) if late else []
+    pool.shutdown(wait=not late, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    print(f"Triton: {len(done) - len(failed)} of {len(jobs)} batches compiled in {time.monotonic() - begun:.0f} s" +
+          (f"; {failed[0].exception()}" if failed else ""), flush=True)
+
+
+# ------------------------------------------------------------------------------------------------ a plain read
+
+def plain_read(overlapped):
+    def made(trial):
+        """The fastest of the readers' shapes; one that stores its sums is checked first."""
+        from race import readers
+        torch, best, best_us = trial.torch, None, float("inf")
+        for configuration in readers.configurations():
+            run = readers.reader(torch, trial.operands.values, configuration, overlapped)
+            if configuration["SUM"] and not readers.is_right(torch, run):
+                raise RuntimeError(f"the reader {configuration} does not add up what is there")
+            probe = Harness(torch, max(20, trial.operands.sets), 1)
+            probe.add("r", run)
+            us = probe.quick("r", 5)
+            if us < best_us:
+                best, best_us = (run, configuration), us
+        return best[0], dict(kind="read", bytes=trial.operands.value_bytes, params=" ".join(f"{k}={int(v)}" for k, v in best[1].items()))
+    return made
+
+
+CONTESTANTS = {"cublas_dense": cublas_dense, "cublas_dense_full": cublas_dense_full, "triton_tuned": triton_tuned, "torch_eager": torch_eager,
+               "cusparse_bsr": cusparse("cusparse_bsr"), "cusparse_blocked_ell": cusparse("cusparse_blocked_ell"), "cusparselt_2to4": cusparselt,
+               "plain_read": plain_read(False), "plain_read_overlapped": plain_read(True)}

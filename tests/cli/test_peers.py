@@ -1,0 +1,100 @@
+"""bench/peers.py as far as it goes without a GPU: its cases, its binding of the library, and files that several runs write."""
+import array
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import support
+
+BENCH = support.HERE.parent.parent / "bench"
+sys.path.insert(0, str(BENCH))
+
+from race import cases, report  # noqa: E402
+from race.harness import Harness, median_ratio  # noqa: E402
+from race.library import COL, ROW, Library  # noqa: E402
+
+
+class Cases(unittest.TestCase):
+    def test_names(self):
+        every = cases.all_cases()
+        self.assertEqual(len({c.name for c in every}), len(every))
+        listed = subprocess.run([sys.executable, BENCH / "peers.py", "--list", "--case", "decode-t16"], capture_output=True, encoding="utf-8", check=True, timeout=60)
+        self.assertEqual(listed.stdout.split(), ["decode-t16-b64", "decode-t16-b128", "decode-t16-b64-warm", "decode-t16-b128-warm"])
+        self.assertEqual([c.name for c in cases.chosen_cases(["decode-t1-b64"])], ["decode-t1-b64"])
+        refused = subprocess.run([sys.executable, BENCH / "peers.py", "--out", "x", "--case", "nosuch"], capture_output=True, encoding="utf-8", timeout=60)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("no case begins with nosuch", refused.stderr)
+
+    def test_a_variant_differs_in_what_it_names(self):
+        case = cases.chosen_cases(["kinds-4096x4096-d50-b32"])[0]
+        other = case.variant(dict(case.variants)["B and D by columns"])
+        self.assertEqual((other.layout_b, other.layout_d, other.dtype, other.block, other.variants), (COL, COL, "f16", (32, 32), ()))
+
+    def test_no_case_of_a_problem_is_missing(self):
+        count = lambda **wanted: sum(all(getattr(c, k) == v for k, v in wanted.items()) for c in cases.all_cases())
+        self.assertEqual([count(topic="peers", cache=cache, density=density) for cache in ("cold", "warm") for density in (0.125, 0.5)], [8, 5, 8, 5])
+        self.assertEqual([count(topic="decode", cache=cache) for cache in ("cold", "warm")], [6, 6])
+
+
+class Files(unittest.TestCase):
+    def test_a_case_measured_again_takes_its_old_place(self):
+        with tempfile.TemporaryDirectory(prefix="sparsek-peers-") as folder:
+            path = str(pathlib.Path(folder) / "peers.json")
+            document = report.read(path)
+            for case, figure in (("a", 1), ("b", 2), ("a", 3)):
+                report.merge(document, {"case": case, "figure": figure})
+                report.write(path, document)
+            self.assertEqual(report.read(path)["results"], [{"case": "a", "figure": 3}, {"case": "b", "figure": 2}])
+            self.assertEqual(len(list(pathlib.Path(folder).iterdir())), 1)
+            self.assertEqual(json.loads(pathlib.Path(path).read_text())["schema"], 1)
+
+
+class Clock(Harness):
+    """Contestants whose samples are given."""
+
+    def __init__(self, times):
+        super().__init__(None, 10, 4, sample_ms=1)
+        self.meter, self.order = None, []
+        self.contestants = {name: dict(samples=[], readings=[], repeats=1, kind="own", us=us) for name, us in times.items()}
+
+    def once(self, name):
+        self.order.append(name)
+        return self.contestants[name]["us"] + len(self.order)
+
+
+class Rounds(unittest.TestCase):
+    def test_turns(self):
+        clock = Clock({"x": 10.0, "y": 200.0})
+        clock.race()
+        self.assertEqual("".join(clock.order[4:]), "xyyxxyyx")
+        self.assertEqual([len(c["samples"]) for c in clock.contestants.values()], [4, 4])
+        self.assertEqual([c["repeats"] for c in clock.contestants.values()], [9, 1])  # 1 ms of 10 launches at 12 us; of 204 us
+        self.assertEqual(median_ratio([2, 4, 9], [1, 2, 3]), 2)
+
+
+@unittest.skipIf(support.quick, "a library with a sanitizer cannot be loaded into Python")
+class Binding(support.CliTest):
+    def test_a_product(self):
+        library = Library(pathlib.Path(support.program).parent / "libsparsek.so", "cpu", "")
+        case = cases.Case("x", "peers", 24, 16, 5, (4, 8), 0.5, "f32", pattern="power-law", layout_b=COL, layout_d=ROW)
+        offsets, columns = library.generate(case, 7)
+        self.assertEqual((len(offsets), offsets[-1], len(columns)), (7, 6, 6))
+        values, b, d = (array.array("f", [(i * 7 % 11) - 5.0 for i in range(count)]) for count in (6 * 32, 16 * 5, 24 * 5))
+        pattern = library.pattern(case, offsets, columns)
+        plan = library.plan_spmm(case, pattern, choice="reference")
+        self.assertEqual(library.choice(plan), "reference")
+        library.run_spmm(plan, library.spmm_args(values.buffer_info()[0], b.buffer_info()[0], d.buffer_info()[0]))
+        want = [0.0] * (24 * 5)
+        for row in range(24):
+            for position in range(offsets[row // 4], offsets[row // 4 + 1]):
+                for k in range(8):
+                    for n in range(5):  # B by columns
+                        want[row * 5 + n] += values[position * 32 + row % 4 * 8 + k] * b[n * 16 + columns[position] * 8 + k]
+        self.assertEqual(list(d), want)
+        library.destroy_plan(plan)
+        library.destroy_pattern(pattern)
+        with self.assertRaisesRegex(RuntimeError, "no generator is called lattice"):
+            library.generate(cases.Case("x", "peers", 8, 8, 1, (4, 4), 0.5, pattern="lattice"), 1)
