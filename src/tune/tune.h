@@ -35,6 +35,10 @@ typedef struct spk_choice {
     const char *why; /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned" */
 } spk_choice;
 
+/* Binds the best of the cost model's candidates that takes any pointers into `other`, whose kernel is NULL; leaves it so where there is none. prove: only one that
+ * the device has proved (other.c). */
+void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool prove, spk_bound *other);
+
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
 spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
