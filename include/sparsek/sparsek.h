@@ -261,7 +261,7 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
  * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and B f32, f64,
- * f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. The CPU multiplies f16 and bf16 with plain loops only. */
+ * f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
 typedef struct spk_spmm {
     size_t struct_size;
     int64_t n;                 /* columns of B and D, >= 0 */

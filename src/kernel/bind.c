@@ -13,8 +13,10 @@ static const char *isa_reason(unsigned missing)
         return "the processor has no AVX-512 of the kind it needs";
     if (missing & SPK_ISA_AMX_BF16)
         return "the processor has no AMX";
-    if (missing & (SPK_ISA_AVX2 | SPK_ISA_FMA | SPK_ISA_AVX | SPK_ISA_F16C))
+    if (missing & (SPK_ISA_AVX2 | SPK_ISA_FMA | SPK_ISA_AVX))
         return "the processor has no AVX2 with FMA";
+    if (missing & SPK_ISA_F16C)
+        return "the processor has no F16C";
     return "the processor lacks an instruction set it needs";
 }
 

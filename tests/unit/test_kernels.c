@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
+#include "base/half.h"
 #include "kernel_case.h"
 
 static uint64_t seed_of_the_day(void)
@@ -124,17 +125,18 @@ static void test_random_problems(void **state)
 static void test_many_tasks(void **state)
 {
     (void)state;
+    static const int64_t widths[] = {300, 43, 96, 300, 43};
     const uint64_t seed = seed_of_the_day() + 1000;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 10; i++) {
         spk_rng rng;
         spk_rng_seed(&rng, seed + (uint64_t)i);
-        spk_device *device = open_device(i == 5 ? 16 : 1 + i % 4);
+        spk_device *device = open_device(i == 5 || i == 9 ? 16 : 1 + i % 4);
         case_shape shape = {.rows = 203, .cols = 190, .block_rows = i % 2 == 0 ? 8 : 3, .block_cols = i % 2 == 0 ? 16 : 3, .density = 0.3, .empty_rows = 1};
         spk_spmm spmm = {SPK_SIZED(spk_spmm),
-                         .n = i < 2   ? 300
-                              : i < 4 ? 43
-                                      : 96,
-                         .dtype_a = i % 3 == 0 ? SPK_F64 : SPK_F32,
+                         .n = widths[i / 2],
+                         .dtype_a = i >= 6       ? i % 2 == 0 ? SPK_F16 : SPK_BF16
+                                    : i % 3 == 0 ? SPK_F64
+                                                 : SPK_F32,
                          .layout_b = i % 3 == 1 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
                          .bias = i % 2 == 0 ? SPK_BIAS_PER_ROW : SPK_BIAS_NONE,
                          .activation = i % 2 == 0 ? SPK_ACT_GELU_ERF : SPK_ACT_NONE};
@@ -153,13 +155,14 @@ static void test_empty(void **state)
 {
     (void)state;
     static const case_shape shapes[] = {{0, 10, 4, 4, 0.5, 0}, {10, 0, 4, 4, 0.5, 0}, {0, 0, 3, 5, 0.5, 0}, {13, 11, 4, 4, 0, 0}, {13, 11, 16, 16, 0, 0}};
+    static const spk_dtype dtypes[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
     spk_device *device = open_device(2);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        for (int variant = 0; variant < 8; variant++) {
+        for (int variant = 0; variant < 16; variant++) {
             spk_rng rng;
             spk_rng_seed(&rng, 77 + i);
-            spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 1 ? 0 : 19, .dtype_a = variant & 2 ? SPK_F64 : SPK_F32};
-            if (variant & 4) {
+            spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 1 ? 0 : 19, .dtype_a = dtypes[variant / 2 % 4]};
+            if (variant & 8) {
                 spmm.use_c = 1;
                 spmm.bias = SPK_BIAS_PER_COL;
                 spmm.activation = SPK_ACT_SILU;
@@ -175,6 +178,24 @@ static void test_empty(void **state)
     spk_backend_cpu.close(&device);
 }
 
+/* One run of a candidate, where it is for the problem; 0: it is not. */
+static int run_once(kernel_case *c, const spk_kernel *kernel, int candidate, spk_device *device)
+{
+    spk_params params;
+    spk_bound bound;
+    const char *why;
+    spk_params_get(kernel, candidate, &params);
+    if (!spk_candidate_applicable(kernel, &params, &c->problem, device, &why))
+        return 0;
+    must(spk_bind(kernel, &params, &c->problem, device, &bound));
+    c->args.workspace = need(aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64));
+    c->args.d = c->operands[SPK_OPERAND_D];
+    must(kernel->ops->run(&bound, &c->args, NULL));
+    free(c->args.workspace);
+    spk_unbind(&bound);
+    return 1;
+}
+
 /* An infinity or NaN that a stored block touches does reach its rows, and no others. */
 static void test_non_finite_reaches_its_rows_only(void **state)
 {
@@ -187,34 +208,101 @@ static void test_non_finite_reaches_its_rows_only(void **state)
     for (int r = 0; r < rows; r++)
         for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
             for (int narrow = 0; narrow < 2; narrow++) {
+                const spk_dtype dtype = strstr(table[r].name, "f64") != NULL ? SPK_F64 : strstr(table[r].name, "half") != NULL ? SPK_F16 : SPK_F32;
                 spk_bsr_indices indices = {
                     SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,         .block_rows = 8, .block_cols = 8, .nnzb = 3,
                     .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
                 spk_pattern *pattern = NULL;
                 must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
-                spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = narrow ? 1 : n, .dtype_a = strstr(table[r].name, "f64") != NULL ? SPK_F64 : SPK_F32};
+                spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = narrow ? 1 : n, .dtype_a = dtype};
                 kernel_case c;
                 spk_rng rng;
                 spk_rng_seed(&rng, 5);
                 case_make(&c, &rng, pattern, &spmm, 1, 0, 0);
                 put(c.operands[SPK_OPERAND_B], c.problem.dtype_b, 10 * c.problem.ldb, (double)INFINITY);
-                spk_params params;
-                const char *why;
-                spk_params_get(&table[r], i, &params);
-                if (spk_candidate_applicable(&table[r], &params, &c.problem, device, &why)) {
-                    spk_bound bound;
-                    must(spk_bind(&table[r], &params, &c.problem, device, &bound));
-                    c.args.workspace = need(aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64));
-                    c.args.d = c.operands[SPK_OPERAND_D];
-                    must(table[r].ops->run(&bound, &c.args, NULL));
+                if (run_once(&c, &table[r], i, device))
                     for (int64_t row = 0; row < size; row++)
                         for (int64_t j = 0; j < c.problem.n; j++)
                             assert_int_equal(isfinite(get(c.args.d, c.problem.dtype_d, row * c.problem.ldd + j)) ? 1 : 0, row >= 8 && j == 0 ? 0 : 1);
-                    free(c.args.workspace);
-                    spk_unbind(&bound);
-                }
                 case_release(&c);
             }
+    spk_backend_cpu.close(&device);
+}
+
+/* Any half, or one so much smaller than other that their sum has to be rounded: to nearest, or from half way. */
+static double any_half(spk_rng *rng, spk_dtype dtype, double other)
+{
+    const uint16_t bits = (uint16_t)spk_rng_below(rng, 65536);
+    uint16_t small = 0;
+    if (spk_rng_below(rng, 3) == 0)
+        return get(&bits, dtype, 0);
+    put(&small, dtype, 0, spk_rng_below(rng, 2) == 0 ? ldexp(1, ilogb(other) - (dtype == SPK_F16 ? 11 : 8)) : other * ldexp(spk_rng_normal(rng), -9));
+    return get(&small, dtype, 0);
+}
+
+/* D must be to the bit what base/half.h makes of alpha times the sum of two numbers, for float rounds there as it does here: denormals, infinities, NaN,
+ * ties. */
+static void check_sums_of_two(const kernel_case *c, const char *name)
+{
+    const spk_problem *problem = &c->problem;
+    for (int64_t i = 0; i < problem->m; i++)
+        for (int64_t j = 0; j < problem->n; j++) {
+            const double x = get(c->operands[SPK_OPERAND_B], problem->dtype_b, 2 * i * problem->ldb + j);
+            const double y = get(c->operands[SPK_OPERAND_B], problem->dtype_b, (2 * i + 1) * problem->ldb + j);
+            const float sum = (float)x + (float)y, scaled = (float)c->args.alpha * sum;
+            double want = (double)scaled, got = get(c->args.d, problem->dtype_d, at(problem->layout_d, problem->ldd, i, j));
+            if (problem->dtype_d == SPK_F16)
+                want = (double)spk_f16_to_float(spk_f16_from_float(scaled));
+            else if (problem->dtype_d == SPK_BF16)
+                want = (double)spk_bf16_to_float(spk_bf16_from_float(scaled));
+            if (!(got == want || (isnan(got) && isnan(want))))
+                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_d),
+                         c->args.alpha, x, y, got, want);
+        }
+}
+
+static void test_rounding_to_halves(void **state)
+{
+    (void)state;
+    enum { ROWS = 400 };
+    spk_device *device = open_device(1);
+    const spk_kernel *table;
+    const int rows = spk_kernels(&table);
+    int ran = 0;
+    for (int variant = 0; variant < 16; variant++) {
+        int64_t offsets[ROWS + 1], columns[ROWS];
+        for (int i = 0; i < ROWS; i++)
+            offsets[i] = columns[i] = i;
+        offsets[ROWS] = ROWS;
+        spk_bsr_indices indices = {
+            SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = 2 * ROWS,         .block_rows = 1, .block_cols = 2, .nnzb = ROWS,
+            .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+        spk_pattern *pattern = NULL;
+        must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
+        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 8 ? 19 : 3, .dtype_a = variant & 1 ? SPK_F16 : SPK_BF16, .dtype_d = variant & 2 ? SPK_F32 : 0};
+        spmm.layout_d = variant & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+        kernel_case c;
+        spk_rng rng;
+        spk_rng_seed(&rng, seed_of_the_day() + (uint64_t)variant);
+        case_make(&c, &rng, pattern, &spmm, variant & 4 ? 1 : 0x1p-12, 0, 0);
+        for (int64_t i = 0; i < ROWS; i++)
+            for (int64_t j = 0; j < spmm.n; j++) {
+                const uint16_t largest = spmm.dtype_a == SPK_F16 ? 0x7bff : 0x7f7f;
+                const double x = spk_rng_below(&rng, 20) == 0 ? get(&largest, spmm.dtype_a, 0) : any_half(&rng, spmm.dtype_a, 1);
+                put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i, 1);
+                put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i + 1, 1);
+                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, 2 * i * c.problem.ldb + j, x);
+                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, (2 * i + 1) * c.problem.ldb + j, any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
+            }
+        for (int r = 0; r < rows; r++)
+            for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
+                if (run_once(&c, &table[r], i, device)) {
+                    check_sums_of_two(&c, table[r].name);
+                    ran++;
+                }
+        case_release(&c);
+    }
+    assert_true(ran >= 32);
     spk_backend_cpu.close(&device);
 }
 
@@ -341,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_non_finite_reaches_its_rows_only),
+        cmocka_unit_test(test_rounding_to_halves),
         cmocka_unit_test(test_random_problems),
         cmocka_unit_test(test_many_tasks),
         cmocka_unit_test(test_bind_without_memory),

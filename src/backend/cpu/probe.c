@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 #include "base/clock.h"
 
 enum { MOST_THREADS = 1024 };
@@ -22,6 +26,9 @@ unsigned spk_probe_isa(void)
     isa |= __builtin_cpu_supports("avx") ? SPK_ISA_AVX : 0;
     isa |= __builtin_cpu_supports("avx2") ? SPK_ISA_AVX2 : 0;
     isa |= __builtin_cpu_supports("fma") ? SPK_ISA_FMA : 0;
+    unsigned eax, ebx, ecx = 0, edx; /* not every compiler's __builtin_cpu_supports knows F16C; that the system keeps its registers is AVX's to say */
+    if ((isa & SPK_ISA_AVX) && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C))
+        isa |= SPK_ISA_F16C;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
         isa |= SPK_ISA_AVX512F;
 #elif defined(__aarch64__)

@@ -1,71 +1,73 @@
-/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual for a finished piece of the product, after vector.h.
+/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual for a finished piece of the product, after vector.h (and stored_half.h
+ * where what is not a sum lies in 16 bits).
  * Promises: each element is read before it is written (D may be C or residual), C is not read where beta = 0, nothing outside the piece is touched. */
 
 /* The operands of a piece as lines of contiguous elements of D: rows where D is row-major, else columns. */
-typedef struct T(epilogue_lines) {
+typedef struct S(epilogue_lines) {
     const REAL *acc;
     int64_t acc_ld;
     int64_t lines, length;
     REAL alpha, beta;
-    const REAL *c, *residual; /* NULL: absent */
-    REAL *preact;             /* NULL: not kept */
-    REAL *d;
+    const STORED *c, *residual; /* NULL: absent */
+    STORED *preact;             /* NULL: not kept */
+    STORED *d;
     int64_t ldc, ldr, ldp, ldd;
-    const REAL *line_bias;  /* one a line; NULL: none */
-    const REAL *along_bias; /* along each line; NULL: none */
-} T(epilogue_lines);
+    const STORED *line_bias;  /* one a line; NULL: none */
+    const STORED *along_bias; /* along each line; NULL: none */
+} S(epilogue_lines);
 
 /* What takes part, beside alpha and the activation. */
-enum { T(LEAN) = 0, T(ALONG) = 1, T(FULL) = 2 }; /* at most a bias a line; a bias along the lines; anything */
+enum { S(LEAN) = 0, S(ALONG) = 1, S(FULL) = 2 }; /* at most a bias a line; a bias along the lines; anything */
 
-SPK_INLINE void T(epilogue_vector)(const T(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j, T(vec) bias, int64_t part)
+SPK_INLINE void S(epilogue_vector)(const S(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j, T(vec) bias, int64_t part)
 {
-#define FETCH(pointer) (part > 0 ? T(load_part)(pointer, part) : T(load)(pointer))
-    T(vec) v = e->alpha * FETCH(e->acc + i * e->acc_ld + j);
-    if (mode == T(FULL) &&e->c != NULL)
+#define FETCH(pointer) (part > 0 ? S(load_part)(pointer, part) : S(load)(pointer))
+    const REAL *acc = e->acc + i * e->acc_ld + j;
+    T(vec) v = e->alpha * (part > 0 ? T(load_part)(acc, part) : T(load)(acc));
+    if (mode == S(FULL) &&e->c != NULL)
         v += e->beta * FETCH(e->c + i * e->ldc + j);
-    if (mode == T(ALONG) || (mode == T(FULL) &&e->along_bias != NULL))
+    if (mode == S(ALONG) || (mode == S(FULL) &&e->along_bias != NULL))
         v += FETCH(e->along_bias + j);
     else
         v += bias;
-    if (mode == T(FULL) &&e->preact != NULL) {
+    if (mode == S(FULL) &&e->preact != NULL) {
         if (part > 0)
-            T(store_part)(e->preact + i * e->ldp + j, v, part);
+            S(store_part)(e->preact + i * e->ldp + j, v, part);
         else
-            T(store)(e->preact + i * e->ldp + j, v);
+            S(store)(e->preact + i * e->ldp + j, v);
     }
     v = T(activate)(activation, v);
-    if (mode == T(FULL) &&e->residual != NULL)
+    if (mode == S(FULL) &&e->residual != NULL)
         v += FETCH(e->residual + i * e->ldr + j);
 #undef FETCH
     if (part > 0)
-        T(store_part)(e->d + i * e->ldd + j, v, part);
+        S(store_part)(e->d + i * e->ldd + j, v, part);
     else
-        T(store)(e->d + i * e->ldd + j, v);
+        S(store)(e->d + i * e->ldd + j, v);
 }
 
 /* activation and mode are constants where this is inlined. */
-SPK_INLINE void T(epilogue_run)(const T(epilogue_lines) *lines, const spk_activation activation, const int mode)
+SPK_INLINE void S(epilogue_run)(const S(epilogue_lines) *lines, const spk_activation activation, const int mode)
 {
-    const T(epilogue_lines) e = *lines;
+    const S(epilogue_lines) e = *lines;
     const int64_t whole = e.length - e.length % T(lanes);
     for (int64_t i = 0; i < e.lines; i++) {
-        const T(vec) bias = T(splat)(e.line_bias != NULL ? e.line_bias[i] : 0);
+        const T(vec) bias = T(splat)(e.line_bias != NULL ? S(get)(e.line_bias + i) : 0);
         for (int64_t j = 0; j < whole; j += T(lanes))
-            T(epilogue_vector)(&e, activation, mode, i, j, bias, 0);
+            S(epilogue_vector)(&e, activation, mode, i, j, bias, 0);
         if (whole < e.length)
-            T(epilogue_vector)(&e, activation, mode, i, whole, bias, e.length - whole);
+            S(epilogue_vector)(&e, activation, mode, i, whole, bias, e.length - whole);
     }
 }
 
-typedef void (*T(epilogue_function))(const T(epilogue_lines) *lines);
+typedef void (*S(epilogue_function))(const S(epilogue_lines) *lines);
 
 /* clang-format off */
 #define EPILOGUE(name, activation)                                                                                                 \
-    static void T(epilogue_lean_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(LEAN)); }           \
-    static void T(epilogue_along_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(ALONG)); }         \
-    static void T(epilogue_full_##name)(const T(epilogue_lines) *lines) { T(epilogue_run)(lines, activation, T(FULL)); }           \
-    static const T(epilogue_function) T(epilogue_##name)[] = {T(epilogue_lean_##name), T(epilogue_along_##name), T(epilogue_full_##name)};
+    static void S(epilogue_lean_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(LEAN)); }           \
+    static void S(epilogue_along_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(ALONG)); }         \
+    static void S(epilogue_full_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(FULL)); }           \
+    static const S(epilogue_function) S(epilogue_##name)[] = {S(epilogue_lean_##name), S(epilogue_along_##name), S(epilogue_full_##name)};
 EPILOGUE(none, SPK_ACT_NONE)
 EPILOGUE(relu, SPK_ACT_RELU)
 EPILOGUE(gelu_erf, SPK_ACT_GELU_ERF)
@@ -74,15 +76,15 @@ EPILOGUE(silu, SPK_ACT_SILU)
 #undef EPILOGUE
 /* clang-format on */
 
-static void T(epilogue_dispatch)(const T(epilogue_lines) *lines, spk_activation activation)
+static void S(epilogue_dispatch)(const S(epilogue_lines) *lines, spk_activation activation)
 {
-    static const T(epilogue_function) *const functions[] = {T(epilogue_none), T(epilogue_relu), T(epilogue_gelu_erf), T(epilogue_gelu_tanh), T(epilogue_silu)};
+    static const S(epilogue_function) *const functions[] = {S(epilogue_none), S(epilogue_relu), S(epilogue_gelu_erf), S(epilogue_gelu_tanh), S(epilogue_silu)};
     const bool full = lines->c != NULL || lines->residual != NULL || lines->preact != NULL;
-    functions[activation][full ? T(FULL) : lines->along_bias != NULL ? T(ALONG) : T(LEAN)](lines);
+    functions[activation][full ? S(FULL) : lines->along_bias != NULL ? S(ALONG) : S(LEAN)](lines);
 }
 
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
-static void T(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
+static void S(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
                         int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
@@ -91,7 +93,7 @@ static void T(epilogue)(const spk_problem *problem, const spk_args *args, const 
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
-    T(epilogue_lines) e = {.acc = acc,
+    S(epilogue_lines) e = {.acc = acc,
                            .acc_ld = acc_ld,
                            .lines = row_major ? rows : cols,
                            .length = row_major ? cols : rows,
@@ -101,15 +103,15 @@ static void T(epilogue)(const spk_problem *problem, const spk_args *args, const 
                            .ldr = problem->ldr,
                            .ldp = problem->ldp,
                            .ldd = problem->ldd,
-                           .d = (REAL *)args->d + line0 * problem->ldd + along0};
+                           .d = (STORED *)args->d + line0 * problem->ldd + along0};
     if (want->use_c && args->beta != 0)
-        e.c = (const REAL *)args->c + line0 * e.ldc + along0;
+        e.c = (const STORED *)args->c + line0 * e.ldc + along0;
     if (want->use_residual)
-        e.residual = (const REAL *)args->residual + line0 * e.ldr + along0;
+        e.residual = (const STORED *)args->residual + line0 * e.ldr + along0;
     if (want->keep_preact)
-        e.preact = (REAL *)args->preact + line0 * e.ldp + along0;
+        e.preact = (STORED *)args->preact + line0 * e.ldp + along0;
     if (want->bias != SPK_BIAS_NONE) {
-        const REAL *bias = args->bias;
+        const STORED *bias = args->bias;
         if ((want->bias == SPK_BIAS_PER_ROW) == row_major)
             e.line_bias = bias + line0;
         else
@@ -120,7 +122,7 @@ static void T(epilogue)(const spk_problem *problem, const spk_args *args, const 
             e.lines = 1;
             e.length = rows * cols;
         }
-        T(epilogue_dispatch)(&e, want->activation);
+        S(epilogue_dispatch)(&e, want->activation);
         return;
     }
     /* Column-major: the sums of a few columns at a time are turned, so that every operand is read and written along its columns. */
@@ -128,7 +130,7 @@ static void T(epilogue)(const spk_problem *problem, const spk_args *args, const 
     REAL turned[COLS * ROWS];
     for (int64_t i0 = 0; i0 < rows; i0 += ROWS)
         for (int64_t j0 = 0; j0 < cols; j0 += COLS) {
-            T(epilogue_lines) part = e;
+            S(epilogue_lines) part = e;
             part.acc = turned;
             part.acc_ld = ROWS;
             part.lines = cols - j0 < COLS ? cols - j0 : COLS;
@@ -142,6 +144,6 @@ static void T(epilogue)(const spk_problem *problem, const spk_args *args, const 
             part.preact = e.preact != NULL ? e.preact + j0 * e.ldp + i0 : NULL;
             part.line_bias = e.line_bias != NULL ? e.line_bias + j0 : NULL;
             part.along_bias = e.along_bias != NULL ? e.along_bias + i0 : NULL;
-            T(epilogue_dispatch)(&part, want->activation);
+            S(epilogue_dispatch)(&part, want->activation);
         }
 }

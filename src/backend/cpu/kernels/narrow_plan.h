@@ -10,6 +10,13 @@ enum { NARROW_ROWS = 64, NARROW_COLUMNS_K = 4, NARROW_COLUMNS = 8 };
 /* How far ahead of its use a value is fetched; below so many bytes of values nothing is. */
 enum { NARROW_AHEAD = 4096, NARROW_AHEAD_FROM = 1 << 18 };
 
+static inline bool narrow_applicable(const spk_problem *problem, const char **why)
+{
+    if (problem->n > NARROW_COLUMNS)
+        *why = "it is for N of at most 8";
+    return *why == NULL;
+}
+
 /* Which way vectors run: along k where the elements of a row of a block of op(A) are neighbours, and along the columns of B where there are too many
  * of them for that; along the rows where the elements of a column are neighbours. */
 typedef enum narrow_way { NARROW_ALONG_K, NARROW_ALONG_N, NARROW_ALONG_ROWS } narrow_way;

@@ -1,30 +1,25 @@
 /* Template of an SpMM with a few columns, after vector.h, epilogue_body.h, transpose.h, narrow_micro.h and narrow_plan.h: bind and run. */
 
-typedef struct T(narrow_state) {
+enum { S(narrow_converts) = sizeof(STORED) != sizeof(REAL) }; /* B too, first */
+
+typedef struct S(narrow_state) {
     narrow_way way;
     bool scalar;   /* blocks of one element, one column */
-    bool turned;   /* B is first copied into the workspace: along k column by column, along n row by row */
+    bool turned;   /* B is first copied into the workspace: along k column by column, else row by row */
     bool ahead;    /* values are fetched ahead */
     int64_t parts; /* of the block rows */
     int64_t *bounds;
-} T(narrow_state);
+} S(narrow_state);
 
-typedef struct T(narrow_run) {
+typedef struct S(narrow_run) {
     const spk_bound *bound;
     const spk_args *args;
-    const T(narrow_state) *state;
+    const S(narrow_state) *state;
     int64_t turn_step; /* rows of B a turning task */
-} T(narrow_run);
-
-static bool T(narrow_applicable)(const spk_problem *problem, const char **why)
-{
-    if (problem->n > NARROW_COLUMNS)
-        *why = "it is for N of at most 8";
-    return *why == NULL;
-}
+} S(narrow_run);
 
 /* The sums of the lanes of count vectors. */
-static void T(narrow_add_lanes)(const T(vec) *sums, int64_t count, REAL *out)
+static void S(narrow_add_lanes)(const T(vec) *sums, int64_t count, REAL *out)
 {
     for (int64_t i = 0; i < count; i += T(lanes)) {
         T(vec) v[T(lanes)];
@@ -41,14 +36,14 @@ static void T(narrow_add_lanes)(const T(vec) *sums, int64_t count, REAL *out)
 }
 
 /* Rows of D that wait for the epilogue: their sums, lane by lane where vectors run along k. */
-typedef struct T(narrow_buffer) {
+typedef struct S(narrow_buffer) {
     T(vec) sums[NARROW_ROWS * NARROW_COLUMNS_K] __attribute__((aligned(64)));
     REAL out[NARROW_ROWS * NARROW_COLUMNS] __attribute__((aligned(64)));
     int64_t held;
-} T(narrow_buffer);
+} S(narrow_buffer);
 
 /* The finished sums of rows rows to out, row by row. */
-static void T(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, int n, REAL *out)
+static void S(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, int n, REAL *out)
 {
     const int w = (n + T(lanes) - 1) / T(lanes);
     for (int64_t i = 0; i < rows; i++) {
@@ -64,7 +59,7 @@ static void T(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, 
 }
 
 /* Up to NARROW_ROWS rows of a block row, from row `from` on; job has what does not change along a task. */
-static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) job, int64_t from, int64_t rows, T(narrow_buffer) *buffer)
+static void S(narrow_rows_of_block_row)(const S(narrow_run) *run, S(narrow_job) job, int64_t from, int64_t rows, S(narrow_buffer) *buffer)
 {
     const narrow_way way = run->state->way;
     const bool along_k = way == NARROW_ALONG_K, along_rows = way == NARROW_ALONG_ROWS, whole = job.depth <= T(lanes);
@@ -72,16 +67,16 @@ static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) 
     const int columns = way == NARROW_ALONG_N ? (n + T(lanes) - 1) / T(lanes) : n; /* vectors of sums a row, or a vector of rows */
     const int units = (int)(rows + unit - 1) / unit, most = narrow_most(way, whole, n, T(lanes)), tiles = (units + most - 1) / most, low = units / tiles,
               taller = units % tiles;
-    const T(narrow_function) *functions = T(narrow_rows)[n - 1];
+    const S(narrow_function) *functions = S(narrow_rows)[n - 1];
     if (way == NARROW_ALONG_N)
-        functions = T(narrow_n)[columns - 1];
+        functions = S(narrow_n)[columns - 1];
     else if (along_k)
-        functions = whole ? T(narrow_k_short)[n - 1] : T(narrow_k)[n - 1];
+        functions = whole ? S(narrow_k_short)[n - 1] : S(narrow_k)[n - 1];
     /* Several tiles take turns on each block, so that the values are read as they lie; unless one keeps its sums in registers, or all blocks of the
      * row fit the first cache. */
-    const int64_t last = job.last, bytes = (job.last - job.first) * job.block_stride * (int64_t)sizeof(REAL);
+    const int64_t last = job.last, bytes = (job.last - job.first) * job.block_stride * (int64_t)sizeof(STORED);
     const int64_t step = tiles == 1 || bytes <= 16384 ? job.last - job.first : 1;
-    const REAL *values = run->args->a;
+    const STORED *values = run->args->a;
     T(vec) *sums = along_k ? buffer->sums + buffer->held * n : buffer->sums;
     for (int i = 0; i < units * columns; i++)
         sums[i] = (T(vec)){0};
@@ -95,34 +90,35 @@ static void T(narrow_rows_of_block_row)(const T(narrow_run) *run, T(narrow_job) 
             job.sums = sums + done * columns;
             job.rows_part = tile + 1 < tiles ? unit : rows - (int64_t)(units - 1) * unit;
             job.share = values + row * job.depth;
-            job.share_bytes = run->state->ahead ? height * unit * job.depth * (int64_t)sizeof(REAL) : 0;
+            job.share_bytes = run->state->ahead ? height * unit * job.depth * (int64_t)sizeof(STORED) : 0;
             functions[height - 1](&job);
             done += height;
         }
     }
     if (!along_k)
-        T(narrow_collect)(way, sums, rows, n, buffer->out + buffer->held * n);
+        S(narrow_collect)(way, sums, rows, n, buffer->out + buffer->held * n);
 }
 
-static void T(narrow_flush)(const T(narrow_run) *run, T(narrow_buffer) *buffer, int64_t end)
+static void S(narrow_flush)(const S(narrow_run) *run, S(narrow_buffer) *buffer, int64_t end)
 {
     const spk_problem *problem = &run->bound->problem;
     if (buffer->held == 0)
         return;
     if (run->state->way == NARROW_ALONG_K && !run->state->scalar)
-        T(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
-    T(epilogue)(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0, problem->n);
+        S(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
+    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0,
+                                                                       problem->n);
     buffer->held = 0;
 }
 
-static void T(narrow_task)(void *arg, int64_t task)
+static void S(narrow_task)(void *arg, int64_t task)
 {
-    const T(narrow_run) *run = arg;
-    const T(narrow_state) *state = run->state;
+    const S(narrow_run) *run = arg;
+    const S(narrow_state) *state = run->state;
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
-    T(narrow_job) job = {.columns = view->columns, .values = run->args->a, .positions = view->positions};
+    S(narrow_job) job = {.columns = view->columns, .values = run->args->a, .positions = view->positions};
     job.stride = state->way == NARROW_ALONG_ROWS ? view->col_stride : view->row_stride;
     job.block_stride = view->block_stride;
     job.depth = view->block_cols;
@@ -134,10 +130,10 @@ static void T(narrow_task)(void *arg, int64_t task)
     job.b_down = row_major ? problem->ldb : 1;
     job.b_across = row_major ? 1 : problem->ldb;
     if (state->turned) {
-        job.b_down = state->way == NARROW_ALONG_N ? problem->n : 1;
-        job.b_across = problem->k;
+        job.b_down = state->way == NARROW_ALONG_K ? 1 : problem->n;
+        job.b_across = state->way == NARROW_ALONG_K ? problem->k : 1;
     }
-    T(narrow_buffer) buffer;
+    S(narrow_buffer) buffer;
     buffer.held = 0;
     for (int64_t block_row = state->bounds[task]; block_row < state->bounds[task + 1]; block_row++) {
         const int64_t row0 = block_row * view->block_rows, rows = row0 + view->block_rows <= problem->m ? view->block_rows : problem->m - row0;
@@ -146,40 +142,40 @@ static void T(narrow_task)(void *arg, int64_t task)
         for (int64_t from = 0; from < rows; from += NARROW_ROWS) {
             const int64_t count = rows - from < NARROW_ROWS ? rows - from : NARROW_ROWS;
             if (buffer.held + count > NARROW_ROWS)
-                T(narrow_flush)(run, &buffer, row0 + from);
+                S(narrow_flush)(run, &buffer, row0 + from);
             if (state->scalar)
-                buffer.out[buffer.held] = T(narrow_scalar)(&job);
+                buffer.out[buffer.held] = S(narrow_scalar)(&job);
             else
-                T(narrow_rows_of_block_row)(run, job, from, count, &buffer);
+                S(narrow_rows_of_block_row)(run, job, from, count, &buffer);
             buffer.held += count;
         }
     }
     const int64_t end = state->bounds[task + 1] * view->block_rows;
-    T(narrow_flush)(run, &buffer, end < problem->m ? end : problem->m);
+    S(narrow_flush)(run, &buffer, end < problem->m ? end : problem->m);
 }
 
-/* Along k the columns of B become contiguous, along n its rows. */
-static void T(narrow_turn)(void *arg, int64_t task)
+/* Along k the columns of B become contiguous, else its rows. */
+static void S(narrow_turn)(void *arg, int64_t task)
 {
-    const T(narrow_run) *run = arg;
+    const S(narrow_run) *run = arg;
     const spk_problem *problem = &run->bound->problem;
-    const bool along_k = run->state->way == NARROW_ALONG_K;
+    const bool along_k = run->state->way == NARROW_ALONG_K, row_major = problem->layout_b == SPK_ROW_MAJOR;
     const int64_t begin = task * run->turn_step, end = begin + run->turn_step < problem->k ? begin + run->turn_step : problem->k;
     const int64_t down = along_k ? 1 : problem->n, across = along_k ? problem->k : 1;
-    const int64_t from_down = along_k ? problem->ldb : 1, from_across = along_k ? 1 : problem->ldb;
-    const REAL *b = run->args->b;
+    const int64_t from_down = row_major ? problem->ldb : 1, from_across = row_major ? 1 : problem->ldb;
+    const STORED *b = run->args->b;
     REAL *to = run->args->workspace;
     for (int64_t k = begin; k < end; k++)
         for (int64_t j = 0; j < problem->n; j++)
-            to[j * across + k * down] = b[k * from_down + j * from_across];
+            to[j * across + k * down] = S(get)(b + k * from_down + j * from_across);
 }
 
-static spk_status T(narrow_bind)(spk_bound *bound)
+static spk_status S(narrow_bind)(spk_bound *bound)
 {
     const spk_mem *mem = &bound->device->mem;
     const spk_problem *problem = &bound->problem;
     const int threads = bound->device->executor.threads;
-    T(narrow_state) *state = NULL;
+    S(narrow_state) *state = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
     state->way = narrow_way_of(problem);
     state->scalar = problem->n == 1 && bound->view.block_stride == 1;
@@ -187,7 +183,8 @@ static spk_status T(narrow_bind)(spk_bound *bound)
         state->turned = !state->scalar && problem->layout_b == SPK_ROW_MAJOR && problem->ldb > 1;
     else if (state->way == NARROW_ALONG_N)
         state->turned = problem->layout_b == SPK_COL_MAJOR;
-    const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_A) * sizeof(REAL);
+    state->turned = state->turned || S(narrow_converts);
+    const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_A) * sizeof(STORED);
     state->parts = bytes < 128e3 ? 1 : 4 * (int64_t)threads;
     state->ahead = bytes >= NARROW_AHEAD_FROM;
     spk_status status = spk_partition_rows(mem, &bound->view, (int)state->parts, &state->bounds);
@@ -200,9 +197,9 @@ static spk_status T(narrow_bind)(spk_bound *bound)
     return SPK_OK;
 }
 
-static void T(narrow_unbind)(spk_bound *bound)
+static void S(narrow_unbind)(spk_bound *bound)
 {
-    T(narrow_state) *state = bound->state;
+    S(narrow_state) *state = bound->state;
     if (state == NULL)
         return;
     spk_free(&bound->device->mem, state->bounds);
@@ -210,15 +207,15 @@ static void T(narrow_unbind)(spk_bound *bound)
     bound->state = NULL;
 }
 
-static spk_status T(narrow_execute)(const spk_bound *bound, const spk_args *args)
+static spk_status S(narrow_execute)(const spk_bound *bound, const spk_args *args)
 {
-    const T(narrow_state) *state = bound->state;
+    const S(narrow_state) *state = bound->state;
     const spk_executor *executor = &bound->device->executor;
-    T(narrow_run) run = {.bound = bound, .args = args, .state = state, .turn_step = 8192};
+    S(narrow_run) run = {.bound = bound, .args = args, .state = state, .turn_step = S(narrow_converts) ? 1024 : 8192};
     if (bound->problem.m == 0 || bound->problem.n == 0)
         return SPK_OK;
     if (state->turned && bound->view.nnzb > 0)
-        spk_execute(executor, (bound->problem.k + run.turn_step - 1) / run.turn_step, T(narrow_turn), &run);
-    spk_execute(executor, state->parts, T(narrow_task), &run);
+        spk_execute(executor, (bound->problem.k + run.turn_step - 1) / run.turn_step, S(narrow_turn), &run);
+    spk_execute(executor, state->parts, S(narrow_task), &run);
     return SPK_OK;
 }

@@ -13,6 +13,8 @@
 #include "backend/cpu/kernels/transpose.h"
 
 #include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_values.h"
+
 #include "backend/cpu/kernels/tile_spmm.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

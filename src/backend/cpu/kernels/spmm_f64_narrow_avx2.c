@@ -20,7 +20,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)params;
     if (problem->dtype_a != SPK_F64)
         *why = "it is for f64";
-    return *why == NULL && narrow_applicable_f64(problem, why);
+    return *why == NULL && narrow_applicable(problem, why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

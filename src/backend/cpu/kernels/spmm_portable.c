@@ -1,23 +1,9 @@
-/* spmm_portable: D = epilogue(A_bsr B) in float32 and float64 with vectors of 16 bytes and no intrinsics: whatever the compiler makes of them on
- * any processor. Any block, layout, orientation, N and epilogue. The tiles are those of the wider kernels. */
+/* spmm_portable: D = epilogue(A_bsr B) in float32, float64, float16 and bfloat16 (with float32 sums), with vectors of 16 bytes and no intrinsics: whatever
+ * the compiler makes of them on any processor. Any block, layout, orientation, N and epilogue. The tiles are those of the wider kernels. */
 #include "backend/cpu/kernels/cost.h"
+#include "base/half.h"
 
 #define VECTOR_BYTES 16
-
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
-
-#include "backend/cpu/kernels/epilogue_body.h"
-#include "backend/cpu/kernels/tile_micro.h"
-#include "backend/cpu/kernels/transpose.h"
-
-#include "backend/cpu/kernels/tile_pack.h"
-#include "backend/cpu/kernels/tile_spmm.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
 
 #define REAL double
 #define REAL_BITS 64
@@ -29,7 +15,28 @@
 #include "backend/cpu/kernels/transpose.h"
 
 #include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_values.h"
+
 #include "backend/cpu/kernels/tile_spmm.h"
+#undef REAL
+#undef REAL_BITS
+#undef T
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
+#include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_values.h"
+
+#include "backend/cpu/kernels/tile_spmm.h"
+
+#include "backend/cpu/kernels/tile_half.h"
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {
@@ -39,8 +46,8 @@ static const tile_machine *machine_of(const spk_problem *problem)
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64)
-        *why = "it is for f32 and f64";
+    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64 && !tile_converts(problem))
+        *why = "it is for f32, f64, f16 and bf16";
     return *why == NULL && tile_applicable(problem, params, machine_of(problem), why);
 }
 
@@ -51,17 +58,24 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 
 static spk_status bind(spk_bound *bound)
 {
+    if (tile_converts(&bound->problem))
+        return tile_bind_half(bound);
     return bound->problem.dtype_a == SPK_F64 ? tile_bind_f64(bound) : tile_bind_f32(bound);
 }
 
 static void unbind(spk_bound *bound)
 {
-    (bound->problem.dtype_a == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
+    if (tile_converts(&bound->problem))
+        tile_unbind_half(bound);
+    else
+        (bound->problem.dtype_a == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
+    if (tile_converts(&bound->problem))
+        return tile_execute_half(bound, args);
     return bound->problem.dtype_a == SPK_F64 ? tile_execute_f64(bound, args) : tile_execute_f32(bound, args);
 }
 

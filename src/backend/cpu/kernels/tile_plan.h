@@ -18,7 +18,7 @@ typedef struct tile_machine {
 } tile_machine;
 
 /* The tunables, in the order of the rows of kernels.def. */
-enum { TILE_NV, TILE_PACK, TILE_GROUP }; /* PACK=1 copies B into panels, PACK=2 the values too */
+enum { TILE_NV, TILE_PACK, TILE_GROUP }; /* PACK=1 copies B into panels, PACK=2 the values too, as tiles read them */
 
 typedef struct tile_cut {
     int64_t vectors;      /* ceil(N / lanes) */
@@ -28,7 +28,8 @@ typedef struct tile_cut {
     int64_t parts;        /* of the block rows, for tasks */
     int64_t group;        /* panels that a task takes together, at most */
     int width;            /* of the widest panel */
-    bool values;          /* each task copies the values of a few block rows as its tiles read them */
+    bool values;          /* each task copies the values of a few block rows */
+    bool by_tile;         /* as its tiles read them; else as they are stored */
     bool ahead;           /* the values of the next block are fetched ahead */
     bool fused;           /* each task packs its own groups */
 } tile_cut;
@@ -93,6 +94,12 @@ static inline double tile_longest_row_bytes(const spk_problem *problem, int64_t 
     return (double)pattern->features.longest_row * pattern->block_rows * pattern->block_cols * (double)element_bytes;
 }
 
+/* Whether A and B lie in fewer bits than the tiles multiply: then copies of them are what the tiles read. */
+static inline bool tile_converts(const spk_problem *problem)
+{
+    return problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16;
+}
+
 /* Below this much work a second thread costs more than it brings. */
 static const double TILE_SERIAL_FLOPS = 400e3;
 
@@ -111,7 +118,8 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     cut.panels = tile_ceil(cut.vectors, params->v[TILE_NV]);
     cut.first_packed = pack ? 0 : problem->n % machine->lanes != 0 ? cut.panels - 1 : cut.panels;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
-    cut.values = params->v[TILE_PACK] == 2;
+    cut.by_tile = params->v[TILE_PACK] == 2;
+    cut.values = cut.by_tile || tile_converts(problem);
     cut.ahead = tile_row_bytes(problem, machine->element_bytes) > 16384;
     cut.group = cut.values ? TILE_LARGEST_GROUP : params->v[TILE_GROUP];
     cut.parts = 1;
@@ -135,7 +143,12 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
 {
     const int nv = params->v[TILE_NV], height = tile_block_rows(problem);
     const int64_t vectors = tile_ceil(problem->n, machine->lanes);
-    if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
+    const bool converts = tile_converts(problem);
+    if (converts && params->v[TILE_PACK] == 0)
+        *why = "PACK=0 reads B in place: f16 and bf16 are converted first";
+    else if (converts && params->v[TILE_PACK] == 1 && params->v[TILE_GROUP] > 1)
+        *why = "f16 and bf16 with PACK=1 always make large groups: GROUP=1 stands for them";
+    else if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
     else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] == 1)
         *why = "PACK=2 copies the values once a group: it wants large ones";
@@ -147,7 +160,7 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "GROUP=4 makes the same groups";
     else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
         *why = "one panel makes no group";
-    else if (params->v[TILE_PACK] == 2 && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
+    else if (params->v[TILE_PACK] == 2 && !converts && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
         *why = "PACK=2 copies whole block rows: one is too long for the cache";
     else if (nv == 6 && height > 2)
         *why = "NV=6 is for block heights of 1 and 2";

@@ -1,58 +1,63 @@
-/* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h and tile_plan.h: bind and run. */
+/* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h, tile_values.h and tile_plan.h: bind and run.
+ * Tiles read REAL: where STORED is something else, B and the values are always copied, and D may be of either. */
 
-typedef struct T(tile_state) {
+enum { S(converts) = sizeof(STORED) != sizeof(REAL) };
+
+typedef struct S(tile_state) {
     tile_cut cut;
     int64_t *bounds;                        /* of the parts: parts + 1 block rows */
     int64_t *starts;                        /* of the panels, in vectors: panels + 1 */
     int64_t batch;                          /* block rows taken together: the epilogue gets enough rows at a time */
-    int64_t panel_elements, value_elements; /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task */
-} T(tile_state);
+    int64_t panel_elements, value_elements; /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
+    int64_t value_copies;                   /* so many times value_elements */
+} S(tile_state);
 
-typedef struct T(tile_run) {
+typedef struct S(tile_run) {
     const spk_bound *bound;
     const spk_args *args;
-    const T(tile_state) *state;
+    const S(tile_state) *state;
     bool plain;
     int64_t pack_step; /* rows of B a packing task */
-} T(tile_run);
+} S(tile_run);
 
 /* A task at work. */
-typedef struct T(tile_worker) {
-    const T(tile_run) *run;
+typedef struct S(tile_worker) {
+    const S(tile_run) *run;
     REAL *panels;         /* where packed panels lie, one after another, each of K rows */
     int64_t panels_start; /* the vector with which they begin */
-    REAL *values;         /* where the values of a block row lie as the tiles read them; NULL: read as they are stored */
+    const STORED *stored; /* the values of a block row: element (0, 0) of the block at position 0 */
+    REAL *values;         /* where a copy of them lies that the tiles read; NULL: they read what is stored */
     T(tile_job) job;
-} T(tile_worker);
+} S(tile_worker);
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
-typedef struct T(tile_buffer) {
+typedef struct S(tile_buffer) {
     REAL sums[TILE_BUFFER_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
     int held;
-} T(tile_buffer);
+} S(tile_buffer);
 
-static REAL *T(packed_panel)(const T(tile_worker) *worker, int64_t panel)
+static REAL *S(packed_panel)(const S(tile_worker) *worker, int64_t panel)
 {
     return worker->panels + worker->run->bound->problem.k * (worker->run->state->starts[panel] - worker->panels_start) * T(lanes);
 }
 
-static void T(pack_panels)(const T(tile_worker) *worker, int64_t first, int64_t last, int64_t k0, int64_t k1)
+static void S(pack_panels)(const S(tile_worker) *worker, int64_t first, int64_t last, int64_t k0, int64_t k1)
 {
-    const T(tile_run) *run = worker->run;
+    const S(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t start = run->state->starts[panel], column = start * T(lanes);
         const int width = (int)(run->state->starts[panel + 1] - start);
-        const REAL *b = (const REAL *)run->args->b + (problem->layout_b == SPK_ROW_MAJOR ? column : column * problem->ldb);
-        T(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, T(packed_panel)(worker, panel));
+        const STORED *b = (const STORED *)run->args->b + (problem->layout_b == SPK_ROW_MAJOR ? column : column * problem->ldb);
+        S(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, S(packed_panel)(worker, panel));
     }
 }
 
 /* The worker of tasks that find their panels packed. */
-static T(tile_worker) T(make_worker)(const T(tile_run) *run)
+static S(tile_worker) S(make_worker)(const S(tile_run) *run)
 {
     const spk_bsr_view *view = &run->bound->view;
-    return (T(tile_worker)){.run = run,
+    return (S(tile_worker)){.run = run,
                             .panels = run->args->workspace,
                             .panels_start = run->state->starts[run->state->cut.first_packed],
                             .job = {.row_stride = view->row_stride,
@@ -64,18 +69,18 @@ static T(tile_worker) T(make_worker)(const T(tile_run) *run)
 }
 
 /* Rows of B for all panels, a few at a time: B is read along its rows. */
-static void T(pack_task)(void *arg, int64_t task)
+static void S(pack_task)(void *arg, int64_t task)
 {
-    const T(tile_run) *run = arg;
+    const S(tile_run) *run = arg;
     const tile_cut *cut = &run->state->cut;
-    const T(tile_worker) worker = T(make_worker)(run);
+    const S(tile_worker) worker = S(make_worker)(run);
     const int64_t k = run->bound->problem.k, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
     for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
-        T(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
+        S(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
 }
 
 /* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
-static void T(fetch_ahead)(T(tile_job) *job, int64_t height)
+static void S(fetch_ahead)(T(tile_job) *job, int64_t height)
 {
     enum { MOST_LINES = 8 }; /* the hardware follows from there */
     if (job->col_stride == 1) {
@@ -89,54 +94,68 @@ static void T(fetch_ahead)(T(tile_job) *job, int64_t height)
 }
 
 /* The blocks of a block row as they are stored. */
-static void T(start_block_row)(const T(tile_run) *run, T(tile_job) *job, int64_t block_row)
+static void S(start_block_row)(S(tile_worker) *worker, int64_t block_row)
 {
-    const spk_bsr_view *view = &run->bound->view;
+    const spk_bsr_view *view = &worker->run->bound->view;
+    T(tile_job) *job = &worker->job;
     const int64_t first = view->offsets[block_row];
     job->blocks = view->offsets[block_row + 1] - first;
     job->columns = view->columns + first;
     job->positions = view->positions != NULL ? view->positions + first : NULL;
-    job->values = run->args->a;
+    worker->stored = worker->run->args->a;
     if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
-        job->values += first * view->block_stride;
+        worker->stored += first * view->block_stride;
 }
 
 /* The lines of D that the epilogue will write, fetched while the sums are made. */
-SPK_INLINE void T(fetch_rows_of_d)(const T(tile_run) *run, int64_t row, int64_t rows, int64_t column, int64_t bytes)
+SPK_INLINE void S(fetch_rows_of_d)(const S(tile_run) *run, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
-    const char *line = (const char *)((const REAL *)run->args->d + row * run->bound->problem.ldd + column);
-    for (int64_t i = 0; i < rows; i++, line += run->bound->problem.ldd * (int64_t)sizeof(REAL))
-        for (int64_t at = 0; at < bytes; at += 64)
+    const spk_problem *problem = &run->bound->problem;
+    const int64_t element = problem->dtype_d == problem->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL);
+    const char *line = (const char *)run->args->d + (row * problem->ldd + column) * element;
+    for (int64_t i = 0; i < rows; i++, line += problem->ldd * element)
+        for (int64_t at = 0; at < columns * element; at += 64)
             __builtin_prefetch(line + at, 1, 3);
 }
 
-/* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is one. */
-static void T(block_row)(T(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns, T(tile_buffer) *buffer)
+/* The buffer's rows, the last of which is row end - 1 of D. */
+static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t out_stride, int64_t end, int64_t column0, int64_t columns)
 {
-    const T(tile_run) *run = worker->run;
+    const spk_problem *problem = &run->bound->problem;
+    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held, buffer->held, column0,
+                                                                       columns);
+    buffer->held = 0;
+}
+
+/* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is one. */
+static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns, S(tile_buffer) *buffer)
+{
+    const S(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
     T(tile_job) *job = &worker->job;
-    const REAL *values = job->values;
     int64_t row = 0;
     if (buffer == NULL)
         job->out = (REAL *)run->args->d + row0 * problem->ldd + column0;
     for (int tile = 0; tile < split->tiles; tile++) {
         const int height = split->low + (tile < split->taller);
-        if (worker->values != NULL) {
+        if (run->state->cut.by_tile) {
             job->values = worker->values + row * job->blocks * job->depth;
             job->positions = NULL;
             job->row_stride = 1;
             job->col_stride = height;
             job->block_stride = height * job->depth;
-        } else if (job->blocks > 0) {
-            job->values = values + row * job->row_stride;
+        } else if (worker->values != NULL) {
+            job->values = worker->values + row * job->row_stride;
+            job->positions = NULL;
+        } else if (!S(converts) && job->blocks > 0) {
+            job->values = (const REAL *)worker->stored + row * job->row_stride;
             if (run->state->cut.ahead)
-                T(fetch_ahead)(job, height);
+                S(fetch_ahead)(job, height);
         }
         if (buffer != NULL) {
             job->out = buffer->sums + buffer->held * job->out_stride;
             if (problem->layout_d == SPK_ROW_MAJOR)
-                T(fetch_rows_of_d)(run, row0 + row, height, column0, columns * (int64_t)sizeof(REAL));
+                S(fetch_rows_of_d)(run, row0 + row, height, column0, columns);
         }
         T(tiles)[width - 1][height - 1](job);
         row += height;
@@ -145,77 +164,85 @@ static void T(block_row)(T(tile_worker) *worker, const tile_split *split, int64_
             continue;
         }
         buffer->held += height;
-        if (buffer->held + T(tallest) > TILE_BUFFER_ROWS) {
-            T(epilogue)(problem, run->args, buffer->sums, job->out_stride, row0 + row - buffer->held, buffer->held, column0, columns);
-            buffer->held = 0;
-        }
+        if (buffer->held + T(tallest) > TILE_BUFFER_ROWS)
+            S(finish)(run, buffer, job->out_stride, row0 + row, column0, columns);
     }
 }
 
-static int T(rows_of)(const spk_bound *bound, int64_t block_row)
+static int S(rows_of)(const spk_bound *bound, int64_t block_row)
 {
     const int64_t row0 = block_row * bound->view.block_rows;
     return row0 + bound->view.block_rows <= bound->problem.m ? bound->view.block_rows : (int)(bound->problem.m - row0);
 }
 
 /* A batch of block rows times one panel. */
-static void T(block_rows)(T(tile_worker) *worker, int64_t first, int64_t last, int64_t panel)
+static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, int64_t panel)
 {
-    const T(tile_run) *run = worker->run;
+    const S(tile_run) *run = worker->run;
     const spk_bound *bound = run->bound;
     const spk_problem *problem = &bound->problem;
-    const T(tile_state) *state = run->state;
+    const S(tile_state) *state = run->state;
     T(tile_job) *job = &worker->job;
     const int64_t column0 = state->starts[panel] * T(lanes);
-    const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = worker->values != NULL ? state->cut.width : width;
+    const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
     const bool direct = run->plain && columns == width * T(lanes);
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
-    T(tile_buffer) buffer;
+    S(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
         job->panel = NULL;
         job->panel_stride = 0;
-    } else if (panel < state->cut.first_packed) {
+    } else if (!S(converts) && panel < state->cut.first_packed) {
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->ldb;
     } else {
-        job->panel = T(packed_panel)(worker, panel);
+        job->panel = S(packed_panel)(worker, panel);
         job->panel_stride = width * T(lanes);
     }
     job->out_stride = direct ? problem->ldd : width * T(lanes);
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
-        const int rows = T(rows_of)(bound, block_row);
+        const int rows = S(rows_of)(bound, block_row);
         const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
-        T(start_block_row)(run, job, block_row);
-        T(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
+        S(start_block_row)(worker, block_row);
+        S(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
-    if (buffer.held > 0) {
-        const int64_t end = last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m;
-        T(epilogue)(problem, run->args, buffer.sums, job->out_stride, end - buffer.held, buffer.held, column0, columns);
+    if (buffer.held > 0)
+        S(finish)(run, &buffer, job->out_stride, last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m, column0, columns);
+}
+
+/* The copy of a block row's values that its tiles read: converted, and laid out by tiles where those want it. */
+static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
+{
+    const S(tile_run) *run = worker->run;
+    S(tile_worker) from = S(make_worker)(run);
+    T(tile_job) *job = &from.job;
+    S(start_block_row)(&from, block_row);
+    job->values = (const REAL *)from.stored;
+    if (S(converts)) {
+        REAL *to = worker->values + (run->state->cut.by_tile ? run->state->value_elements : 0);
+        for (int64_t p = 0; p < job->blocks; p++)
+            S(widen_all)(from.stored + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, job->block_stride, to + p * job->block_stride);
+        job->values = to;
+        job->positions = NULL;
+    }
+    if (run->state->cut.by_tile) {
+        const tile_split split = tile_make_split(&T(machine), S(rows_of)(run->bound, block_row), run->state->cut.width);
+        T(pack_values)(job, &split, worker->values);
     }
 }
 
-/* The values of a block row as its tiles read them. */
-static void T(pack_block_row)(const T(tile_worker) *worker, int64_t block_row)
+static void S(tile_task)(void *arg, int64_t task)
 {
-    T(tile_job) job = T(make_worker)(worker->run).job;
-    const tile_split split = tile_make_split(&T(machine), T(rows_of)(worker->run->bound, block_row), worker->run->state->cut.width);
-    T(start_block_row)(worker->run, &job, block_row);
-    T(pack_values)(&job, &split, worker->values);
-}
-
-static void T(tile_task)(void *arg, int64_t task)
-{
-    const T(tile_run) *run = arg;
-    const T(tile_state) *state = run->state;
+    const S(tile_run) *run = arg;
+    const S(tile_state) *state = run->state;
     const tile_cut *cut = &state->cut;
     const int64_t slice = task / cut->parts, part = task % cut->parts, k = run->bound->problem.k;
     const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first, groups = tile_ceil(count, cut->group);
-    T(tile_worker) worker = T(make_worker)(run);
+    S(tile_worker) worker = S(make_worker)(run);
     if (state->value_elements > 0)
-        worker.values = worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_elements;
+        worker.values = worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
     if (cut->fused)
         worker.panels += slice * state->panel_elements;
     for (int64_t group = 0; group < groups; group++) {
@@ -223,21 +250,21 @@ static void T(tile_task)(void *arg, int64_t task)
         if (cut->fused && k > 0) {
             worker.panels_start = state->starts[begin];
             for (int64_t k0 = 0; k0 < k; k0 += TILE_PACK_ROWS)
-                T(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
+                S(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
         }
         for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
             const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
             if (worker.values != NULL)
-                T(pack_block_row)(&worker, row);
+                S(copy_values)(&worker, row);
             for (int64_t panel = begin; panel < end; panel++)
-                T(block_rows)(&worker, row, row_end, panel);
+                S(block_rows)(&worker, row, row_end, panel);
         }
     }
 }
 
-static void T(tile_unbind)(spk_bound *bound)
+static void S(tile_unbind)(spk_bound *bound)
 {
-    T(tile_state) *state = bound->state;
+    S(tile_state) *state = bound->state;
     if (state == NULL)
         return;
     spk_free(&bound->device->mem, state->starts);
@@ -246,10 +273,10 @@ static void T(tile_unbind)(spk_bound *bound)
     bound->state = NULL;
 }
 
-static spk_status T(tile_bind)(spk_bound *bound)
+static spk_status S(tile_bind)(spk_bound *bound)
 {
     const spk_mem *mem = &bound->device->mem;
-    T(tile_state) *state = NULL;
+    S(tile_state) *state = NULL;
     spk_status status = SPK_OK;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
     bound->state = state;
@@ -268,30 +295,35 @@ static spk_status T(tile_bind)(spk_bound *bound)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
     state->value_elements = tile_ceil(longest * bound->view.block_stride, 16) * 16;
-    bound->workspace_bytes = (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) + cut->slices * cut->parts * state->value_elements) * sizeof(REAL);
+    state->value_copies = S(converts) && cut->by_tile ? 2 : 1;
+    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
+                                                     cut->slices * cut->parts * state->value_copies * state->value_elements);
     return SPK_OK;
 done:
-    T(tile_unbind)(bound);
+    S(tile_unbind)(bound);
     return status;
 }
 
-static spk_status T(tile_execute)(const spk_bound *bound, const spk_args *args)
+static spk_status S(tile_execute)(const spk_bound *bound, const spk_args *args)
 {
-    const T(tile_state) *state = bound->state;
+    const S(tile_state) *state = bound->state;
     const tile_cut *cut = &state->cut;
     const spk_problem *problem = &bound->problem;
     const spk_executor *executor = &bound->device->executor;
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
-    T(tile_run) run = {.bound = bound, .args = args, .state = state, .plain = spk_epilogue_is_plain(problem, args)};
+    S(tile_run) run = {.bound = bound, .args = args, .state = state, .plain = spk_epilogue_is_plain(problem, args)};
+    if (S(converts) && problem->dtype_d == problem->dtype_a)
+        run.plain = false; /* tiles store REAL */
+
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
         /* Multiples of 32 rows, of 8 KiB at least. */
         const int64_t row_bytes = (cut->vectors - state->starts[cut->first_packed]) * VECTOR_BYTES;
         run.pack_step = tile_ceil(tile_ceil(problem->k, 4 * (int64_t)executor->threads), 32) * 32;
         while (run.pack_step * row_bytes < 8192)
             run.pack_step *= 2;
-        spk_execute(executor, tile_ceil(problem->k, run.pack_step), T(pack_task), &run);
+        spk_execute(executor, tile_ceil(problem->k, run.pack_step), S(pack_task), &run);
     }
-    spk_execute(executor, cut->slices * cut->parts, T(tile_task), &run);
+    spk_execute(executor, cut->slices * cut->parts, S(tile_task), &run);
     return SPK_OK;
 }

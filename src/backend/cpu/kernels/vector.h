@@ -1,10 +1,16 @@
 /* Template of a vector type and of the few functions on it that kernels need.
  * A kernel file defines REAL (float or double), REAL_BITS (32 or 64), VECTOR_BYTES and T(name), which adds the instance's suffix, and
  * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions, so that the compiler's
- * flags decide which instructions come out; intrinsics only for masked access, which the extensions lack. */
+ * flags decide which instructions come out; intrinsics only for masked access, which the extensions lack.
+ * Matrices lie in memory as STORED, which is REAL unless the file says otherwise (stored_half.h): what depends on it is named S(name). */
 
 #if (defined(__AVX2__) && VECTOR_BYTES == 32) || (defined(__AVX512F__) && VECTOR_BYTES == 64)
 #include <immintrin.h>
+#endif
+
+#ifndef STORED
+#define STORED REAL
+#define S(name) T(name)
 #endif
 
 typedef REAL T(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias)); /* in memory: aligned to the element */
@@ -12,6 +18,7 @@ typedef REAL T(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REA
 typedef int64_t T(bits) __attribute__((vector_size(VECTOR_BYTES)));
 #else
 typedef int32_t T(bits) __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint32_t T(words) __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 enum { T(lanes) = VECTOR_BYTES / (int)sizeof(REAL) };
 
@@ -20,6 +27,11 @@ enum { T(lanes) = VECTOR_BYTES / (int)sizeof(REAL) };
 SPK_INLINE T(vec) T(splat)(REAL x)
 {
     return (T(vec)){0} + x;
+}
+
+SPK_INLINE REAL T(get)(const REAL *from)
+{
+    return *from;
 }
 
 SPK_INLINE T(vec) T(load)(const REAL *from)

@@ -1,0 +1,125 @@
+/* Template of 16-bit numbers as vectors of floats, after vector.h with REAL float: what lies in memory is STORED, sums are REAL. A kernel file defines
+ * STORED (uint16_t), S(name), which adds the stored type's suffix, and STORED_BF16 (1: bfloat16, 0: float16), includes this and then the templates that
+ * read or write matrices, and may do so again for the other type. Rounds to nearest even, as base/half.h does. */
+
+typedef uint16_t S(halves) __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias)); /* as many as a vector has lanes */
+
+#if !STORED_BF16 && defined(__F16C__) && VECTOR_BYTES == 32
+SPK_INLINE T(vec) S(widen)(S(halves) h)
+{
+    return (T(vec))_mm256_cvtph_ps((__m128i)h);
+}
+
+SPK_INLINE S(halves) S(narrow)(T(vec) v)
+{
+    return (S(halves))_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#elif !STORED_BF16 && defined(__AVX512F__) && VECTOR_BYTES == 64
+SPK_INLINE T(vec) S(widen)(S(halves) h)
+{
+    return (T(vec))_mm512_cvtph_ps((__m256i)h);
+}
+
+SPK_INLINE S(halves) S(narrow)(T(vec) v)
+{
+    return (S(halves))_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+#elif STORED_BF16
+SPK_INLINE T(vec) S(widen)(S(halves) h)
+{
+    return (T(vec))(__builtin_convertvector(h, T(words)) << 16);
+}
+
+SPK_INLINE S(halves) S(narrow)(T(vec) v)
+{
+    const T(words) x = (T(words))v, rounded = x + 0x7fff + (x >> 16 & 1), quiet = x | 0x400000;
+    const T(words) result = (T(words))T(select)(v != v, (T(vec))quiet, (T(vec))rounded);
+    return __builtin_convertvector(result >> 16, S(halves));
+}
+#else
+/* By arithmetic: a denormal is a whole number of 2^-24, which is a normal float. */
+SPK_INLINE T(vec) S(widen)(S(halves) h)
+{
+    const T(words) x = __builtin_convertvector(h, T(words)), size = x & 0x7fff;
+    const T(vec) small = __builtin_convertvector((T(bits))size, T(vec)) * 0x1p-24f;
+    const T(words) normal = (size << 13) + (112u << 23), special = (size << 13) + (224u << 23);
+    const T(vec) finite = T(select)((T(bits))size < 0x400, small, (T(vec))normal);
+    const T(vec) result = T(select)((T(bits))size >= 0x7c00, (T(vec))special, finite);
+    return (T(vec))((T(words))result | (x & 0x8000) << 16);
+}
+
+SPK_INLINE S(halves) S(narrow)(T(vec) v)
+{
+    const T(words) x = (T(words))v, size = x & 0x7fffffff;
+    const T(bits) order = (T(bits))size;
+    /* Beside 0.5 a float has steps of 2^-24: the sum rounds. */
+    const T(words) small = (T(words))((T(vec))size + 0.5f) - 0x3f000000;
+    const T(words) normal = (size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13, nan = 0x7e00 | (size >> 13 & 0x3ff);
+    T(vec) result = T(select)(order < 0x38800000, (T(vec))small, (T(vec))normal);
+    result = T(select)(order >= 0x477ff000, (T(vec))((T(words)){0} + 0x7c00), result); /* half way from 65504 to 2^16, and beyond */
+    result = T(select)(order > 0x7f800000, (T(vec))nan, result);
+    return __builtin_convertvector((T(words))result | (x >> 16 & 0x8000), S(halves));
+}
+#endif
+
+SPK_INLINE REAL S(get)(const STORED *from)
+{
+#if STORED_BF16
+    return spk_bf16_to_float(*from);
+#elif defined(__F16C__)
+    return _cvtsh_ss(*from);
+#else
+    return spk_f16_to_float(*from);
+#endif
+}
+
+SPK_INLINE T(vec) S(load)(const STORED *from)
+{
+    return S(widen)(*(const S(halves) *)from);
+}
+
+SPK_INLINE void S(store)(STORED *to, T(vec) v)
+{
+    *(S(halves) *)to = S(narrow)(v);
+}
+
+/* The first count <= lanes elements, one at least; the others are 0 and not touched in memory. */
+#if defined(__AVX512BW__) && defined(__AVX512VL__) && VECTOR_BYTES == 64
+SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
+{
+    return S(widen)((S(halves))_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), from));
+}
+
+SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
+{
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)S(narrow)(v));
+}
+#else
+SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
+{
+    uint64_t four[VECTOR_BYTES / 16] = {0}; /* lanes in fours */
+    if (count >= 4) {
+        __builtin_memcpy(four, from, 8);
+#if VECTOR_BYTES == 32
+        uint64_t last;
+        __builtin_memcpy(&last, from + count - 4, 8);
+        four[1] = count == 4 ? 0 : last >> 16 * (8 - count);
+#endif
+    } else {
+        four[0] = from[0];
+        if (count > 1)
+            four[0] |= (uint64_t)from[1] << 16;
+        if (count > 2)
+            four[0] |= (uint64_t)from[2] << 32;
+    }
+    S(halves) h;
+    __builtin_memcpy(&h, four, sizeof h);
+    return S(widen)(h);
+}
+
+SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
+{
+    const S(halves) h = S(narrow)(v);
+    __builtin_memcpy(to, &h, (size_t)count * sizeof(STORED));
+}
+#endif

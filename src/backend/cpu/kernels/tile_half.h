@@ -1,0 +1,44 @@
+/* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h, tile_micro.h, transpose.h
+ * and tile_values.h for float. A and B are converted while they are copied; sums are float. */
+
+#undef STORED
+#undef S
+#define STORED uint16_t
+
+#define STORED_BF16 0
+#define S(name) name##_f16
+#include "backend/cpu/kernels/stored_half.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_pack.h"
+
+#include "backend/cpu/kernels/tile_spmm.h"
+#undef STORED_BF16
+#undef S
+
+#define STORED_BF16 1
+#define S(name) name##_bf16
+#include "backend/cpu/kernels/stored_half.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_pack.h"
+
+#include "backend/cpu/kernels/tile_spmm.h"
+#undef STORED_BF16
+#undef S
+#undef STORED
+
+static spk_status tile_bind_half(spk_bound *bound)
+{
+    return bound->problem.dtype_a == SPK_BF16 ? tile_bind_bf16(bound) : tile_bind_f16(bound);
+}
+
+static void tile_unbind_half(spk_bound *bound)
+{
+    (bound->problem.dtype_a == SPK_BF16 ? tile_unbind_bf16 : tile_unbind_f16)(bound);
+}
+
+static spk_status tile_execute_half(const spk_bound *bound, const spk_args *args)
+{
+    return bound->problem.dtype_a == SPK_BF16 ? tile_execute_bf16(bound, args) : tile_execute_f16(bound, args);
+}
