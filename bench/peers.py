@@ -18,6 +18,7 @@ import datetime
 import os
 import sys
 import time
+import warnings
 
 from race import report
 from race.cases import chosen_cases
@@ -73,6 +74,7 @@ def main():
     from race.harness import card
     from race.library import Library
     from race.trial import measure
+    warnings.simplefilter("ignore")  # PyTorch: BSR is in beta state, parameters of its kernel are not tuned
     torch.cuda.set_device(options.device)
     library = Library(options.library, options.device, options.store)
     document = begin(torch, library, options)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md and the roofline pictures in docs/figures/ from the files in bench/results/; every number comes from one of them.
+"""Writes docs/performance.md, the roofline pictures in docs/figures/ and README.md's figures of the GPU from the files in bench/results/; every number comes
+from one of them.
 
-    bench/performance.py              write both (the pictures need matplotlib)
-    bench/performance.py --check      fail if the document or a picture is older than the results (needs Python alone)
+    bench/performance.py              write all (the pictures need matplotlib)
+    bench/performance.py --check      fail if anything is older than the results (needs Python alone)
 
 matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/venv && build/venv/bin/pip install matplotlib` and then
 `build/venv/bin/python bench/performance.py`.
@@ -11,12 +12,11 @@ Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
-import hashlib
-import argparse
 import os
 import pathlib
 import sys
 
+from page import readme
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -90,6 +90,16 @@ def document_of(files):
     return "\n".join(lines).rstrip() + "\n"
 
 
+def picture_of(figures, device):
+    return figures / f"roofline-{device}.svg"
+
+
+def shows(figures, device, files):
+    """Whether the picture is there and has these results."""
+    picture = picture_of(figures, device)
+    return picture.exists() and f"data {figure_hash(device, files)}" in picture.read_text(encoding="utf-8")
+
+
 def check(text, files, out, figures):
     again = "run `python3 bench/performance.py` and commit what it writes"
     if not out.exists():
@@ -97,10 +107,15 @@ def check(text, files, out, figures):
     if out.read_text(encoding="utf-8") != text:
         return f"{out} is not what the results give: {again}"
     for device in race_groups(files):
-        picture = figures / f"roofline-{device}.svg"
-        if not picture.exists() or f"data {figure_hash(device, files)}" not in picture.read_text(encoding="utf-8"):
-            return f"{picture} is missing or does not show the results: {again}"
+        if not shows(figures, device, files):
+            return f"{picture_of(figures, device)} is missing or does not show the results: {again}"
     return None
+
+
+def write(path, text):
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
 
 
 def main():
@@ -108,19 +123,25 @@ def main():
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the document or a picture is stale")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "performance.md", help="pictures go to figures/ beside it")
+    parser.add_argument("--readme", type=pathlib.Path, help="whose figures to write, too (default: README.md if --out is not given)")
     parser.add_argument("--no-figures", dest="figures", action="store_false", help="the document only")
     options = parser.parse_args()
     figures = options.out.parent / "figures"
+    if options.readme is None and options.out == ROOT / "docs" / "performance.md":
+        options.readme = ROOT / "README.md"
     try:
         files = read(options.results)
         if not files:
             raise Trouble(f"{options.results}: no .json file is there")
         text = document_of(files)
+        front = readme.refreshed(options.readme.read_text(encoding="utf-8"), files) if options.readme else None
     except Trouble as problem:
         print(f"performance.py: {problem}", file=sys.stderr)
         return 2
     if options.check:
         why = check(text, files, options.out, figures)
+        if not why and options.readme and front != options.readme.read_text(encoding="utf-8"):
+            why = f"{options.readme} has other figures than the results give: run `python3 bench/performance.py` and commit what it writes"
         if why:
             print(f"performance.py: {why}", file=sys.stderr)
         return 1 if why else 0
@@ -132,11 +153,12 @@ def main():
                   "--help); --no-figures writes the document alone. Nothing was written.", file=sys.stderr)
             return 2
         for device in race_groups(files):
-            draw(matplotlib, device, files, figures / f"roofline-{device}.svg")
+            if not shows(figures, device, files):  # another matplotlib draws another file of the same picture
+                draw(matplotlib, device, files, picture_of(figures, device))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    part = options.out.with_name(options.out.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, options.out)
+    write(options.out, text)
+    if options.readme and front != options.readme.read_text(encoding="utf-8"):
+        write(options.readme, front)
     return 0
 
 

@@ -1,10 +1,12 @@
 """cuSPARSE's BSR and Blocked-ELL SpMM beside dense cuBLAS. Needs PyTorch with CUDA only: it brings libcusparse, called here through ctypes.
 
-    python3 cusparse-bsr.py [N = 4096] [density = 0.125]
+    python3 cusparse-bsr.py [N = 4096] [DENSITY... = 0.125 0.5]
 """
 import ctypes as C
+import os
 import re
 import sys
+import warnings
 
 import torch
 
@@ -78,17 +80,7 @@ def attempt(what, make, flops, out=None, want=None):
         print(f"  {what:34} {problem}")
 
 
-def main():
-    m = k = 4096
-    n, density = int(sys.argv[1]) if len(sys.argv) > 1 else 4096, float(sys.argv[2]) if len(sys.argv) > 2 else 0.125
-    handle, version = C.c_void_p(), C.c_int()
-    call("cusparseCreate", C.byref(handle))
-    call("cusparseGetVersion", handle, C.byref(version))
-    call("cusparseSetStream", handle, C.c_void_p(torch.cuda.current_stream().cuda_stream))
-    print(f"cuSPARSE {version.value} ({path}), PyTorch {torch.__version__}, {torch.cuda.get_device_name()}; {m} x {k} x {n}, f16, {density * 100:g} % of the blocks")
-    torch.manual_seed(1)
-    b, d = torch.randn(k, n, device="cuda", dtype=torch.float16), torch.empty(m, n, device="cuda", dtype=torch.float16)
-    b_made, d_made = dense_matrix(b), dense_matrix(d)
+def race(handle, m, k, n, density, b, b_made, d, d_made):
     for block in (32, 64, 128):
         grid, slots = m // block, max(1, round(density * k / block))
         col = torch.stack([torch.randperm(k // block)[:slots].sort().values for _ in range(grid)]).int().cuda()
@@ -98,14 +90,32 @@ def main():
         dense = torch.sparse_bsr_tensor(crow, col.view(-1), values, size=(m, k)).to_dense()
         flops = 2.0 * values.numel() * n
         want = dense.double() @ b.double()
-        print(f"block {block}x{block}:")
+        print(f" block {block}x{block}:")
         attempt("BSR", lambda: product(handle, bsr_matrix(grid, k // block, values, crow, col), b_made, d_made, BSR_ALG1), flops, d, want)
         attempt("Blocked-ELL", lambda: product(handle, ell_matrix(m, k, block, slots, col, ell), b_made, d_made, BLOCKED_ELL_ALG1), flops, d, want)
         attempt("dense cuBLAS", lambda: lambda: torch.mm(dense, b, out=d), flops, d, want)
         attempt("BSR, column order inside blocks", lambda: product(handle, bsr_matrix(grid, k // block, values, crow, col, ORDER_COL), b_made, d_made, BSR_ALG1), flops)
+
+
+def main():
+    warnings.filterwarnings("ignore")  # PyTorch: BSR tensors are in beta state
+    sys.stdout.reconfigure(line_buffering=True)  # cuSPARSE prints, too
+    m = k = 4096
+    n, densities = int(sys.argv[1]) if len(sys.argv) > 1 else 4096, [float(word) for word in sys.argv[2:]] or [0.125, 0.5]
+    handle, version = C.c_void_p(), C.c_int()
+    call("cusparseCreate", C.byref(handle))
+    call("cusparseGetVersion", handle, C.byref(version))
+    call("cusparseSetStream", handle, C.c_void_p(torch.cuda.current_stream().cuda_stream))
+    print(f"cuSPARSE {version.value} ({os.path.basename(path)}), PyTorch {torch.__version__}, {torch.cuda.get_device_name()}; {m} x {k} x {n}, f16")
+    torch.manual_seed(1)
+    b, d = torch.randn(k, n, device="cuda", dtype=torch.float16), torch.empty(m, n, device="cuda", dtype=torch.float16)
+    b_made, d_made = dense_matrix(b), dense_matrix(d)
+    for density in densities:
+        print(f"{density * 100:g} % of the blocks:")
+        race(handle, m, k, n, density, b, b_made, d, d_made)
     values = torch.randn(64 * 8, 64, 32, device="cuda", dtype=torch.float16)
     crow, col = (torch.arange(65) * 8).int().cuda(), (torch.arange(8).repeat(64)).int().cuda()
-    print("block 64x32:")
+    print("Blocks that are not square: 64x32")
     attempt("BSR", lambda: product(handle, bsr_matrix(64, k // 32, values, crow, col), b_made, d_made, BSR_ALG1), 2.0 * values.numel() * n)
 
 

@@ -1,6 +1,9 @@
 """BSR @ dense in PyTorch on CUDA: which block shapes work. Needs PyTorch with CUDA only."""
+import warnings
+
 import torch
 
+warnings.filterwarnings("ignore")  # BSR tensors are in beta state; kernel parameters are not tuned
 print("PyTorch", torch.__version__, torch.cuda.get_device_name())
 torch.manual_seed(1)
 for dtype in (torch.float16, torch.bfloat16, torch.float32):

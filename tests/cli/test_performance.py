@@ -67,6 +67,20 @@ class Performance(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not what the results give", done.stderr)
 
+    def test_a_changed_figure_of_the_readme_is_noticed(self):
+        front = self.folder / "README.md"
+        text = (ROOT / "README.md").read_text()
+        begin, end = text.index("<!-- made by bench/performance.py -->"), text.index("<!-- until here -->")
+        self.assertIn("| 4096, 4096, 50 % | 32 / 64 / 128 |", text[begin:end])
+        front.write_text(text)
+        self.assertEqual(self.make("--check", "--readme", front).returncode, 0)
+        front.write_text(text[:begin] + text[begin:end].replace("128 |", "129 |", 1) + text[end:])
+        done = self.make("--check", "--readme", front)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has other figures than the results give", done.stderr)
+        front.write_text(text[:begin] + text[end:])
+        self.assertEqual(self.make("--check", "--readme", front).returncode, 2)
+
     def test_a_gpu(self):
         self.results.mkdir()
         document = {"schema": 1, "results": [race(64, 1.5), race(128, 1.0)], "commit": "0123456789ab", "date": "2026-01-02T03:04:05Z", "command": "bench/peers.py",
