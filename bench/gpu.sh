@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs peers regret upstream page
+#   STEP       only these: roofs peers regret proved upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of the step peers; the same command goes on where it stopped (default: 540)
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs peers regret upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs peers regret proved upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -43,6 +43,10 @@ for step in "${steps[@]}"; do
         run $((limit + 60)) bench/peers.py --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" --out "$results/$name-peers.json"
         ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
+    proved)
+        run 330 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
+        run 10 bench/proved.py table
+        ;;
     upstream)
         for program in docs/upstream/*.py; do
             run 100 python3 "$program" >"${program%.py}.txt"

@@ -172,6 +172,8 @@ static void print_facts(const spk_device_info *d)
         printf("  %-12s%.0f MHz\n", "clock", d->clock_mhz);
     if (d->power_w > 0)
         printf("  %-12s%.0f W\n", "power", d->power_w);
+    if (gpu)
+        printf("  %-12s%d candidates, for where there is no prover\n", "proved", d->proved_candidates);
 }
 
 static json_t *info_json(cli *app, const spk_device_info *device, const device_list *devices, spk_context *other)
@@ -188,6 +190,7 @@ static json_t *info_json(cli *app, const spk_device_info *device, const device_l
     json_put(o, "l3_bytes", json_integer(device->l3_bytes));
     json_put(o, "memory_bytes", json_integer(device->memory_bytes));
     json_put(o, "processors", device->processors > 0 ? json_integer(device->processors) : json_null());
+    json_put(o, "proved_candidates", device->processors > 0 ? json_integer(device->proved_candidates) : json_null());
     json_push(results, o);
     return results;
 }

@@ -178,6 +178,10 @@ static spk_status try_choice(work *w, int i)
     spk_plan *plan = NULL;
     answer("run %d", i);
     spk_status status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
+    if (status == SPK_ERR_NO_CANDIDATE && !options.assume_finite) { /* it may not win, and is raced all the same */
+        options.assume_finite = 1;
+        status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
+    }
     if (status == SPK_OK) {
         answer("made %d", i);
         status = run_once(w, plan);

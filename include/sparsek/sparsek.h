@@ -170,6 +170,7 @@ typedef struct spk_device_info {
     int processors; /* streaming multiprocessors of a GPU; 0 on a CPU */
     double clock_mhz; /* of a GPU's multiprocessors, at one of the last samples of tuning, or now; 0: unknown */
     double power_w;   /* of a GPU, likewise */
+    int proved_candidates; /* of a GPU: those that committed runs on its architecture and driver have proved, which may run where there is no prover */
 } spk_device_info;
 
 /* Strings live as long as the context. */

@@ -126,6 +126,8 @@ spk_status spk_context_device(spk_context *context, spk_device_info *info)
                             .processors = device->processors};
     if (device->backend->facts != NULL)
         device->backend->facts(context->device, &ours.clock_mhz, &ours.power_w);
+    if (device->backend->proved != NULL)
+        ours.proved_candidates = device->backend->proved(context->device);
     ours.isa_count = spk_isa_names(device->isa, ours.isa);
     return spk_struct_write(info, &ours, sizeof ours, "spk_device_info");
 }

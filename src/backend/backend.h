@@ -110,6 +110,8 @@ typedef struct spk_backend {
     spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
     /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
     void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
+    /* How many candidates may run here without a helper process to prove them first, as they were proved elsewhere. NULL: none needs one. */
+    int (*proved)(spk_device *device);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */

@@ -17,7 +17,10 @@
 
 #include <cmocka.h>
 
+#include "backend/cuda/cubins.h"
 #include "backend/cuda/proof.h"
+#include "backend/cuda/proof_store.h"
+#include "backend/cuda/proved.h"
 #include "base/clock.h"
 
 #define CHECK(condition)                                                                                       \
@@ -299,6 +302,43 @@ static void body_missing(void)
     check_none("SPARSEK_PROVER = \"/nowhere/prover\": there is no such program", "/nowhere/prover");
 }
 
+/* What bench/proved.py reads. */
+static void body_kept_text(void)
+{
+    static const char expected[] = "good\ndriver 13000\narch sm_90a\ndevice Double GPU\nchoice fake V=2\n";
+    char key[SPK_PROOF_KEY_BYTES];
+    void *text = NULL;
+    size_t bytes = 0;
+    prepare();
+    spk_proof_key(device, &problem, &list[2], key);
+    CHECK(spk_cubins_load(&spk_mem_system, key, &text, &bytes) && bytes == sizeof expected && memcmp(text, expected, bytes) == 0);
+    spk_free(&spk_mem_system, text);
+}
+
+/* Without a prover, what was proved on such a device and driver runs; what was on another, or with another source, does not. */
+static void body_proved_elsewhere(void)
+{
+    char hashes[COUNT][17];
+    for (int i = 0; i < COUNT; i++)
+        spk_candidate_hash(&kernel, &(spk_params){.v = {i}}, hashes[i]);
+    const spk_proved table[] = {{hashes[0], "sm_90a", 13}, {hashes[1], "sm_90a", 12}, {hashes[2], "sm_80", 13}, {"0123456789abcdef", "sm_90a", 13}};
+    spk_proved_use(table, COUNT);
+    prepare_again();
+    check_one(0, SPK_OK, "");
+    for (int i = 1; i < COUNT; i++)
+        check_one(i, SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover");
+    do_deed("", "exit 1"); /* a prover has the last word */
+    check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
+    const spk_kernel *kernels = NULL;
+    spk_params params;
+    int row = spk_kernels(&kernels) - 1;
+    while (kernels[row].backend != SPK_BACKEND_CUDA)
+        row--;
+    spk_params_get(&kernels[row], 0, &params);
+    spk_candidate_hash(&kernels[row], &params, hashes[0]);
+    CHECK(spk_proved_count(device) == 1);
+}
+
 static void body_not_a_program(void)
 {
     CHECK(chmod(prover, 0644) == 0);
@@ -385,6 +425,8 @@ static void body_real(void)
 #define TEST(name) \
     static void test_##name(void **state) { (void)state; in_child(body_##name); }
 TEST(good)
+TEST(kept_text)
+TEST(proved_elsewhere)
 TEST(dies)
 TEST(exits)
 TEST(ended)
@@ -409,7 +451,8 @@ TEST(real)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),       cmocka_unit_test(test_dies),        cmocka_unit_test(test_exits),         cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_good),       cmocka_unit_test(test_proved_elsewhere), cmocka_unit_test(test_kept_text),
+              cmocka_unit_test(test_dies),        cmocka_unit_test(test_exits),         cmocka_unit_test(test_ended),
         cmocka_unit_test(test_hangs),      cmocka_unit_test(test_floods),      cmocka_unit_test(test_floods_without_lines),
         cmocka_unit_test(test_fails),      cmocka_unit_test(test_fails_at_length), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_chatters),
         cmocka_unit_test(test_out_of_turn), cmocka_unit_test(test_lost),       cmocka_unit_test(test_leaves),        cmocka_unit_test(test_never_begins),

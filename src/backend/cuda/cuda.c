@@ -2,6 +2,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/program.h"
 #include "backend/cuda/proof.h"
+#include "backend/cuda/proved.h"
 #include "backend/cuda/vendor/vendor.h"
 
 #include <stdio.h>
@@ -454,6 +455,7 @@ const spk_backend spk_backend_cuda = {
     .capturing = cuda_capturing,
     .time_runs = spk_cuda_time_runs,
     .facts = spk_nvml_facts,
+    .proved = spk_proved_count,
     .key_text = cuda_key_text,
     .prepare = spk_cuda_prepare,
     .library_found = spk_cuda_library_found,

@@ -12,6 +12,7 @@
 #include "backend/cuda/program.h"
 #include "backend/cuda/proof_job.h"
 #include "backend/cuda/proof_store.h"
+#include "backend/cuda/proved.h"
 #include "backend/cuda/prover.h"
 #include "base/clock.h"
 
@@ -398,7 +399,8 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
     int todo = look_up(device, problem, list, count, &r);
     if (todo > 0 && !spk_prover_find(program, sizeof program, why, sizeof why)) {
         for (int i = 0; i < todo; i++)
-            say(&list[r.todo[i]], SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: %.140s", why);
+            if (!spk_proved_elsewhere(device, list[r.todo[i]].kernel, &list[r.todo[i]].params))
+                say(&list[r.todo[i]], SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: %.140s", why);
         todo = 0;
     }
     if (todo > 0) {
@@ -407,7 +409,7 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
         for (int i = 0; i < todo; i++) {
             const spk_prepared *candidate = &list[r.todo[i]];
             if (candidate->status == SPK_OK || candidate->status == SPK_ERR_INTERNAL)
-                spk_proof_keep(device, r.keys[r.todo[i]], candidate->status == SPK_OK ? NULL : candidate->why);
+                spk_proof_keep(device, candidate, r.keys[r.todo[i]], candidate->status == SPK_OK ? NULL : candidate->why);
         }
     }
 done:

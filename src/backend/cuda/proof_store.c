@@ -11,6 +11,16 @@
 
 static const char good[] = "good";
 
+/* "good", then for what and where, which bench/proved.py reads: driver, architecture, model, candidate. */
+static void write_good(const spk_device *device, const spk_prepared *candidate, char *text, size_t size)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    char params[SPK_MAX_PARAMS_TEXT];
+    spk_params_text(candidate->kernel, &candidate->params, params, sizeof params);
+    snprintf(text, size, "%s\ndriver %d\narch %s\ndevice %s\nchoice %s%s%s\n", good, cuda->driver_version, cuda->arch, device->name, candidate->kernel->name,
+             params[0] != '\0' ? " " : "", params);
+}
+
 void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_prepared *candidate, char key[SPK_PROOF_KEY_BYTES])
 {
     const spk_kernel *kernel = candidate->kernel;
@@ -43,17 +53,19 @@ spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, s
     size_t bytes = 0;
     if (!spk_cubins_load(&device->mem, key, &text, &bytes))
         return SPK_PROOF_NONE;
-    bool is_good = bytes == sizeof good && memcmp(text, good, sizeof good) == 0;
+    bool is_good = bytes >= sizeof good && memcmp(text, good, sizeof good - 1) == 0 && ((const char *)text)[sizeof good - 1] == '\n';
     if (!is_good)
         snprintf(why, size, "%.*s", bytes < size ? (int)bytes : (int)size - 1, (const char *)text);
     spk_free(&device->mem, text);
     return is_good ? SPK_PROOF_GOOD : SPK_PROOF_REFUTED;
 }
 
-void spk_proof_keep(const spk_device *device, const char *key, const char *why)
+void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, const char *key, const char *why)
 {
+    char text[512];
     if (why == NULL)
-        spk_cubins_save(&device->mem, key, good, sizeof good);
+        write_good(device, candidate, text, sizeof text);
     else
-        spk_cubins_save(&device->mem, key, why, strlen(why) + 1);
+        snprintf(text, sizeof text, "%s", why);
+    spk_cubins_save(&device->mem, key, text, strlen(text) + 1);
 }

@@ -13,7 +13,7 @@ void spk_proof_key(const spk_device *device, const spk_problem *problem, const s
 /* What is known. why gets the reason of a refutation. */
 spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, size_t size);
 
-/* Keeps a proof (why NULL) or a refutation. Where it cannot be written it is found out anew next time. */
-void spk_proof_keep(const spk_device *device, const char *key, const char *why);
+/* Keeps a proof (why NULL) or a refutation of the candidate. Where it cannot be written it is found out anew next time. */
+void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, const char *key, const char *why);
 
 #endif

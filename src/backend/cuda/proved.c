@@ -1,0 +1,45 @@
+/* The table of proved candidates: proved.def, which bench/proved.py makes of bench/results. */
+#include "backend/cuda/proved.h"
+
+#include <string.h>
+
+static const spk_proved committed[] = {
+#define SPK_PROVED(hash, arch, driver_major) {hash, arch, driver_major},
+#include "backend/cuda/proved.def"
+#undef SPK_PROVED
+    {"", "", 0}, /* a table is never empty in C */
+};
+
+static const spk_proved *table = committed;
+static int table_count = sizeof committed / sizeof committed[0] - 1;
+
+void spk_proved_use(const spk_proved *entries, int count)
+{
+    table = entries;
+    table_count = count;
+}
+
+bool spk_proved_elsewhere(const spk_device *device, const spk_kernel *kernel, const spk_params *params)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    char hash[17];
+    spk_candidate_hash(kernel, params, hash);
+    for (int i = 0; i < table_count; i++)
+        if (strcmp(table[i].hash, hash) == 0 && strcmp(table[i].arch, cuda->arch) == 0 && table[i].driver_major == cuda->driver_version / 1000)
+            return true;
+    return false;
+}
+
+int spk_proved_count(spk_device *device)
+{
+    const spk_kernel *kernels = NULL;
+    const int rows = spk_kernels(&kernels);
+    int count = 0;
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; kernels[r].backend == SPK_BACKEND_CUDA && i < spk_params_count(&kernels[r]); i++) {
+            spk_params params;
+            spk_params_get(&kernels[r], i, &params);
+            count += spk_proved_elsewhere(device, &kernels[r], &params);
+        }
+    return count;
+}
