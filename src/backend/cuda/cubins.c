@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,9 @@
 
 #define MAGIC "spkcubin"
 #define SUFFIX ".cubin"
-enum { VERSION = 1, STALE_S = 3600, MOST_FILES = 65536 };
+enum { VERSION = 1, STALE_S = 3600, MOST_FILES = 65536, TRIM_EVERY_BYTES = SPK_CUBINS_BYTES / 16 };
+
+static atomic_llong untrimmed = TRIM_EVERY_BYTES; /* bytes that this process saved since it last looked through the folder, which takes long when it is full */
 
 typedef struct header {
     char magic[8];
@@ -160,8 +163,11 @@ void spk_cubins_save(const spk_mem *mem, const char *key, const void *cubin, siz
         spk_cubins_keep(key, cubin, bytes);
         return;
     }
+    if (atomic_fetch_add(&untrimmed, (long long)bytes) + (long long)bytes < TRIM_EVERY_BYTES)
+        return;
+    atomic_store(&untrimmed, 0);
     *(strrchr(path, '/') + 1) = '\0';
-    spk_cubins_trim(path, SPK_CUBINS_BYTES);
+    spk_cubins_trim(path, SPK_CUBINS_BYTES - TRIM_EVERY_BYTES);
 }
 
 /* ---- no more than so much */
