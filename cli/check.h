@@ -1,9 +1,17 @@
-/* The differential test: one random case, its data, and one candidate compared with the oracle on it. */
+/* The differential test: one random case, its data, its candidates compared with the oracle. */
 #ifndef SPARSEK_CLI_CHECK_H
 #define SPARSEK_CLI_CHECK_H
 
+#include <stdatomic.h>
+
+#include "check_state.h"
 #include "cli.h"
 #include "random.h"
+
+enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64 };
+
+/* The arrays of a run, for check_case.shifts. */
+enum { CHECK_VALUES, CHECK_B, CHECK_C, CHECK_BIAS, CHECK_RESIDUAL, CHECK_D, CHECK_PREACT, CHECK_ARRAYS };
 
 /* A case: everything is drawn from (seed, number). */
 typedef struct check_case {
@@ -11,18 +19,21 @@ typedef struct check_case {
     int64_t number;
     int64_t rows, cols, block_rows, block_cols, grid_rows, grid_cols, nnzb;
     int64_t *offsets, *columns;
+    bool overhang; /* NaN stands in what stored blocks have beyond the edges */
     spk_index_type index_type;
     spk_spmm spmm;
     int64_t m, k, n;
     double alpha, beta;
     bool assume_finite, static_values, alias_c, alias_residual, own_workspace;
     bool inf_in_use; /* with !assume_finite: an inf stands in a row of B that blocks do touch */
+    int shifts[CHECK_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
     int threads;
 } check_case;
 
 /* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. */
 void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *c);
 void check_release(check_case *c);
+bool check_is_shifted(const check_case *c);
 
 /* "f32 17x203 blocks 3x5 ...": for messages. */
 char *check_text(const check_case *c);
@@ -31,8 +42,9 @@ char *check_text(const check_case *c);
 typedef struct check_data {
     const check_case *c;
     spk_context *context; /* borrowed */
-    spk_pattern *pattern;
-    bool finite; /* promised as assume_finite; else hostile values stand where no result may see them */
+    spk_pattern *pattern;  /* borrowed */
+    bool finite;  /* promised as assume_finite; else hostile values stand where no result may see them */
+    bool hostile; /* they do: inf and NaN in rows of B that no block touches, or in one of those that are touched */
     int64_t value_count, b_count, c_count, d_count, r_count, p_count, bias_count;
     void *values, *b, *c_in, *d_image, *residual, *bias; /* d_image: D's memory before a run */
     double *out, *preact, *magnitude;
@@ -40,12 +52,14 @@ typedef struct check_data {
     uint64_t input_hash;
 } check_data;
 
-/* Makes the data; a status of the library where it refuses the case. */
-spk_status check_data_make(const check_case *c, spk_context *context, bool finite, check_data *out);
+/* Makes the pattern, and the data on it; a status of the library where it refuses the case. */
+spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern);
+spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out);
 void check_data_release(check_data *d);
 
 typedef struct check_outcome {
     bool failed;
+    bool lost;    /* the device is of no more use to this process: what it last ran died, or hung */
     double error; /* largest |D - oracle| / magnitude over the tolerance */
     char why[320];
 } check_outcome;
@@ -55,5 +69,48 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
 
 /* The options of a case for the library. */
 spk_tune_options check_options(const check_case *c, bool finite);
+
+/* What all cases of a series share. */
+typedef struct check_setup {
+    cli *app;
+    uint64_t seed;
+    bool gpu;
+    const char *params; /* NULL: any */
+    bool all_params;
+    const check_row *rows; /* their names alone are read */
+    int row_count;
+    spk_context *contexts[CHECK_MAX_THREADS + 1]; /* by their number of threads, 0: the default; made when one is needed */
+} check_setup;
+
+/* How many threads may be at a case each: one on the CPU, whose kernels have threads of their own; on a GPU, for which much is compiled, as many as the
+ * host has. Exit code. */
+int check_setup_workers(check_setup *setup, int *workers);
+void check_setup_release(check_setup *setup);
+
+typedef struct check_result_row {
+    bool ran, hostile; /* hostile: on data with inf and NaN where no result may see them */
+    int64_t failures;
+    double worst;
+} check_result_row;
+
+/* What came of a case. */
+typedef struct check_result {
+    bool whole; /* all of it was done */
+    bool lost;  /* the device was lost before that */
+    bool overhang, shifted;
+    int code;      /* exit code; not EXIT_DONE: the case could not be made, */
+    char *trouble; /* for this reason (NULL: it was told) */
+    check_result_row rows[CHECK_MAX_ROWS];
+    int message_count;
+    char *messages[CHECK_MAX_FAILURES]; /* the first failures */
+} check_result;
+
+/* Runs a case in thread `place` of CHECK_MOST_PLACES; stops between candidates once *stop is true. */
+check_result *check_one(const check_setup *setup, int place, int64_t number, const atomic_bool *stop);
+void check_result_release(check_result **result);
+
+/* What this thread runs now, for the message of a crash (check_crash.c). */
+void check_running(int place, const char *text);
+void check_catch_crashes(void);
 
 #endif

@@ -71,23 +71,26 @@ static bool *touched_rows(const check_case *c)
     return touched;
 }
 
-static void make_hostile(random_state *r, const check_case *c, void *b)
+/* Puts inf and NaN there, and says whether it did. */
+static bool make_hostile(random_state *r, const check_case *c, void *b)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
     bool *touched = touched_rows(c);
-    bool once = c->inf_in_use;
+    bool once = c->inf_in_use, any = false;
     for (int64_t i = 0; i < c->k; i++) {
         if (touched[i] && !(once && random_chance(r, 0.1)))
             continue;
         once = once && !touched[i];
+        any = any || c->n > 0;
         for (int64_t j = 0; j < c->n; j++)
             if (!touched[i] || j == c->n / 2)
                 put(c->spmm.dtype_a, b, place(c->spmm.layout_b, c->spmm.ldb, c->k, c->n, i, j), bad[random_between(r, 0, 2)]);
     }
     free(touched);
+    return any;
 }
 
-static spk_status make_pattern(const check_case *c, spk_context *context, spk_pattern **pattern)
+spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern)
 {
     spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = c->rows, .cols = c->cols, .block_rows = c->block_rows, .block_cols = c->block_cols, .nnzb = c->nnzb};
     indices.row_offsets = c->offsets;
@@ -124,7 +127,7 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
     d->values = block_values(&r, c, &d->value_count);
     d->b = dense(&r, s->dtype_b, s->layout_b, s->ldb, c->k, c->n, &d->b_count);
     if (!finite)
-        make_hostile(&r, c, d->b);
+        d->hostile = make_hostile(&r, c, d->b);
     if (s->use_c) {
         d->c_in = dense(&r, s->dtype_d, s->layout_d, s->ldc, c->m, c->n, &d->c_count);
         for (int64_t i = 0; c->beta == 0 && i < d->c_count; i++) /* never to be read */
@@ -152,21 +155,18 @@ spk_tune_options check_options(const check_case *c, bool finite)
     return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
 }
 
-spk_status check_data_make(const check_case *c, spk_context *context, bool finite, check_data *out)
+spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
 {
-    check_data d = {.c = c, .context = context, .finite = finite};
-    spk_status status = make_pattern(c, context, &d.pattern);
-    if (status == SPK_OK) {
-        make_operands(c, finite, &d);
-        int64_t count = c->m * c->n;
-        d.out = cli_alloc((size_t)count, sizeof(double));
-        d.preact = cli_alloc((size_t)count, sizeof(double));
-        d.magnitude = cli_alloc((size_t)count, sizeof(double));
-        spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d.values, .b = d.b, .c = d.c_in, .bias = d.bias, .residual = d.residual};
-        run_args.alpha = c->alpha;
-        run_args.beta = c->beta;
-        status = spk_oracle_spmm(context, d.pattern, &c->spmm, &run_args, NULL, c->m, d.out, d.preact, d.magnitude);
-    }
+    check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
+    make_operands(c, finite, &d);
+    int64_t count = c->m * c->n;
+    d.out = cli_alloc((size_t)count, sizeof(double));
+    d.preact = cli_alloc((size_t)count, sizeof(double));
+    d.magnitude = cli_alloc((size_t)count, sizeof(double));
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d.values, .b = d.b, .c = d.c_in, .bias = d.bias, .residual = d.residual};
+    run_args.alpha = c->alpha;
+    run_args.beta = c->beta;
+    spk_status status = spk_oracle_spmm(context, d.pattern, &c->spmm, &run_args, NULL, c->m, d.out, d.preact, d.magnitude);
     if (status == SPK_OK)
         status = spk_default_tolerance(context, d.pattern, &c->spmm, &d.tolerance);
     if (status == SPK_OK)
@@ -178,7 +178,6 @@ spk_status check_data_make(const check_case *c, spk_context *context, bool finit
 
 void check_data_release(check_data *d)
 {
-    spk_pattern_destroy(&d->pattern);
     void *all[] = {d->values, d->b, d->c_in, d->d_image, d->residual, d->bias, d->out, d->preact, d->magnitude};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         free(all[i]);

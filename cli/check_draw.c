@@ -1,4 +1,5 @@
-/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. */
+/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. On a GPU, more than a third are for the rows that run
+ * on its tensor cores through TMA, which ask much of a problem: of all shapes together they would see few. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,8 +75,10 @@ static void draw_pattern(random_state *r, check_case *c)
     for (int64_t i = 0; i < c->grid_rows; i++) {
         bool none = random_chance(r, empty);
         for (int64_t j = 0; j < c->grid_cols; j++)
-            if (random_chance(r, density) && !none)
+            if (random_chance(r, density) && !none) {
                 c->columns[c->nnzb++] = j;
+                c->overhang = c->overhang || (i + 1) * c->block_rows > c->rows || (j + 1) * c->block_cols > c->cols;
+            }
         c->offsets[i + 1] = c->nnzb;
     }
 }
@@ -113,38 +116,109 @@ static void draw_layouts(random_state *r, check_case *c)
         s->ldr = s->ldd;
 }
 
+/* Blocks, sizes and types for tensor cores and TMA: op(A)'s blocks have 16 to 256 rows and whole sixteens of columns, up to more tiles than a GPU has
+ * multiprocessors. */
+static void draw_tensor_shape(random_state *r, check_case *c)
+{
+    static const int64_t downs[] = {16, 16, 32, 32, 64, 64, 64, 64, 128, 256}, others[] = {16, 32, 48, 64, 64, 128, 128, 256};
+    static const int64_t columns[] = {1, 8, 16, 24, 32, 48, 64, 96, 128, 136, 192, 200, 256, 320};
+    const bool large = random_chance(r, 0.1);
+    const int64_t down = downs[random_between(r, 0, 9)];
+    const int64_t across = random_chance(r, 0.5) ? down : random_chance(r, 0.8) ? others[random_between(r, 0, 7)] : 16 * random_between(r, 1, 16);
+    c->spmm.trans_a = random_chance(r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
+    c->m = down * random_between(r, 1, (large ? 3000 : 700) / down + 1);
+    c->k = across * random_between(r, 1, (large ? 800 : 600) / across + 1);
+    if (random_chance(r, 0.35))
+        c->m -= random_between(r, 0, down - 1);
+    if (random_chance(r, 0.35))
+        c->k -= random_between(r, 0, across - 1);
+    c->n = random_chance(r, 0.6) ? columns[random_between(r, 0, 13)] : random_between(r, 1, large ? 600 : 300);
+    c->rows = c->spmm.trans_a ? c->k : c->m;
+    c->cols = c->spmm.trans_a ? c->m : c->k;
+    c->block_rows = c->spmm.trans_a ? across : down;
+    c->block_cols = c->spmm.trans_a ? down : across;
+    c->spmm.dtype_a = c->spmm.dtype_b = c->spmm.dtype_d = random_chance(r, 0.5) ? SPK_F16 : SPK_BF16;
+    if (random_chance(r, 0.3))
+        c->spmm.dtype_d = SPK_F32;
+}
+
+static void draw_shape(random_state *r, bool gpu, check_case *c)
+{
+    c->rows = draw_size(r);
+    c->cols = draw_size(r);
+    if (gpu && random_chance(r, 0.5)) {
+        c->rows *= 3;
+        c->cols *= 3;
+    }
+    c->block_rows = gpu ? draw_gpu_side(r) : draw_side(r);
+    c->block_cols = random_chance(r, 0.5) ? c->block_rows : gpu ? draw_gpu_side(r) : draw_side(r);
+    if (random_chance(r, 0.4)) { /* no ragged edges: some rows of the table want that */
+        c->rows = whole_blocks(c->rows, c->block_rows);
+        c->cols = whole_blocks(c->cols, c->block_cols);
+    }
+    c->n = draw_n(r);
+    draw_dtypes(r, gpu, &c->spmm);
+    c->spmm.trans_a = random_chance(r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
+    c->m = c->spmm.trans_a ? c->cols : c->rows;
+    c->k = c->spmm.trans_a ? c->rows : c->cols;
+}
+
+/* Leading dimensions as TMA wants them, most of the time. */
+static void align_lds(random_state *r, check_case *c)
+{
+    spk_spmm *s = &c->spmm;
+    const int64_t tight_b = s->layout_b == SPK_ROW_MAJOR ? c->n : c->k, tight_d = s->layout_d == SPK_ROW_MAJOR ? c->n : c->m;
+    if (random_chance(r, 0.93))
+        s->ldb = (tight_b + 7) / 8 * 8 + (random_chance(r, 0.5) ? 8 * random_between(r, 0, 3) : 0);
+    if (random_chance(r, 0.5))
+        s->ldd = (tight_d + 7) / 8 * 8 + (random_chance(r, 0.3) ? 8 * random_between(r, 0, 3) : 0);
+    if (c->alias_c)
+        s->ldc = s->ldd;
+    if (c->alias_residual)
+        s->ldr = s->ldd;
+}
+
+/* Pointers of little alignment: whole elements off. */
+static void draw_shifts(random_state *r, check_case *c)
+{
+    if (random_chance(r, 0.85))
+        return;
+    for (int i = 0; i < CHECK_ARRAYS; i++)
+        c->shifts[i] = random_chance(r, 0.5) ? (int)random_between(r, 1, 15) : 0;
+}
+
 void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *out)
 {
     random_state r = random_for(seed, (uint64_t)number, NULL);
-    check_case c = {.seed = seed, .number = number};
-    c.rows = draw_size(&r);
-    c.cols = draw_size(&r);
-    if (gpu && random_chance(&r, 0.5)) {
-        c.rows *= 3;
-        c.cols *= 3;
-    }
-    c.block_rows = gpu ? draw_gpu_side(&r) : draw_side(&r);
-    c.block_cols = random_chance(&r, 0.5) ? c.block_rows : gpu ? draw_gpu_side(&r) : draw_side(&r);
-    if (random_chance(&r, 0.4)) { /* no ragged edges: some rows of the table want that */
-        c.rows = whole_blocks(c.rows, c.block_rows);
-        c.cols = whole_blocks(c.cols, c.block_cols);
-    }
-    c.n = draw_n(&r);
-    c.spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = c.n};
-    draw_dtypes(&r, gpu, &c.spmm);
-    c.spmm.trans_a = random_chance(&r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
-    c.m = c.spmm.trans_a ? c.cols : c.rows;
-    c.k = c.spmm.trans_a ? c.rows : c.cols;
+    check_case c = {.seed = seed, .number = number, .spmm = {SPK_SIZED(spk_spmm)}};
+    const bool tensor = gpu && random_chance(&r, 0.36);
+    if (tensor)
+        draw_tensor_shape(&r, &c);
+    else
+        draw_shape(&r, gpu, &c);
+    c.spmm.n = c.n;
     c.index_type = (spk_index_type)random_between(&r, 0, 1);
     draw_pattern(&r, &c);
     draw_epilogue(&r, &c);
     draw_layouts(&r, &c);
-    c.assume_finite = random_chance(&r, 0.4);
-    c.inf_in_use = random_chance(&r, 0.15);
+    if (tensor)
+        align_lds(&r, &c);
+    c.assume_finite = random_chance(&r, tensor ? 0.6 : 0.4);
+    c.inf_in_use = random_chance(&r, tensor ? 0.3 : 0.15);
     c.static_values = random_chance(&r, 0.3);
     c.own_workspace = random_chance(&r, 0.5);
     c.threads = (int)random_between(&r, 1, 4);
+    if (gpu)
+        draw_shifts(&r, &c);
     *out = c;
+}
+
+bool check_is_shifted(const check_case *c)
+{
+    bool shifted = false;
+    for (int i = 0; i < CHECK_ARRAYS; i++)
+        shifted = shifted || c->shifts[i] != 0;
+    return shifted;
 }
 
 void check_release(check_case *c)
@@ -159,11 +233,11 @@ char *check_text(const check_case *c)
     const spk_spmm *s = &c->spmm;
     static const char *const bias[] = {"", " bias-row", " bias-col"};
     static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
-    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s, %d threads",
+    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s, %d threads",
                       spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
                       s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
                       (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
                       (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
                       activation[s->activation], s->use_residual ? " residual" : "", c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
-                      c->static_values ? " static-values" : "", c->threads);
+                      c->static_values ? " static-values" : "", check_is_shifted(c) ? " shifted" : "", c->threads);
 }

@@ -48,6 +48,9 @@ json_t *check_state_rows(const check_state *s)
         json_put(o, "cases", json_integer(row->cases));
         json_put(o, "not_applicable", json_integer(row->not_applicable));
         json_put(o, "failures", json_integer(row->failures));
+        json_put(o, "inf_nan", json_integer(row->hostile));
+        json_put(o, "overhang", json_integer(row->overhang));
+        json_put(o, "shifted", json_integer(row->shifted));
         json_put(o, "worst", json_number(row->worst));
         json_push(list, o);
     }
@@ -79,6 +82,9 @@ static bool load_rows(const json_t *rows, check_state *s)
         s->rows[at].cases = json_integer_value(json_object_get(one, "cases"));
         s->rows[at].not_applicable = json_integer_value(json_object_get(one, "not_applicable"));
         s->rows[at].failures = json_integer_value(json_object_get(one, "failures"));
+        s->rows[at].hostile = json_integer_value(json_object_get(one, "inf_nan"));
+        s->rows[at].overhang = json_integer_value(json_object_get(one, "overhang"));
+        s->rows[at].shifted = json_integer_value(json_object_get(one, "shifted"));
         s->rows[at].worst = json_number_value(json_object_get(one, "worst"));
     }
     return json_array_size(rows) == (size_t)s->row_count;

@@ -13,6 +13,7 @@ typedef struct check_row {
     const char *name; /* static: of the kernel table */
     spk_kind kind;
     int64_t cases, not_applicable, failures;
+    int64_t hostile, overhang, shifted; /* of the cases: inf and NaN in B where no result may see them; NaN beyond the edges; pointers of little alignment */
     double worst; /* error over tolerance */
 } check_row;
 

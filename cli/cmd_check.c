@@ -1,20 +1,16 @@
 /* sparsek check: every kernel row against the oracle on random problems; resumable. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check.h"
-#include "check_state.h"
 #include "json.h"
+#include "ordered.h"
 #include "output.h"
 #include "progress.h"
 #include "result.h"
 #include "stats.h"
 #include "table.h"
 #include "term.h"
-
-enum { MAX_THREADS = 4, MAX_CHOICES = 1024 };
 
 static const char about[] =
     "Differential test: draws random problems and runs every row of the kernel table that can compute them, with one\n"
@@ -25,7 +21,7 @@ static const char about[] =
     "them. A failure prints the command that replays it; exit code 1.";
 
 typedef struct check_flags {
-    int64_t cases, only_case; /* only_case: -1, or the one to run */
+    int64_t cases, each, only_case; /* only_case: -1, or the one to run */
     uint64_t seed;
     const char *kernel, *params, *resume;
     int all_params;
@@ -35,20 +31,12 @@ typedef struct series {
     cli *app;
     const check_flags *flags;
     check_state state;
+    check_setup setup;
     resume file;
-    spk_context *contexts[MAX_THREADS + 1];
+    double saved_at;
+    int code;
+    bool lost;
 } series;
-
-/* An applicable candidate of a case. */
-typedef struct choice {
-    char text[160];
-    bool needs_finite; /* multiplies zeros it filled in */
-} choice;
-
-typedef struct choice_list {
-    int count;
-    choice items[MAX_CHOICES];
-} choice_list;
 
 static bool holds(const char *list, size_t list_length, const char *word, size_t length)
 {
@@ -89,9 +77,10 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
 {
     args a = {.command = "check", .synopsis = "[options]", .about = about};
     a.examples = "sparsek check --cases 300 --seed 7\nsparsek check --kernel spmm_portable --cases 50 --all-params\n";
-    *f = (check_flags){.cases = 300, .only_case = -1, .seed = UINT64_MAX};
+    *f = (check_flags){.cases = -1, .only_case = -1, .seed = UINT64_MAX};
     const args_option options[] = {
         {"cases", 0, ARGS_INT, &f->cases, "N", 1, 100000000, "random problems (default: 300)"},
+        {"each", 0, ARGS_INT, &f->each, "N", 1, 1000000, "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
         {"kernel", 0, ARGS_KERNELS, &f->kernel, "NAMES", 0, 0, "only these rows (the same as --only)"},
@@ -104,6 +93,8 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;
+    if (f->cases < 0)
+        f->cases = f->each ? 100000 : 300;
     if (f->kernel && app->only)
         return cli_fail(app, EXIT_USAGE, "--kernel and --only are the same: give one");
     if (f->kernel)
@@ -114,187 +105,119 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "--params and --all-params exclude each other");
     if (f->only_case >= 0 && f->seed == UINT64_MAX)
         return cli_fail(app, EXIT_USAGE, "--case needs --seed");
+    if (f->only_case >= 0 && f->each)
+        return cli_fail(app, EXIT_USAGE, "--case and --each exclude each other");
     if (f->only_case >= 0 && f->resume)
         return cli_fail(app, EXIT_USAGE, "--case and --resume exclude each other");
     return check_params(app, f);
 }
 
-/* The context for a number of threads: the case's, unless --threads says otherwise. */
-static int context_for(series *s, int threads, spk_context **context)
+static void tell_failures(series *s, const check_result *given)
 {
-    int at = s->app->threads ? 0 : threads;
-    int code = s->contexts[at] ? EXIT_DONE : cli_context(s->app, "", at, &s->contexts[at]);
-    *context = s->contexts[at];
-    return code;
-}
-
-/* Every candidate that can compute the case. */
-static spk_status list_choices(const check_data *d, choice_list *out)
-{
-    spk_tune_options options = check_options(d->c, d->finite);
-    spk_report *list = NULL;
-    spk_report_info info = {SPK_SIZED(spk_report_info)};
-    spk_status status = spk_list_spmm(d->context, d->pattern, &d->c->spmm, &options, &list);
-    if (status == SPK_OK)
-        status = spk_report_get_info(list, &info);
-    out->count = 0;
-    for (int i = 0; i < info.candidate_count && status == SPK_OK; i++) {
-        spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
-        if (status != SPK_OK || c.status == SPK_CANDIDATE_NOT_APPLICABLE || out->count == MAX_CHOICES)
-            continue;
-        choice *one = &out->items[out->count++];
-        one->needs_finite = c.status == SPK_CANDIDATE_NOT_ELIGIBLE;
-        snprintf(one->text, sizeof(one->text), "%s%s%s", c.name, c.params[0] ? " " : "", c.params);
-    }
-    spk_report_destroy(&list);
-    return status;
-}
-
-static bool of_row(const choice *one, const char *row, const char *params)
-{
-    size_t length = strlen(row);
-    if (strncmp(one->text, row, length) != 0 || (one->text[length] != ' ' && one->text[length] != 0))
-        return false;
-    return !params || strcmp(one->text[length] ? one->text + length + 1 : "", params) == 0;
-}
-
-/* What is being run, for the message of a crash: a kernel that faults takes the program with it. */
-static char running[512];
-
-static void on_crash(int number)
-{
-    static volatile sig_atomic_t crashes;
-    while (crashes++) /* another thread is telling */
-        pause();
-    if (write(STDERR_FILENO, running, strlen(running)) < 0)
-        _exit(128 + number);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-static void catch_crashes(void)
-{
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
-    struct sigaction old;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) /* a sanitizer's own stays */
-            signal(numbers[i], on_crash);
-}
-
-/* The command that runs a candidate on a case again. */
-static void replay_text(const series *s, const check_case *c, const char *text, char *out, size_t size)
-{
-    char threads[32] = "";
-    size_t row = strcspn(text, " ");
-    bool params = text[row] == ' ';
-    if (s->app->threads) /* else the case has its own number */
-        snprintf(threads, sizeof(threads), " --threads %lld", (long long)s->app->threads);
-    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s", s->app->device ? " --device " : "", s->app->device ? s->app->device : "", (int)row, text, (unsigned long long)c->seed, (long long)c->number,
-             params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
-}
-
-static void tell_failure(series *s, check_row *row, const check_case *c, const char *text, const char *why)
-{
-    char replay[320];
-    row->failures++;
-    if (s->state.failures++ >= CHECK_MAX_FAILURES)
-        return;
-    char *what = check_text(c);
-    replay_text(s, c, text, replay, sizeof(replay));
-    char *message = cli_format("case %lld, %s: %s\n  %s\n  replay: %s", (long long)c->number, text, why, what, replay);
-    progress_clear();
-    fprintf(stderr, "FAILED %s\n", message);
-    json_push(s->state.failed, json_text(message));
-    free(message);
-    free(what);
-}
-
-/* The candidates of one row on one case: one of them at random, or all. */
-static void check_row_on(series *s, check_row *row, const choice_list *list, const check_data *plain, const check_data *finite)
-{
-    const check_case *c = plain->c;
-    int fitting[MAX_CHOICES], count = 0;
-    for (int i = 0; i < list->count; i++)
-        if (of_row(&list->items[i], row->name, s->flags->params))
-            fitting[count++] = i;
-    if (count == 0) {
-        row->not_applicable++;
-        return;
-    }
-    random_state r = random_for(c->seed, (uint64_t)c->number, row->name);
-    int pick = (int)random_between(&r, 0, count - 1);
-    bool again = random_chance(&r, 0.25);
-    row->cases++;
-    for (int i = 0; i < count; i++) {
-        const choice *one = &list->items[fitting[i]];
-        char replay[320];
-        check_outcome outcome;
-        if (!s->flags->all_params && i != pick)
-            continue;
-        replay_text(s, c, one->text, replay, sizeof(replay));
-        snprintf(running, sizeof(running), "CRASHED case %lld, %s\n  replay: %s\n", (long long)c->number, one->text, replay);
-        check_candidate(one->needs_finite ? finite : plain, one->text, again, &outcome);
-        row->worst = outcome.error > row->worst ? outcome.error : row->worst;
-        if (outcome.failed)
-            tell_failure(s, row, c, one->text, outcome.why);
+    for (int i = 0; i < s->state.row_count; i++)
+        s->state.failures += given->rows[i].failures;
+    for (int i = 0; i < given->message_count && json_array_size(s->state.failed) < CHECK_MAX_FAILURES; i++) {
+        progress_clear();
+        fprintf(stderr, "FAILED %s\n", given->messages[i]);
+        json_push(s->state.failed, json_text(given->messages[i]));
     }
 }
 
-static int check_case_number(series *s, int64_t number)
+static void add_rows(series *s, const check_result *given)
 {
-    check_case c;
-    check_data plain = {0}, finite = {0};
-    spk_context *context = NULL;
-    check_draw(s->state.seed, number, s->app->device && strncmp(s->app->device, "cuda", 4) == 0, &c);
-    choice_list *list = cli_alloc(1, sizeof(*list));
-    int code = context_for(s, c.threads, &context);
-    spk_status status = SPK_OK;
-    if (code == EXIT_DONE)
-        status = check_data_make(&c, context, c.assume_finite, &plain);
-    if (code == EXIT_DONE && status == SPK_OK)
-        status = list_choices(&plain, list);
-    for (int i = 0; code == EXIT_DONE && status == SPK_OK && i < list->count && !finite.c; i++)
-        if (list->items[i].needs_finite)
-            status = check_data_make(&c, context, true, &finite);
-    for (int i = 0; code == EXIT_DONE && status == SPK_OK && i < s->state.row_count; i++)
-        check_row_on(s, &s->state.rows[i], list, &plain, &finite);
-    if (status != SPK_OK) {
-        char *text = check_text(&c), *where = cli_format("case %lld (%s)", (long long)number, text);
-        code = cli_status(s->app, context, status, where);
-        free(where);
-        free(text);
+    for (int i = 0; i < s->state.row_count; i++) {
+        const check_result_row *from = &given->rows[i];
+        check_row *row = &s->state.rows[i];
+        row->cases += from->ran;
+        row->not_applicable += !from->ran;
+        row->failures += from->failures;
+        row->hostile += from->ran && from->hostile;
+        row->overhang += from->ran && given->overhang;
+        row->shifted += from->ran && given->shifted;
+        row->worst = from->worst > row->worst ? from->worst : row->worst;
     }
-    free(list);
-    check_data_release(&plain);
-    check_data_release(&finite);
-    check_release(&c);
-    return code;
 }
 
-/* Runs the cases to come; saves now and then. */
+static int64_t end_of(const series *s)
+{
+    return s->flags->only_case >= 0 ? s->flags->only_case + 1 : s->flags->cases;
+}
+
+/* Whether every row ran on as many cases as --each asks for. */
+static bool is_enough(const series *s)
+{
+    bool enough = s->flags->each > 0;
+    for (int i = 0; i < s->state.row_count && enough; i++)
+        enough = s->state.rows[i].cases >= s->flags->each;
+    return enough;
+}
+
+static bool is_wanted(void *user)
+{
+    const series *s = user;
+    return !cli_interrupted() && !is_enough(s);
+}
+
+static void *make_case(void *user, int worker, int64_t number, const atomic_bool *stop)
+{
+    const series *s = user;
+    return check_one(&s->setup, worker, number, stop);
+}
+
+/* The next case into the state, which is saved now and then. */
+static bool take_case(void *user, int64_t number, void *piece)
+{
+    series *s = user;
+    check_result *given = piece;
+    s->code = given->code;
+    if (given->trouble) {
+        progress_clear();
+        cli_fail(s->app, given->code, "%s", given->trouble);
+    }
+    tell_failures(s, given);
+    s->lost = given->lost;
+    if (given->whole) {
+        add_rows(s, given);
+        s->state.next = number + 1;
+        progress_step(s->app, number + 1, end_of(s), "checking");
+    }
+    const bool goes_on = given->whole;
+    check_result_release(&given);
+    if (goes_on && s->flags->resume && stats_now() - s->saved_at > 2) {
+        s->code = check_state_save(s->app, &s->file, &s->state);
+        s->saved_at = stats_now();
+    }
+    return goes_on && s->code == EXIT_DONE;
+}
+
+/* A case whose turn did not come. Where the device was lost, one of them may be the reason. */
+static void drop_case(void *user, int64_t number, void *piece)
+{
+    series *s = user;
+    check_result *given = piece;
+    (void)number;
+    s->lost = s->lost || given->lost;
+    if (s->lost)
+        tell_failures(s, given);
+    check_result_release(&given);
+}
+
+/* Runs the cases to come. */
 static int run_series(series *s)
 {
-    const check_flags *f = s->flags;
-    double saved_at = stats_now();
-    int code = EXIT_DONE;
-    int64_t end = f->only_case >= 0 ? f->only_case + 1 : f->cases;
-    for (; s->state.next < end && code == EXIT_DONE && !cli_interrupted(); s->state.next++) {
-        progress_step(s->app, s->state.next, end, "checking");
-        code = check_case_number(s, s->state.next);
-        if (code == EXIT_DONE && f->resume && stats_now() - saved_at > 2) {
-            s->state.next++; /* this case is done */
-            code = check_state_save(s->app, &s->file, &s->state);
-            s->state.next--;
-            saved_at = stats_now();
-        }
-    }
-    if (f->resume && code == EXIT_DONE)
-        code = check_state_save(s->app, &s->file, &s->state);
+    ordered_work work = {.user = s, .begin = s->state.next, .end = end_of(s), .make = make_case, .take = take_case, .drop = drop_case, .wanted = is_wanted};
+    s->saved_at = stats_now();
+    s->code = check_setup_workers(&s->setup, &work.threads);
+    if (s->code == EXIT_DONE)
+        ordered_run(&work);
+    if (s->flags->resume && s->code == EXIT_DONE)
+        s->code = check_state_save(s->app, &s->file, &s->state);
     progress_clear();
-    if (code == EXIT_DONE && cli_interrupted())
+    if (s->lost)
+        return cli_fail(s->app, EXIT_SHORT, "a run died or hung, and the device is lost to this process, at case %lld of the series", (long long)s->state.next);
+    if (s->code == EXIT_DONE && cli_interrupted())
         return cli_status(s->app, NULL, SPK_ERR_INTERRUPTED, NULL);
-    return code;
+    return s->code;
 }
 
 static void print_summary(const series *s, double seconds)
@@ -355,15 +278,18 @@ int cmd_check(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code == EXIT_DONE) {
         double started = stats_now();
-        catch_crashes();
+        check_catch_crashes();
         if (f.only_case >= 0)
             s.state.next = f.only_case;
+        s.setup = (check_setup){.app = app, .seed = s.state.seed, .gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .params = f.params};
+        s.setup.all_params = f.all_params;
+        s.setup.rows = s.state.rows;
+        s.setup.row_count = s.state.row_count;
         code = run_series(&s);
-        if (code == EXIT_DONE || code == EXIT_INTERRUPTED)
+        if (code == EXIT_DONE || code == EXIT_INTERRUPTED || s.lost)
             code = finish(&s, stats_now() - started, code);
     }
-    for (int i = 0; i <= MAX_THREADS; i++)
-        spk_context_destroy(&s.contexts[i]);
+    check_setup_release(&s.setup);
     check_state_release(&s.state);
     resume_release(&s.file);
     return code;

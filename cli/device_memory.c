@@ -15,6 +15,12 @@ static size_t whole_bytes(const device_array *a)
     return a->bytes + 2 * DEVICE_GUARD_BYTES;
 }
 
+/* The array with its guards, in the device's memory. */
+static void *placed(const device_array *a)
+{
+    return (char *)a->memory + a->shift;
+}
+
 /* The array between its guards, in host memory. */
 static void *image(const device_array *a)
 {
@@ -35,11 +41,11 @@ spk_status device_arrays_in(spk_context *context, device_array *list, int count)
         a->host = *a->pointer;
         void *made = a->output ? NULL : image(a);
         const void *from = a->output ? (const char *)a->host - DEVICE_GUARD_BYTES : made;
-        status = spk_memory_allocate(context, whole_bytes(a), &a->memory);
+        status = spk_memory_allocate(context, whole_bytes(a) + a->shift, &a->memory);
         if (status == SPK_OK)
-            status = spk_memory_copy(context, a->memory, SPK_DEVICE, from, SPK_HOST, whole_bytes(a));
+            status = spk_memory_copy(context, placed(a), SPK_DEVICE, from, SPK_HOST, whole_bytes(a));
         if (status == SPK_OK)
-            *a->pointer = (char *)a->memory + DEVICE_GUARD_BYTES;
+            *a->pointer = (char *)placed(a) + DEVICE_GUARD_BYTES;
         free(made);
     }
     return status;
@@ -48,9 +54,9 @@ spk_status device_arrays_in(spk_context *context, device_array *list, int count)
 static spk_status bring(spk_context *context, const device_array *a, const char **why)
 {
     if (a->output)
-        return spk_memory_copy(context, (char *)(uintptr_t)a->host - DEVICE_GUARD_BYTES, SPK_HOST, a->memory, SPK_DEVICE, whole_bytes(a));
+        return spk_memory_copy(context, (char *)(uintptr_t)a->host - DEVICE_GUARD_BYTES, SPK_HOST, placed(a), SPK_DEVICE, whole_bytes(a));
     void *before = image(a), *now = cli_alloc(whole_bytes(a), 1);
-    spk_status status = spk_memory_copy(context, now, SPK_HOST, a->memory, SPK_DEVICE, whole_bytes(a));
+    spk_status status = spk_memory_copy(context, now, SPK_HOST, placed(a), SPK_DEVICE, whole_bytes(a));
     if (status == SPK_OK && memcmp(before, now, whole_bytes(a)) != 0)
         *why = "an input, or the memory around it, was changed";
     free(before);

@@ -14,6 +14,7 @@ typedef struct device_array {
     void *memory; /* the device's, guards included */
     bool output;
     const void *host;
+    size_t shift; /* bytes by which the device's pointer misses a multiple of 256 */
 } device_array;
 
 bool device_is_far(spk_context *context);
