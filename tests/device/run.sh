@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # All that needs an NVIDIA GPU, in one command. Usage: tests/device/run.sh [--build FOLDER] [--cases N] [--small N] [--seed N] [--logs FOLDER] [STEP...]
-#   STEP      only these: check device proof memcheck initcheck racecheck synccheck
+#   STEP      only these: check device proof sanitizers
 #   --build   a build with -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON (default: build/device, made where it is missing)
-#   --cases   random problems of `check` over every row (default: 300)
-#   --small   random problems of each row under each sanitizer (default: 12)
+#   --cases   random problems of `check` over every row (default: 2000)
+#   --small   random problems that each row computes under each sanitizer (default: 12)
 # Needs NVRTC (SPARSEK_NVRTC, where it is not found by itself); the sanitizer steps need compute-sanitizer (SANITIZER names another place). Every step has
-# a limit of its own, and a failed one does not keep the others from running. Logs: build/device-logs.
+# a limit of its own, and a failed one does not keep the others from running. Logs, and check.json and sanitizers.json: build/device-logs.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$root/build/device cases=300 small=12 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} logs=$root/build/device-logs
+build=$root/build/device cases=2000 small=12 seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} logs=$root/build/device-logs
 steps=()
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -23,16 +23,13 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(check device proof memcheck initcheck racecheck synccheck)
+[ ${#steps[@]} -gt 0 ] || steps=(check device proof sanitizers)
 mkdir -p "$logs" || exit 2
 if [ ! -x "$build/sparsek" ]; then
     cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON && cmake --build "$build" -j --target sparsek_cli sparsek_prover test_device || exit 2
 fi
 export SPARSEK_CACHE_DIR=$logs/cache # compiled programs and proofs; the first tuning of the step proof must find none
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-sanitizer=${SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | tail -1)}
-own_rows=$(sed -n '/SPK_KIND_\(OWN\|REFERENCE\)/s/^SPK_KERNEL(SPK_SPMM, \([a-z0-9_]*\),.*/\1/p' "$root/src/backend/cuda/kernels.def" | grep -v '^test_')
-library_rows=$(sed -n '/SPK_KIND_\(VENDOR\|DENSE\)/s/^SPK_KERNEL(SPK_SPMM, \([a-z0-9_]*\),.*/\1/p' "$root/src/backend/cuda/kernels.def")
 passed=0
 failed=()
 
@@ -52,27 +49,15 @@ step() {
     fi
 }
 
-# Small cases of one row. Others' libraries have findings of their own, which are not ours to mend: memcheck alone for them.
-sanitize() {
-    local tool=$1 row
-    if [ -z "$sanitizer" ]; then
-        echo "$tool: skipped, there is no compute-sanitizer"
-        return
-    fi
-    for row in $own_rows $([ "$tool" = memcheck ] && echo $library_rows); do
-        step "$tool-$row" 150 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$build/sparsek" check --device cuda:0 --kernel "$row" --cases "$small" --seed "$seed" -q
-    done
-}
-
 for name in "${steps[@]}"; do
     case "$name" in
-    check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" ;;
+    check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" --json "$logs/check.json" ;;
     device) for test in streams threads contexts graphs aligned allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
     proof)
         rm -rf "$SPARSEK_CACHE_DIR/proof"
         SPARSEK_CACHE_DIR=$SPARSEK_CACHE_DIR/proof step proof 180 "$build/tests/test_device" proof
         ;;
-    memcheck | initcheck | racecheck | synccheck) sanitize "$name" ;;
+    sanitizers) step sanitizers 900 python3 "$root/tests/device/sanitize.py" --build "$build" --each "$small" --seed "$seed" --logs "$logs" --json "$logs/sanitizers.json" ;;
     *) echo "unknown step $name (see --help)" >&2; exit 2 ;;
     esac
 done
