@@ -18,7 +18,8 @@ static const char about[] =
     "the default tolerance. The problems: sizes 0 to 300, blocks 1 to 64 (rarely 256) square and not, ragged edges, empty\n"
     "rows and matrices, n from 0 to 200, all dtypes, op N and T, all layouts and leading dimensions, all epilogues,\n"
     "alpha and beta with 0, D that is C, int32 and int64 indices, 1 to 4 threads, inf and NaN where no result may see\n"
-    "them. A failure prints the command that replays it; exit code 1.";
+    "them; on a GPU larger ones too, and pointers of little alignment. A failure prints the command that replays it; exit\n"
+    "code 1.";
 
 typedef struct check_flags {
     int64_t cases, each, only_case; /* only_case: -1, or the one to run */

@@ -1,5 +1,6 @@
 """check and regret: coverage, replay, resume."""
 import json
+import pathlib
 
 import support
 from support import CliTest
@@ -34,6 +35,34 @@ class Check(CliTest):
 
     def test_all_params(self):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
+
+    def test_each_row_often_enough(self):
+        rows = self.json("check", "--only", "reference,spmm_portable", "--each", "9", "--seed", "4")["results"]
+        self.assertEqual(min(row["cases"] for row in rows), 9)
+        self.assertEqual(rows[0]["cases"] + rows[0]["not_applicable"], rows[1]["cases"] + rows[1]["not_applicable"])
+        few = self.json("check", "--only", "reference", "--each", "9", "--cases", "4", "--seed", "4")
+        self.assertEqual((few["cases"], few["results"][0]["cases"]), (4, 4))
+
+    def test_what_was_hostile_is_counted(self):
+        [row] = self.json("check", "--only", "reference", "--cases", 60, "--seed", "5")["results"]
+        for what in ("inf_nan", "overhang"):
+            self.assertTrue(5 < row[what] < 55, (what, row))
+        self.assertEqual(row["shifted"], 0)
+
+    def test_threads_on_a_gpu_change_nothing(self):
+        double = pathlib.Path(support.program).parent / "tests/libcuda_double.so"
+        if not double.exists():
+            self.skipTest("this build has no double of the driver")
+        self.env |= {"SPARSEK_CUDA": str(double), "SPARSEK_NVRTC": "none"}  # nothing compiles, so every candidate fails: in the order of the cases, and once each
+        line = ["check", "--device", "cuda:0", "--seed", "8"]
+        alone, many = (self.json(*line, "--cases", "40", "--threads", threads, code=1) for threads in ("1", "7"))
+        strip = [message.split("\n")[0] for message in alone["failed"]]
+        self.assertEqual(strip, [message.split("\n")[0] for message in many["failed"]])
+        self.assertEqual((alone["results"], alone["failures"], alone["cases"]), (many["results"], many["failures"], many["cases"]))
+        for cases in ("15", "40"):
+            parts = self.json(*line, "--cases", cases, "--resume", "s.json", "--threads", "7", code=1)
+        self.assertEqual(parts["results"], alone["results"])
+        self.assertGreater({row["name"]: row for row in parts["results"]}["spmm_sm90_wgmma"]["cases"], 3)
 
     def test_resume(self):
         line = ["check", "--only", "reference,spmm_portable", "--seed", "6", "--resume", "s.json"]

@@ -94,6 +94,7 @@ WRONG = [
     ("gen uniform -o a.npy --pattern-only --rows 8 --block 4", 2, "--pattern-only goes with .mtx and .smtx"),
     ("check --case 3", 2, "--case needs --seed"),
     ("check --case 3 --seed 1 --resume s.json", 2, "--case and --resume exclude each other"),
+    ("check --case 3 --seed 1 --each 2", 2, "--case and --each exclude each other"),
     ("check --params NV=2", 2, "--params needs --kernel"),
     ("check --kernel reference --only reference", 2, "--kernel and --only are the same"),
     ("check --kernel refrence", 2, "no kernel is called 'refrence'; did you mean reference?"),
