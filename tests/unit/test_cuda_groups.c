@@ -140,8 +140,24 @@ static void like_goes_to_like(void **unused)
     spk_free(&spk_mem_system, lists.memory);
 }
 
+/* TMA stores whole 16 bytes: only where every line of D ends with one may it store D. */
+static void lines_of_d_that_tma_may_store(void **state)
+{
+    (void)state;
+    spk_problem p = {.m = 599, .n = 64, .ldd = 600, .dtype_d = SPK_F16, .layout_d = SPK_ROW_MAJOR};
+    _Alignas(16) char d[32];
+    assert_false(sm90_d_direct(&p, d));
+    assert_true(sm90_d_direct(&p, d + 2));
+    p.layout_d = SPK_COL_MAJOR; /* lines of 599, 600 apart */
+    assert_true(sm90_d_direct(&p, d));
+    p.m = 592;
+    assert_false(sm90_d_direct(&p, d));
+    p.ldd = 599;
+    assert_true(sm90_d_direct(&p, d));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,9 +123,11 @@ static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d
                                  .box = {down ? piece_rows : columns, down ? columns : piece_rows}};
 }
 
+/* TMA writes whole 16 bytes, also where the last of them reach beyond the end of a line of D: what lies there between the lines is not ours. */
 static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
 {
-    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || (uintptr_t)d % 16 != 0;
+    const int64_t line = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
+    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || line % 8 != 0 || (uintptr_t)d % 16 != 0;
 }
 
 static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_args *args)
