@@ -77,6 +77,7 @@ def attempt(what, make, flops, out=None, want=None):
         wrong = "" if out is None else f", largest error {((out.double() - want).abs().max() / want.abs().max()).item():.1g} of the largest element"
         print(f"  {what:34} {us:9.1f} us {flops / us * 1e-6:8.1f} TFLOP/s on stored blocks{wrong}")
     except RuntimeError as problem:
+        C.CDLL(None).fflush(None)  # what cuSPARSE said of it
         print(f"  {what:34} {problem}")
 
 
