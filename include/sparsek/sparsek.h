@@ -259,6 +259,9 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 
 /* ------------------------------------------------------------------------------------------------ SpMM */
 
+/* The stride of an input of a batch that all items share. */
+#define SPK_STRIDE_SHARED (-1)
+
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
  * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and B f32, f64,
@@ -281,7 +284,10 @@ typedef struct spk_spmm {
     spk_activation activation;
     int use_residual;
     int keep_preact;           /* 1: the value before the activation goes to args.preact */
-    int64_t batch;             /* 0 or 1 */
+    int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
+    int64_t stride_a;          /* values from one item to the next; 0: one A for all */
+    int64_t stride_b, stride_c, stride_d; /* elements from one item to the next; 0: tight (leading dimension x lines); B, C: SPK_STRIDE_SHARED */
+    int64_t stride_r, stride_p; /* of residual and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is one for all */
 } spk_spmm;
 
 typedef struct spk_spmm_args {
@@ -299,6 +305,40 @@ typedef struct spk_spmm_args {
     size_t workspace_bytes;
     void *stream;         /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
 } spk_spmm_args;
+
+/* ------------------------------------------------------------------------------------------------ SDDMM */
+
+/* D = alpha * (X[M,K] Y[K,N] at the stored blocks) + beta * C
+ * with M = rows, N = cols of the pattern; D and C are arrays of values: nnzb * block_rows * block_cols elements in the order of col_indices. What of an
+ * edge block lies beyond M or N is written as zero, and not read from C. The gradient of SpMM by its values: X = dL/dD, Y = B^T. Dtypes: X and Y f32,
+ * f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. Accumulation is in float32 (float64 for float64). */
+typedef struct spk_sddmm {
+    size_t struct_size;
+    int64_t k;                 /* columns of X and rows of Y, >= 0 */
+    spk_dtype dtype_x;         /* default: SPK_F32 */
+    spk_dtype dtype_y;         /* default: dtype_x */
+    spk_dtype dtype_d;         /* C and D; default: dtype_y */
+    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
+    spk_layout block_layout;   /* inside a block of C and D */
+    spk_layout layout_x, layout_y;
+    int64_t ldx, ldy;          /* 0: tight */
+    int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
+    int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
+    int64_t stride_x, stride_y, stride_c, stride_d; /* elements from one item to the next; 0: tight; X, Y, C: SPK_STRIDE_SHARED */
+} spk_sddmm;
+
+typedef struct spk_sddmm_args {
+    size_t struct_size;
+    const void *x;
+    const void *y;
+    const void *c; /* with use_c; may equal d */
+    void *d;       /* overlaps no input but c */
+    double alpha;  /* finite; 1 is NOT the default of a zeroed struct: set it */
+    double beta;   /* finite with use_c; 0 never reads c */
+    void *workspace; /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream;    /* of spk_matmul_sampled; spk_run_sddmm takes its own and ignores this one */
+} spk_sddmm_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
 
@@ -324,7 +364,7 @@ typedef struct spk_tune_options {
     double budget_s;       /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
     double tolerance;      /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
     int assume_finite;     /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
-    int static_values;     /* values change only through spk_plan_update_values: packing them once is free */
+    int static_values;     /* of SpMM: values change only through spk_plan_update_values: packing them once is free. With stride_a, all items' values */
     int fresh;             /* tune again though the class is known */
     const char *only;      /* comma-separated kernel names, NULL: all */
     const char *exclude;   /* comma-separated kernel names */
@@ -339,6 +379,7 @@ typedef struct spk_plan spk_plan;
 /* Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
  * options may be NULL. The plan keeps the pattern alive. */
 SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
+SPK_API spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
 /* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
@@ -346,6 +387,7 @@ SPK_API void spk_plan_destroy(spk_plan **plan);
  * A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it; without a
  * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. */
 SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
+SPK_API spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream);
 
 /* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
  * values; runs ignore args->values then. The array itself must stay until the next update or the plan's end. Not concurrent
@@ -372,17 +414,25 @@ SPK_API const char *spk_plan_choice(const spk_plan *plan);
 /* One call: looks the plan up in the context's cache (keyed by pattern, problem and options) or makes it, and runs it.
  * Overhead on a known pattern < 1 us. options may be NULL. */
 SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const spk_tune_options *options);
+SPK_API spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
+                                      const spk_tune_options *options);
 
 /* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever the
  * context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
  * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error. args->d, ->preact
- * and ->workspace are not used. */
+ * and ->workspace are not used. Of a batch, row r of item i is i * M + r. */
 SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const int64_t *rows,
                                    int64_t row_count, double *out, double *preact, double *magnitude);
+
+/* Likewise; the rows are those of D as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each column): D of
+ * an item has nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
+SPK_API spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args, const int64_t *rows,
+                                    int64_t row_count, double *out, double *magnitude);
 
 /* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
  * |D - oracle| / magnitude. */
 SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance);
+SPK_API spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, double *tolerance);
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 
@@ -447,15 +497,18 @@ SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info
 SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
 SPK_API void spk_report_destroy(spk_report **report);
 
-/* What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
+/* Reports of SpMM, and of SDDMM in the same way. What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
 SPK_API spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+SPK_API spk_status spk_list_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
 
 /* Tunes as spk_plan_spmm does (stored evidence where the class is known and options->fresh is 0) and tells. On
  * SPK_ERR_INTERRUPTED the report is written too if anything was measured. */
 SPK_API spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+SPK_API spk_status spk_tune_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
 
 /* The stored evidence of the problem's class; SPK_ERR_UNKNOWN_CLASS where there is none. Runs nothing. */
 SPK_API spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
+SPK_API spk_status spk_explain_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
 
 typedef struct spk_race_options {
     size_t struct_size;
@@ -468,6 +521,8 @@ typedef struct spk_race_options {
  * then meet in interleaved rounds. One report entry a row. Dense is always measured as the yardstick. */
 SPK_API spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, const spk_race_options *race,
                                  spk_report **report);
+SPK_API spk_status spk_race_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, const spk_race_options *race,
+                                  spk_report **report);
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 

@@ -54,6 +54,24 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
 void spk_plan_release(spk_plan **plan);
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
+/* How a run begins: the plan's context is entered, the plan, the stream and the operation are checked. */
+spk_status spk_plan_enter_run(const spk_plan *plan, spk_operation operation, const void *args, void *stream);
+
+/* The one-call form: finds the plan or makes it, and runs it. */
+spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream);
+
+/* ---- what the entry points of each operation share (operation.c) */
+
+/* Enters the context and reads the options; pattern and problem must not be NULL. */
+spk_status spk_enter_problem(const spk_context *context, const spk_pattern *pattern, const void *problem, const spk_tune_options *theirs, spk_tune_options *options);
+
+/* The oracle on a caller's rows, which are checked. */
+spk_status spk_oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows, int64_t row_count, double *out,
+                           double *preact, double *magnitude);
+
+typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_race_problem(spk_context *context, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race, spk_report **report);
+
 /* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);
 

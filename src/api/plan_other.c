@@ -6,7 +6,7 @@
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options)
 {
     const spk_problem *problem = &plan->bound.problem;
-    if (plan->bound.kernel->ops->takes == NULL || problem->m == 0 || problem->n == 0)
+    if (plan->bound.kernel->ops->takes == NULL || spk_problem_is_empty(problem))
         return;
     const spk_tuner tuner = spk_context_tuner(plan->context);
     const bool prove = plan->from_store || strcmp(plan->why, "measured") == 0; /* a pinned or estimated choice runs unproved; its second does too */

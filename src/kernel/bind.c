@@ -1,7 +1,7 @@
 /* Applicability, eligibility, and binding a problem to a candidate. */
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel/batch.h"
 
 static const char *isa_reason(unsigned missing)
 {
@@ -20,6 +20,12 @@ static const char *isa_reason(unsigned missing)
     return "the processor lacks an instruction set it needs";
 }
 
+static bool applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
+{
+    const spk_problem item = spk_problem_item(problem);
+    return kernel->ops->applicable(kernel->ops->batched ? problem : &item, device, params, why);
+}
+
 bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
 {
     *why = NULL;
@@ -31,7 +37,9 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = isa_reason(kernel->isa & ~device->isa);
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = "its library was not found";
-    else if (!kernel->ops->applicable(problem, device, params, why) && *why == NULL)
+    else if (!spk_batch_applicable(kernel, problem, why))
+        return false;
+    else if (!applicable(kernel, params, problem, device, why) && *why == NULL)
         *why = "it does not compute this problem";
     return *why == NULL;
 }
@@ -46,8 +54,18 @@ spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const sp
 {
     spk_bound made = {.kernel = kernel, .problem = *problem, .params = *params, .device = device};
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &made.view));
-    if (kernel->ops->bind != NULL)
-        SPK_TRY(kernel->ops->bind(&made));
+    const bool items = problem->batch > 1 && !kernel->ops->batched;
+    if (items)
+        SPK_TRY(spk_batch_begin(&made));
+    if (kernel->ops->bind != NULL) {
+        const spk_status status = kernel->ops->bind(&made);
+        if (status != SPK_OK) {
+            spk_batch_release(&made);
+            return status;
+        }
+    }
+    if (items)
+        spk_batch_end(&made, problem, device);
     made.problem.pattern = spk_pattern_share(problem->pattern);
     *bound = made;
     return SPK_OK;
@@ -59,6 +77,7 @@ void spk_unbind(spk_bound *bound)
         return;
     if (bound->kernel->ops->unbind != NULL)
         bound->kernel->ops->unbind(bound);
+    spk_batch_release(bound);
     spk_pattern_release(&bound->problem.pattern);
     memset(bound, 0, sizeof *bound);
 }

@@ -23,6 +23,9 @@ typedef struct spk_bound {
     spk_bsr_view view;      /* op(A); filled before bind is called */
     size_t workspace_bytes; /* bind sets it; a run gets this much, 64-byte aligned */
     void *state;            /* the kernel's, made by bind, released by unbind */
+    int64_t parts;          /* a batch on a kernel that takes one item: the tasks that share the items (kernel/batch.c); 0: it takes the whole batch */
+    spk_device *serial;     /* their device, of one thread; NULL: an item gets all threads */
+    size_t part_bytes;      /* of the workspace */
 } spk_bound;
 
 /* A device program: an embedded source file compiled with options ("-DBN=256 -DSTAGES=4 ..."). */
@@ -50,6 +53,9 @@ typedef struct spk_kernel_ops {
     bool (*takes)(const spk_bound *bound, const spk_args *args);
     /* Computes D. args are checked; workspace is there. No lock, no allocation of device memory. */
     spk_status (*run)(const spk_bound *bound, const spk_args *args, void *stream);
+    /* run takes the whole batch. Else it takes one item, as do applicable, predict_us, build, bind and update_values: on the CPU the items are run one
+     * by one or side by side, on a GPU the row is not applicable to a batch. */
+    bool batched;
     /* Of the sources that make the kernel (the build defines SPK_SOURCE_HASH for each kernel file). */
     const char *source_hash;
 } spk_kernel_ops;
@@ -93,6 +99,12 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
 
 /* Whether it may win: fills_zeros needs assume_finite. Says why not. */
 bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem, const char **why);
+
+/* Predicted microseconds of one run of the whole batch; 0: the row has no model. */
+double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
+
+/* Runs what is bound, the whole batch. */
+spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream);
 
 /* Binds (shares the pattern) and unbinds. unbind accepts a zeroed bound. */
 spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound);

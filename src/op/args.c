@@ -21,3 +21,16 @@ void *spk_args_get(const spk_args *args, spk_operand operand)
     memcpy(&pointer, (const char *)args + places[operand], sizeof pointer);
     return pointer;
 }
+
+spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t item)
+{
+    spk_args shifted = *args;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+        const spk_operand operand = (spk_operand)i;
+        const int64_t step = spk_problem_operand_stride(problem, operand) * (int64_t)spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
+        char *pointer = spk_args_get(args, operand);
+        if (pointer != NULL && step != 0)
+            spk_args_set(&shifted, operand, pointer + item * step);
+    }
+    return shifted;
+}

@@ -45,8 +45,9 @@ typedef struct spk_args {
     size_t workspace_bytes;
 } spk_args;
 
-/* Checks a caller's SpMM and makes it a problem (op/spmm.c). options may be NULL. */
+/* Checks a caller's description and makes it a problem (op/spmm.c, op/sddmm.c). options may be NULL. */
 spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *options, spk_problem *problem);
+spk_status spk_problem_from_sddmm(spk_pattern *pattern, const spk_sddmm *sddmm, const spk_tune_options *options, spk_problem *problem);
 
 /* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args);
@@ -54,12 +55,15 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
 /* The inputs alone: for who writes elsewhere. */
 spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args);
 
-/* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N. Dense FLOPs: 2 M K N. Least bytes: values, B, C, D once. */
+/* D of an item as a matrix: M x N, or nnzb * block_rows rows of block_cols values (column-major blocks: nnzb * block_cols rows of block_rows). */
+int64_t spk_problem_d_rows(const spk_problem *problem);
+int64_t spk_problem_d_cols(const spk_problem *problem);
+bool spk_problem_is_empty(const spk_problem *problem); /* D has no element */
+
+/* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N (SDDMM: K). Dense FLOPs: 2 M K N. Each for the whole batch. */
 double spk_problem_flops(const spk_problem *problem);
 double spk_problem_dense_flops(const spk_problem *problem);
-double spk_problem_bytes(const spk_problem *problem);
 
-/* Elements that an operand occupies, (leading dimension) * (count - 1) + row length; 0 for an empty one. */
 typedef enum spk_operand {
     SPK_OPERAND_A,
     SPK_OPERAND_B,
@@ -70,11 +74,27 @@ typedef enum spk_operand {
     SPK_OPERAND_PREACT,
     SPK_OPERAND_COUNT
 } spk_operand;
+
 void *spk_args_get(const spk_args *args, spk_operand operand);
 void spk_args_set(spk_args *args, spk_operand operand, void *pointer);
 const char *spk_problem_operand_name(const spk_problem *problem, spk_operand operand); /* as the caller's arguments call it */
-int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand);
 spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand);
+int64_t spk_problem_operand_stride(const spk_problem *problem, spk_operand operand);
+
+/* Elements from the first to the last that an operand occupies, (leading dimension) * (count - 1) + row length in an item; 0 for an empty one. */
+int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand);
+int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand); /* of the whole batch */
+
+/* Bytes of an operand that a run must read or write once: of a dense input no more than the stored blocks ask for. And of all operands. */
+double spk_problem_touched_bytes(const spk_problem *problem, spk_operand operand);
+double spk_problem_bytes(const spk_problem *problem);
+
+/* One item of a batch: the problem with batch = 1, and its arguments. */
+spk_problem spk_problem_item(const spk_problem *problem);
+spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t item);
+
+/* "spmm", "sddmm"; NULL for an unknown one. */
+const char *spk_operation_name(spk_operation operation);
 
 /* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact"; buffer of 96 bytes is enough. */
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
@@ -85,7 +105,7 @@ double spk_problem_tolerance(const spk_problem *problem);
 /* |got - want| that counts as an error of a result of this dtype: without what rounding to a denormal explains; 0 where both are too large for it. */
 double spk_dtype_difference(spk_dtype dtype, double got, double want);
 
-/* Oracle (op/oracle.c); same contract as spk_oracle_spmm. */
+/* Oracle (op/oracle.c); same contract as spk_oracle_spmm. Rows are those of D (spk_problem_d_rows), of item i from i * rows on. */
 spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,
                           double *preact, double *magnitude);
 

@@ -81,7 +81,7 @@ bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_t
 
 double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
 {
-    double us = kernel->ops->predict_us != NULL ? kernel->ops->predict_us(problem, device, params) : 0;
+    double us = spk_candidate_predict_us(kernel, params, problem, device);
     if (us > 0 && isfinite(us))
         return us;
     double gflops = device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 : 1;

@@ -172,7 +172,7 @@ static spk_status estimated(const spk_tuner *tuner, const spk_problem *problem, 
 
 static bool is_empty(const spk_problem *problem)
 {
-    return problem->m == 0 || problem->n == 0;
+    return spk_problem_is_empty(problem);
 }
 
 /* Everything but measuring. *found is false where only that is left. */

@@ -24,7 +24,8 @@ static int alignment_class(int64_t all_bits)
 static int64_t d_side_bits(const spk_problem *problem)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return problem->ldd | (e->use_c ? problem->ldc : 0) | (e->use_residual ? problem->ldr : 0) | (e->keep_preact ? problem->ldp : 0);
+    return problem->ldd | problem->stride_d | (e->use_c ? problem->ldc | problem->stride_c : 0) | (e->use_residual ? problem->ldr | problem->stride_r : 0) |
+           (e->keep_preact ? problem->ldp | problem->stride_p : 0);
 }
 
 /* Exact up to 8, then four classes an octave with the powers of two in the middle of theirs; a class is named by its middle. */
@@ -60,12 +61,6 @@ static int class_of_overlap(double overlap, double density)
     return excess < 0.5 ? 0 : excess < 0.75 ? 1 : 2;
 }
 
-static const char *operation_name(spk_operation operation)
-{
-    static const char *const names[] = {[SPK_SPMM] = "spmm", [SPK_SDDMM] = "sddmm", [SPK_GEMM] = "gemm", [SPK_ATTENTION] = "attention"};
-    return names[operation];
-}
-
 static char major(spk_layout layout)
 {
     return layout == SPK_ROW_MAJOR ? 'r' : 'c';
@@ -86,22 +81,41 @@ static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
     return SPK_OK;
 }
 
+/* The fields that only SDDMM and batches have: of the exact part, and of the other. A batch of values differs from a batch on one A. */
+static void more_fields(const spk_problem *problem, char exact[64], char near[32])
+{
+    const bool sampled = problem->operation == SPK_SDDMM;
+    int used = 0;
+    exact[0] = near[0] = '\0';
+    if (sampled)
+        used = snprintf(exact, 64, ";la=%c;aa=%d", major(problem->layout_a), alignment_class(problem->lda | problem->stride_a));
+    if (problem->batch == 1)
+        return;
+    snprintf(exact + used, (size_t)(64 - used), ";sa=%d;sb=%d", problem->stride_a == 0 ? 0 : alignment_class(problem->stride_a), problem->stride_b != 0);
+    snprintf(near, 32, ";items=%" PRId64, class_of_n(problem->batch));
+}
+
 spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size)
 {
     const spk_pattern *pattern = problem->pattern;
-    char epilogue[96], where[MAX_DEVICE_TEXT], key[SPK_MAX_KEY_TEXT];
+    char epilogue[96], where[MAX_DEVICE_TEXT], key[SPK_MAX_KEY_TEXT], exact[64], near[32];
     spk_epilogue_text(&problem->epilogue, epilogue, sizeof epilogue);
     SPK_TRY(device_text(device, where));
-    double spread = problem->trans_a == SPK_TRANS ? pattern->features.col_spread : pattern->features.row_spread;
+    more_fields(problem, exact, near);
+    const double spread = problem->trans_a == SPK_TRANS ? pattern->features.col_spread : pattern->features.row_spread;
+    /* The size that is not the pattern's is free: it has classes. */
+    const int64_t n = problem->operation == SPK_SDDMM ? problem->n : class_of_n(problem->n);
+    const int64_t k = problem->operation == SPK_SDDMM ? class_of_n(problem->k) : problem->k;
     int length = snprintf(
         key, sizeof key,
-        "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%" PRId64 ";finite=%d;static=%d;cache=%s;dev=%s"
-        "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d",
-        KEY_VERSION, operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b), spk_dtype_name(problem->dtype_d),
-        spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout), major(problem->layout_b),
-        major(problem->layout_d), alignment_class(problem->ldb), alignment_class(d_side_bits(problem)), epilogue, problem->batch, problem->assume_finite,
-        problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", where, problem->m, problem->k, pattern->block_rows, pattern->block_cols,
-        class_of_nnzb(pattern->nnzb), class_of_n(problem->n), class_of_spread(spread), class_of_overlap(pattern->features.row_overlap, pattern->density));
+        "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%d;finite=%d;static=%d;cache=%s%s;dev=%s"
+        "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d%s",
+        KEY_VERSION, spk_operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b),
+        spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout),
+        major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb | problem->stride_b), alignment_class(d_side_bits(problem)), epilogue,
+        problem->batch > 1 ? 2 : 1, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", exact, where, problem->m, k,
+        pattern->block_rows, pattern->block_cols, class_of_nnzb(pattern->nnzb), n, class_of_spread(spread),
+        class_of_overlap(pattern->features.row_overlap, pattern->density), near);
     if (length < 0 || (size_t)length >= sizeof key || (size_t)length >= size)
         return spk_fail(SPK_ERR_INTERNAL, "the tuning key needs %d bytes, the limit is %zu", length, size < sizeof key ? size : sizeof key);
     memcpy(buffer, key, (size_t)length + 1);
@@ -149,5 +163,8 @@ double spk_key_distance(const char *a, const char *b)
         if (x != y)
             distance += fields[i].weight * (fields[i].is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
     }
+    double x = 0, y = 0; /* the items of batches; keys of one exact part have both or neither */
+    if (read_field(&rest_a, "items", &x) && read_field(&rest_b, "items", &y))
+        distance += fabs(log2(x + 0.5) - log2(y + 0.5));
     return *rest_a == '\0' && *rest_b == '\0' ? distance : INFINITY;
 }

@@ -43,16 +43,13 @@ size_t spk_operands_set_bytes(const spk_problem *problem)
     return array_bytes(problem, bytes);
 }
 
-/* What one run touches: of B no more than the stored blocks ask for; of values nothing new where they stay the same from run to run. */
+/* What one run touches: of values nothing new where they stay the same from run to run. */
 static double touched_bytes(const spk_operands *o)
 {
-    const spk_problem *p = o->problem;
-    int64_t depth = p->trans_a == SPK_TRANS ? p->pattern->block_rows : p->pattern->block_cols;
-    double asked = (double)p->pattern->nnzb * (double)depth * (double)p->n * (double)spk_dtype_bytes(p->dtype_b);
     double touched = 0;
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        if (i != SPK_OPERAND_A || !p->static_values)
-            touched += i == SPK_OPERAND_B && asked < (double)o->bytes[i] ? asked : (double)o->bytes[i];
+        if (i != SPK_OPERAND_A || !o->problem->static_values)
+            touched += spk_problem_touched_bytes(o->problem, (spk_operand)i);
     return touched;
 }
 
@@ -359,7 +356,7 @@ spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, i
         SPK_TRY(gather_rows(operands, operand, ld, rows, count, memory));
     for (int i = 0; i < count && p->layout_d == SPK_ROW_MAJOR; i++) {
         const size_t element = spk_dtype_bytes(p->dtype_d), at = (size_t)(rows[i] * ld) * element;
-        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)p->n * element));
+        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)spk_problem_d_cols(p) * element));
     }
     *view = operands->staging[operand];
     return SPK_OK;

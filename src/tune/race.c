@@ -398,7 +398,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     spk_report *made = NULL;
     spk_status status;
     bool kept = false;
-    if (problem->m == 0 || problem->n == 0)
+    if (spk_problem_is_empty(problem))
         return spk_report_unmeasured(tuner, problem, options, NULL, report);
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
     SPK_TRY(spk_search_begin(&r.search, tuner, problem, options));

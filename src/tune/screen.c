@@ -413,7 +413,7 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
     rank_by_row(&s);
     qsort(s.pool, (size_t)s.count, sizeof *s.pool, by_promise);
     search->total = s.count;
-    s.at = (spk_level){0, 0, 1};
+    s.at = (spk_level){.share = 1};
     if (!search->exhaustive)
         s.at = choose_level(search, average_predicted(&s), looks_cost * s.count, look_share * search->budget_us);
     spk_status status = screen_all(&s, true);

@@ -101,7 +101,7 @@ static double check_limit_us(const spk_search *search)
 
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
-    return spk_stage_make(search->tuner, search->problem, (spk_level){0, 0, 1}, spk_rng_next(&search->rng), check_limit_us(search), &search->room, stage);
+    return spk_stage_make(search->tuner, search->problem, (spk_level){.share = 1}, spk_rng_next(&search->rng), check_limit_us(search), &search->room, stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */

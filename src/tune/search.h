@@ -44,7 +44,8 @@ spk_args spk_operands_check_args(const spk_operands *operands);
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
 
-/* The same of D or preact where only some rows are wanted; what the view holds elsewhere is anything. */
+/* The same of D or preact where only some rows are wanted (of a batch: where D is row-major and its items are rows of one array); what the view
+ * holds elsewhere is anything. */
 spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view);
 
 /* `runs` runs over the next sets, each timed. */
@@ -119,10 +120,11 @@ typedef struct spk_stage {
     const char *library; /* whose threads ran the last sample, "" for ours; NULL: no sample yet */
 } spk_stage;
 
-/* How much of a problem: so many block rows of op(A) and columns (0: all of them). */
+/* How much of a problem: so many block rows of op(A), columns of B (SDDMM: of X, along K) and items of the batch (0: all of them). */
 typedef struct spk_level {
     int64_t rows, cols;
     double share;
+    int64_t items;
 } spk_level;
 
 /* The level nearest to a share of the work, not much below it. */

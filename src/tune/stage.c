@@ -85,24 +85,54 @@ static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int6
     return SPK_OK;
 }
 
-/* Rows first, with several block rows a thread; then columns. Little less than all is all. */
+/* The size that no pattern fixes: columns of B, or the depth of SDDMM's sums. */
+static int64_t free_size(const spk_problem *problem)
+{
+    return problem->operation == SPK_SDDMM ? problem->k : problem->n;
+}
+
+/* Items of a batch first, then rows, several of each a thread; then the free size. Little less than all is all. */
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const spk_pattern *pattern = problem->pattern;
-    int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
-    int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, cols = problem->n;
+    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = free_size(problem);
+    int64_t cols = all_cols, items = problem->batch;
     if (share >= 0.7)
-        return (spk_level){0, 0, 1};
-    int64_t rows = (int64_t)ceil(share * (double)grid);
+        return (spk_level){0, 0, 1, 0};
+    if (items > least) {
+        items = (int64_t)ceil(share * (double)items);
+        items = items > least ? items : least;
+    }
+    const double item_share = (double)items / (double)problem->batch, left = share / item_share;
+    if (left >= 0.7)
+        return (spk_level){0, 0, item_share, items < problem->batch ? items : 0};
+    int64_t rows = (int64_t)ceil(left * (double)grid);
     rows = rows > least ? rows : least;
     if ((double)rows > 0.7 * (double)grid)
         rows = grid;
-    double row_share = (double)rows / (double)grid;
-    if (share < 0.7 * row_share && problem->n > LEAST_COLS) {
-        cols = (int64_t)ceil((double)problem->n * share / row_share / LEAST_COLS) * LEAST_COLS;
-        cols = cols < problem->n ? cols : problem->n;
+    const double row_share = (double)rows / (double)grid;
+    if (left < 0.7 * row_share && all_cols > LEAST_COLS) {
+        cols = (int64_t)ceil((double)all_cols * left / row_share / LEAST_COLS) * LEAST_COLS;
+        cols = cols < all_cols ? cols : all_cols;
     }
-    return (spk_level){rows < grid ? rows : 0, cols < problem->n ? cols : 0, row_share * (double)cols / (double)problem->n};
+    const double col_share = all_cols > 0 ? (double)cols / (double)all_cols : 1;
+    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, item_share * row_share * col_share, items < problem->batch ? items : 0};
+}
+
+/* Cuts the free size and the batch; the share of the work that is left of them. */
+static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem *cut)
+{
+    double share = 1;
+    if (level.cols > 0 && level.cols < free_size(problem)) {
+        *(problem->operation == SPK_SDDMM ? &cut->k : &cut->n) = level.cols;
+        share = (double)level.cols / (double)free_size(problem);
+    }
+    if (level.items > 0 && level.items < problem->batch) {
+        cut->batch = level.items;
+        share *= (double)level.items / (double)problem->batch;
+    }
+    return share;
 }
 
 spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
@@ -114,9 +144,7 @@ spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, sp
     made->tuner = tuner;
     made->problem = *problem;
     SPK_GOTO(make_sample(made, problem, level.rows, seed));
-    if (level.cols > 0 && level.cols < problem->n)
-        made->problem.n = level.cols;
-    double width = (double)made->problem.n / (double)problem->n;
+    const double width = cut_sizes(problem, level, &made->problem);
     made->row_share = width * (double)made->problem.m / (double)problem->m;
     made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
     SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));

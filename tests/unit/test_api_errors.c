@@ -199,7 +199,13 @@ static void wrong_problems(void **state)
     REFUSE(use_residual, -1, SPK_ERR_ARGUMENT, "use_residual = -1");
     REFUSE(keep_preact, 7, SPK_ERR_ARGUMENT, "keep_preact = 7");
     REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
-    REFUSE(batch, 2, SPK_ERR_UNSUPPORTED, "batch = 2");
+    REFUSE(batch, INT64_C(1) << 31, SPK_ERR_ARGUMENT, "batch = 2147483648: the limit is 2^31 - 1");
+    REFUSE(stride_a, -2, SPK_ERR_ARGUMENT, "stride_a = -2");
+    REFUSE(stride_b, -7, SPK_ERR_ARGUMENT, "stride_b = -7");
+    REFUSE(stride_d, SPK_STRIDE_SHARED, SPK_ERR_ARGUMENT, "stride_d = -1: an output cannot be one for all items");
+    REFUSE(stride_d, (p.batch = 2, 9), SPK_ERR_ARGUMENT, "stride_d = 9: items of");
+    REFUSE(stride_b, (p.batch = 3, INT64_C(1) << 60), SPK_ERR_ARGUMENT, "exceed 2^62 bytes");
+    REFUSE(stride_a, (p.batch = 3, INT64_C(1) << 60), SPK_ERR_ARGUMENT, "exceed 2^62 bytes");
 #undef REFUSE
     p = good_spmm();
     expect(spk_plan_spmm(context, NULL, &p, NULL, &plan), SPK_ERR_ARGUMENT, context, "pattern is NULL");

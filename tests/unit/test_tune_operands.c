@@ -567,7 +567,7 @@ static void samples_keep_the_proportions(void **state)
             b.problem = fake_problem(b.pattern, 32);
             b.problem.trans_a = trans ? SPK_TRANS : SPK_NO_TRANS;
             spk_stage *stage = NULL;
-            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){rows, 16, 0}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
+            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){.rows = rows, .cols = 16}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
             assert_int_equal(stage->problem.n, 16);
             assert_true(stage->problem.m >= 16 * rows && stage->problem.m < 16 * (rows + 4));
             if (fabs(stage->share / stage->row_share - 1) > 0.35)

@@ -362,7 +362,7 @@ static void other_threads_come_to_rest(void **state)
     theirs.library = "theirs";
     fakes[0].us = fakes[2].us = 5000;
     spk_stage *stage = NULL;
-    assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){0, 0, 1}, 1, 0, NULL, &stage), SPK_OK);
+    assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){.share = 1}, 1, 0, NULL, &stage), SPK_OK);
     spk_contender pair[2] = {{.kernel = &ours, .run_us = 5000, .batch = 1}, {.kernel = &theirs, .run_us = 5000, .batch = 1}};
     static const int order[] = {0, 0, 1, 1, 0}, runs[] = {1, 1, 2, 1, 2};
     for (int i = 0; i < 2; i++)

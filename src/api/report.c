@@ -1,62 +1,9 @@
-/* Tuning, explaining and racing; reports and the table of kernels, as the public header has them. */
+/* Reports and the table of kernels, as the public header has them. */
 #include <pthread.h>
 #include <stdio.h>
 
 #include "api/context.h"
 #include "backend/cpu/probe.h"
-
-typedef spk_status (*report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
-
-static spk_status enter_problem(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *theirs, spk_report **report,
-                                spk_tune_options *options, spk_problem *problem)
-{
-    SPK_TRY(spk_enter(context));
-    SPK_TRY(spk_check_pointer(pattern, "pattern"));
-    SPK_TRY(spk_check_pointer(spmm, "problem"));
-    SPK_TRY(spk_check_pointer(report, "report"));
-    SPK_TRY(spk_tune_options_read(theirs, options));
-    return spk_problem_from_spmm(pattern, spmm, options, problem);
-}
-
-static spk_status make_report(report_maker maker, spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *theirs,
-                              spk_report **report)
-{
-    spk_tune_options options;
-    spk_problem problem;
-    SPK_TRY(enter_problem(context, pattern, spmm, theirs, report, &options, &problem));
-    spk_tuner tuner = spk_context_tuner(context);
-    return maker(&tuner, &problem, &options, report);
-}
-
-spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report)
-{
-    return make_report(spk_tune_list, context, pattern, problem, options, report);
-}
-
-spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report)
-{
-    return make_report(spk_tune_problem, context, pattern, problem, options, report);
-}
-
-spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report)
-{
-    return make_report(spk_tune_explain, context, pattern, problem, options, report);
-}
-
-spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *theirs, const spk_race_options *their_race,
-                         spk_report **report)
-{
-    spk_tune_options options;
-    spk_problem problem;
-    spk_race_options race = {.struct_size = sizeof race};
-    SPK_TRY(enter_problem(context, pattern, spmm, theirs, report, &options, &problem));
-    if (their_race != NULL)
-        SPK_TRY(spk_struct_read(&race, sizeof race, their_race, "spk_race_options"));
-    if (race.rounds < 0 || race.rounds > 10000)
-        return spk_fail(SPK_ERR_ARGUMENT, "rounds = %d: the limits are 0 (20 rounds) and 10000", race.rounds);
-    spk_tuner tuner = spk_context_tuner(context);
-    return spk_tune_race(&tuner, &problem, &options, &race, report);
-}
 
 spk_status spk_report_get_info(const spk_report *report, spk_report_info *info)
 {

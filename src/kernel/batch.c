@@ -1,0 +1,118 @@
+/* Batches on kernels that take one item at a time: with many items each task runs its share of them, alone on its thread and in its own workspace;
+ * with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
+#include "kernel/batch.h"
+
+#include <stdatomic.h>
+
+enum { ITEMS_A_THREAD = 4, PARTS_A_THREAD = 2, LINE = 64 };
+
+bool spk_batch_applicable(const spk_kernel *kernel, const spk_problem *problem, const char **why)
+{
+    if (problem->batch == 1 || kernel->ops->batched)
+        return true;
+    if (kernel->backend != SPK_BACKEND_CPU)
+        *why = "it takes one product at a time, no batch";
+    else if (problem->static_values && problem->stride_a != 0 && kernel->ops->update_values != NULL)
+        *why = "it keeps the values of one item, no batch of them";
+    return *why == NULL;
+}
+
+/* The tasks that share the items; 1: they run one after another, each on all threads. */
+static int64_t parts_for(const spk_kernel *kernel, const spk_problem *problem, const spk_device *device)
+{
+    const int64_t threads = device->executor.threads;
+    const bool own = kernel->kind == SPK_KIND_OWN || kernel->kind == SPK_KIND_REFERENCE;
+    return own && threads > 1 && problem->batch >= ITEMS_A_THREAD * threads ? PARTS_A_THREAD * threads : 1;
+}
+
+/* The device as one of its threads. */
+static spk_device one_thread(const spk_device *device)
+{
+    spk_device serial = *device;
+    serial.executor.threads = 1;
+    serial.peak_gflops_f32 /= device->executor.threads;
+    serial.stream_gbs /= device->executor.threads;
+    return serial;
+}
+
+spk_status spk_batch_begin(spk_bound *bound)
+{
+    spk_device *device = bound->device;
+    bound->parts = parts_for(bound->kernel, &bound->problem, device);
+    bound->problem = spk_problem_item(&bound->problem);
+    if (bound->parts == 1)
+        return SPK_OK;
+    SPK_TRY(spk_alloc(&device->mem, 1, sizeof *bound->serial, &bound->serial));
+    *bound->serial = one_thread(device);
+    bound->device = bound->serial;
+    return SPK_OK;
+}
+
+void spk_batch_end(spk_bound *bound, const spk_problem *problem, spk_device *device)
+{
+    bound->problem = *problem;
+    bound->device = device;
+    bound->part_bytes = (bound->workspace_bytes + LINE - 1) / LINE * LINE;
+    bound->workspace_bytes = (size_t)bound->parts * bound->part_bytes;
+}
+
+void spk_batch_release(spk_bound *bound)
+{
+    if (bound->serial != NULL)
+        spk_free(&bound->serial->mem, bound->serial);
+    bound->serial = NULL;
+}
+
+typedef struct batch_run {
+    const spk_bound *bound;
+    const spk_problem *problem;
+    const spk_args *args;
+    atomic_int failed;
+} batch_run;
+
+static void run_part(void *arg, int64_t part)
+{
+    batch_run *run = arg;
+    const spk_bound *bound = run->bound;
+    const int64_t parts = bound->parts;
+    spk_bound item = *bound;
+    item.problem = spk_problem_item(run->problem);
+    item.device = bound->serial != NULL ? bound->serial : bound->device;
+    item.workspace_bytes = bound->part_bytes;
+    for (int64_t i = run->problem->batch * part / parts; i < run->problem->batch * (part + 1) / parts; i++) {
+        spk_args args = spk_args_item(run->problem, run->args, i);
+        if (args.workspace != NULL) {
+            args.workspace = (char *)args.workspace + (size_t)part * bound->part_bytes;
+            args.workspace_bytes = bound->part_bytes;
+        }
+        const spk_status status = bound->kernel->ops->run(&item, &args, NULL);
+        if (status != SPK_OK)
+            atomic_store(&run->failed, (int)status);
+    }
+}
+
+spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    if (bound->parts == 0)
+        return bound->kernel->ops->run(bound, args, stream);
+    batch_run run = {.bound = bound, .problem = &bound->problem, .args = args};
+    if (bound->parts == 1)
+        run_part(&run, 0);
+    else
+        spk_execute(&bound->device->executor, bound->parts, run_part, &run);
+    const spk_status status = (spk_status)atomic_load(&run.failed);
+    return status == SPK_OK || bound->parts == 1 ? status : spk_fail(status, "%s: %s, in an item of the batch", bound->kernel->name, spk_status_name(status));
+}
+
+double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
+{
+    if (kernel->ops->predict_us == NULL)
+        return 0;
+    if (problem->batch == 1 || kernel->ops->batched)
+        return kernel->ops->predict_us(problem, device, params);
+    const spk_problem item = spk_problem_item(problem);
+    if (parts_for(kernel, problem, device) == 1)
+        return (double)problem->batch * kernel->ops->predict_us(&item, device, params);
+    const spk_device serial = one_thread(device);
+    return (double)problem->batch / device->executor.threads * kernel->ops->predict_us(&item, &serial, params);
+}
