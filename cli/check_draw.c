@@ -70,12 +70,13 @@ static void draw_pattern(random_state *r, check_case *c)
     double density = densities[random_between(r, 0, 5)], empty = random_chance(r, 0.3) ? 0.5 : 0;
     c->grid_rows = (c->rows + c->block_rows - 1) / c->block_rows;
     c->grid_cols = (c->cols + c->block_cols - 1) / c->block_cols;
+    const int64_t full = c->grid_rows > 0 && random_chance(r, 0.2) ? random_between(r, 0, c->grid_rows - 1) : -1; /* a row much longer than the others */
     c->offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int64_t));
     c->columns = cli_alloc((size_t)(c->grid_rows * c->grid_cols), sizeof(int64_t));
     for (int64_t i = 0; i < c->grid_rows; i++) {
         bool none = random_chance(r, empty);
         for (int64_t j = 0; j < c->grid_cols; j++)
-            if (random_chance(r, density) && !none) {
+            if ((random_chance(r, density) && !none) || i == full) {
                 c->columns[c->nnzb++] = j;
                 c->overhang = c->overhang || (i + 1) * c->block_rows > c->rows || (j + 1) * c->block_cols > c->cols;
             }

@@ -75,7 +75,7 @@ typedef struct product {
 spk_context *new_context(void);
 void *device_copy(spk_context *context, const void *host, size_t bytes);
 
-/* Every third block is there; the last block row is empty. */
+/* Every third block is there, in the first block row all; the last one is empty. */
 void make_product(spk_context *context, spk_dtype dtype, product *p);
 void release_product(product *p);
 
@@ -83,9 +83,10 @@ void release_product(product *p);
 char *new_d(const product *p);
 spk_spmm_args args_of(const product *p, char *d);
 void check(const product *p, const char *d, const char *what);
+void check_same(const product *p, const char *d, const char *again, const char *what); /* the same bits, of our own rows */
 spk_plan *new_plan(const product *p, const char *choice);
 
-/* One choice of every row that computes the product; `each` gets it. The second: for each dtype. */
+/* Of every row that computes the product its first choice, and one whose clusters share long rows; `each` gets them. The second: for each dtype. */
 void for_each_row(product *p, void (*each)(product *p, const char *choice));
 void on_every_row(void (*each)(product *p, const char *choice));
 

@@ -26,6 +26,7 @@ static void two_streams(product *p, const char *choice)
         MUST(p->context, spk_synchronize(p->context, streams[i]));
         check(p, d[i], choice);
     }
+    check_same(p, d[0], d[1], choice);
     spk_plan_destroy(&plan);
     for (int i = 0; i < 2; i++) {
         DRIVER(cu.stream_destroy(streams[i]));
@@ -53,6 +54,7 @@ static void graph(product *p, const char *choice)
     DRIVER(cu.stream_synchronize(stream));
     check(p, d, choice);
     check(p, again, choice);
+    check_same(p, d, again, choice);
     DRIVER(cu.executable_destroy(executable));
     DRIVER(cu.graph_destroy(recorded));
     spk_plan_destroy(&plan);

@@ -138,6 +138,10 @@ CUresult double_launch_extended(const spk_launch_config *config, CUfunction func
 {
     return double_launch(function, config->grid_x, 1, 1, config->block_x, 1, 1, config->shared_bytes, config->stream, parameters, extra);
 }
+CUresult double_active_clusters(int *clusters, CUfunction function, const spk_launch_config *config)
+{
+    return *clusters = 132 / config->attributes->value[0], 0;
+}
 #ifndef DOUBLE_LACKS_TENSOR_MAPS
 CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides_bytes,
                                  const uint32_t *box, const uint32_t *element_strides, int interleave, int swizzle, int l2_promotion, int fill)

@@ -69,20 +69,24 @@ static const spk_dtype dtypes[][4] = {/* A, B, D, compute */
 static const int blocks[][2] = {{1, 1}, {3, 3}, {4, 4}, {8, 8}, {16, 16}, {16, 8}, {8, 32}, {32, 32}, {48, 48}, {64, 64}, {64, 32}, {128, 128}, {128, 64}, {20, 12}, {256, 256}};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0], BLOCKS = sizeof blocks / sizeof blocks[0] };
 
-static spk_pattern *patterns[BLOCKS][2]; /* sizes that are multiples of the block, and ragged ones */
+static spk_pattern *patterns[BLOCKS][2]; /* sizes that are multiples of the block, and ragged ones; one long row, which clusters share */
 
 static void make_patterns(void)
 {
     for (int i = 0; i < BLOCKS; i++)
         for (int ragged = 0; ragged < 2; ragged++) {
             const int64_t down = (4096 + blocks[i][0] - 1) / blocks[i][0], across = (4096 + blocks[i][1] - 1) / blocks[i][1];
-            int64_t *offsets = calloc((size_t)down + 1, sizeof *offsets), column = 0;
-            for (int64_t row = 0; offsets != NULL && row < down; row++)
-                offsets[row + 1] = 1;
+            int64_t *offsets = calloc((size_t)down + 1, sizeof *offsets), *columns = calloc((size_t)across, sizeof *columns);
+            assert_true(offsets != NULL && columns != NULL);
+            for (int64_t row = 0; row < down; row++)
+                offsets[row + 1] = across;
+            for (int64_t column = 0; column < across; column++)
+                columns[column] = column;
             spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),      .rows = down * blocks[i][0] - ragged * (blocks[i][0] > 1), .cols = across * blocks[i][1] - ragged * (blocks[i][1] > 1),
-                                       .block_rows = blocks[i][0], .block_cols = blocks[i][1], .nnzb = 1, .row_offsets = offsets, .col_indices = &column, .index_type = SPK_I64};
+                                       .block_rows = blocks[i][0], .block_cols = blocks[i][1], .nnzb = across, .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
             assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &patterns[i][ragged]), SPK_OK);
             free(offsets);
+            free(columns);
         }
 }
 

@@ -1,22 +1,25 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
 #include "backend/cuda/kernels/sm90.h"
+#include "backend/cuda/kernels/split.h"
 
-enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20 };
-enum { BN, CONSUMERS, CTAS, ACROSS }; /* the tunables in the order of kernels.def */
+enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+enum { BN, CONSUMERS, CTAS, ACROSS, SPLIT }; /* the tunables in the order of kernels.def */
 
 typedef struct wgmma_shape {
     int block_rows, block_cols, tile_m, parts; /* row tiles a block row */
     int chunk, chunks;                         /* columns of a stage; stages a block */
     int columns;                               /* of a tile, that a warpgroup keeps for 64 rows */
     int sums;                                  /* of a thread */
+    int exchange_bytes;                        /* of shared memory where the blocks of a cluster add their sums */
     int stages, buffers, shared_bytes, threads;
 } wgmma_shape;
 
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* on the device; NULL: rows alike */
+    void *order; /* on the device; NULL: rows alike. SPLIT: who computes what (split.h) */
     sm90_tile_order tiles;
+    int split_blocks; /* SPLIT: of threads, in clusters */
     wgmma_shape shape;
 } state;
 
@@ -29,10 +32,11 @@ static int staging_columns(const spk_params *params)
 /* Stages as many as fit; a second staging tile where at least four stages stay. */
 static void fit_stages(wgmma_shape *shape, const spk_params *params)
 {
-    const int stage = ((shape->tile_m + params->v[BN]) * shape->chunk * 2 + 1023) / 1024 * 1024, most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
+    const int stage = ((shape->tile_m + params->v[BN]) * shape->chunk * 2 + 1023) / 1024 * 1024;
+    const int most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
     const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
     for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
-        const int staging = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64);
+        const int staging = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64) + shape->exchange_bytes;
         shape->stages = (room - staging) / stage < most ? (room - staging) / stage : most;
         shape->shared_bytes = 1024 + shape->stages * stage + staging;
         if (shape->stages >= 4)
@@ -52,6 +56,10 @@ static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params
     shape.columns = params->v[BN] / (params->v[CONSUMERS] / down);
     shape.sums = shape.tile_m / 64 / down * shape.columns / 2;
     shape.threads = params->v[CONSUMERS] * 128 + (params->v[CONSUMERS] == 2 && params->v[CTAS] == 1 ? 128 : 32);
+    if (params->v[SPLIT] > 1) { /* four sums of each thread go together */
+        const int fours = shape.sums / 4, owned = (fours + params->v[SPLIT] - 1) / params->v[SPLIT];
+        shape.exchange_bytes = params->v[SPLIT] * owned * params->v[CONSUMERS] * 128 * 16;
+    }
     fit_stages(&shape, params);
     return shape;
 }
@@ -63,9 +71,39 @@ static int epilogue_weight(const spk_problem *problem)
     return e->use_c + e->use_residual + e->keep_preact;
 }
 
+typedef struct tile_count {
+    double tiles, stages, longest; /* of D; of all tiles; of the longest */
+    double slots;                  /* blocks of threads that run at once */
+} tile_count;
+
+static tile_count count_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape)
+{
+    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]), parts = shape->parts, chunks = shape->chunks;
+    const int processors = sm90_processors(device);
+    return (tile_count){.tiles = (double)sm90_grid_rows(problem) * parts * columns, .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
+                        .longest = sm90_longest_row(problem) * chunks, .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
+}
+
+/* Sharing long rows pays where they take longer than all the work spread evenly. */
+static bool split_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape, const char **why)
+{
+    const tile_count count = count_tiles(problem, device, params, shape);
+    const double share = (count.stages + SPLIT_TILE_COST * count.tiles) / count.slots;
+    if (params->v[ACROSS] || params->v[CTAS] > 2)
+        *why = "clusters have their own order, and at most two blocks on a multiprocessor";
+    else if (shape->exchange_bytes > MOST_EXCHANGE_BYTES)
+        *why = "the sums of a cluster would take too much shared memory";
+    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SPLIT_TILE_COST < 1.3 * share + SPLIT_EXCHANGE_COST)
+        *why = "no row is long enough to be shared";
+    else if (count.tiles > MOST_SPLIT_TILES * count.slots)
+        *why = "so many tiles even out by themselves";
+    else if (shape->stages < 3)
+        *why = "too few stages fit into shared memory";
+    return *why == NULL;
+}
+
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    (void)device;
     if (sm90_block_rows(problem) % 64 != 0) {
         *why = "the rows of a block are not a multiple of 64";
         return false;
@@ -95,7 +133,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "too few stages fit into shared memory";
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
-    else
+    else if (params->v[SPLIT] == 1 || split_applicable(problem, device, params, &shape, why))
         sm90_applicable(problem, why);
     return *why == NULL;
 }
@@ -103,18 +141,20 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const wgmma_shape shape = shape_of(problem, params);
-    const int bn = params->v[BN], ctas = params->v[CTAS];
-    const double columns = (double)((problem->n + bn - 1) / bn), boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
+    const int bn = params->v[BN], ctas = params->v[CTAS], split = params->v[SPLIT];
+    const tile_count count = count_tiles(problem, device, params, &shape);
+    const double shared = split == 1 || count.tiles >= count.slots ? count.tiles : count.tiles * split < count.slots ? count.tiles * split : count.slots;
+    const double boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
     const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
-    const sm90_load load = {.tiles = (double)sm90_grid_rows(problem) * shape.parts * columns,
-                            .longest = sm90_longest_row(problem) * shape.chunks,
-                            .stages = (double)problem->pattern->nnzb * shape.chunks * shape.parts * columns,
+    const sm90_load load = {.tiles = shared,
+                            .longest = split > 1 ? count.longest / split + SPLIT_EXCHANGE_COST : count.longest,
+                            .stages = count.stages,
                             .stage_flops = 2.0 * shape.tile_m * bn * shape.chunk * narrow,
                             .stage_bytes = 2.0 * (shape.tile_m + bn) * shape.chunk,
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
                             .tile_us = 0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
                             .blocks_per_processor = ctas};
-    return sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS];
+    return sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS] + (split > 1 ? 0.6 : 0);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -124,8 +164,9 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
     const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d", shape.block_rows, shape.block_cols,
-             params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem));
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DSPLIT=%d",
+             shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem),
+             params->v[SPLIT]);
 }
 
 static void unbind(spk_bound *bound)
@@ -186,6 +227,43 @@ done:
     return status;
 }
 
+/* Clusters that run at once: a processor cluster that lacks a few multiprocessors holds fewer. */
+static spk_status count_clusters(const spk_bound *bound, const state *made, int *clusters)
+{
+    const int size = bound->params.v[SPLIT], most = sm90_processors(bound->device) * bound->params.v[CTAS] / size;
+    spk_launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER_DIMENSION, .value = {size, 1, 1}};
+    const spk_launch_config config = {.grid_x = (unsigned)(most * size), .grid_y = 1, .grid_z = 1, .block_x = (unsigned)made->shape.threads, .block_y = 1, .block_z = 1,
+                                      .shared_bytes = (unsigned)made->shape.shared_bytes, .attributes = &cluster, .attribute_count = 1};
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const CUresult result = spk_cuda_of(bound->device)->driver->active_clusters(clusters, made->function, &config);
+    spk_cuda_leave(&scope);
+    SPK_TRY(result == CUDA_SUCCESS_ ? SPK_OK : spk_cuda_check(bound->device, result, "cuOccupancyMaxActiveClusters"));
+    if (*clusters < 1)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "no cluster of %d blocks with %d bytes of shared memory each fits into the device", size,
+                        made->shape.shared_bytes);
+    *clusters = *clusters < most ? *clusters : most;
+    return SPK_OK;
+}
+
+static spk_status split_rows(const spk_bound *bound, state *made)
+{
+    const spk_mem *mem = &bound->device->mem;
+    split_task task = {.view = &bound->view, .parts = made->shape.parts, .chunks = made->shape.chunks,
+                       .col_tiles = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN], .size = bound->params.v[SPLIT]};
+    split_lists lists = {0};
+    spk_status status;
+    SPK_TRY(count_clusters(bound, made, &task.clusters));
+    SPK_TRY(split_make(mem, &task, &lists));
+    made->split_blocks = task.clusters * task.size;
+    const size_t bytes = (size_t)lists.count * sizeof *lists.memory;
+    SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
+    SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, lists.memory, bytes));
+done:
+    spk_free(mem, lists.memory);
+    return status;
+}
+
 static spk_status prepare(spk_bound *bound, state *made)
 {
     spk_build program = {0};
@@ -196,7 +274,7 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_cuda_leave(&scope);
     SPK_TRY(status);
     SPK_TRY(spk_cuda_index_make(bound, &made->index));
-    return order_rows(bound, made);
+    return bound->params.v[SPLIT] > 1 ? split_rows(bound, made) : order_rows(bound, made);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -233,8 +311,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
-    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
-    return spk_cuda_launch_early(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), (unsigned)made->shape.threads,
+    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS], blocks = tiles.tiles < slots ? tiles.tiles : slots;
+    return spk_cuda_launch_early(bound->device, made->function, (unsigned)(made->split_blocks > 0 ? made->split_blocks : blocks), (unsigned)made->shape.threads,
                            made->shape.shared_bytes, stream, parameters);
 }
 

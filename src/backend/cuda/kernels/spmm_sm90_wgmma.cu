@@ -6,7 +6,9 @@
  *   STAGES BUFFERS         of the ring; staging tiles of a warpgroup
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
+ *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no clusters
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
+#include "device/cluster.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
@@ -44,16 +46,59 @@ inline row_stages stages_of(const spk_cuda_arguments &arg, int block_row)
     return row;
 }
 
+/* A tile, or the cluster's share of one, and the stages that a block works through for it. */
+struct tile_work {
+    int row, col;
+    bool split; /* the cluster adds its sums */
+    row_stages stages;
+};
+
+#if SPLIT > 1
+inline bool has_tile(const spk_tile_order &order, int turn)
+{
+    return __ldg(order.order + blockIdx.x) + turn < __ldg(order.order + blockIdx.x + 1);
+}
+
+/* The block's tile number `turn`; false: there are no more. */
+inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int turn, tile_work &work)
+{
+    if (!has_tile(order, turn))
+        return false;
+    const int *pieces = order.order + ((gridDim.x + 4) & ~3u);
+    const int4 piece = __ldg((const int4 *)pieces + __ldg(order.order + blockIdx.x) + turn);
+    work.row = piece.x;
+    work.split = piece.y < 0;
+    work.col = work.split ? ~piece.y : piece.y;
+    row_stages &stages = work.stages;
+    stages.first = piece.z;
+    stages.last = piece.w;
+    stages.count = (stages.last - stages.first) * CHUNKS;
+    stages.edge = EDGE_K != 0 && stages.last > stages.first && __ldg(arg.columns + stages.last - 1) == arg.grid_cols - 1;
+    if (stages.edge)
+        stages.count -= CHUNKS - EDGE_CHUNKS;
+    return true;
+}
+#else
+inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int wave, tile_work &work)
+{
+    const int tile = wave * (int)gridDim.x < order.tiles ? tile_of_wave(order, wave) : -1;
+    if (tile < 0)
+        return false;
+    tile_place(order, tile, work.row, work.col);
+    work.split = false;
+    work.stages = stages_of(arg, work.row / PARTS);
+    return true;
+}
+#endif
+
 /* What the first tile needs of the plan's indices is fetched while the launch before this one still runs. By a whole warp. */
 inline void fetch_ahead(const spk_cuda_arguments &arg, const spk_tile_order &order)
 {
-    const int tile = tile_of_wave(order, 0);
-    if (tile < 0)
+    tile_work work;
+    if (!find_tile(arg, order, 0, work))
         return;
-    int row, col;
-    tile_place(order, tile, row, col);
-    const int at = __ldg(arg.offsets + row / PARTS) + threadIdx.x % 32;
-    if (at < __ldg(arg.offsets + row / PARTS + 1)) {
+    const int at = work.stages.first + threadIdx.x % 32;
+    if (at < work.stages.last) {
         prefetch_l2(arg.columns + at);
 #if HAS_POSITIONS
         prefetch_l2(arg.positions + at);
@@ -79,14 +124,10 @@ inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int
 inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
                     ring<STAGES> at)
 {
-    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
-        const int tile = tile_of_wave(order, wave);
-        if (tile < 0)
-            break;
-        int row, col;
-        tile_place(order, tile, row, col);
-        const row_stages work = stages_of(arg, row / PARTS);
-        const int part = row % PARTS, j0 = col * BN;
+    tile_work tile;
+    for (int wave = 0; find_tile(arg, order, wave, tile); wave++) {
+        const row_stages &work = tile.stages;
+        const int part = tile.row % PARTS, j0 = tile.col * BN;
         const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
         const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
         int next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
@@ -159,19 +200,35 @@ inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b)
     mma_commit();
 }
 
-inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at)
+#if SPLIT > 1
+typedef exchange<SPLIT, CONSUMERS, WG_M, WG_N> cluster_sums;
+
+/* Adds the cluster's sums of a tile and stores this block's part. i0, j0: of the warpgroup's first sum in D. */
+inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, const float (&sum)[WG_M][WG_N / 2], int i0, int j0)
+{
+    const int lane = threadIdx.x % 32, i = i0 + threadIdx.x / 32 % 4 * 16 + lane / 4, j = j0 + lane % 4 * 2;
+    const bool whole = LAYOUT_D == ROW_MAJOR && pairs_aligned(arg);
+    all.send(sum);
+    all.wait();
+#pragma unroll 2
+    for (int four = all.first(); four < all.end(); four++)
+        store_four(arg, all.total(four), i + four / (WG_N / 8) * 64, j + four % (WG_N / 8) * 8, whole);
+    all.done(1 + CONSUMERS);
+}
+#else
+struct cluster_sums {};
+#endif
+
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at,
+                    [[maybe_unused]] cluster_sums all)
 {
     const int group = threadIdx.x / 128, down = group % DOWN, across = group / DOWN;
     const bool leader = threadIdx.x % 128 == 0;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
-    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
-        const int tile = tile_of_wave(order, wave);
-        if (tile < 0)
-            break;
-        int row, col;
-        tile_place(order, tile, row, col);
-        const row_stages work = stages_of(arg, row / PARTS);
+    tile_work tile;
+    for (int wave = 0; find_tile(arg, order, wave, tile); wave++) {
+        const row_stages &work = tile.stages;
 #pragma unroll
         for (int m = 0; m < WG_M; m++)
 #pragma unroll
@@ -198,7 +255,13 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         if (before >= 0 && leader)
             at.release(before);
 
-        const int i0 = row / PARTS * BLOCK_ROWS + row % PARTS * TILE_M + down * (WG_M * 64), j0 = col * BN + across * WG_N;
+        const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
+#if SPLIT > 1
+        if (tile.split) {
+            finish_cluster(arg, all, sum, i0, j0);
+            continue;
+        }
+#endif
 #pragma unroll
         for (int m = 0; m < WG_M; m++) {
             const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
@@ -216,13 +279,25 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         tma_store_wait();
 }
 
+#if SPLIT > 1
+extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
+#else
 extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
+#endif
     spmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
                     const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;
     const unsigned tiles = (smem_address(shared) + 1023) & ~1023u, staging = tiles + STAGES * STAGE_BYTES;
+#if SPLIT > 1
+    __shared__ exchange_storage exchanged;
+    cluster_sums all(staging + CONSUMERS * BUFFERS * (WG_N < 64 ? WG_N : 64) * 128, exchanged);
+    if (threadIdx.x == 0)
+        exchange_init<SPLIT>(exchanged);
+#else
+    cluster_sums all;
+#endif
     if (threadIdx.x == 0)
         ring_init(storage, 1, CONSUMERS);
     if (threadIdx.x == CONSUMERS * 128 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
@@ -231,7 +306,11 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
     }
     if (threadIdx.x == CONSUMERS * 128 + 1 && !order.direct)
         tma_prefetch_map(&map_d);
+#if SPLIT > 1
+    cluster_sync();
+#else
     __syncthreads();
+#endif
     next_launch_may_start();
     if (threadIdx.x / 32 == CONSUMERS * 4)
         fetch_ahead(arg, order);
@@ -239,11 +318,14 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
     if (threadIdx.x < CONSUMERS * 128) {
         if (PRODUCER_THREADS == 128)
             registers_more<232>();
-        consume(&map_d, arg, order, tiles, staging, ring<STAGES>(storage));
+        consume(&map_d, arg, order, tiles, staging, ring<STAGES>(storage), all);
     } else {
         if (PRODUCER_THREADS == 128)
             registers_fewer<40>();
         if (threadIdx.x == CONSUMERS * 128)
             produce(&map_a, &map_b, arg, order, tiles, ring<STAGES>(storage));
     }
+#if SPLIT > 1
+    cluster_sync(); /* nobody sends to a block that is gone */
+#endif
 }

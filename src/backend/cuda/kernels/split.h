@@ -1,0 +1,230 @@
+/* Which block of threads computes which part of D where long rows are split: the blocks of a cluster share a split tile, a segment of the row's stored
+ * blocks each, and add their sums in the order of the segments (device/cluster.cuh); other tiles go whole to one block. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_SPLIT_H
+#define SPK_BACKEND_CUDA_KERNELS_SPLIT_H
+
+#include "backend/cuda/kernels/sm90.h"
+
+/* In stages: starting a tile and storing it; adding the sums of a cluster. */
+enum { SPLIT_TILE_COST = 2, SPLIT_EXCHANGE_COST = 3, SPLIT_PIECE_WORDS = 4, SPLIT_THRESHOLDS = 5 };
+
+/* What is cut: rows of `parts` tiles each, `col_tiles` columns of tiles, `chunks` stages a block; for `clusters` of `size` blocks of threads. */
+typedef struct split_task {
+    const spk_bsr_view *view;
+    int parts, chunks;
+    int64_t col_tiles;
+    int clusters, size;
+} split_task;
+
+/* One piece of memory, as the device reads it: offsets (clusters * size + 1, then up to a multiple of 4), then pieces of 4 words: row tile; column tile,
+ * of a split tile ~ of it; first block, last block. Split tiles come first, in the same order in all blocks of a cluster. */
+typedef struct split_lists {
+    int64_t pieces, split_rows; /* block rows that are split */
+    int64_t cost, whole_cost;   /* stages of the fullest block; what they would be without */
+    int *memory;
+    int64_t count; /* of ints */
+} split_lists;
+
+static inline int64_t split_at_pieces(const split_task *t)
+{
+    return ((int64_t)t->clusters * t->size + 1 + 3) / 4 * 4;
+}
+
+/* Loads of blocks or clusters, the least on top; of equal ones the lowest number. */
+typedef struct split_heap {
+    int64_t *load;
+    int *which, count;
+} split_heap;
+
+static inline bool split_before(const split_heap *h, int a, int b)
+{
+    const int64_t x = h->load[h->which[a]], y = h->load[h->which[b]];
+    return x != y ? x < y : h->which[a] < h->which[b];
+}
+
+/* The one at place `at` has become heavier, or is new. */
+static inline void split_sink(split_heap *h, int at)
+{
+    for (int child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && split_before(h, child + 1, child))
+            child++;
+        if (split_before(h, at, child))
+            return;
+        const int moved = h->which[at];
+        h->which[at] = h->which[child];
+        h->which[child] = moved;
+    }
+}
+
+typedef struct split_work {
+    const split_task *task;
+    int *rows;   /* block rows by falling length */
+    int *owners; /* of each tile, in the order of rows; of a split one its cluster. NULL: not wanted */
+    split_heap heap;
+} split_work;
+
+static inline int64_t split_length(const split_task *t, int row)
+{
+    return t->view->offsets[row + 1] - t->view->offsets[row];
+}
+
+/* Gives the tiles of rows[from .. to) to the least loaded, each adding cost_of(length). */
+static inline void split_give(split_work *w, int64_t from, int64_t to, bool split, int *owners)
+{
+    const split_task *t = w->task;
+    const int64_t tiles = t->parts * t->col_tiles;
+    for (int64_t r = from; r < to; r++) {
+        const int64_t length = split_length(t, w->rows[r]), own = split ? (length + t->size - 1) / t->size : length;
+        const int64_t cost = own * t->chunks + SPLIT_TILE_COST + (split ? SPLIT_EXCHANGE_COST : 0);
+        for (int64_t i = 0; i < tiles; i++) {
+            const int least = w->heap.which[0];
+            if (owners != NULL)
+                owners[r * tiles + i] = least;
+            w->heap.load[least] += cost;
+            split_sink(&w->heap, 0);
+        }
+    }
+}
+
+/* The first split_rows rows split, the others whole. Returns the load of the fullest block. */
+static inline int64_t split_assign(split_work *w, int64_t split_rows, int *owners)
+{
+    const split_task *t = w->task;
+    const int blocks = t->clusters * t->size;
+    int64_t most = 0;
+    w->heap.count = t->clusters;
+    for (int i = 0; i < t->clusters; i++) {
+        w->heap.load[i] = 0;
+        w->heap.which[i] = i;
+    }
+    split_give(w, 0, split_rows, true, owners);
+    for (int i = blocks - 1; i >= 0; i--) /* a cluster's load is that of each of its blocks */
+        w->heap.load[i] = w->heap.load[i / t->size];
+    for (int i = 0; i < blocks; i++)
+        w->heap.which[i] = i;
+    w->heap.count = blocks;
+    for (int i = blocks / 2; i >= 0; i--)
+        split_sink(&w->heap, i);
+    split_give(w, split_rows, t->view->grid_rows, false, owners);
+    for (int i = 0; i < blocks; i++)
+        most = w->heap.load[i] > most ? w->heap.load[i] : most;
+    return most;
+}
+
+/* How many rows to split: those above one of a few multiples of a block's fair share, whichever leaves the fullest block least. */
+static inline int64_t split_choose(split_work *w, split_lists *lists)
+{
+    static const int64_t quarters[SPLIT_THRESHOLDS] = {8, 6, 4, 3, 2};
+    const split_task *t = w->task;
+    const int64_t tiles = t->parts * t->col_tiles, blocks = (int64_t)t->clusters * t->size;
+    const int64_t share = (t->view->nnzb * t->chunks + t->view->grid_rows * SPLIT_TILE_COST) * tiles / blocks;
+    int64_t best = 0, rows = 0;
+    lists->cost = lists->whole_cost = split_assign(w, 0, NULL);
+    for (int i = 0; i < SPLIT_THRESHOLDS; i++) {
+        const int64_t before = rows;
+        while (rows < t->view->grid_rows && split_length(t, w->rows[rows]) >= 2 && split_length(t, w->rows[rows]) * t->chunks * 4 > share * quarters[i])
+            rows++;
+        const int64_t cost = rows > before ? split_assign(w, rows, NULL) : lists->cost;
+        if (cost < lists->cost) {
+            lists->cost = cost;
+            best = rows;
+        }
+    }
+    return best;
+}
+
+/* Block rows by falling length, those of one length as they come: a counting sort. */
+static inline spk_status split_sort(const spk_mem *mem, split_work *w)
+{
+    const split_task *t = w->task;
+    int64_t longest = 0, *counts = NULL;
+    for (int i = 0; i < t->view->grid_rows; i++)
+        longest = split_length(t, i) > longest ? split_length(t, i) : longest;
+    SPK_TRY(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
+    for (int i = 0; i < t->view->grid_rows; i++)
+        counts[longest - split_length(t, i) + 1]++;
+    for (int64_t length = 0; length <= longest; length++)
+        counts[length + 1] += counts[length];
+    for (int i = 0; i < t->view->grid_rows; i++)
+        w->rows[counts[longest - split_length(t, i)]++] = i;
+    spk_free(mem, counts);
+    return SPK_OK;
+}
+
+static inline int64_t split_segment(const split_task *t, int row, int segment)
+{
+    return t->view->offsets[row] + split_length(t, row) * segment / t->size;
+}
+
+/* next: where each block's next piece goes. */
+static inline void split_write(const split_work *w, const split_lists *lists, int64_t *next)
+{
+    const split_task *t = w->task;
+    const int64_t tiles = t->parts * t->col_tiles;
+    for (int64_t i = 0; i < t->view->grid_rows * tiles; i++) {
+        const int row = w->rows[i / tiles], part = (int)(i % tiles / t->col_tiles), col = (int)(i % t->col_tiles);
+        const bool split = i / tiles < lists->split_rows;
+        for (int segment = 0; segment < (split ? t->size : 1); segment++) {
+            int *piece = lists->memory + split_at_pieces(t) + SPLIT_PIECE_WORDS * next[split ? w->owners[i] * t->size + segment : w->owners[i]]++;
+            piece[0] = row * t->parts + part;
+            piece[1] = split ? ~col : col;
+            piece[2] = (int)(split ? split_segment(t, row, segment) : t->view->offsets[row]);
+            piece[3] = (int)(split ? split_segment(t, row, segment + 1) : t->view->offsets[row + 1]);
+        }
+    }
+}
+
+static inline spk_status split_list(const spk_mem *mem, const split_work *w, split_lists *lists)
+{
+    const split_task *t = w->task;
+    const int64_t tiles = t->parts * t->col_tiles, blocks = (int64_t)t->clusters * t->size;
+    int64_t *next = NULL;
+    spk_status status;
+    lists->pieces = tiles * (t->view->grid_rows + lists->split_rows * (t->size - 1));
+    lists->count = split_at_pieces(t) + lists->pieces * SPLIT_PIECE_WORDS;
+    SPK_GOTO(spk_calloc(mem, (size_t)lists->count, sizeof *lists->memory, &lists->memory));
+    SPK_GOTO(spk_calloc(mem, (size_t)blocks + 1, sizeof *next, &next));
+    for (int64_t i = 0; i < t->view->grid_rows * tiles; i++)
+        for (int segment = 0; segment < t->size; segment++) {
+            if (i / tiles < lists->split_rows)
+                next[w->owners[i] * t->size + segment + 1]++;
+            else if (segment == 0)
+                next[w->owners[i] + 1]++;
+        }
+    for (int64_t i = 0; i < blocks; i++)
+        next[i + 1] += next[i];
+    for (int64_t i = 0; i <= blocks; i++)
+        lists->memory[i] = (int)next[i];
+    split_write(w, lists, next);
+done:
+    spk_free(mem, next);
+    return status;
+}
+
+/* O(tiles log blocks). lists->memory is the caller's to free. */
+static inline spk_status split_make(const spk_mem *mem, const split_task *task, split_lists *lists)
+{
+    const size_t rows = (size_t)task->view->grid_rows, blocks = (size_t)task->clusters * (size_t)task->size;
+    split_work w = {.task = task};
+    split_lists made = {0};
+    spk_status status;
+    SPK_GOTO(spk_alloc(mem, rows, sizeof *w.rows, &w.rows));
+    SPK_GOTO(spk_alloc(mem, rows * (size_t)task->parts * (size_t)task->col_tiles, sizeof *w.owners, &w.owners));
+    SPK_GOTO(spk_alloc(mem, blocks, sizeof *w.heap.load, &w.heap.load));
+    SPK_GOTO(spk_alloc(mem, blocks, sizeof *w.heap.which, &w.heap.which));
+    SPK_GOTO(split_sort(mem, &w));
+    made.split_rows = split_choose(&w, &made);
+    split_assign(&w, made.split_rows, w.owners);
+    SPK_GOTO(split_list(mem, &w, &made));
+    *lists = made;
+    made.memory = NULL;
+done:
+    spk_free(mem, made.memory);
+    spk_free(mem, w.heap.which);
+    spk_free(mem, w.heap.load);
+    spk_free(mem, w.owners);
+    spk_free(mem, w.rows);
+    return status;
+}
+
+#endif
