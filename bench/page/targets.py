@@ -16,9 +16,9 @@ class Bar:
         found = [(value, label) for value, label in self.figures(results) if value]
         must = f"<= {self.most:g}x" if self.most else f">= {self.least:g}x"
         if not found:
-            return [self.name, must, "not measured", "-", "-"]
-        value, label = (math.exp(sum(math.log(v) for v, _ in found) / len(found)), f"geometric mean of {len(found)}") if self.mean else (max(found) if self.most else min(found))
-        return [self.name, must, f"{digits(value, 4)}x", label, "yes" if (value <= self.most if self.most else value >= self.least) else "**no**"]
+            return [self.name, must, "not measured", "-", "0", "-"]
+        value, label = (math.exp(sum(math.log(v) for v, _ in found) / len(found)), "the geometric mean") if self.mean else (max(found) if self.most else min(found))
+        return [self.name, must, f"{digits(value, 4)}x", label, str(len(found)), "yes" if (value <= self.most if self.most else value >= self.least) else "**no**"]
 
 
 def ratios(results, topic, name, wanted=lambda p: True):
@@ -77,7 +77,7 @@ def regret_rows(regrets):
     for stem, document in regrets:
         for name, key, most in (("median", "median_regret", 0.01), ("95th percentile", "p95_regret", 0.05)):
             value = document[key]
-            rows.append([f"regret of {document['problems']} unseen problems, {name}", f"<= {most * 100:g} %", f"{digits(value * 100)} %", stem, "yes" if value <= most else "**no**"])
+            rows.append([f"regret of {document['problems']} unseen problems, {name}", f"<= {most * 100:g} %", f"{digits(value * 100)} %", stem, str(document["problems"]), "yes" if value <= most else "**no**"])
     return rows
 
 
@@ -87,4 +87,4 @@ def targets_lines(group, regrets):
     if not of_topic(group, "peers") or not any(r.get("topic") for r in results) or not all(ours_of(r) for r in results):
         return []
     rows = [bar.row(results) for bar in bars()] + regret_rows(regrets)
-    return ["### Targets", "", "The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "met"], rows) + [""]
+    return ["### Targets", "", "The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "measured", "met"], rows) + [""]
