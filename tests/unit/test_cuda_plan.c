@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/driver.h"
+#include "cublas_double.h"
 #include "cuda_double.h"
 
 static void good(spk_status status, const char *call)
@@ -21,15 +22,21 @@ static void good(spk_status status, const char *call)
 }
 #define GOOD(call) good(call, #call)
 
+static bool have_nvrtc(void)
+{
+    const char *nvrtc = getenv("SPARSEK_NVRTC");
+    setenv("SPARSEK_CUDA", DOUBLE, 1);
+    if (nvrtc != NULL && strcmp(nvrtc, "none") != 0)
+        return true;
+    printf("skipped: SPARSEK_NVRTC names no NVRTC (scripts/test cuda installs one)\n");
+    return false;
+}
+
 static void misaligned_goes_to_the_second(void **unused)
 {
     (void)unused;
-    const char *nvrtc = getenv("SPARSEK_NVRTC");
-    if (nvrtc == NULL || strcmp(nvrtc, "none") == 0) {
-        printf("skipped: SPARSEK_NVRTC names no NVRTC (scripts/test cuda installs one)\n");
+    if (!have_nvrtc())
         return;
-    }
-    setenv("SPARSEK_CUDA", DOUBLE, 1);
     cuda_double *state = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
     spk_context *context = NULL;
     spk_pattern *pattern = NULL;
@@ -67,8 +74,107 @@ static void misaligned_goes_to_the_second(void **unused)
     assert_int_equal(state->live_memory, 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ cuBLAS block by block */
+
+typedef struct product {
+    spk_context *context;
+    spk_pattern *pattern;
+    spk_plan *plan;
+    char *memory[3];
+    spk_spmm_args args;
+} product;
+
+/* 4 x 3 blocks of 64 x 32 (op N), the rows of 2, 0 or 1, 3 and 1 blocks. */
+static spk_status make_product(product *p, const spk_spmm *spmm, bool empty_row)
+{
+    static const int offsets[] = {0, 2, 3, 6, 7}, columns[] = {0, 2, 1, 0, 1, 2, 2}, offsets_empty[] = {0, 2, 2, 5, 6}, columns_empty[] = {0, 2, 0, 1, 2, 2};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 256, .cols = 96, .block_rows = 64, .block_cols = 32, .nnzb = empty_row ? 6 : 7,
+                               .row_offsets = empty_row ? offsets_empty : offsets, .col_indices = empty_row ? columns_empty : columns};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "cublas_blocks"};
+    memset(p, 0, sizeof *p);
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &p->context));
+    GOOD(spk_pattern_create(p->context, &indices, &p->pattern));
+    for (int i = 0; i < 3; i++)
+        GOOD(spk_memory_allocate(p->context, 1 << 18, (void **)&p->memory[i]));
+    p->args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->memory[0], .b = p->memory[1], .d = p->memory[2], .alpha = 0.5};
+    return spk_plan_spmm(p->context, p->pattern, spmm, &options, &p->plan);
+}
+
+static void release_product(product *p)
+{
+    spk_plan_destroy(&p->plan);
+    for (int i = 0; i < 3; i++)
+        spk_memory_release(p->context, (void **)&p->memory[i]);
+    spk_pattern_destroy(&p->pattern);
+    spk_context_destroy(&p->context);
+}
+
+static cublas_double *open_cublas(void)
+{
+    setenv("SPARSEK_CUBLAS", CUBLAS_DOUBLE, 1);
+    cublas_double *state = dlsym(dlopen(CUBLAS_DOUBLE, RTLD_NOW), "cublas_double_state");
+    *state = (cublas_double){.fail_at = -1};
+    return state;
+}
+
+static void blocks_in_passes(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    cublas_double *state = open_cublas();
+    product p;
+    GOOD(make_product(&p, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F32, .ldb = 48, .ldd = 44}, false));
+    GOOD(spk_run_spmm(p.plan, &p.args, (void *)0x100));
+    assert_true(state->calls == 3 && state->stream == (void *)0x100 && state->workspace != NULL && state->workspace_bytes > 0);
+    const int counts[] = {4, 2, 1};
+    for (int j = 0; j < 3; j++) {
+        assert_int_equal(state->call[j].count, counts[j]);
+        assert_true(state->call[j].alpha == 0.5f && state->call[j].beta == (j > 0 ? 1.0f : 0.0f));
+        assert_true(state->call[j].m == 40 && state->call[j].n == 64 && state->call[j].k == 32); /* D^T = B^T A^T */
+        assert_true(state->call[j].op_a == 0 && state->call[j].op_b == 0 && state->call[j].lda == 48 && state->call[j].ldb == 32 && state->call[j].ldc == 44);
+    }
+    assert_ptr_equal((const char *)state->call[1].a, (const char *)state->call[0].a + 4 * sizeof(void *));
+    release_product(&p);
+
+    /* f16 by columns, with an activation, an empty row: sums in f32 of the workspace, then the epilogue. */
+    *state = (cublas_double){.fail_at = -1};
+    cuda_double *driver = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
+    GOOD(make_product(&p, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR, .activation = SPK_ACT_RELU},
+                      true));
+    GOOD(spk_run_spmm(p.plan, &p.args, NULL));
+    assert_true(state->calls == 3 && state->call[0].count == 3 && state->call[0].m == 64 && state->call[0].n == 40 && state->call[0].k == 32);
+    assert_true(state->call[0].op_a == 1 && state->call[0].op_b == 0 && state->call[0].lda == 32 && state->call[0].ldb == 96 && state->call[0].ldc == 256);
+    assert_true(state->call[0].alpha == 1.0f && state->call[0].type_a == 2 && state->call[0].type_c == 0 && state->call[0].compute == 68);
+    assert_string_equal(driver->launched, "finish_product");
+    p.args.b = p.memory[1] + 2; /* the tensor cores want 16 bytes */
+    GOOD(spk_run_spmm(p.plan, &p.args, NULL));
+    assert_int_equal(state->calls, 3);
+    release_product(&p);
+}
+
+static void cublas_fails(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    cublas_double *state = open_cublas();
+    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F32};
+    product p;
+    GOOD(make_product(&p, &spmm, false));
+    state->batched = 13;
+    state->fail_at = 1;
+    assert_int_equal(spk_run_spmm(p.plan, &p.args, NULL), SPK_ERR_UNSUPPORTED);
+    assert_non_null(strstr(spk_last_error(p.context), "cublasGemmBatchedEx: cuBLAS status 13"));
+    assert_int_equal(state->calls, 2);
+    state->batched = 3;
+    state->fail_at = 2;
+    assert_int_equal(spk_run_spmm(p.plan, &p.args, NULL), SPK_ERR_OUT_OF_MEMORY);
+    release_product(&p);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
