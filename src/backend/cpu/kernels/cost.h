@@ -79,9 +79,11 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     if (cut.first_packed > 0 && cut.panels > 1)
         cycles *= lines ? 1 + 3 / (depth + 2) : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
-    if (cut.values)
+    if (cut.values && tile_converts(problem))
+        cycles += 0.4 * (double)cut.slices * value_bytes / (double)element_bytes;
+    if (cut.by_tile)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;
-    else if (!narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
+    else if (!cut.values && !narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
         cycles *= depth >= 32 ? 1.28 : 1.08;
     if (cut.first_packed < cut.panels)
         cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);

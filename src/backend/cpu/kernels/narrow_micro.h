@@ -3,6 +3,8 @@
  * along the rows where those of a column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part, not
  * even times zero. Values lie as STORED and become REAL on their way into registers; B is of REAL. */
 
+enum { S(narrow_converts) = sizeof(STORED) != sizeof(REAL) };
+
 /* Some rows of one block row and their sums so far. */
 typedef struct S(narrow_job) {
     const STORED *values; /* element (first row, 0) of block 0 */
@@ -137,7 +139,7 @@ static REAL S(narrow_scalar)(const S(narrow_job) *job)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* h rows, w vectors of columns of B; constants where this is inlined. */
+/* h rows, w vectors of columns of B; constants where this is inlined. Values that are not of REAL are converted a vector at a time. */
 SPK_INLINE void S(narrow_along_n)(const S(narrow_job) *job, const int h, const int w)
 {
     T(vec) acc[8][2];
@@ -146,27 +148,39 @@ SPK_INLINE void S(narrow_along_n)(const S(narrow_job) *job, const int h, const i
 #pragma GCC unroll 2
         for (int j = 0; j < w; j++)
             acc[r][j] = job->sums[r * w + j];
-    const int64_t stride = job->stride, down = job->b_down, part = job->n - (w - 1) * T(lanes);
+    const int64_t down = job->b_down, part = job->n - (w - 1) * T(lanes), stride = S(narrow_converts) ? T(lanes) : job->stride;
+    REAL converted[8 * T(lanes)];
     for (int64_t p = job->first; p < job->last; p++) {
-        const int64_t column = job->columns[p];
-        const STORED *low = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, *high = low + (h > 4 ? 4 : 0) * stride;
+        const int64_t column = job->columns[p], size = column == job->edge_column ? job->edge_depth : job->depth;
+        const STORED *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
         const REAL *b = job->b + column * job->depth * down;
         S(narrow_fetch)(job, p);
-        for (int64_t k = column == job->edge_column ? job->edge_depth : job->depth; k > 0; k--) {
-            T(vec) x[2];
-#pragma GCC unroll 2
-            for (int j = 0; j < w; j++)
-                x[j] = j + 1 < w ? T(load)(b + j * T(lanes)) : T(load_part)(b + j * T(lanes), part);
+        for (int64_t k0 = 0, count = size; k0 < size; k0 += count) {
+            const REAL *low = (const REAL *)(const void *)a;
+            if (S(narrow_converts)) {
+                count = size - k0 < T(lanes) ? size - k0 : T(lanes);
 #pragma GCC unroll 8
-            for (int r = 0; r < h; r++) {
-                const REAL v = S(get)(r < 4 ? low + r * stride : high + (r - 4) * stride);
+                for (int r = 0; r < h; r++)
+                    T(store)(converted + r * T(lanes), count == T(lanes) ? S(load)(a + r * job->stride + k0) : S(load_part)(a + r * job->stride + k0, count));
+                low = converted;
+            }
+            const REAL *high = low + (h > 4 ? 4 : 0) * stride;
+            for (int64_t k = count; k > 0; k--) {
+                T(vec) x[2];
 #pragma GCC unroll 2
                 for (int j = 0; j < w; j++)
-                    acc[r][j] += v * x[j];
+                    x[j] = j + 1 < w ? T(load)(b + j * T(lanes)) : T(load_part)(b + j * T(lanes), part);
+#pragma GCC unroll 8
+                for (int r = 0; r < h; r++) {
+                    const REAL v = r < 4 ? low[r * stride] : high[(r - 4) * stride];
+#pragma GCC unroll 2
+                    for (int j = 0; j < w; j++)
+                        acc[r][j] += v * x[j];
+                }
+                low++;
+                high++;
+                b += down;
             }
-            low++;
-            high++;
-            b += down;
         }
     }
 #pragma GCC unroll 8

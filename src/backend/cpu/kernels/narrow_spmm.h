@@ -1,7 +1,5 @@
 /* Template of an SpMM with a few columns, after vector.h, epilogue_body.h, transpose.h, narrow_micro.h and narrow_plan.h: bind and run. */
 
-enum { S(narrow_converts) = sizeof(STORED) != sizeof(REAL) }; /* B too, first */
-
 typedef struct S(narrow_state) {
     narrow_way way;
     bool scalar;   /* blocks of one element, one column */
@@ -165,9 +163,15 @@ static void S(narrow_turn)(void *arg, int64_t task)
     const int64_t from_down = row_major ? problem->ldb : 1, from_across = row_major ? 1 : problem->ldb;
     const STORED *b = run->args->b;
     REAL *to = run->args->workspace;
-    for (int64_t k = begin; k < end; k++)
+    if (from_down == 1 && down == 1)
         for (int64_t j = 0; j < problem->n; j++)
-            to[j * across + k * down] = S(get)(b + k * from_down + j * from_across);
+            S(widen_all)(b + j * from_across + begin, end - begin, to + j * across + begin);
+    else if (from_across == 1 && across == 1 && problem->ldb == problem->n)
+        S(widen_all)(b + begin * problem->n, (end - begin) * problem->n, to + begin * problem->n);
+    else
+        for (int64_t k = begin; k < end; k++)
+            for (int64_t j = 0; j < problem->n; j++)
+                to[j * across + k * down] = S(get)(b + k * from_down + j * from_across);
 }
 
 static spk_status S(narrow_bind)(spk_bound *bound)

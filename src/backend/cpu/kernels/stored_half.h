@@ -4,6 +4,29 @@
 
 typedef uint16_t S(halves) __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias)); /* as many as a vector has lanes */
 
+/* Between 16 and 32 bits, the upper ones 0; intrinsics, as __builtin_convertvector goes by halves of a vector. */
+SPK_INLINE T(words) S(lengthen)(S(halves) h)
+{
+#if defined(__AVX2__) && VECTOR_BYTES == 32
+    return (T(words))_mm256_cvtepu16_epi32((__m128i)h);
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+    return (T(words))_mm512_cvtepu16_epi32((__m256i)h);
+#else
+    return __builtin_convertvector(h, T(words));
+#endif
+}
+
+SPK_INLINE S(halves) S(shorten)(T(words) words)
+{
+#if defined(__AVX2__) && VECTOR_BYTES == 32
+    return (S(halves))_mm_packus_epi32(_mm256_castsi256_si128((__m256i)words), _mm256_extracti128_si256((__m256i)words, 1));
+#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+    return (S(halves))_mm512_cvtepi32_epi16((__m512i)words);
+#else
+    return __builtin_convertvector(words, S(halves));
+#endif
+}
+
 #if !STORED_BF16 && defined(__F16C__) && VECTOR_BYTES == 32
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
@@ -27,20 +50,20 @@ SPK_INLINE S(halves) S(narrow)(T(vec) v)
 #elif STORED_BF16
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
-    return (T(vec))(__builtin_convertvector(h, T(words)) << 16);
+    return (T(vec))(S(lengthen)(h) << 16);
 }
 
 SPK_INLINE S(halves) S(narrow)(T(vec) v)
 {
     const T(words) x = (T(words))v, rounded = x + 0x7fff + (x >> 16 & 1), quiet = x | 0x400000;
     const T(words) result = (T(words))T(select)(v != v, (T(vec))quiet, (T(vec))rounded);
-    return __builtin_convertvector(result >> 16, S(halves));
+    return S(shorten)(result >> 16);
 }
 #else
 /* By arithmetic: a denormal is a whole number of 2^-24, which is a normal float. */
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
-    const T(words) x = __builtin_convertvector(h, T(words)), size = x & 0x7fff;
+    const T(words) x = S(lengthen)(h), size = x & 0x7fff;
     const T(vec) small = __builtin_convertvector((T(bits))size, T(vec)) * 0x1p-24f;
     const T(words) normal = (size << 13) + (112u << 23), special = (size << 13) + (224u << 23);
     const T(vec) finite = T(select)((T(bits))size < 0x400, small, (T(vec))normal);
@@ -58,7 +81,7 @@ SPK_INLINE S(halves) S(narrow)(T(vec) v)
     T(vec) result = T(select)(order < 0x38800000, (T(vec))small, (T(vec))normal);
     result = T(select)(order >= 0x477ff000, (T(vec))((T(words)){0} + 0x7c00), result); /* half way from 65504 to 2^16, and beyond */
     result = T(select)(order > 0x7f800000, (T(vec))nan, result);
-    return __builtin_convertvector((T(words))result | (x >> 16 & 0x8000), S(halves));
+    return S(shorten)((T(words))result | (x >> 16 & 0x8000));
 }
 #endif
 
@@ -95,26 +118,31 @@ SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
     _mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)S(narrow)(v));
 }
 #else
+/* Put together in registers: a load of what was just stored in parts would wait for the stores. */
 SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
 {
-    uint64_t four[VECTOR_BYTES / 16] = {0}; /* lanes in fours */
+    typedef uint64_t four __attribute__((vector_size(VECTOR_BYTES / 2 < 16 ? 8 : 16))); /* elements each */
+    uint64_t first = 0;
+    if (count == T(lanes))
+        return S(load)(from);
     if (count >= 4) {
-        __builtin_memcpy(four, from, 8);
+        __builtin_memcpy(&first, from, 8);
+    } else {
+        first = from[0];
+        if (count > 1)
+            first |= (uint64_t)from[1] << 16;
+        if (count > 2)
+            first |= (uint64_t)from[2] << 32;
+    }
+    four all = {first};
 #if VECTOR_BYTES == 32
+    if (count > 4) {
         uint64_t last;
         __builtin_memcpy(&last, from + count - 4, 8);
-        four[1] = count == 4 ? 0 : last >> 16 * (8 - count);
-#endif
-    } else {
-        four[0] = from[0];
-        if (count > 1)
-            four[0] |= (uint64_t)from[1] << 16;
-        if (count > 2)
-            four[0] |= (uint64_t)from[2] << 32;
+        all[1] = last >> 16 * (8 - count);
     }
-    S(halves) h;
-    __builtin_memcpy(&h, four, sizeof h);
-    return S(widen)(h);
+#endif
+    return S(widen)((S(halves))all);
 }
 
 SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
@@ -123,3 +151,13 @@ SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
     __builtin_memcpy(to, &h, (size_t)count * sizeof(STORED));
 }
 #endif
+
+/* Contiguous elements as REAL. */
+SPK_INLINE void S(widen_all)(const STORED *from, int64_t count, REAL *to)
+{
+    int64_t i = 0;
+    for (; i + T(lanes) <= count; i += T(lanes))
+        T(store)(to + i, S(load)(from + i));
+    for (; i < count; i++)
+        to[i] = S(get)(from + i);
+}

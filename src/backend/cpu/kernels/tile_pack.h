@@ -67,13 +67,3 @@ static void S(pack)(spk_layout layout, const STORED *b, int64_t ldb, int64_t k0,
 {
     (layout == SPK_ROW_MAJOR ? S(pack_row_major) : S(pack_col_major))(b, ldb, k0, k1, w, columns, panel);
 }
-
-/* Contiguous elements as REAL. */
-static void S(widen_all)(const STORED *from, int64_t count, REAL *to)
-{
-    int64_t i = 0;
-    for (; i + T(lanes) <= count; i += T(lanes))
-        T(store)(to + i, S(load)(from + i));
-    for (; i < count; i++)
-        to[i] = S(get)(from + i);
-}

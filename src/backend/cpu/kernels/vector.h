@@ -44,6 +44,12 @@ SPK_INLINE void T(store)(REAL *to, T(vec) v)
     *(T(vec) *)to = v;
 }
 
+/* Contiguous elements, as REAL where they are something else. */
+SPK_INLINE void T(widen_all)(const REAL *from, int64_t count, REAL *to)
+{
+    __builtin_memcpy(to, from, (size_t)count * sizeof(REAL));
+}
+
 /* The first count <= lanes elements; the others are 0 and not touched in memory. */
 #if defined(__AVX2__) && VECTOR_BYTES == 32
 SPK_INLINE T(bits) T(first_lanes)(int64_t count)
