@@ -7,8 +7,8 @@ cublas_double cublas_double_state = {.fail_at = -1};
 int cublasCreate_v2(void **handle) { return *handle = STATE, STATE->create; }
 int cublasSetStream_v2(void *handle, void *stream) { return STATE->stream = stream, STATE->workspace = 0, 0; }
 int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes) { return STATE->workspace = workspace, STATE->workspace_bytes = bytes, 0; }
-int cublasGemmBatchedEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a, int lda, const void *const *b, int type_b,
-                        int ldb, const void *beta, void *const *c, int type_c, int ldc, int count, int compute, int algorithm)
+int cublasGemmBatchedEx(void *handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a, int lda,
+                        const void *const *b, int type_b, int ldb, const void *beta, void *const *c, int type_c, int ldc, int count, int compute, int algorithm)
 {
     int now = STATE->calls++;
     if (now < CUBLAS_DOUBLE_CALLS) {

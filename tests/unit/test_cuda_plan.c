@@ -140,8 +140,8 @@ static void blocks_in_passes(void **unused)
     /* f16 by columns, with an activation, an empty row: sums in f32 of the workspace, then the epilogue. */
     *state = (cublas_double){.fail_at = -1};
     cuda_double *driver = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
-    GOOD(make_product(&p, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR, .activation = SPK_ACT_RELU},
-                      true));
+    const spk_spmm half = {SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR, .activation = SPK_ACT_RELU};
+    GOOD(make_product(&p, &half, true));
     GOOD(spk_run_spmm(p.plan, &p.args, NULL));
     assert_true(state->calls == 3 && state->call[0].count == 3 && state->call[0].m == 64 && state->call[0].n == 40 && state->call[0].k == 32);
     assert_true(state->call[0].op_a == 1 && state->call[0].op_b == 0 && state->call[0].lda == 32 && state->call[0].ldb == 96 && state->call[0].ldc == 256);

@@ -1,6 +1,7 @@
 /* cublas_blocks: cuBLAS, block by block. Pass j is one batched product of the j-th stored block of every block row that has one, added to what the passes
  * before it left: as many passes as the longest block row has blocks, in their order, so that the bits are the same on every run. Sums are f32 (f64): where D
- * is narrower, or more than alpha is asked for, they lie in the workspace, and the epilogue is a program of ours. Bound: launches, and the passes over the sums. */
+ * is narrower, or more than alpha is asked for, they lie in the workspace, and the epilogue is a program of ours. Refuses ragged edges, more passes than
+ * MOST_PASSES, and, where tensor cores may be used, blocks that do not begin on 16 bytes. Bound: launches, and the passes over the sums. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -13,8 +14,8 @@ typedef struct blas_functions {
     int (*create)(blas_handle *handle);
     int (*set_stream)(blas_handle handle, CUstream stream);
     int (*set_workspace)(blas_handle handle, void *workspace, size_t bytes);
-    int (*batched)(blas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a, int lda, const void *const *b,
-                   int type_b, int ldb, const void *beta, void *const *c, int type_c, int ldc, int count, int compute, int algorithm);
+    int (*batched)(blas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a, int lda,
+                   const void *const *b, int type_b, int ldb, const void *beta, void *const *c, int type_c, int ldc, int count, int compute, int algorithm);
 } blas_functions;
 
 static const char *const blas_names[] = {"cublasCreate_v2", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasGemmBatchedEx"};
@@ -183,7 +184,8 @@ static spk_status count_passes(const spk_bound *bound, blocks_state *s)
         s->empty_rows = s->empty_rows || length == 0;
     }
     if (s->passes > MOST_PASSES)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "the longest row has %d blocks: cublas_blocks makes %d products one after the other at most", s->passes, MOST_PASSES);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "the longest row has %d blocks: cublas_blocks makes %d products one after the other at most", s->passes,
+                        MOST_PASSES);
     SPK_TRY(spk_calloc(&bound->device->mem, (size_t)s->passes + 1, sizeof *s->pass_ends, &s->pass_ends));
     for (int64_t i = 0; i < v->grid_rows; i++)
         for (int64_t j = 0; j < v->offsets[i + 1] - v->offsets[i]; j++)
