@@ -27,11 +27,12 @@ HEADER = struct.Struct("<8sIIQQ")  # of a file of the cache: magic, version, byt
 KEY = re.compile(rb"proof:([0-9a-f]{16})[0-9a-f]{16}")
 GOOD = re.compile(r"good\ndriver (\d+)\narch (\S+)\ndevice ([^\n]*)\nchoice ([^\n]*)\n")
 
-# dtype, block, M = K, N, more options: every row finds one that it computes.
-PROBLEMS = [("f16", "64", 1024, 1024, ""), ("bf16", "128", 1024, 512, "--layout-b col --layout-d col --bias col --activation relu"), ("f16", "32", 1024, 512, ""),
-            ("bf16", "16", 1024, 512, ""), ("f16", "64", 1024, 16, ""), ("f16", "64", 1024, 1, "--layout-b col --layout-d col"), ("f16", "24x40", 960, 200, ""),
-            ("f32", "64", 1024, 512, ""), ("f32", "32", 1024, 512, "--compute tf32"), ("f64", "32", 1024, 256, ""), ("f64", "3", 768, 64, "--use-c"),
-            ("f16", "256", 1024, 512, "--dtype-d f32"), ("f32", "8", 1024, 8, "")]
+# dtype, block, M = K, N, density, more options: the fewest that find each candidate one that it computes on an H200, and vendors' rows and float32 theirs.
+PROBLEMS = [("f16", "64x32", 1024, 256, 0.5, ""), ("bf16", "128", 1024, 1, 0.5, "--layout-b col --layout-d col"), ("f64", "72", 1008, 128, 0.1, "--use-c"),
+            ("bf16", "16", 1024, 256, 0.1, ""), ("f16", "128", 1024, 512, 0.5, "--layout-b col --layout-d col --bias col --activation relu"),
+            ("bf16", "128", 1024, 32, 0.5, ""), ("f32", "72", 1008, 256, 0.1, "--compute tf32"), ("f16", "64x32", 1024, 16, 0.5, ""),
+            ("f16", "64x32", 1024, 32, 0.5, ""), ("f32", "8", 1024, 16, 0.1, ""), ("bf16", "64x32", 1024, 1024, 0.1, ""), ("f32", "64", 1024, 512, 0.1, ""),
+            ("f16", "32", 1024, 512, 0.1, "")]
 
 
 class Trouble(Exception):
@@ -61,7 +62,8 @@ def collect(cache):
         candidate, text = proof
         match = GOOD.fullmatch(text)
         if match:
-            entry = good.setdefault((candidate, match[2], int(match[1])), {"hash": candidate, "arch": match[2], "driver": int(match[1]), "choice": match[4], "programs": 0})
+            facts = {"hash": candidate, "arch": match[2], "driver": int(match[1]), "choice": match[4], "programs": 0}
+            entry = good.setdefault((candidate, match[2], int(match[1])), facts)
             entry["programs"] += 1
         elif not text.startswith("good"):
             bad[candidate] = {"hash": candidate, "why": text}
@@ -83,7 +85,7 @@ def export(cache, out, program=None, device="cuda:0"):
     if not good:
         raise Trouble(f"{cache}: there is no proof")
     document = envelope(program, device)
-    document.update(command=" ".join(["bench/proved.py", *sys.argv[1:]]), proved=good, refuted=bad)
+    document.update(command=f"bench/proved.py {sys.argv[1]} {pathlib.Path(out).name}", proved=good, refuted=bad)
     pathlib.Path(out).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(f"{out}: {len(good)} candidates proved by {sum(e['programs'] for e in good)} programs, {len(bad)} refuted")
 
@@ -93,13 +95,13 @@ def run(out, program, device, seconds):
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         cache = os.environ.get("SPARSEK_CACHE_DIR", folder)
-        for number, (dtype, block, size, n, more) in enumerate(PROBLEMS):
+        for number, (dtype, block, size, n, density, more) in enumerate(PROBLEMS):
             left = seconds - (time.monotonic() - begun)
             if left < 5:
                 print(f"{len(PROBLEMS) - number} problems are left out: the time is over")
                 break
-            command = [program, "tune", "--device", device, "--m", str(size), "--k", str(size), "--n", str(n), "--block", block, "--dtype", dtype, "--density", "0.1",
-                       "--assume-finite", "--effort", "exhaustive", "--budget", "0.05", "--fresh", *more.split()]
+            command = [program, "tune", "--device", device, "--m", str(size), "--k", str(size), "--n", str(n), "--block", block, "--dtype", dtype,
+                       "--density", str(density), "--assume-finite", "--effort", "exhaustive", "--budget", "0.05", "--fresh", *more.split()]
             try:
                 done = subprocess.run(command, env={**os.environ, "SPARSEK_CACHE_DIR": cache}, capture_output=True, text=True, timeout=left)
             except subprocess.TimeoutExpired:
@@ -118,7 +120,7 @@ def table_text(files):
         bad.update(e["hash"] for e in document["refuted"])
         for e in document["proved"]:
             good[e["hash"], e["arch"], e["driver"] // 1000] = e["choice"]
-    lines = ['/* Made by `bench/proved.py table`: the candidates that committed runs (in bench/results, their names have "proved") found good, and none found bad. */']
+    lines = ["/* Made by `bench/proved.py table`: the candidates that committed runs (in bench/results, their names have 'proved') found good, and none bad. */"]
     for (candidate, arch, driver), choice in sorted(good.items(), key=lambda item: (item[1], item[0])):
         if candidate not in bad:
             lines.append(f'SPK_PROVED("{candidate}", "{arch}", {driver}) /* {choice} */')

@@ -4,6 +4,9 @@
 
 #include "product.h"
 
+/* Of a tuning that is to have been, and no more. */
+static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .only = "reference_cuda,spmm_cuda_simt", .budget_s = 0.3};
+
 /* ------------------------------------------------------------------------------------------------ from the caller */
 
 enum { MOST_PIECES = 64 };
@@ -92,7 +95,7 @@ void allocator(void)
     for_each_row(&p, run_on_two_streams);
     const int before = lender.ever;
     spk_plan *plan = NULL;
-    MUST(context, spk_plan_spmm(context, p.pattern, &p.spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .only = "reference_cuda,spmm_cuda_simt", .budget_s = 0.3}, &plan));
+    MUST(context, spk_plan_spmm(context, p.pattern, &p.spmm, &quick, &plan));
     printf("  %d pieces lent, %d of them for tuning: %s\n", lender.ever, lender.ever - before, spk_plan_choice(plan));
     if (lender.ever == before || lender.lent != 0)
         FAIL("tuning took %d pieces and kept %d", lender.ever - before, lender.lent);
@@ -153,21 +156,21 @@ void out_of_memory(void)
     run_once(&p, small, "before");
     spk_spmm wide = p.spmm;
     wide.n = 1 << 20;
-    spk_tune_options tuned = {SPK_SIZED(spk_tune_options), .only = "reference_cuda,spmm_cuda_simt", .budget_s = 0.3}, pinned = tuned;
+    spk_tune_options pinned = quick;
     pinned.only = NULL;
     pinned.choice = "cublas_dense ALGO=0"; /* its sums take a workspace */
     pinned.assume_finite = 1;
     hold_all_but((size_t)48 << 20);
     refused(context, "memory", spk_memory_allocate(context, (size_t)1 << 30, &memory));
     refused(context, "a plan", spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
-    refused(context, "tuning", spk_tune_spmm(context, p.pattern, &wide, &tuned, &report));
+    refused(context, "tuning", spk_tune_spmm(context, p.pattern, &wide, &quick, &report));
     if (memory != NULL || plan != NULL || report != NULL)
         FAIL("a failed call wrote its output");
     run_once(&p, small, "without memory for more");
     let_go();
     MUST(context, spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
     spk_plan_destroy(&plan);
-    MUST(context, spk_tune_spmm(context, p.pattern, &p.spmm, &tuned, &report));
+    MUST(context, spk_tune_spmm(context, p.pattern, &p.spmm, &quick, &report));
     spk_report_destroy(&report);
     run_once(&p, small, "with memory again");
     spk_plan_destroy(&small);
@@ -246,8 +249,7 @@ void devices(void)
     }
     on_device tuned;
     make_product(contexts[1], SPK_F16, &tuned.p);
-    MUST(contexts[1], spk_plan_spmm(contexts[1], tuned.p.pattern, &tuned.p.spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .only = "reference_cuda,spmm_cuda_simt",
-                                                                                                  .budget_s = 0.3}, &tuned.plan));
+    MUST(contexts[1], spk_plan_spmm(contexts[1], tuned.p.pattern, &tuned.p.spmm, &quick, &tuned.plan));
     run_there(&tuned);
     spk_plan_destroy(&tuned.plan);
     release_product(&tuned.p);

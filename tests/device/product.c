@@ -20,8 +20,8 @@ void open_driver(void)
 {
     static const char *const names[] = {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuStreamSynchronize",
                                         "cuStreamDestroy_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
-                                        "cuGraphExecDestroy", "cuGraphDestroy", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemAllocAsync", "cuMemFreeAsync",
-                                        "cuDeviceGetCount"};
+                                        "cuGraphExecDestroy", "cuGraphDestroy", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemAllocAsync",
+                                        "cuMemFreeAsync", "cuDeviceGetCount"};
     const char *wish = getenv("SPARSEK_CUDA");
     void *library = dlopen(wish != NULL ? wish : "libcuda.so.1", RTLD_NOW), *found[sizeof names / sizeof names[0]];
     handle context;
@@ -71,8 +71,8 @@ void make_product(spk_context *context, spk_dtype dtype, product *p)
     p->nnzb = offsets[GRID_M];
     p->element = dtype == SPK_F64 ? 8 : dtype == SPK_F32 ? 4 : 2;
     p->spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = N, .dtype_a = dtype, .activation = SPK_ACT_RELU};
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = M, .cols = K, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = p->nnzb, .row_offsets = offsets,
-                               .col_indices = columns};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = M, .cols = K, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = p->nnzb,
+                               .row_offsets = offsets, .col_indices = columns};
     MUST(context, spk_pattern_create(context, &indices, &p->pattern));
     const int64_t elements = p->nnzb * BLOCK * BLOCK;
     p->host_values = malloc((size_t)elements * p->element);
