@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "backend/cuda/proof_job.h"
 
+enum { A, B, C, D, BIAS, RESIDUAL, PREACT }; /* of the job's operands */
 enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
 
 typedef struct work {
@@ -20,7 +22,7 @@ typedef struct work {
     int64_t *offsets, *columns;
     spk_context *context;
     spk_pattern *pattern;
-    spk_spmm_args args;
+    void *memory[SPK_PROOF_OPERANDS];
 } work;
 
 static int answers = STDOUT_FILENO;
@@ -100,17 +102,6 @@ static int read_job(work *w)
 
 /* ------------------------------------------------------------------------------------------------ operands */
 
-static int64_t or_tight(int64_t ld, int64_t tight)
-{
-    return ld > 0 ? ld : tight > 0 ? tight : 1;
-}
-
-static int64_t elements_of(spk_layout layout, int64_t ld, int64_t rows, int64_t cols)
-{
-    int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;
-    return lines > 0 && length > 0 ? or_tight(ld, length) * (lines - 1) + length : 0;
-}
-
 /* Random numbers in device memory: a piece of noise again and again. */
 static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void **memory)
 {
@@ -134,26 +125,13 @@ static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void 
 
 static spk_status make_operands(work *w)
 {
-    const spk_spmm *s = &w->job.spmm;
-    int64_t m = s->trans_a == SPK_TRANS ? w->job.cols : w->job.rows, k = s->trans_a == SPK_TRANS ? w->job.rows : w->job.cols, n = s->n;
-    void *made[7] = {NULL};
-    const struct {
-        spk_dtype dtype;
-        int64_t elements;
-    } operands[7] = {{s->dtype_a, w->job.nnzb * w->job.block_rows * w->job.block_cols},
-                     {s->dtype_b, elements_of(s->layout_b, s->ldb, k, n)},
-                     {s->dtype_d, elements_of(s->layout_d, s->ldd, m, n)},
-                     {s->dtype_d, s->use_c ? elements_of(s->layout_d, s->ldc, m, n) : 0},
-                     {s->dtype_d, s->bias == SPK_BIAS_PER_ROW ? m : s->bias == SPK_BIAS_PER_COL ? n : 0},
-                     {s->dtype_d, s->use_residual ? elements_of(s->layout_d, s->ldr, m, n) : 0},
-                     {s->dtype_d, s->keep_preact ? elements_of(s->layout_d, s->ldp, m, n) : 0}};
-    for (int i = 0; i < 7; i++) {
-        spk_status status = i > 2 && operands[i].elements == 0 ? SPK_OK : make_operand(w, operands[i].dtype, operands[i].elements, &made[i]);
+    for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
+        const spk_proof_operand *operand = &w->job.operands[i];
+        const bool wanted = i < 2 || i == D || operand->elements > 0;
+        const spk_status status = wanted ? make_operand(w, (spk_dtype)operand->dtype, operand->elements, &w->memory[i]) : SPK_OK;
         if (status != SPK_OK)
             return status;
     }
-    w->args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = made[0], .b = made[1], .d = made[2], .c = made[3], .bias = made[4], .residual = made[5],
-                              .preact = made[6], .alpha = 0.75, .beta = -0.5};
     return SPK_OK;
 }
 
@@ -163,12 +141,22 @@ static spk_status make_operands(work *w)
 static spk_status run_once(work *w, spk_plan *plan)
 {
     if (w->job.static_values) {
-        spk_status status = spk_plan_update_values(plan, w->args.values, NULL);
+        spk_status status = spk_plan_update_values(plan, w->memory[A], NULL);
         if (status != SPK_OK)
             return status;
     }
-    spk_status status = spk_run_spmm(plan, &w->args, NULL);
+    void *const *m = w->memory;
+    const spk_sddmm_args sddmm = {SPK_SIZED(spk_sddmm_args), .x = m[A], .y = m[B], .c = m[C], .d = m[D], .alpha = 0.75, .beta = -0.5};
+    const spk_spmm_args spmm = {SPK_SIZED(spk_spmm_args), .values = m[A], .b = m[B], .c = m[C], .d = m[D], .bias = m[BIAS], .residual = m[RESIDUAL],
+                                .preact = m[PREACT], .alpha = 0.75, .beta = -0.5};
+    const spk_status status = w->job.operation == SPK_SDDMM ? spk_run_sddmm(plan, &sddmm, NULL) : spk_run_spmm(plan, &spmm, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
+}
+
+static spk_status make_plan(work *w, const spk_tune_options *options, spk_plan **plan)
+{
+    return w->job.operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, &w->job.sddmm, options, plan)
+                                         : spk_plan_spmm(w->context, w->pattern, &w->job.spmm, options, plan);
 }
 
 /* Answers for candidate i. */
@@ -177,10 +165,10 @@ static spk_status try_choice(work *w, int i)
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->choices[i].text, .assume_finite = w->job.assume_finite, .static_values = w->job.static_values};
     spk_plan *plan = NULL;
     answer("run %d", i);
-    spk_status status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
+    spk_status status = make_plan(w, &options, &plan);
     if (status == SPK_ERR_NO_CANDIDATE && !options.assume_finite) { /* it may not win, and is raced all the same */
         options.assume_finite = 1;
-        status = spk_plan_spmm(w->context, w->pattern, &w->job.spmm, &options, &plan);
+        status = make_plan(w, &options, &plan);
     }
     if (status == SPK_OK) {
         answer("made %d", i);
@@ -200,7 +188,7 @@ static int try_all(work *w)
         w->choices[i].text[SPK_PROOF_CHOICE_BYTES - 1] = '\0';
         spk_status status = try_choice(w, i);
         /* After a fault the device's context is dead: a fresh process goes on with the rest. */
-        if (status != SPK_OK && spk_memory_copy(w->context, w->args.d, SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
+        if (status != SPK_OK && spk_memory_copy(w->context, w->memory[D], SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
             return EXIT_LOST;
     }
     return 0;

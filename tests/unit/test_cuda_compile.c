@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-enum { DRAWS = 6000, MOST_JOBS = 8192, POOL = 800, FEATURES = 12 + SPK_MAX_TUNABLES, PAIR_BITS = 18, NATIVE_LIMIT = 12, OTHER_LIMIT = 2, HELPER_LIMIT = 4, LONG_LIMIT = 150 };
+enum { DRAWS = 6000, MOST_JOBS = 8192, POOL = 800, FACTS = 15, FEATURES = FACTS + SPK_MAX_TUNABLES, PAIR_BITS = 18, NATIVE_LIMIT = 12, OTHER_LIMIT = 2, HELPER_LIMIT = 4, LONG_LIMIT = 150 };
 
 /* What a row may do all the same, and why. */
 static const struct {
@@ -102,7 +102,27 @@ typedef struct draw {
     int dtype, block;
 } draw;
 
-static bool draw_problem(spk_rng *rng, draw *out)
+static bool draw_sddmm(spk_rng *rng, draw *out)
+{
+    static const int64_t depths[] = {1, 8, 32, 64, 512, 4096, 37};
+    const int dtype = (int)spk_rng_below(rng, DTYPES), block = (int)spk_rng_below(rng, BLOCKS);
+    const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm),
+                             .k = depths[spk_rng_below(rng, sizeof depths / sizeof depths[0])],
+                             .dtype_x = dtypes[dtype][0],
+                             .dtype_y = dtypes[dtype][1],
+                             .dtype_d = dtypes[dtype][2],
+                             .compute = dtypes[dtype][3],
+                             .block_layout = (spk_layout)spk_rng_below(rng, 2),
+                             .layout_x = (spk_layout)spk_rng_below(rng, 2),
+                             .layout_y = (spk_layout)spk_rng_below(rng, 2),
+                             .use_c = (int)spk_rng_below(rng, 2),
+                             .batch = spk_rng_below(rng, 4) == 0 ? 3 : 1};
+    out->dtype = dtype;
+    out->block = block;
+    return spk_problem_from_sddmm(patterns[block][spk_rng_below(rng, 4) == 0], &sddmm, NULL, &out->problem) == SPK_OK;
+}
+
+static bool draw_spmm(spk_rng *rng, draw *out)
 {
     static const int64_t widths[] = {1, 4, 8, 16, 32, 64, 128, 512, 4096, 37};
     const int dtype = (int)spk_rng_below(rng, DTYPES), block = (int)spk_rng_below(rng, BLOCKS), plain = spk_rng_below(rng, 3) == 0;
@@ -123,6 +143,8 @@ static bool draw_problem(spk_rng *rng, draw *out)
         spmm.use_residual = (int)spk_rng_below(rng, 2);
         spmm.keep_preact = (int)spk_rng_below(rng, 2);
     }
+    if (spk_rng_below(rng, 4) == 0)
+        spmm.batch = 3;
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2), .static_values = (int)spk_rng_below(rng, 2)};
     out->dtype = dtype;
     out->block = block;
@@ -135,10 +157,10 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[] = {drawn->dtype, drawn->block, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, e->use_residual,
+    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->operation == SPK_SDDMM, p->layout_a, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, e->use_residual,
                          e->keep_preact, p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
-    memcpy(one->features + 12, params->v, sizeof params->v);
+    memcpy(one->features + FACTS, params->v, sizeof params->v);
 }
 
 static unsigned char seen[1 << PAIR_BITS];
@@ -170,11 +192,13 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
     draw drawn;
     spk_params params = {{0}};
     const char *why = NULL;
-    if (!draw_problem(rng, &drawn))
+    if (!(row->kernel != NULL && row->kernel->operation == SPK_SDDMM ? draw_sddmm : draw_spmm)(rng, &drawn))
         return false;
     *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
     if (row->kernel != NULL) {
         spk_params_get(row->kernel, (int)spk_rng_below(rng, (uint64_t)spk_params_count(row->kernel)), &params);
+        if (drawn.problem.batch > 1 && !row->kernel->ops->batched)
+            drawn.problem = spk_problem_item(&drawn.problem);
         if (!row->kernel->ops->applicable(&drawn.problem, device, &params, &why))
             return false;
         row->kernel->ops->build(&drawn.problem, device, &params, &one->build);

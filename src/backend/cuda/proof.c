@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,56 +59,130 @@ static bool put(int file, const void *bytes, size_t count)
     return true;
 }
 
-/* Fewer columns of B and D where all of them would take much memory; what a kernel asks of alignment stays as it is. */
-static int64_t columns_to_prove(const spk_problem *p)
+static double item_bytes(const spk_problem *p)
 {
-    double per_column = (double)p->k * (double)spk_dtype_bytes(p->dtype_b) + (double)p->m * (double)spk_dtype_bytes(p->dtype_d) *
-                                                                                  (1 + p->epilogue.use_c + p->epilogue.use_residual + p->epilogue.keep_preact);
-    double most = proof_bytes / (per_column > 1 ? per_column : 1);
-    if ((double)p->n <= most || p->n <= 1024)
-        return p->n;
-    int64_t fewer = (int64_t)most / 256 * 256;
-    return (fewer < 512 ? 512 : fewer) + p->n % 256;
+    double bytes = 0;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        bytes += (double)spk_problem_item_elements(p, (spk_operand)i) * (double)spk_dtype_bytes(spk_problem_operand_dtype(p, (spk_operand)i));
+    return bytes;
+}
+
+/* The size that no pattern fixes: columns of B and D of SpMM, K of SDDMM. */
+static int64_t *free_size(spk_problem *p)
+{
+    return p->operation == SPK_SDDMM ? &p->k : &p->n;
+}
+
+/* The problem to prove with: fewer items of a batch, or a smaller free size, where all of it would take much memory; what a kernel asks of alignment
+ * stays as it is: a leading dimension that is cut keeps its value modulo 256 elements. */
+static spk_problem cut_problem(const spk_problem *given)
+{
+    spk_problem p = *given;
+    if (p.batch > 1) {
+        const double most = proof_bytes / fmax(item_bytes(&p), 1);
+        p.batch = (double)p.batch <= most ? p.batch : most > 2 ? (int64_t)most : 2;
+        return p;
+    }
+    const int64_t whole = *free_size(&p);
+    *free_size(&p) = 0;
+    const double fixed = item_bytes(&p);
+    *free_size(&p) = whole;
+    const double most = fmax(proof_bytes - fixed, 0) / fmax((item_bytes(&p) - fixed) / (double)(whole > 0 ? whole : 1), 1);
+    if ((double)whole <= most || whole <= 1024)
+        return p;
+    const int64_t fewer = (int64_t)most / 256 * 256, left = (fewer < 512 ? 512 : fewer) + whole % 256, less = (whole - left) / 256 * 256;
+    *free_size(&p) = left;
+    if (p.operation == SPK_SDDMM) {
+        p.lda -= p.layout_a == SPK_ROW_MAJOR ? less : 0;
+        p.ldb -= p.layout_b == SPK_COL_MAJOR ? less : 0;
+        return p;
+    }
+    p.ldb -= p.layout_b == SPK_ROW_MAJOR ? less : 0;
+    int64_t *const like_d[] = {&p.ldc, &p.ldd, &p.ldr, &p.ldp};
+    for (int i = 0; i < 4; i++)
+        *like_d[i] -= p.layout_d == SPK_ROW_MAJOR ? less : 0;
+    return p;
+}
+
+/* The stride of an input as a caller gives it. */
+static int64_t given_stride(const spk_problem *p, int64_t stride)
+{
+    return p->batch > 1 && stride == 0 ? SPK_STRIDE_SHARED : stride;
+}
+
+static void describe_spmm(const spk_problem *q, spk_proof_job *job)
+{
+    job->spmm = (spk_spmm){SPK_SIZED(spk_spmm),
+                           .n = q->n,
+                           .dtype_a = q->dtype_a,
+                           .dtype_b = q->dtype_b,
+                           .dtype_d = q->dtype_d,
+                           .compute = q->compute,
+                           .trans_a = q->trans_a,
+                           .block_layout = q->block_layout,
+                           .layout_b = q->layout_b,
+                           .layout_d = q->layout_d,
+                           .ldb = q->ldb,
+                           .ldc = q->ldc,
+                           .ldd = q->ldd,
+                           .ldr = q->ldr,
+                           .ldp = q->ldp,
+                           .use_c = q->epilogue.use_c,
+                           .bias = q->epilogue.bias,
+                           .activation = q->epilogue.activation,
+                           .use_residual = q->epilogue.use_residual,
+                           .keep_preact = q->epilogue.keep_preact,
+                           .batch = q->batch,
+                           .stride_a = q->stride_a,
+                           .stride_b = given_stride(q, q->stride_b),
+                           .stride_c = given_stride(q, q->stride_c),
+                           .stride_d = q->stride_d,
+                           .stride_r = given_stride(q, q->stride_r),
+                           .stride_p = q->stride_p};
+}
+
+static void describe_sddmm(const spk_problem *q, spk_proof_job *job)
+{
+    job->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm),
+                             .k = q->k,
+                             .dtype_x = q->dtype_a,
+                             .dtype_y = q->dtype_b,
+                             .dtype_d = q->dtype_d,
+                             .compute = q->compute,
+                             .block_layout = q->block_layout,
+                             .layout_x = q->layout_a,
+                             .layout_y = q->layout_b,
+                             .ldx = q->lda,
+                             .ldy = q->ldb,
+                             .use_c = q->epilogue.use_c,
+                             .batch = q->batch,
+                             .stride_x = given_stride(q, q->stride_a),
+                             .stride_y = given_stride(q, q->stride_b),
+                             .stride_c = given_stride(q, q->stride_c),
+                             .stride_d = q->stride_d};
 }
 
 static spk_proof_job job_of(const proving *p)
 {
-    const spk_problem *q = p->problem;
-    const spk_pattern *pattern = q->pattern;
-    int64_t n = columns_to_prove(q);
-    bool cut_b = n != q->n && q->layout_b == SPK_ROW_MAJOR, cut_d = n != q->n && q->layout_d == SPK_ROW_MAJOR;
+    const spk_problem cut = cut_problem(p->problem);
+    const spk_pattern *pattern = cut.pattern;
     spk_proof_job job = {.rows = pattern->rows,
                          .cols = pattern->cols,
                          .block_rows = pattern->block_rows,
                          .block_cols = pattern->block_cols,
                          .nnzb = pattern->nnzb,
                          .grid_rows = pattern->index.grid_rows,
-                         .assume_finite = q->assume_finite,
-                         .static_values = q->static_values};
+                         .operation = (int32_t)cut.operation,
+                         .assume_finite = cut.assume_finite,
+                         .static_values = cut.static_values};
     memcpy(job.magic, SPK_PROOF_MAGIC, sizeof job.magic);
     snprintf(job.device, sizeof job.device, "cuda:%d", spk_cuda_of(p->device)->ordinal);
-    /* A cut row keeps its leading dimension modulo 256 elements. */
-    int64_t less = (q->n - n) / 256 * 256;
-    job.spmm = (spk_spmm){SPK_SIZED(spk_spmm),
-                          .n = n,
-                          .dtype_a = q->dtype_a,
-                          .dtype_b = q->dtype_b,
-                          .dtype_d = q->dtype_d,
-                          .compute = q->compute,
-                          .trans_a = q->trans_a,
-                          .block_layout = q->block_layout,
-                          .layout_b = q->layout_b,
-                          .layout_d = q->layout_d,
-                          .ldb = q->ldb - (cut_b ? less : 0),
-                          .ldc = q->ldc - (cut_d ? less : 0),
-                          .ldd = q->ldd - (cut_d ? less : 0),
-                          .ldr = q->ldr - (cut_d ? less : 0),
-                          .ldp = q->ldp - (cut_d ? less : 0),
-                          .use_c = q->epilogue.use_c,
-                          .bias = q->epilogue.bias,
-                          .activation = q->epilogue.activation,
-                          .use_residual = q->epilogue.use_residual,
-                          .keep_preact = q->epilogue.keep_preact};
+    if (cut.operation == SPK_SDDMM)
+        describe_sddmm(&cut, &job);
+    else
+        describe_spmm(&cut, &job);
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, (spk_operand)i), (int32_t)spk_problem_operand_dtype(&cut, (spk_operand)i), 0};
     return job;
 }
 

@@ -7,17 +7,24 @@
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV2"
-enum { SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
+#define SPK_PROOF_MAGIC "SPKPROV3"
+enum { SPK_PROOF_OPERANDS = 7, SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
+
+typedef struct spk_proof_operand {
+    int64_t elements;
+    int32_t dtype, reserved;
+} spk_proof_operand;
 
 typedef struct spk_proof_job {
     char magic[8];
     char device[SPK_PROOF_DEVICE_BYTES]; /* "cuda:0" */
     int64_t rows, cols, block_rows, block_cols, nnzb, grid_rows;
+    int32_t operation, reserved; /* spk_operation: which of the two is meant */
     spk_spmm spmm;
+    spk_sddmm sddmm;
+    spk_proof_operand operands[SPK_PROOF_OPERANDS]; /* values or X, b or Y, c, d, bias, residual, preact */
     int32_t assume_finite, static_values;
-    int32_t count;
-    int32_t reserved;
+    int32_t count, unused;
 } spk_proof_job;
 
 typedef struct spk_proof_choice {

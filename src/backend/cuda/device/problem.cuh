@@ -10,6 +10,7 @@
  *   ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU
  *   USE_RESIDUAL, KEEP_PREACT   0 or 1
  *   ASSUME_FINITE               1: B holds no inf or NaN
+ *   BATCHED                     1: there are several items
  */
 #ifndef SPK_CUDA_PROBLEM_CUH
 #define SPK_CUDA_PROBLEM_CUH
@@ -76,6 +77,9 @@
 #ifndef ASSUME_FINITE
 #define ASSUME_FINITE 0
 #endif
+#ifndef BATCHED
+#define BATCHED 0
+#endif
 
 template <int DTYPE> struct element_of;
 template <> struct element_of<F32> { typedef float type; };
@@ -87,6 +91,29 @@ typedef element_of<DTYPE_A>::type element_a;
 typedef element_of<DTYPE_B>::type element_b;
 typedef element_of<DTYPE_D>::type element_d;
 typedef element_of<COMPUTE == F64 ? F64 : F32>::type real; /* of sums */
+
+/* The arguments of an item of the batch: where there is one item alone they are its own. */
+#if BATCHED
+typedef const spk_cuda_arguments item_view;
+inline spk_cuda_arguments item_arguments(const spk_cuda_arguments &batch, long long item)
+{
+    spk_cuda_arguments arg = batch;
+    arg.values = (const element_a *)batch.values + item * batch.stride_a;
+    arg.b = (const element_b *)batch.b + item * batch.stride_b;
+    arg.c = (const element_d *)batch.c + item * batch.stride_c;
+    arg.d = (element_d *)batch.d + item * batch.stride_d;
+    arg.residual = (const element_d *)batch.residual + item * batch.stride_r;
+    arg.preact = (element_d *)batch.preact + item * batch.stride_p;
+    return arg;
+}
+#else
+typedef const spk_cuda_arguments &item_view;
+inline const spk_cuda_arguments &item_arguments(const spk_cuda_arguments &batch, long long item) { return batch; }
+#endif
+
+/* Where every item has item_blocks thread blocks: this one's item, and its place among them. */
+inline unsigned block_item(const spk_cuda_arguments &batch) { return BATCHED ? blockIdx.x / batch.item_blocks : 0; }
+inline unsigned block_of_item(const spk_cuda_arguments &batch) { return BATCHED ? blockIdx.x % batch.item_blocks : blockIdx.x; }
 
 /* Where the values of block p of op(A) begin. */
 inline const element_a *block_values(const spk_cuda_arguments &arg, int p)

@@ -19,10 +19,12 @@ inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(256) reference_cuda(const __grid_constant__ spk_cuda_arguments arg)
+extern "C" __global__ void __launch_bounds__(256) reference_cuda(const __grid_constant__ spk_cuda_arguments batch)
 {
-    const long long lines = LAYOUT_D == ROW_MAJOR ? arg.m : arg.n, along = LAYOUT_D == ROW_MAJOR ? arg.n : arg.m;
-    for (long long at = blockIdx.x * 256ll + threadIdx.x; at < lines * along; at += gridDim.x * 256ll) {
+    const long long lines = LAYOUT_D == ROW_MAJOR ? batch.m : batch.n, along = LAYOUT_D == ROW_MAJOR ? batch.n : batch.m;
+    for (long long place = blockIdx.x * 256ll + threadIdx.x; place < batch.items * lines * along; place += gridDim.x * 256ll) {
+        item_view arg = item_arguments(batch, place / (lines * along));
+        const long long at = place % (lines * along);
         const long long line = at / along, place_in_line = at % along;
         const long long i = LAYOUT_D == ROW_MAJOR ? line : place_in_line, j = LAYOUT_D == ROW_MAJOR ? place_in_line : line;
         store_one(arg, i, j, sum_of(arg, i, j));

@@ -1,0 +1,95 @@
+/* The host side of the reference rows, one thread an element of D: REFERENCE_ENTRY is the name of the row, and of its program. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_H
+#define SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_H
+
+#include <stdio.h>
+
+#include "backend/cuda/cuda.h"
+
+enum { THREADS = 256, MOST_BLOCKS = 1 << 30 };
+
+typedef struct state {
+    spk_cuda_index index;
+    CUfunction function;
+} state;
+
+static bool knows(spk_dtype dtype)
+{
+    return dtype == SPK_F32 || dtype == SPK_F64 || dtype == SPK_F16 || dtype == SPK_BF16;
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    (void)params;
+    if (!knows(problem->dtype_a) || !knows(problem->dtype_b) || !knows(problem->dtype_d))
+        *why = "it knows f16, bf16, f32 and f64 only";
+    else if (problem->compute != SPK_F32 && problem->compute != SPK_F64 && problem->compute != SPK_TF32)
+        *why = "it computes in f32 and f64 only";
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)device;
+    (void)params;
+    return 10 + spk_problem_flops(problem) / 1e6;
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    (void)params;
+    *build = (spk_build){.file = REFERENCE_ENTRY ".cu", .entry = REFERENCE_ENTRY};
+    spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+}
+
+static void unbind(spk_bound *bound)
+{
+    state *made = bound->state;
+    if (made == NULL)
+        return;
+    spk_cuda_index_release(bound->device, &made->index);
+    spk_free(&bound->device->mem, made);
+    bound->state = NULL;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    state *made = NULL;
+    spk_build program;
+    spk_cuda_scope scope;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
+    bound->state = made;
+    build(&bound->problem, bound->device, &bound->params, &program);
+    spk_status status = spk_cuda_enter(bound->device, &scope);
+    if (status == SPK_OK) {
+        status = spk_cuda_function(bound->device, &program, &made->function);
+        spk_cuda_leave(&scope);
+    }
+    if (status == SPK_OK)
+        status = spk_cuda_index_make(bound, &made->index);
+    if (status != SPK_OK)
+        unbind(bound);
+    return status;
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    const state *made = bound->state;
+    const spk_problem *problem = &bound->problem;
+    const int64_t elements = problem->batch * spk_problem_d_rows(problem) * spk_problem_d_cols(problem), blocks = (elements + THREADS - 1) / THREADS;
+    if (elements == 0)
+        return SPK_OK;
+    spk_cuda_arguments arguments;
+    spk_cuda_arguments_fill(&made->index, args, &arguments);
+    void *parameters[] = {&arguments};
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    spk_status status =
+        spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0, (CUstream)stream, parameters);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+#endif
