@@ -13,6 +13,12 @@ enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64 };
 /* The arrays of a run, for check_case.shifts. */
 enum { CHECK_VALUES, CHECK_B, CHECK_C, CHECK_BIAS, CHECK_RESIDUAL, CHECK_D, CHECK_PREACT, CHECK_ARRAYS };
 
+/* How an array of a case lies: items of rows x cols, stride elements from one to the next (0: one for all). */
+typedef struct check_array {
+    spk_layout layout;
+    int64_t rows, cols, ld, stride;
+} check_array;
+
 /* A case: everything is drawn from (seed, number). */
 typedef struct check_case {
     uint64_t seed;
@@ -21,8 +27,12 @@ typedef struct check_case {
     int64_t *offsets, *columns;
     bool overhang; /* NaN stands in what stored blocks have beyond the edges */
     spk_index_type index_type;
-    spk_spmm spmm;
-    int64_t m, k, n;
+    spk_operation operation;
+    spk_spmm spmm; /* of SDDMM: its types, block layout, layout and leading dimension of Y as B's, and use_c */
+    spk_sddmm sddmm;
+    int64_t m, k, n; /* of the product */
+    int64_t items;   /* of the batch */
+    check_array arrays[CHECK_ARRAYS]; /* CHECK_VALUES of SDDMM is X, CHECK_B is Y */
     double alpha, beta;
     bool assume_finite, static_values, alias_c, alias_residual, own_workspace;
     bool inf_in_use; /* with !assume_finite: an inf stands in a row of B that blocks do touch */
@@ -31,7 +41,19 @@ typedef struct check_case {
 } check_case;
 
 /* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. */
-void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *c);
+typedef struct check_wish {
+    bool gpu;
+    spk_operation operation; /* 0: any */
+} check_wish;
+void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *c);
+
+/* The end of the drawing (check_arrays.c): the operation, a batch, how the arrays lie. t: what a family of cases shares, r: the rest. */
+void check_complete(random_state *t, random_state *r, const check_wish *wish, check_case *c);
+
+/* Where an element lies; how many elements there are from an array's first to its last; its type. */
+int64_t check_place(const check_array *a, int64_t item, int64_t i, int64_t j);
+int64_t check_span(const check_case *c, int which);
+spk_dtype check_dtype(const check_case *c, int which);
 void check_release(check_case *c);
 bool check_is_shifted(const check_case *c);
 
@@ -45,8 +67,7 @@ typedef struct check_data {
     spk_pattern *pattern;  /* borrowed */
     bool finite;  /* promised as assume_finite; else hostile values stand where no result may see them */
     bool hostile; /* they do: inf and NaN in rows of B that no block touches, or in one of those that are touched */
-    int64_t value_count, b_count, c_count, d_count, r_count, p_count, bias_count;
-    void *values, *b, *c_in, *d_image, *residual, *bias; /* d_image: D's memory before a run */
+    void *arrays[CHECK_ARRAYS]; /* inputs, and D's memory before a run; NULL: none */
     double *out, *preact, *magnitude;
     double tolerance;
     uint64_t input_hash;
@@ -67,6 +88,9 @@ typedef struct check_outcome {
 /* Binds the candidate ("name params"), runs it (twice if again: the bits must be the same), compares. */
 void check_candidate(const check_data *d, const char *choice, bool again, check_outcome *outcome);
 
+/* The arguments of SDDMM, from where those of SpMM have them. */
+spk_sddmm_args check_sddmm_args(const spk_spmm_args *given);
+
 /* The options of a case for the library. */
 spk_tune_options check_options(const check_case *c, bool finite);
 
@@ -74,7 +98,7 @@ spk_tune_options check_options(const check_case *c, bool finite);
 typedef struct check_setup {
     cli *app;
     uint64_t seed;
-    bool gpu;
+    check_wish wish;
     const char *params; /* NULL: any */
     bool all_params;
     const check_row *rows; /* their names alone are read */

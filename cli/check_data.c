@@ -21,72 +21,65 @@ static void *poisoned(spk_dtype dtype, int64_t count)
     return array;
 }
 
-static int64_t span(spk_layout layout, int64_t ld, int64_t rows, int64_t cols)
+/* An array of normal numbers, and NaN in its gaps. */
+static void *dense(random_state *r, const check_case *c, int which)
 {
-    int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;
-    return lines && length ? (ld ? ld : length) * (lines - 1) + length : 0;
-}
-
-static int64_t place(spk_layout layout, int64_t ld, int64_t rows, int64_t cols, int64_t i, int64_t j)
-{
-    int64_t step = ld ? ld : layout == SPK_ROW_MAJOR ? cols : rows;
-    return layout == SPK_ROW_MAJOR ? i * step + j : j * step + i;
-}
-
-static void *dense(random_state *r, spk_dtype dtype, spk_layout layout, int64_t ld, int64_t rows, int64_t cols, int64_t *count)
-{
-    *count = span(layout, ld, rows, cols);
-    void *array = poisoned(dtype, *count);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++)
-            put(dtype, array, place(layout, ld, rows, cols, i, j), random_normal(r));
+    const check_array *a = &c->arrays[which];
+    const spk_dtype dtype = check_dtype(c, which);
+    void *array = poisoned(dtype, check_span(c, which));
+    for (int64_t item = 0; item < (a->stride ? c->items : 1); item++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++)
+                put(dtype, array, check_place(a, item, i, j), random_normal(r));
     return array;
 }
 
-/* Values of the blocks; the overhang of edge blocks stays NaN. */
-static void *block_values(random_state *r, const check_case *c, int64_t *count)
+/* NaN in what stored blocks have beyond the edges of the matrix, in an array of values. */
+static void poison_overhang(const check_case *c, int which, void *array)
 {
-    int64_t size = c->block_rows * c->block_cols;
-    *count = c->nnzb * size;
-    void *array = poisoned(c->spmm.dtype_a, *count);
-    for (int64_t i = 0; i < c->grid_rows; i++)
-        for (int64_t e = c->offsets[i]; e < c->offsets[i + 1]; e++)
-            for (int64_t a = 0; a < c->block_rows && i * c->block_rows + a < c->rows; a++)
-                for (int64_t b = 0; b < c->block_cols && c->columns[e] * c->block_cols + b < c->cols; b++)
-                    put(c->spmm.dtype_a, array, e * size + place(c->spmm.block_layout, 0, c->block_rows, c->block_cols, a, b), random_normal(r));
-    return array;
+    const int64_t size = c->block_rows * c->block_cols;
+    const bool by_row = c->spmm.block_layout == SPK_ROW_MAJOR;
+    for (int64_t item = 0; item < (c->arrays[which].stride ? c->items : 1); item++)
+        for (int64_t i = 0; i < c->grid_rows; i++)
+            for (int64_t e = c->offsets[i]; e < c->offsets[i + 1]; e++)
+                for (int64_t a = 0; a < c->block_rows; a++)
+                    for (int64_t b = 0; b < c->block_cols; b++)
+                        if (i * c->block_rows + a >= c->rows || c->columns[e] * c->block_cols + b >= c->cols)
+                            put(check_dtype(c, which), array, item * c->arrays[which].stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a), NAN);
 }
 
-/* Marks the rows of B (of op(A)'s columns) that a stored block touches. */
-static bool *touched_rows(const check_case *c)
+/* Marks the rows or columns of op(A)'s blocks that hold a stored one: `size` of them. */
+static bool *touched(const check_case *c, bool by_row, int64_t size)
 {
-    bool *touched = cli_alloc((size_t)c->k, sizeof(bool));
-    int64_t side = c->spmm.trans_a ? c->block_rows : c->block_cols;
+    bool *marks = cli_alloc((size_t)size, sizeof(bool));
+    const int64_t side = by_row ? c->block_rows : c->block_cols;
     for (int64_t i = 0; i < c->grid_rows; i++)
         for (int64_t e = c->offsets[i]; e < c->offsets[i + 1]; e++) {
-            int64_t first = (c->spmm.trans_a ? i : c->columns[e]) * side;
-            for (int64_t a = first; a < first + side && a < c->k; a++)
-                touched[a] = true;
+            const int64_t first = (by_row ? i : c->columns[e]) * side;
+            for (int64_t a = first; a < first + side && a < size; a++)
+                marks[a] = true;
         }
-    return touched;
+    return marks;
 }
 
-/* Puts inf and NaN there, and says whether it did. */
-static bool make_hostile(random_state *r, const check_case *c, void *b)
+/* Puts inf and NaN into the lines of an operand that no stored block touches, and with inf_in_use into one element of one that is; says whether it
+ * did. along_rows: the lines are the array's rows. */
+static bool make_hostile(random_state *r, const check_case *c, int which, bool along_rows, const bool *marks, void *array)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
-    bool *touched = touched_rows(c);
+    const check_array *a = &c->arrays[which];
+    const int64_t lines = along_rows ? a->rows : a->cols, length = along_rows ? a->cols : a->rows;
     bool once = c->inf_in_use, any = false;
-    for (int64_t i = 0; i < c->k; i++) {
-        if (touched[i] && !(once && random_chance(r, 0.1)))
+    for (int64_t i = 0; i < lines; i++) {
+        if (marks[i] && !(once && random_chance(r, 0.1)))
             continue;
-        once = once && !touched[i];
-        any = any || c->n > 0;
-        for (int64_t j = 0; j < c->n; j++)
-            if (!touched[i] || j == c->n / 2)
-                put(c->spmm.dtype_a, b, place(c->spmm.layout_b, c->spmm.ldb, c->k, c->n, i, j), bad[random_between(r, 0, 2)]);
+        once = once && !marks[i];
+        any = any || length > 0;
+        for (int64_t item = 0; item < (a->stride ? c->items : 1); item++)
+            for (int64_t j = 0; j < length; j++)
+                if (!marks[i] || j == length / 2)
+                    put(check_dtype(c, which), array, check_place(a, item, along_rows ? i : j, along_rows ? j : i), bad[random_between(r, 0, 2)]);
     }
-    free(touched);
     return any;
 }
 
@@ -111,43 +104,57 @@ spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pat
     return status;
 }
 
-static void copy_elements(const check_case *c, const void *from, int64_t from_ld, void *to, int64_t to_ld)
+/* D's memory before a run: NaN, or what it shares with an input. */
+static void *image_of_d(const check_case *c, const check_data *d)
 {
-    size_t bytes = spk_dtype_bytes(c->spmm.dtype_d);
-    for (int64_t i = 0; i < c->m; i++)
-        for (int64_t j = 0; j < c->n; j++)
-            memcpy((char *)to + (size_t)place(c->spmm.layout_d, to_ld, c->m, c->n, i, j) * bytes,
-                   (const char *)from + (size_t)place(c->spmm.layout_d, from_ld, c->m, c->n, i, j) * bytes, bytes);
+    const spk_dtype dtype = c->spmm.dtype_d;
+    const check_array *a = &c->arrays[CHECK_D];
+    void *image = poisoned(dtype, check_span(c, CHECK_D));
+    const int from = c->alias_c ? CHECK_C : CHECK_RESIDUAL;
+    for (int64_t item = 0; (c->alias_c || c->alias_residual) && item < c->items; item++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++)
+                put(dtype, image, check_place(a, item, i, j), value_get(dtype, d->arrays[from], check_place(&c->arrays[from], item, i, j)));
+    return image;
+}
+
+/* What no result may see: rows of B that no stored block touches; of SDDMM rows of X and columns of Y. */
+static bool spoil(random_state *r, const check_case *c, check_data *d)
+{
+    const bool sampled = c->operation == SPK_SDDMM;
+    bool *marks = sampled ? touched(c, false, c->n) : touched(c, c->spmm.trans_a == SPK_TRANS, c->k);
+    bool any = make_hostile(r, c, CHECK_B, !sampled, marks, d->arrays[CHECK_B]);
+    free(marks);
+    if (!sampled)
+        return any;
+    marks = touched(c, true, c->m);
+    any = make_hostile(r, c, CHECK_VALUES, true, marks, d->arrays[CHECK_VALUES]) || any;
+    free(marks);
+    return any;
 }
 
 static void make_operands(const check_case *c, bool finite, check_data *d)
 {
     const spk_spmm *s = &c->spmm;
     random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
-    d->values = block_values(&r, c, &d->value_count);
-    d->b = dense(&r, s->dtype_b, s->layout_b, s->ldb, c->k, c->n, &d->b_count);
+    d->arrays[CHECK_VALUES] = dense(&r, c, CHECK_VALUES);
+    if (c->operation == SPK_SPMM)
+        poison_overhang(c, CHECK_VALUES, d->arrays[CHECK_VALUES]);
+    d->arrays[CHECK_B] = dense(&r, c, CHECK_B);
     if (!finite)
-        d->hostile = make_hostile(&r, c, d->b);
+        d->hostile = spoil(&r, c, d);
     if (s->use_c) {
-        d->c_in = dense(&r, s->dtype_d, s->layout_d, s->ldc, c->m, c->n, &d->c_count);
-        for (int64_t i = 0; c->beta == 0 && i < d->c_count; i++) /* never to be read */
-            put(s->dtype_d, d->c_in, i, NAN);
+        d->arrays[CHECK_C] = dense(&r, c, CHECK_C);
+        if (c->operation == SPK_SDDMM)
+            poison_overhang(c, CHECK_C, d->arrays[CHECK_C]);
+        for (int64_t i = 0; c->beta == 0 && i < check_span(c, CHECK_C); i++) /* never to be read */
+            put(s->dtype_d, d->arrays[CHECK_C], i, NAN);
     }
     if (s->use_residual)
-        d->residual = dense(&r, s->dtype_d, s->layout_d, s->ldr, c->m, c->n, &d->r_count);
-    d->bias_count = s->bias == SPK_BIAS_PER_ROW ? c->m : s->bias == SPK_BIAS_PER_COL ? c->n : 0;
-    if (s->bias) {
-        d->bias = cli_alloc((size_t)d->bias_count, spk_dtype_bytes(s->dtype_d));
-        for (int64_t i = 0; i < d->bias_count; i++)
-            put(s->dtype_d, d->bias, i, random_normal(&r));
-    }
-    d->d_count = span(s->layout_d, s->ldd, c->m, c->n);
-    d->d_image = poisoned(s->dtype_d, d->d_count);
-    if (c->alias_c)
-        copy_elements(c, d->c_in, s->ldc, d->d_image, s->ldd);
-    if (c->alias_residual)
-        copy_elements(c, d->residual, s->ldr, d->d_image, s->ldd);
-    d->p_count = s->keep_preact ? span(s->layout_d, s->ldp, c->m, c->n) : 0;
+        d->arrays[CHECK_RESIDUAL] = dense(&r, c, CHECK_RESIDUAL);
+    if (s->bias)
+        d->arrays[CHECK_BIAS] = dense(&r, c, CHECK_BIAS);
+    d->arrays[CHECK_D] = image_of_d(c, d);
 }
 
 spk_tune_options check_options(const check_case *c, bool finite)
@@ -155,20 +162,39 @@ spk_tune_options check_options(const check_case *c, bool finite)
     return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
 }
 
+spk_sddmm_args check_sddmm_args(const spk_spmm_args *given)
+{
+    return (spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = given->values, .y = given->b, .c = given->c, .d = given->d, .alpha = given->alpha, .beta = given->beta,
+                            .workspace = given->workspace, .workspace_bytes = given->workspace_bytes};
+}
+
+static spk_status ask_oracle(const check_case *c, spk_context *context, check_data *d)
+{
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B], .c = d->arrays[CHECK_C]};
+    run_args.bias = d->arrays[CHECK_BIAS];
+    run_args.residual = d->arrays[CHECK_RESIDUAL];
+    run_args.alpha = c->alpha;
+    run_args.beta = c->beta;
+    if (c->operation == SPK_SDDMM) {
+        const spk_sddmm_args sampled = check_sddmm_args(&run_args);
+        spk_status status = spk_oracle_sddmm(context, d->pattern, &c->sddmm, &sampled, NULL, 0, d->out, d->magnitude);
+        if (status == SPK_OK)
+            memcpy(d->preact, d->out, sizeof(double) * (size_t)(c->items * c->arrays[CHECK_D].rows * c->arrays[CHECK_D].cols));
+        return status == SPK_OK ? spk_default_tolerance_sddmm(context, d->pattern, &c->sddmm, &d->tolerance) : status;
+    }
+    spk_status status = spk_oracle_spmm(context, d->pattern, &c->spmm, &run_args, NULL, 0, d->out, d->preact, d->magnitude);
+    return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->spmm, &d->tolerance) : status;
+}
+
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
 {
     check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
     make_operands(c, finite, &d);
-    int64_t count = c->m * c->n;
-    d.out = cli_alloc((size_t)count, sizeof(double));
-    d.preact = cli_alloc((size_t)count, sizeof(double));
-    d.magnitude = cli_alloc((size_t)count, sizeof(double));
-    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d.values, .b = d.b, .c = d.c_in, .bias = d.bias, .residual = d.residual};
-    run_args.alpha = c->alpha;
-    run_args.beta = c->beta;
-    spk_status status = spk_oracle_spmm(context, d.pattern, &c->spmm, &run_args, NULL, c->m, d.out, d.preact, d.magnitude);
-    if (status == SPK_OK)
-        status = spk_default_tolerance(context, d.pattern, &c->spmm, &d.tolerance);
+    const size_t count = (size_t)(c->items * c->arrays[CHECK_D].rows * c->arrays[CHECK_D].cols);
+    d.out = cli_alloc(count, sizeof(double));
+    d.preact = cli_alloc(count, sizeof(double));
+    d.magnitude = cli_alloc(count, sizeof(double));
+    const spk_status status = ask_oracle(c, context, &d);
     if (status == SPK_OK)
         *out = d;
     else
@@ -178,8 +204,10 @@ spk_status check_data_make(const check_case *c, spk_context *context, spk_patter
 
 void check_data_release(check_data *d)
 {
-    void *all[] = {d->values, d->b, d->c_in, d->d_image, d->residual, d->bias, d->out, d->preact, d->magnitude};
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        free(all[i]);
+    for (int i = 0; i < CHECK_ARRAYS; i++)
+        free(d->arrays[i]);
+    free(d->out);
+    free(d->preact);
+    free(d->magnitude);
     *d = (check_data){0};
 }

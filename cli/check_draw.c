@@ -188,8 +188,9 @@ static void draw_shifts(random_state *r, check_case *c)
         c->shifts[i] = random_chance(r, 0.5) ? (int)random_between(r, 1, 15) : 0;
 }
 
-void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *out)
+void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *out)
 {
+    const bool gpu = wish->gpu;
     random_state r = random_for(seed, (uint64_t)number, NULL);
     check_case c = {.seed = seed, .number = number, .spmm = {SPK_SIZED(spk_spmm)}};
     const bool tensor = gpu && random_chance(&r, 0.36);
@@ -211,6 +212,8 @@ void check_draw(uint64_t seed, int64_t number, bool gpu, check_case *out)
     c.threads = (int)random_between(&r, 1, 4);
     if (gpu)
         draw_shifts(&r, &c);
+    random_state more = random_for(seed, (uint64_t)number, "operation");
+    check_complete(&more, &more, wish, &c);
     *out = c;
 }
 
@@ -229,16 +232,32 @@ void check_release(check_case *c)
     *c = (check_case){0};
 }
 
+static char *sddmm_text(const check_case *c, const char *batch)
+{
+    const spk_sddmm *s = &c->sddmm;
+    return cli_format("SDDMM %s%s%s%s, %lldx%lld in %lld blocks of %lldx%lld (%s inside), k %lld, X %s ld %lld, Y %s ld %lld, alpha %g%s%s%s%s, %d threads",
+                      spk_dtype_name(s->dtype_x), s->dtype_d != s->dtype_x ? " to " : "", s->dtype_d != s->dtype_x ? spk_dtype_name(s->dtype_d) : "",
+                      s->compute == SPK_TF32 ? " by tf32" : "", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
+                      (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)s->k, s->layout_x ? "col" : "row", (long long)s->ldx,
+                      s->layout_y ? "col" : "row", (long long)s->ldy, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "",
+                      c->alias_c ? " (D is C)" : "", batch, check_is_shifted(c) ? " shifted" : "", c->threads);
+}
+
 char *check_text(const check_case *c)
 {
     const spk_spmm *s = &c->spmm;
+    char batch[64] = "";
+    if (c->items > 1)
+        snprintf(batch, sizeof(batch), ", %lld items%s", (long long)c->items, c->arrays[CHECK_VALUES].stride == 0 ? " of one A" : "");
+    if (c->operation == SPK_SDDMM)
+        return sddmm_text(c, batch);
     static const char *const bias[] = {"", " bias-row", " bias-col"};
     static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
-    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s, %d threads",
+    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s%s, %d threads",
                       spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
                       s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
                       (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
                       (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
                       activation[s->activation], s->use_residual ? " residual" : "", c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
-                      c->static_values ? " static-values" : "", check_is_shifted(c) ? " shifted" : "", c->threads);
+                      c->static_values ? " static-values" : "", check_is_shifted(c) ? " shifted" : "", batch, c->threads);
 }

@@ -34,7 +34,7 @@ typedef struct work {
 /* The context for a number of threads: the case's, unless --threads says otherwise. A GPU's cases share one. */
 static int context_for(check_setup *setup, int threads, spk_context **context)
 {
-    int at = setup->app->threads || setup->gpu ? 0 : threads;
+    int at = setup->app->threads || setup->wish.gpu ? 0 : threads;
     int code = setup->contexts[at] ? EXIT_DONE : cli_context(setup->app, "", at, &setup->contexts[at]);
     *context = setup->contexts[at];
     return code;
@@ -45,7 +45,7 @@ int check_setup_workers(check_setup *setup, int *workers)
     spk_device_info info = {SPK_SIZED(spk_device_info)};
     spk_context *context = NULL;
     *workers = 1;
-    if (!setup->gpu)
+    if (!setup->wish.gpu)
         return EXIT_DONE;
     int code = context_for(setup, 0, &context);
     if (code == EXIT_DONE && spk_context_device(context, &info) == SPK_OK)
@@ -81,7 +81,8 @@ static spk_status list_choices(work *w)
     spk_tune_options options = check_options(&w->c, w->c.assume_finite);
     spk_report *list = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    spk_status status = spk_list_spmm(w->context, w->pattern, &w->c.spmm, &options, &list);
+    spk_status status = w->c.operation == SPK_SDDMM ? spk_list_sddmm(w->context, w->pattern, &w->c.sddmm, &options, &list)
+                                                       : spk_list_spmm(w->context, w->pattern, &w->c.spmm, &options, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK && w->list->count < MAX_CHOICES; i++) {
@@ -172,7 +173,7 @@ static void run(work *w)
 {
     check_result *result = w->result;
     spk_status status = SPK_OK;
-    check_draw(w->setup->seed, w->c.number, w->setup->gpu, &w->c);
+    check_draw(w->setup->seed, w->c.number, &w->setup->wish, &w->c);
     result->overhang = w->c.overhang;
     result->shifted = check_is_shifted(&w->c);
     result->code = context_for((check_setup *)w->setup, w->c.threads, &w->context);

@@ -38,12 +38,6 @@ static double get(spk_dtype dtype, const void *array, int64_t index)
     return value_get(dtype, array, index);
 }
 
-static int64_t place(const check_case *c, int64_t ld, int64_t i, int64_t j)
-{
-    int64_t step = ld ? ld : c->spmm.layout_d == SPK_ROW_MAJOR ? c->n : c->m;
-    return c->spmm.layout_d == SPK_ROW_MAJOR ? i * step + j : j * step + i;
-}
-
 __attribute__((format(printf, 2, 3))) static void fail(check_outcome *o, const char *format, ...)
 {
     if (o->failed)
@@ -57,36 +51,52 @@ __attribute__((format(printf, 2, 3))) static void fail(check_outcome *o, const c
 
 /* Compares an output with the oracle where the sum is finite; where it is not, a result must not be finite either (an activation may
  * make it so). */
-static void compare(const check_data *d, const char *name, const void *got, int64_t ld, const double *wanted, bool activated, check_outcome *o)
+static void compare_element(const check_data *d, const char *name, const int64_t where[3], double x, double y, int64_t at, bool activated, check_outcome *o)
 {
     const check_case *c = d->c;
-    for (int64_t i = 0; i < c->m; i++)
-        for (int64_t j = 0; j < c->n; j++) {
-            int64_t at = i * c->n + j;
-            double x = get(c->spmm.dtype_d, got, place(c, ld, i, j)), y = wanted[at];
-            if (!isfinite(d->preact[at]) || !isfinite(d->magnitude[at])) {
-                if (!activated && isfinite(x))
-                    fail(o, "%s[%lld,%lld] = %.9g, where the oracle has %g", name, (long long)i, (long long)j, x, y);
-                continue;
-            }
-            double off = value_difference(c->spmm.dtype_d, x, y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
-            if (!(error <= 1))
-                fail(o, "%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", name, (long long)i, (long long)j, x, y,
-                     off / d->magnitude[at], d->tolerance);
-            if (error > o->error || isnan(error))
-                o->error = isnan(error) ? INFINITY : error;
-        }
+    char item[32] = "";
+    if (c->items > 1)
+        snprintf(item, sizeof(item), "item %lld: ", (long long)where[0]);
+    if (!isfinite(d->preact[at]) || !isfinite(d->magnitude[at])) {
+        if (!activated && isfinite(x))
+            fail(o, "%s%s[%lld,%lld] = %.9g, where the oracle has %g", item, name, (long long)where[1], (long long)where[2], x, y);
+        return;
+    }
+    double off = value_difference(c->spmm.dtype_d, x, y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
+    if (!(error <= 1))
+        fail(o, "%s%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", item, name, (long long)where[1], (long long)where[2], x,
+             y, off / d->magnitude[at], d->tolerance);
+    if (error > o->error || isnan(error))
+        o->error = isnan(error) ? INFINITY : error;
+}
+
+static void compare(const check_data *d, const char *name, int which, const void *got, const double *wanted, bool activated, check_outcome *o)
+{
+    const check_case *c = d->c;
+    const check_array *a = &c->arrays[which];
+    int64_t at = 0;
+    for (int64_t item = 0; item < c->items; item++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++, at++)
+                compare_element(d, name, (int64_t[]){item, i, j}, get(c->spmm.dtype_d, got, check_place(a, item, i, j)), wanted[at], at, activated, o);
 }
 
 /* Everything in an output's memory that is no element of it must be as it was. */
-static void compare_gaps(const check_data *d, const char *name, const void *got, const void *before, int64_t count, int64_t ld, check_outcome *o)
+static void compare_gaps(const check_data *d, const char *name, int which, const void *got, const void *before, check_outcome *o)
 {
     const check_case *c = d->c;
-    size_t bytes = spk_dtype_bytes(c->spmm.dtype_d);
-    int64_t length = c->spmm.layout_d == SPK_ROW_MAJOR ? c->n : c->m, step = ld ? ld : length;
+    const check_array *a = &c->arrays[which];
+    const int64_t count = check_span(c, which);
+    const size_t bytes = spk_dtype_bytes(c->spmm.dtype_d);
+    bool *element = cli_alloc((size_t)count, sizeof(bool));
+    for (int64_t item = 0; item < c->items; item++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++)
+                element[check_place(a, item, i, j)] = true;
     for (int64_t i = 0; i < count; i++)
-        if (i % step >= length && memcmp((const char *)got + (size_t)i * bytes, (const char *)before + (size_t)i * bytes, bytes) != 0)
-            fail(o, "wrote into the gap behind a line of %s (element %lld, leading dimension %lld)", name, (long long)i, (long long)step);
+        if (!element[i] && memcmp((const char *)got + (size_t)i * bytes, (const char *)before + (size_t)i * bytes, bytes) != 0)
+            fail(o, "wrote into the gap behind a line of %s (element %lld, leading dimension %lld)", name, (long long)i, (long long)a->ld);
+    free(element);
 }
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t count)
@@ -96,13 +106,18 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t count)
     return h;
 }
 
+static size_t bytes_of(const check_case *c, int which)
+{
+    return (size_t)check_span(c, which) * spk_dtype_bytes(check_dtype(c, which));
+}
+
 static uint64_t hash_inputs(const check_data *d)
 {
-    size_t size = spk_dtype_bytes(d->c->spmm.dtype_a), size_d = spk_dtype_bytes(d->c->spmm.dtype_d);
-    uint64_t h = hash(0xCBF29CE484222325u, d->values, (size_t)d->value_count * size);
-    h = hash(h, d->b, (size_t)d->b_count * size);
-    h = hash(h, d->c_in, (size_t)d->c_count * size_d);
-    return hash(h, d->residual, (size_t)d->r_count * size_d);
+    static const int inputs[] = {CHECK_VALUES, CHECK_B, CHECK_C, CHECK_RESIDUAL};
+    uint64_t h = 0xCBF29CE484222325u;
+    for (int i = 0; i < 4; i++)
+        h = hash(h, d->arrays[inputs[i]], bytes_of(d->c, inputs[i]));
+    return h;
 }
 
 typedef struct buffers {
@@ -112,12 +127,11 @@ typedef struct buffers {
 
 static buffers make_buffers(const check_data *d, const spk_plan *plan)
 {
-    size_t size = spk_dtype_bytes(d->c->spmm.dtype_d);
-    buffers b = {.d_bytes = (size_t)d->d_count * size, .preact_bytes = (size_t)d->p_count * size, .work_bytes = spk_plan_workspace_bytes(plan)};
+    buffers b = {.d_bytes = bytes_of(d->c, CHECK_D), .preact_bytes = bytes_of(d->c, CHECK_PREACT), .work_bytes = spk_plan_workspace_bytes(plan)};
     b.d = guarded(b.d_bytes, &b.whole_d);
     b.preact = guarded(b.preact_bytes, &b.whole_preact);
     b.work = guarded(b.work_bytes, &b.whole_work);
-    memcpy(b.d, d->d_image, b.d_bytes);
+    memcpy(b.d, d->arrays[CHECK_D], b.d_bytes);
     return b;
 }
 
@@ -128,20 +142,22 @@ static void release_buffers(buffers *b)
     free(b->whole_work);
 }
 
+static spk_status run_plan(const check_case *c, const spk_plan *plan, const spk_spmm_args *run_args)
+{
+    const spk_sddmm_args sampled = check_sddmm_args(run_args);
+    return c->operation == SPK_SDDMM ? spk_run_sddmm(plan, &sampled, NULL) : spk_run_spmm(plan, run_args, NULL);
+}
+
 /* On a device with memory of its own: everything goes there and comes back, guards and inputs too. */
 static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_args *run_args, buffers *b)
 {
-    const spk_spmm *s = &d->c->spmm;
-    size_t size = spk_dtype_bytes(s->dtype_a), size_d = spk_dtype_bytes(s->dtype_d);
-    const int *shifts = d->c->shifts;
-    device_array all[] = {{&run_args->values, (size_t)d->value_count * size, .shift = (size_t)shifts[CHECK_VALUES] * size},
-                          {&run_args->b, (size_t)d->b_count * size, .shift = (size_t)shifts[CHECK_B] * size},
-                          {&run_args->c, (size_t)d->c_count * size_d, .shift = (size_t)shifts[CHECK_C] * size_d},
-                          {&run_args->bias, (size_t)d->bias_count * size_d, .shift = (size_t)shifts[CHECK_BIAS] * size_d},
-                          {&run_args->residual, (size_t)d->r_count * size_d, .shift = (size_t)shifts[CHECK_RESIDUAL] * size_d},
-                          {(const void **)&run_args->d, b->d_bytes, .output = true, .shift = (size_t)shifts[CHECK_D] * size_d},
-                          {(const void **)&run_args->preact, b->preact_bytes, .output = true, .shift = (size_t)shifts[CHECK_PREACT] * size_d},
-                          {(const void **)&run_args->workspace, b->work_bytes, .output = true}};
+    const check_case *c = d->c;
+    const void **const pointers[] = {&run_args->values, &run_args->b, &run_args->c, &run_args->bias, &run_args->residual, (const void **)&run_args->d,
+                                     (const void **)&run_args->preact};
+    device_array all[CHECK_ARRAYS + 1] = {0};
+    for (int i = 0; i < CHECK_ARRAYS; i++)
+        all[i] = (device_array){pointers[i], bytes_of(c, i), .output = i == CHECK_D || i == CHECK_PREACT, .shift = (size_t)c->shifts[i] * spk_dtype_bytes(check_dtype(c, i))};
+    all[CHECK_ARRAYS] = (device_array){(const void **)&run_args->workspace, b->work_bytes, .output = true};
     enum { COUNT = sizeof(all) / sizeof(*all) };
     const void *host_d = run_args->d;
     bool c_is_d = run_args->c == host_d, residual_is_d = run_args->residual == host_d;
@@ -157,7 +173,7 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_
     if (residual_is_d)
         run_args->residual = run_args->d;
     if (status == SPK_OK)
-        status = spk_run_spmm(plan, run_args, NULL);
+        status = run_plan(d->c, plan, run_args);
     if (status == SPK_OK)
         status = spk_synchronize(d->context, NULL);
     return device_arrays_out(d->context, all, COUNT, status);
@@ -166,8 +182,9 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_
 static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
 {
     const check_case *c = d->c;
-    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->values, .b = d->b, .c = c->alias_c ? b->d : d->c_in, .d = b->d, .bias = d->bias};
-    run_args.residual = c->alias_residual ? b->d : d->residual;
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B], .bias = d->arrays[CHECK_BIAS], .d = b->d};
+    run_args.c = c->alias_c ? b->d : d->arrays[CHECK_C];
+    run_args.residual = c->alias_residual ? b->d : d->arrays[CHECK_RESIDUAL];
     run_args.preact = c->spmm.keep_preact ? b->preact : NULL;
     run_args.alpha = c->alpha;
     run_args.beta = c->beta;
@@ -175,7 +192,7 @@ static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
         run_args.workspace = b->work;
         run_args.workspace_bytes = b->work_bytes;
     }
-    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_run_spmm(plan, &run_args, NULL);
+    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : run_plan(c, plan, &run_args);
 }
 
 static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
@@ -190,13 +207,13 @@ static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_
         fail(o, "wrote outside of the workspace (%zu bytes)", b->work_bytes);
     if (hash_inputs(d) != inputs)
         fail(o, "changed an input");
-    compare(d, "D", b->d, s->ldd, d->out, s->activation != SPK_ACT_NONE, o);
-    compare_gaps(d, "D", b->d, d->d_image, d->d_count, s->ldd, o);
+    compare(d, "D", CHECK_D, b->d, d->out, s->activation != SPK_ACT_NONE, o);
+    compare_gaps(d, "D", CHECK_D, b->d, d->arrays[CHECK_D], o);
     if (!s->keep_preact)
         return;
     void *image = guarded(b->preact_bytes, &blank);
-    compare(d, "preact", b->preact, s->ldp, d->preact, false, o);
-    compare_gaps(d, "preact", b->preact, image, d->p_count, s->ldp, o);
+    compare(d, "preact", CHECK_PREACT, b->preact, d->preact, false, o);
+    compare_gaps(d, "preact", CHECK_PREACT, b->preact, image, o);
     free(blank);
 }
 
@@ -213,9 +230,8 @@ static pthread_mutex_t there = PTHREAD_MUTEX_INITIALIZER;
 static spk_status run_all(const check_data *d, spk_plan *plan, buffers *first, buffers *second, bool again)
 {
     const bool far = device_is_far(d->context);
-    const void *values = d->values;
-    const size_t size = spk_dtype_bytes(d->c->spmm.dtype_a);
-    device_array kept = {&values, (size_t)d->value_count * size, .shift = (size_t)d->c->shifts[CHECK_VALUES] * size};
+    const void *values = d->arrays[CHECK_VALUES];
+    device_array kept = {&values, bytes_of(d->c, CHECK_VALUES), .shift = (size_t)d->c->shifts[CHECK_VALUES] * spk_dtype_bytes(d->c->spmm.dtype_a)};
     spk_status status = SPK_OK;
     if (far)
         pthread_mutex_lock(&there);
@@ -239,7 +255,8 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
     spk_plan *plan = NULL;
     spk_tune_options options = check_options(d->c, d->finite);
     options.choice = choice;
-    spk_status status = spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
+    spk_status status = d->c->operation == SPK_SDDMM ? spk_plan_sddmm(d->context, d->pattern, &d->c->sddmm, &options, &plan)
+                                                        : spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
     if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
         fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
     if (status == SPK_OK) {

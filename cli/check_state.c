@@ -15,20 +15,28 @@ static bool listed(const char *names, const char *name)
     return false;
 }
 
-void check_state_make(const cli *app, uint64_t seed, check_state *s)
+void check_state_make(const cli *app, uint64_t seed, spk_operation operation, check_state *s)
 {
     *s = (check_state){.seed = seed, .failed = json_array()};
     for (int i = 0; i < spk_kernel_count() && s->row_count < CHECK_MAX_ROWS; i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK || info.operation != SPK_SPMM)
+        if (spk_kernel_get(i, &info) != SPK_OK || (operation != 0 && info.operation != operation))
             continue;
         const char *device = app->device ? app->device : "cpu";
         if (strncmp(device, info.device, strlen(info.device)) != 0) /* "cuda" and "cuda:0" */
             continue;
         if ((app->only && !listed(app->only, info.name)) || (app->exclude && listed(app->exclude, info.name)))
             continue;
-        s->rows[s->row_count++] = (check_row){.name = info.name, .kind = info.kind};
+        s->rows[s->row_count++] = (check_row){.name = info.name, .kind = info.kind, .operation = info.operation};
     }
+}
+
+spk_operation check_state_operation(const check_state *s)
+{
+    for (int i = 1; i < s->row_count; i++)
+        if (s->rows[i].operation != s->rows[0].operation)
+            return (spk_operation)0;
+    return s->row_count > 0 ? s->rows[0].operation : (spk_operation)0;
 }
 
 void check_state_release(check_state *s)

@@ -12,6 +12,7 @@ enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };
 typedef struct check_row {
     const char *name; /* static: of the kernel table */
     spk_kind kind;
+    spk_operation operation;
     int64_t cases, not_applicable, failures;
     int64_t hostile, overhang, shifted; /* of the cases: inf and NaN in B where no result may see them; NaN beyond the edges; pointers of little alignment */
     double worst; /* error over tolerance */
@@ -26,8 +27,11 @@ typedef struct check_state {
     int row_count;
 } check_state;
 
-/* A fresh state over the rows of the kernel table that only/exclude leave. */
-void check_state_make(const cli *app, uint64_t seed, check_state *s);
+/* A fresh state over the rows of the kernel table that only/exclude and the operation (0: any) leave. */
+void check_state_make(const cli *app, uint64_t seed, spk_operation operation, check_state *s);
+
+/* The operation that all rows are of; 0: of several. */
+spk_operation check_state_operation(const check_state *s);
 void check_state_release(check_state *s);
 
 /* "results" rows, as in the summary. */

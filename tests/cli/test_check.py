@@ -17,7 +17,8 @@ class Check(CliTest):
             self.assertEqual(row["failures"], 0)
             self.assertLessEqual(row["worst"], 1)
         rows = {row["name"]: row for row in result["results"]}
-        self.assertEqual(rows["reference"]["cases"], self.cases)
+        self.assertEqual(rows["reference"]["cases"] + rows["reference_sddmm"]["cases"], self.cases)
+        self.assertGreater(rows["reference_sddmm"]["cases"], 0)
         self.assertGreater(rows["spmm_portable"]["cases"], 0)
 
     def test_same_seed_same_outcome(self):
@@ -32,6 +33,14 @@ class Check(CliTest):
     def test_one_case_one_kernel(self):
         result = self.json("check", "--kernel", "reference", "--seed", "3", "--case", "17")
         self.assertEqual((result["cases"], [row["name"] for row in result["results"]]), (1, ["reference"]))
+
+    def test_operations(self):
+        rows = self.json("check", "--op", "sddmm", "--cases", self.cases, "--seed", "5")["results"]
+        self.assertTrue(all("sddmm" in row["name"] for row in rows), rows)
+        self.assertEqual(rows[0]["cases"], self.cases)
+        [again] = self.json("check", "--only", "reference_sddmm", "--cases", self.cases, "--seed", "5")["results"]
+        self.assertEqual(again, rows[0])
+        self.assertFalse(any("sddmm" in row["name"] for row in self.json("check", "--op", "spmm", "--cases", "1", "--seed", "5")["results"]))
 
     def test_all_params(self):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
