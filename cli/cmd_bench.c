@@ -41,7 +41,7 @@ static int parse(cli *app, bench_flags *f, int argc, char **argv)
 static spk_status race(cli *app, problem *p, const char *choices, int keep, int64_t rounds, spk_report **report)
 {
     spk_race_options options = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices, .keep = keep};
-    return spk_race_spmm(app->context, p->pattern, &p->spmm, &p->options, &options, report);
+    return problem_race(app, p, &options, report);
 }
 
 static char *choice_text(const char *name, const char *params)
@@ -65,7 +65,7 @@ static char *rematch(cli *app, problem *p, const result *stored)
     spk_report *list = NULL;
     result listed = {.chosen = -1}, best = {.chosen = -1};
     char *choices = NULL;
-    if (spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, &list) == SPK_OK) {
+    if (problem_list(app, p, &list) == SPK_OK) {
         (void)result_from_report(list, false, &listed);
         (void)result_from_report(list, true, &best);
     }
@@ -95,7 +95,7 @@ static char *rematch(cli *app, problem *p, const result *stored)
 static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, bool *known)
 {
     spk_report *report = NULL;
-    spk_status status = spk_explain_spmm(app->context, p->pattern, &p->spmm, &p->options, &report);
+    spk_status status = problem_explain(app, p, &report);
     *known = status == SPK_OK;
     if (status != SPK_OK)
         return status == SPK_ERR_UNKNOWN_CLASS ? SPK_OK : status;

@@ -31,7 +31,7 @@ int cmd_explain(cli *app, int argc, char **argv)
         return code;
     spk_report *report = NULL;
     result r = {.chosen = -1};
-    spk_status status = spk_explain_spmm(app->context, p.pattern, &p.spmm, &p.options, &report);
+    spk_status status = problem_explain(app, &p, &report);
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
     spk_report_destroy(&report);

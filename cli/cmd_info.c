@@ -89,7 +89,7 @@ static json_t *kernels_json(void)
             continue;
         json_t *o = json_object();
         json_put(o, "name", json_text(info.name));
-        json_put(o, "op", json_string(info.operation == SPK_SPMM ? "spmm" : "other"));
+        json_put(o, "op", json_string(info.operation == SPK_SDDMM ? "sddmm" : "spmm"));
         json_put(o, "kind", json_string(result_kind_name(info.kind)));
         json_put(o, "device", json_text(info.device));
         json_put(o, "isa", json_text(info.isa));

@@ -23,13 +23,15 @@ static const char about[] =
     "log-uniform in 2 % to 60 %; pattern uniform, bernoulli, banded, window, causal, diagonal, power-law or empty-rows\n"
     "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
     "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold. On a GPU: m and k to 8192, n to 8192;\n"
-    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64.";
+    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64. With --op sddmm: X is m by 8 n, Y 8 n by k, no epilogue.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;
     uint64_t seed;
     double best_budget_s;
     const char *resume;
+    int op; /* index into PROBLEM_OPERATIONS */
+    int64_t batch;
 } regret_flags;
 
 typedef struct regret_run {
@@ -45,10 +47,12 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     args a = {.command = "regret", .synopsis = "[options]", .about = about};
     a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n"
                  "sparsek regret --device cuda:0 --problems 20 --seed 1\n";
-    *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8};
+    *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8, .batch = 1};
     const args_option options[] = {
         {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
+        {"op", 0, ARGS_CHOICE, &f->op, PROBLEM_OPERATIONS, 0, 0, "operation (default: spmm)"},
+        {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
         {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
         {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
         {"resume", 0, ARGS_TEXT, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
@@ -104,6 +108,24 @@ static problem_flags draw(uint64_t seed, int64_t number, bool gpu)
     return f;
 }
 
+/* The same for another operation, or as a batch of smaller ones. */
+static problem_flags turned(problem_flags f, const regret_flags *wanted)
+{
+    if (wanted->batch > 1) {
+        f.batch = wanted->batch;
+        f.m = (f.m + 3) / 4;
+        f.k = (f.k + 3) / 4;
+    }
+    if (wanted->op == 0)
+        return f;
+    const int64_t across = f.k;
+    f.op = wanted->op;
+    f.k = 8 * f.n; /* sums are longer than products are wide */
+    f.n = across;
+    f.trans_a = f.layout_d = f.bias = f.activation = 0;
+    return f;
+}
+
 /* A problem in a context of its own with an empty store, which stands in for the program's. */
 typedef struct trial {
     spk_context *programs;
@@ -148,7 +170,7 @@ static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tu
     t->p.options.effort = effort;
     t->p.options.budget_s = budget_s;
     double start = stats_now();
-    spk_status status = spk_tune_spmm(app->context, t->p.pattern, &t->p.spmm, &t->p.options, &report);
+    spk_status status = problem_tune(app, &t->p, &report);
     out->seconds = stats_now() - start;
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
@@ -172,7 +194,7 @@ static int head_to_head(cli *app, trial *t, const char *chosen, const char *best
     char *choices = cli_format("%s;%s", chosen, best);
     spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices};
     t->p.options.budget_s = 0;
-    spk_status status = spk_race_spmm(app->context, t->p.pattern, &t->p.spmm, &t->p.options, &race, &report);
+    spk_status status = problem_race(app, &t->p, &race, &report);
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
     for (int i = 0; i < r.count; i++) {
@@ -231,7 +253,7 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
 
 static int one_problem(regret_run *run, int64_t number)
 {
-    problem_flags flags = draw(run->file.seed, number, run->gpu);
+    problem_flags flags = turned(draw(run->file.seed, number, run->gpu), run->flags);
     trial t;
     tuned chosen = {0}, best = {0};
     double regret = 0;
@@ -374,6 +396,10 @@ int cmd_regret(cli *app, int argc, char **argv)
     json_put(settings, "effort", json_integer(app->effort));
     json_put(settings, "budget", json_number(app->budget_s));
     json_put(settings, "best-budget", json_number(f.best_budget_s));
+    if (f.op || f.batch > 1) { /* states of before have neither */
+        json_put(settings, "op", json_integer(f.op));
+        json_put(settings, "batch", json_integer(f.batch));
+    }
     json_put(settings, "rounds", json_integer(f.rounds));
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));

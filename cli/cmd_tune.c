@@ -49,7 +49,7 @@ static int tune(cli *app, const problem_flags *flags, int fresh, json_t *results
     p.options.fresh = fresh;
     spk_report *report = NULL;
     result r = {.chosen = -1};
-    spk_status status = spk_tune_spmm(app->context, p.pattern, &p.spmm, &p.options, &report);
+    spk_status status = problem_tune(app, &p, &report);
     if (report && result_from_report(report, false, &r) != SPK_OK && status == SPK_OK)
         status = SPK_ERR_INTERNAL;
     spk_report_destroy(&report);

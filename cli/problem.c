@@ -1,4 +1,4 @@
-/* From flags to a pattern and an spk_spmm; what the flags leave open comes from the file or the generator. */
+/* From flags to a pattern and a product; what the flags leave open comes from the file or the generator. */
 #include "problem.h"
 
 #include <stdlib.h>
@@ -9,15 +9,15 @@ static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu
 
 problem_flags problem_defaults(void)
 {
-    return (problem_flags){.m = -1, .k = -1, .n = 512, .density = -1, .batch = 1, .seed = 1};
+    return (problem_flags){.m = -1, .k = -1, .n = -1, .density = -1, .batch = 1, .seed = 1};
 }
 
 void problem_options(args *a, problem_flags *f)
 {
     const args_option matrix[] = {
-        {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "rows of op(A) and of D (default: 2048)"},
-        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647, "columns of op(A), rows of B (default: 2048)"},
-        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647, "columns of B and D (default: 512)"},
+        {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "rows of op(A) and of D; of sddmm: of X and of the pattern (default: 2048)"},
+        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647, "columns of op(A), rows of B (default: 2048); of sddmm: columns of X (default: 512)"},
+        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647, "columns of B and D (default: 512); of sddmm: columns of Y and of the pattern (default: 2048)"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements: 64 or 64x32 (default: 64; for a file its own, else the advised one)"},
         {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of A's blocks: 0.1 or 10% (default: 0.1)"},
         {"pattern", 0, ARGS_PATTERN, &f->pattern, NULL, 0, 0, "where the blocks are, see 'sparsek gen --help' (default: uniform)"},
@@ -26,21 +26,23 @@ void problem_options(args *a, problem_flags *f)
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
     };
     const args_option operation[] = {
-        {"op", 0, ARGS_CHOICE, &f->op, "spmm", 0, 0, "operation (default: spmm)"},
-        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of A and B (default: f32; f64 for elasticity; for a file its own)"},
+        {"op", 0, ARGS_CHOICE, &f->op, PROBLEM_OPERATIONS, 0, 0, "operation: A times B, or X times Y at A's blocks (default: spmm)"},
+        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of A and B, or X and Y (default: f32; f64 for elasticity; for a file its own)"},
         {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
         {"compute", 0, ARGS_CHOICE, &f->compute, PROBLEM_COMPUTES, 0, 0,
          "type of the sums; tf32, for f32: products of values rounded to TF32 (default: f64 for f64, else f32)"},
         {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
         {"block-layout", 0, ARGS_CHOICE, &f->block_layout, "row|col", 0, 0, "inside a block: row- or column-major (default: row)"},
-        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B: row- or column-major (default: row)"},
+        {"layout-a", 0, ARGS_CHOICE, &f->layout_a, "row|col", 0, 0, "X of sddmm: row- or column-major (default: row)"},
+        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B, or Y of sddmm: row- or column-major (default: row)"},
         {"layout-d", 0, ARGS_CHOICE, &f->layout_d, "row|col", 0, 0, "C and D: row- or column-major (default: row)"},
         {"use-c", 0, ARGS_FLAG, &f->use_c, NULL, 0, 0, "add beta C"},
         {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column (default: none)"},
         {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum (default: none)"},
         {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation"},
         {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too"},
-        {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once (default: 1)"},
+        {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once, of one A (default: 1)"},
+        {"batch-values", 0, ARGS_FLAG, &f->batch_values, NULL, 0, 0, "each product of the batch has values of A of its own"},
     };
     const args_option promises[] = {
         {"cache", 0, ARGS_CHOICE, &f->cache, "cold|warm", 0, 0, "operands come from memory, or stay in the cache (default: cold)"},
@@ -94,8 +96,8 @@ int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
 
 static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
-    if (f->m >= 0 || f->k >= 0 || f->density >= 0 || f->pattern || f->cells.x)
-        return cli_fail(app, EXIT_USAGE, "--m, --k, --density, --pattern and --cells describe a generated matrix; they do not go with a file");
+    if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0 || f->pattern || f->cells.x)
+        return cli_fail(app, EXIT_USAGE, "--m, --%s, --density, --pattern and --cells describe a generated matrix; they do not go with a file", f->op ? "n" : "k");
     spk_matrix *source = NULL;
     int code = problem_read(app, f->file, f->tensor, f->dtype, &source);
     if (code)
@@ -121,8 +123,8 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
     spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed, .dtype = f->dtype};
     if (options.generator == SPK_GEN_ELASTICITY) {
-        if (f->m >= 0 || f->k >= 0 || f->density >= 0)
-            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --k or --density");
+        if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0)
+            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --%s or --density", f->op ? "n" : "k");
         args_cells cells = f->cells.x ? f->cells : (args_cells){10, 10, 10};
         options.cells_x = cells.x;
         options.cells_y = cells.y;
@@ -130,7 +132,8 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
     } else {
         if (f->cells.x)
             return cli_fail(app, EXIT_USAGE, "--cells goes with --pattern elasticity");
-        int64_t m = f->m < 0 ? 2048 : f->m, k = f->k < 0 ? 2048 : f->k;
+        const int64_t across = f->op ? f->n : f->k; /* of op(A), or of the pattern */
+        const int64_t m = f->m < 0 ? 2048 : f->m, k = across < 0 ? 2048 : across;
         options.rows = f->trans_a ? k : m;
         options.cols = f->trans_a ? m : k;
         options.block_rows = f->block.rows ? f->block.rows : 64;
@@ -150,9 +153,10 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
     return cli_status(app, NULL, status, NULL);
 }
 
-static void fill_spmm(const problem_flags *f, spk_dtype dtype, spk_spmm *spmm)
+static void fill_spmm(const problem_flags *f, spk_dtype dtype, problem *p)
 {
-    *spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = f->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = f->dtype_d ? f->dtype_d : dtype};
+    spk_spmm *spmm = &p->spmm;
+    *spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = p->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = f->dtype_d ? f->dtype_d : dtype};
     static const spk_dtype computes[] = {SPK_DTYPE_DEFAULT, SPK_F32, SPK_F64, SPK_TF32};
     spmm->compute = computes[f->compute];
     spmm->trans_a = (spk_trans)f->trans_a;
@@ -164,13 +168,41 @@ static void fill_spmm(const problem_flags *f, spk_dtype dtype, spk_spmm *spmm)
     spmm->activation = (spk_activation)f->activation;
     spmm->use_residual = f->residual;
     spmm->keep_preact = f->keep_preact;
-    spmm->batch = f->batch;
+    spmm->batch = p->items;
+    if (f->batch_values)
+        spmm->stride_a = p->info.nnzb * p->info.block_rows * p->info.block_cols;
+}
+
+static void fill_sddmm(const problem_flags *f, problem *p)
+{
+    const spk_spmm *s = &p->spmm;
+    p->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm), .k = p->k, .dtype_x = s->dtype_a, .dtype_y = s->dtype_b, .dtype_d = s->dtype_d, .compute = s->compute,
+                           .block_layout = s->block_layout, .layout_x = (spk_layout)f->layout_a, .layout_y = s->layout_b, .use_c = s->use_c, .batch = p->items};
+}
+
+/* What only one of the operations has. */
+static int check_flags(const cli *app, const problem_flags *f)
+{
+    const struct {
+        const char *name;
+        int given;
+    } of_spmm[] = {{"trans-a", f->trans_a}, {"layout-d", f->layout_d}, {"bias", f->bias}, {"activation", f->activation}, {"residual", f->residual},
+                   {"keep-preact", f->keep_preact}, {"static-values", f->static_values}, {"batch-values", f->batch_values}};
+    for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
+        if (of_spmm[i].given)
+            return cli_fail(app, EXIT_USAGE, "--%s goes with --op spmm", of_spmm[i].name);
+    if (!f->op && f->layout_a)
+        return cli_fail(app, EXIT_USAGE, "--layout-a goes with --op sddmm");
+    if (f->batch_values && f->batch < 2)
+        return cli_fail(app, EXIT_USAGE, "--batch-values goes with --batch");
+    return EXIT_DONE;
 }
 
 static char *flags_text(const problem_flags *f, const problem *p)
 {
     const spk_spmm *s = &p->spmm;
-    char block[24], *matrix;
+    const bool sampled = p->operation == SPK_SDDMM;
+    char block[24], batch[32] = "", *matrix;
     problem_block_text(block, p->info.block_rows, p->info.block_cols);
     if (f->file) {
         char *file = cli_quoted(f->file), *tensor = cli_quoted(f->tensor ? f->tensor : "");
@@ -181,9 +213,13 @@ static char *flags_text(const problem_flags *f, const problem *p)
         matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)(f->cells.x ? f->cells.x : 10),
                             (long long)(f->cells.x ? f->cells.y : 10), (long long)(f->cells.x ? f->cells.z : 10), block);
     else
-        matrix = cli_format("--m %lld --k %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, (long long)p->k, block,
-                            f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
-    char *text = cli_format("%s --n %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", matrix, (long long)s->n, spk_dtype_name(s->dtype_a),
+        matrix = cli_format("--m %lld --%s %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, sampled ? "n" : "k",
+                            (long long)(sampled ? p->n : p->k), block, f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
+    if (p->items > 1)
+        snprintf(batch, sizeof(batch), " --batch %lld", (long long)p->items);
+    char *text = cli_format("%s%s --%s %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", sampled ? "--op sddmm " : "", matrix, sampled ? "k" : "n",
+                            (long long)(sampled ? p->k : p->n), spk_dtype_name(s->dtype_a), batch, f->batch_values ? " --batch-values" : "",
+                            f->layout_a ? " --layout-a col" : "",
                             s->dtype_d != s->dtype_a ? " --dtype-d " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
                             s->compute == SPK_TF32 ? " --compute tf32" : "",
                             s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
@@ -200,7 +236,10 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
 {
     problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
-    int code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);
+    int code = check_flags(app, f);
+    if (code)
+        return code;
+    code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);
     if (code)
         return code;
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
@@ -214,11 +253,21 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
         spk_pattern_destroy(&p.pattern);
         return cli_status(app, NULL, status, f->file);
     }
+    p.operation = f->op ? SPK_SDDMM : SPK_SPMM;
+    p.items = f->batch > 1 ? f->batch : 1;
     p.m = f->trans_a ? p.info.cols : p.info.rows;
-    p.k = f->trans_a ? p.info.rows : p.info.cols;
-    if (p.m == 0 || f->n == 0)
-        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)p.m, (long long)f->n);
-    fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p.spmm);
+    if (f->op) {
+        p.n = p.info.cols;
+        p.k = f->k < 0 ? 512 : f->k;
+    } else {
+        p.k = f->trans_a ? p.info.rows : p.info.cols;
+        p.n = f->n < 0 ? 512 : f->n;
+    }
+    if (p.m == 0 || p.n == 0)
+        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)p.m, (long long)p.n);
+    fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p);
+    if (f->op)
+        fill_sddmm(f, &p);
     cli_tune_options(app, &p.options);
     p.options.cache = (spk_cache_mode)f->cache;
     p.options.assume_finite = f->assume_finite;
@@ -241,19 +290,52 @@ void problem_release(problem *p)
 
 double problem_flops(const problem *p)
 {
-    return 2.0 * (double)p->info.nnzb * (double)p->info.block_rows * (double)p->info.block_cols * (double)p->spmm.n;
+    const double free_size = (double)(p->operation == SPK_SDDMM ? p->k : p->n) * (double)p->items;
+    return 2.0 * (double)p->info.nnzb * (double)p->info.block_rows * (double)p->info.block_cols * free_size;
 }
 
 double problem_dense_flops(const problem *p)
 {
-    return 2.0 * (double)p->m * (double)p->k * (double)p->spmm.n;
+    return 2.0 * (double)p->m * (double)p->k * (double)p->n * (double)p->items;
 }
 
 char *problem_text(const problem *p)
 {
     const spk_pattern_info *i = &p->info;
-    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld", spk_dtype_name(p->spmm.dtype_a),
-                      p->spmm.compute == SPK_TF32 ? " (TF32 products)" : "", p->spmm.trans_a ? " transposed" : "", (long long)p->m, (long long)p->k,
-                      cli_clean(p->source), (long long)i->block_rows,
-                      (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->spmm.n);
+    const spk_spmm *s = &p->spmm;
+    const char *tf32 = s->compute == SPK_TF32 ? " (TF32 products)" : "";
+    char batch[64] = "";
+    if (p->items > 1)
+        snprintf(batch, sizeof(batch), ", %lld of them%s", (long long)p->items, s->stride_a ? ", each with its values" : "");
+    if (p->operation == SPK_SDDMM)
+        return cli_format("%s%s, X %lld x %lld times Y %lld x %lld at the blocks of a pattern (%s, %lldx%lld blocks, %lld stored, %.3g %%)%s",
+                          spk_dtype_name(s->dtype_a), tf32, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, cli_clean(p->source),
+                          (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, batch);
+    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld%s", spk_dtype_name(s->dtype_a), tf32,
+                      s->trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, cli_clean(p->source), (long long)i->block_rows,
+                      (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->n, batch);
+}
+
+spk_status problem_list(const cli *app, const problem *p, spk_report **report)
+{
+    return p->operation == SPK_SDDMM ? spk_list_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
+                                     : spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+}
+
+spk_status problem_tune(const cli *app, const problem *p, spk_report **report)
+{
+    return p->operation == SPK_SDDMM ? spk_tune_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
+                                     : spk_tune_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+}
+
+spk_status problem_explain(const cli *app, const problem *p, spk_report **report)
+{
+    return p->operation == SPK_SDDMM ? spk_explain_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
+                                     : spk_explain_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+}
+
+spk_status problem_race(const cli *app, const problem *p, const spk_race_options *race, spk_report **report)
+{
+    return p->operation == SPK_SDDMM ? spk_race_sddmm(app->context, p->pattern, &p->sddmm, &p->options, race, report)
+                                     : spk_race_spmm(app->context, p->pattern, &p->spmm, &p->options, race, report);
 }

@@ -28,10 +28,10 @@ json_t *problem_json(const problem *p)
     char epilogue[96];
     epilogue_text(s, epilogue, sizeof(epilogue));
     json_t *o = json_object();
-    json_put(o, "op", json_string("spmm"));
+    json_put(o, "op", json_string(p->operation == SPK_SDDMM ? "sddmm" : "spmm"));
     json_put(o, "m", json_integer(p->m));
     json_put(o, "k", json_integer(p->k));
-    json_put(o, "n", json_integer(s->n));
+    json_put(o, "n", json_integer(p->n));
     json_put(o, "block_rows", json_integer(p->info.block_rows));
     json_put(o, "block_cols", json_integer(p->info.block_cols));
     json_put(o, "nnzb", json_integer(p->info.nnzb));
@@ -45,10 +45,14 @@ json_t *problem_json(const problem *p)
     json_put(o, "dtype_d", json_string(spk_dtype_name(s->dtype_d)));
     json_put(o, "compute", json_string(spk_dtype_name(compute_type(s))));
     json_put(o, "trans_a", json_string(s->trans_a ? "t" : "n"));
+    if (p->operation == SPK_SDDMM)
+        json_put(o, "layout_a", json_string(layout_names[p->sddmm.layout_x]));
     json_put(o, "layout_b", json_string(layout_names[s->layout_b]));
     json_put(o, "layout_d", json_string(layout_names[s->layout_d]));
     json_put(o, "epilogue", json_string(epilogue));
-    json_put(o, "batch", json_integer(s->batch > 1 ? s->batch : 1));
+    json_put(o, "batch", json_integer(p->items));
+    if (s->stride_a)
+        json_put(o, "batch_values", json_boolean(true));
     json_put(o, "seed", json_integer((json_int_t)p->seed));
     json_put(o, "assume_finite", json_boolean(p->options.assume_finite));
     json_put(o, "static_values", json_boolean(p->options.static_values));
@@ -178,7 +182,7 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
     const field fields[] = {
         {"file", FIELD_TEXT, &f.file, NULL, 0, 0},
         {"tensor", FIELD_TEXT, &f.tensor, NULL, 0, 0},
-        {"op", FIELD_CHOICE, &f.op, "spmm", 0, 0},
+        {"op", FIELD_CHOICE, &f.op, PROBLEM_OPERATIONS, 0, 0},
         {"m", FIELD_INT, &f.m, NULL, 0, most},
         {"k", FIELD_INT, &f.k, NULL, 0, most},
         {"n", FIELD_INT, &f.n, NULL, 0, most},
@@ -194,6 +198,7 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
         {"compute", FIELD_CHOICE, &f.compute, PROBLEM_COMPUTES, 0, 0},
         {"trans_a", FIELD_CHOICE, &f.trans_a, "n|t", 0, 0},
         {"block_layout", FIELD_CHOICE, &f.block_layout, "row|col", 0, 0},
+        {"layout_a", FIELD_CHOICE, &f.layout_a, "row|col", 0, 0},
         {"layout_b", FIELD_CHOICE, &f.layout_b, "row|col", 0, 0},
         {"layout_d", FIELD_CHOICE, &f.layout_d, "row|col", 0, 0},
         {"epilogue", FIELD_EPILOGUE, NULL, NULL, 0, 0},
@@ -203,6 +208,7 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
         {"residual", FIELD_BOOL, &f.residual, NULL, 0, 0},
         {"keep_preact", FIELD_BOOL, &f.keep_preact, NULL, 0, 0},
         {"batch", FIELD_INT, &f.batch, NULL, 1, most},
+        {"batch_values", FIELD_BOOL, &f.batch_values, NULL, 0, 0},
         {"seed", FIELD_SEED, &f.seed, NULL, 0, 0},
         {"cache", FIELD_CHOICE, &f.cache, "cold|warm", 0, 0},
         {"assume_finite", FIELD_BOOL, &f.assume_finite, NULL, 0, 0},
@@ -231,10 +237,11 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);
     bool of_result = strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "", "file:", 5) == 0;
-    if (f.file && !of_result && (f.m >= 0 || f.k >= 0 || f.density >= 0 || f.pattern || f.cells.x))
-        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"k\", \"density\", \"pattern\" and \"cells\" describe a generated matrix; they do not go with \"file\"", where);
+    if (f.file && !of_result && (f.m >= 0 || (f.op ? f.n : f.k) >= 0 || f.density >= 0 || f.pattern || f.cells.x))
+        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"%s\", \"density\", \"pattern\" and \"cells\" describe a generated matrix; they do not go with \"file\"", where,
+                        f.op ? "n" : "k");
     if (f.file || f.cells.x) { /* a result's "problem" names what follows from the file or the grid, too */
-        f.m = f.k = -1;
+        f.m = *(f.op ? &f.n : &f.k) = -1;
         f.density = -1;
     }
     *flags = f;

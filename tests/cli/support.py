@@ -60,9 +60,11 @@ class CliTest(unittest.TestCase):
     def check_numbers(self, one):
         """FLOPs, time and TFLOP/s of every row agree."""
         p = one["problem"]
-        flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * p["n"]
-        dense = 2 * p["m"] * p["k"] * p["n"]
-        grid = math.ceil((p["k"] if p["trans_a"] == "t" else p["m"]) / p["block_rows"]) * math.ceil((p["m"] if p["trans_a"] == "t" else p["k"]) / p["block_cols"])
+        across, free = (p["n"], p["k"]) if p["op"] == "sddmm" else (p["k"], p["n"])  # the pattern is m x across, transposed or not
+        flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * free * p["batch"]
+        dense = 2 * p["m"] * p["k"] * p["n"] * p["batch"]
+        rows, cols = (across, p["m"]) if p["trans_a"] == "t" else (p["m"], across)
+        grid = math.ceil(rows / p["block_rows"]) * math.ceil(cols / p["block_cols"])
         self.assertAlmostEqual(p["density"], p["nnzb"] / grid if grid else 0, places=9)
         names = [c["name"] for c in one["candidates"]]
         for c in one["candidates"]:

@@ -31,9 +31,9 @@ class Bench(CliTest):
                     self.assertTrue(ratio["pairs"] == 20 or ratio["median"] > 10, ratio)
 
     def test_every_row_of_the_table_is_there(self):
-        kernels = {k["name"] for k in self.json("info")["results"][0]["kernels"] if k["device"] == "cpu"}
+        kernels = {k["name"] for k in self.json("info")["results"][0]["kernels"] if k["device"] == "cpu" and k["op"] == "spmm"}
         one = self.bench("bench", *SMALL)["results"][0]
-        self.assertEqual({c["name"] for c in one["candidates"]}, kernels, "those of the device, and of no other kind")
+        self.assertEqual({c["name"] for c in one["candidates"]}, kernels, "those of the device and the operation, and of no other kind")
 
     def test_problem_as_asked(self):
         result = self.bench("bench", "--m=120", "--k=60", "--n=9", "--block=12x5", "--density=25%", "--pattern=bernoulli", "--seed=77", "--dtype=f64",
@@ -46,6 +46,27 @@ class Bench(CliTest):
         self.assertIn("--block=12x5", result["command"])
         self.assertTrue(result["command"].startswith("sparsek bench --m=120"))
         self.assertEqual(result["schema"], 1)
+
+    def test_sddmm(self):
+        line = ["--op", "sddmm", "--m=90", "--n=70", "--k=33", "--block=16", "--layout-a=col", "--use-c", "--budget=0.1", "--dtype=bf16", "--dtype-d=f32"]
+        result = self.bench("bench", *line)["results"][0]
+        wanted = {"op": "sddmm", "m": 90, "k": 33, "n": 70, "layout_a": "col", "layout_b": "row", "epilogue": "beta", "dtype": "bf16", "dtype_d": "f32"}
+        self.assertEqual({key: result["problem"][key] for key in wanted}, wanted)
+        self.assertIn("reference_sddmm", {c["name"] for c in result["candidates"]})
+        self.write("list.json", json.dumps([result["problem"]]))
+        self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
+        self.assertEqual(self.bench("explain", *line[:-3], "--dtype=bf16", "--dtype-d=f32")["results"][0]["problem"], result["problem"])
+        self.assertIn("at the blocks of a pattern", self.cli("bench", *line).stdout)
+        self.cli("gen", "banded", "--m", "40", "--k", "30", "--block", "8", "--density", "50%", "-o", "a.safetensors")
+        problem = self.bench("bench", "a.safetensors", "--op", "sddmm", "--k", "12", "--budget", "0.1")["results"][0]["problem"]
+        self.assertEqual((problem["m"], problem["n"], problem["k"]), (40, 30, 12))
+        self.assertIn("--m, --n, --density", self.cli("bench", "a.safetensors", "--op", "sddmm", "--n", "12", code=2).stderr)
+
+    def test_batches(self):
+        for more in ([], ["--batch-values"], ["--op", "sddmm"]):
+            result = self.bench("bench", *SMALL, "--batch", "9", *more, "--budget", "0.1")["results"][0]
+            self.assertEqual((result["problem"]["batch"], result["problem"].get("batch_values", False)), (9, more == ["--batch-values"]))
+            self.assertIn("9 of them", self.cli("bench", *SMALL, "--batch", "9", *more, "--budget", "0.1").stdout)
 
     def test_half_types_and_tf32(self):
         for pattern in ("banded", "window", "causal", "power-law"):
