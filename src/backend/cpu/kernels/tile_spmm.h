@@ -212,6 +212,21 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         S(finish)(run, &buffer, job->out_stride, last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m, column0, columns);
 }
 
+/* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
+static void S(pack_values)(const T(tile_job) *job, const tile_split *split, REAL *packed)
+{
+    int64_t row = 0;
+    for (int tile = 0; tile < split->tiles; tile++) {
+        const int height = split->low + (tile < split->taller);
+        for (int64_t p = 0; p < job->blocks; p++) {
+            const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
+            const REAL *from = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride + row * job->row_stride;
+            T(pack_tile)(from, job->row_stride, job->col_stride, depth, height, packed + (row * job->blocks + p * height) * job->depth);
+        }
+        row += height;
+    }
+}
+
 /* The copy of a block row's values that its tiles read: converted, and laid out by tiles where those want it. */
 static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
 {
@@ -229,7 +244,7 @@ static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
     }
     if (run->state->cut.by_tile) {
         const tile_split split = tile_make_split(&T(machine), S(rows_of)(run->bound, block_row), run->state->cut.width);
-        T(pack_values)(job, &split, worker->values);
+        S(pack_values)(job, &split, worker->values);
     }
 }
 

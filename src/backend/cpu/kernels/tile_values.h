@@ -1,4 +1,4 @@
-/* Template of packing values, after vector.h and tile_micro.h: those of a block row as its tiles read them. */
+/* Template of packing some rows of a matrix as register tiles read them, after vector.h and tile_micro.h. */
 
 /* A few of the `height` rows of a tile, which lie column after column. */
 static void T(pack_some_rows)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int rows, int64_t height, REAL *to)
@@ -34,19 +34,4 @@ static void T(pack_tile)(const REAL *from, int64_t row_stride, int64_t col_strid
         for (; row + 4 <= height; row += 4)
             T(pack_four_rows)(from + row * row_stride, row_stride, depth, height, to + row);
     T(pack_some_rows)(from + row * row_stride, row_stride, col_stride, depth, height - row, height, to + row);
-}
-
-/* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
-static void T(pack_values)(const T(tile_job) *job, const tile_split *split, REAL *packed)
-{
-    int64_t row = 0;
-    for (int tile = 0; tile < split->tiles; tile++) {
-        const int height = split->low + (tile < split->taller);
-        for (int64_t p = 0; p < job->blocks; p++) {
-            const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
-            const REAL *from = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride + row * job->row_stride;
-            T(pack_tile)(from, job->row_stride, job->col_stride, depth, height, packed + (row * job->blocks + p * height) * job->depth);
-        }
-        row += height;
-    }
 }

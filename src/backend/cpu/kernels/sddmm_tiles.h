@@ -1,0 +1,167 @@
+/* Template of a tiled SDDMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h and sddmm_plan.h. The register tiles
+ * are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y for B. */
+
+typedef struct S(sddmm_run) {
+    const spk_bound *bound;
+    const spk_args *args;
+    const sddmm_state *state;
+    REAL *y, *x, *sums;
+    int64_t k0, k1; /* the rows of Y that are packed */
+} S(sddmm_run);
+
+/* Some rows of Y for all block columns: Y is read along its rows. */
+static void S(sddmm_pack_task)(void *arg, int64_t task)
+{
+    const S(sddmm_run) *run = arg;
+    const sddmm_state *state = run->state;
+    const spk_problem *problem = &run->bound->problem;
+    const spk_bsr_view *view = &run->bound->view;
+    const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
+    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0, end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
+    for (int64_t block = 0; block < view->grid_cols; block++)
+        for (int64_t panel = 0; panel < state->panels; panel++) {
+            const int64_t start = state->starts[panel], inside = start * T(lanes), column = block * view->block_cols + inside;
+            const int64_t in_block = view->block_cols - inside, in_y = problem->n - column, columns = in_block < in_y ? in_block : in_y;
+            if (columns <= 0) /* all of it hangs over */
+                continue;
+            const STORED *y = (const STORED *)run->args->b + (row_major ? run->k0 * problem->ldb + column : run->k0 + column * problem->ldb);
+            S(pack)(problem->layout_b, y, problem->ldb, begin, end, (int)(state->starts[panel + 1] - start), columns,
+                    run->y + (block * state->vectors + start) * T(lanes) * state->chunk);
+        }
+}
+
+/* Some rows of X, columns k0 .. k0 + depth: a copy, in which lines lie side by side as they do in X. */
+typedef struct S(sddmm_x) {
+    REAL *copy;
+    int64_t row_stride, col_stride;
+} S(sddmm_x);
+
+static void S(sddmm_copy_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows, int64_t k0, int64_t depth, S(sddmm_x) *x)
+{
+    const spk_problem *problem = &run->bound->problem;
+    const bool row_major = problem->layout_a == SPK_ROW_MAJOR;
+    const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth, length = row_major ? depth : rows;
+    const STORED *from = (const STORED *)run->args->a + line0 * problem->lda + along0;
+    const int64_t stride = length + SDDMM_GAP;
+    for (int64_t line = 0; line < lines; line++)
+        S(widen_all)(from + line * problem->lda, length, x->copy + line * stride);
+    x->row_stride = row_major ? stride : 1;
+    x->col_stride = row_major ? 1 : stride;
+}
+
+/* A step of one stored block: the sums from the copy of X and the rows of packed Y from k0 on, beside those that are there already. */
+static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x)
+{
+    static const int32_t first_column = 0;
+    const sddmm_state *state = run->state;
+    const int64_t stride = state->vectors * T(lanes), block_column = run->bound->view.columns[p];
+    REAL step[T(accumulators) * T(lanes)] __attribute__((aligned(64)));
+    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = depth, .edge_column = -1, .alpha = 1};
+    job.row_stride = x->row_stride;
+    job.col_stride = x->col_stride;
+    for (int64_t panel = 0; panel < state->panels; panel++) {
+        const int64_t start = state->starts[panel];
+        const int width = (int)(state->starts[panel + 1] - start);
+        REAL *sums = run->sums + p * state->sum_elements + start * T(lanes);
+        job.panel_stride = width * T(lanes);
+        job.panel = run->y + (block_column * state->vectors + start) * T(lanes) * state->chunk + (k0 - run->k0) * job.panel_stride;
+        job.values = x->copy;
+        for (int tile = 0; tile < split->tiles; tile++) {
+            const int height = split->low + (tile < split->taller);
+            job.out = k0 == 0 ? sums : step;
+            job.out_stride = k0 == 0 ? stride : job.panel_stride;
+            T(tiles)[width - 1][height - 1](&job);
+            for (int64_t i = 0; k0 > 0 && i < height; i++)
+                for (int64_t j = 0; j < job.panel_stride; j += T(lanes))
+                    T(store)(sums + i * stride + j, T(load)(sums + i * stride + j) + T(load)(step + i * job.panel_stride + j));
+            job.values += height * x->row_stride;
+            sums += height * stride;
+        }
+    }
+}
+
+/* The sums of a block to D: alpha, beta C, the block's layout, and zero where it hangs over. */
+static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
+{
+    const spk_bsr_view *view = &run->bound->view;
+    const spk_problem *whole = &run->bound->problem;
+    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols, columns = left < view->block_cols ? left : view->block_cols;
+    const int64_t element = whole->dtype_d == whole->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL), offset = p * view->block_stride * element;
+    const bool row_major = whole->block_layout == SPK_ROW_MAJOR;
+    spk_problem problem = {.m = rows, .n = columns, .layout_d = whole->block_layout, .epilogue = {.use_c = whole->epilogue.use_c}};
+    problem.ldc = problem.ldd = row_major ? view->block_cols : view->block_rows;
+    spk_args args = {.alpha = run->args->alpha, .beta = run->args->beta, .d = (char *)run->args->d + offset};
+    if (problem.epilogue.use_c && args.beta != 0)
+        args.c = (const char *)run->args->c + offset;
+    (element == (int64_t)sizeof(STORED) ? S(epilogue) : T(epilogue))(&problem, &args, run->sums + p * run->state->sum_elements,
+                                                                     run->state->vectors * T(lanes), 0, rows, 0, columns);
+    if (rows == view->block_rows && columns == view->block_cols)
+        return;
+    const int64_t lines = row_major ? view->block_rows : view->block_cols, used_lines = row_major ? rows : columns, used = row_major ? columns : rows;
+    for (int64_t line = 0; line < lines; line++) {
+        const int64_t from = line < used_lines ? used : 0;
+        __builtin_memset((char *)args.d + (line * problem.ldd + from) * element, 0, (size_t)((problem.ldd - from) * element));
+    }
+}
+
+/* Stored blocks first .. last - 1, all of one block row. */
+static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, S(sddmm_x) *x)
+{
+    const spk_problem *problem = &run->bound->problem;
+    const int64_t height = run->bound->view.block_rows, row0 = block_row * height, rows = row0 + height <= problem->m ? height : problem->m - row0;
+    const tile_split split = tile_make_split(&T(machine), (int)rows, run->state->width);
+    int64_t k0 = run->k0;
+    do { /* once for K = 0 too */
+        const int64_t depth = run->k1 - k0 < run->state->depth ? run->k1 - k0 : run->state->depth;
+        if (depth > 0)
+            S(sddmm_copy_x)(run, row0, rows, k0, depth, x);
+        for (int64_t p = first; p < last; p++)
+            S(sddmm_block)(run, &split, p, k0, depth, x);
+        k0 += depth;
+    } while (k0 < run->k1);
+    if (run->k1 == problem->k)
+        for (int64_t p = first; p < last; p++)
+            S(sddmm_finish)(run, p, rows);
+}
+
+static void S(sddmm_task)(void *arg, int64_t task)
+{
+    const S(sddmm_run) *run = arg;
+    const sddmm_state *state = run->state;
+    const spk_bsr_view *view = &run->bound->view;
+    const int64_t end = view->nnzb * (task + 1) / state->parts;
+    S(sddmm_x) x = {.copy = run->x + task * state->x_elements};
+    int64_t p = view->nnzb * task / state->parts, low = 0, high = view->grid_rows;
+    while (high - low > 1) { /* the block row of p: the last one that begins at p or before */
+        const int64_t middle = (low + high) / 2;
+        if (view->offsets[middle] <= p)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (int64_t row = low; p < end; row++) {
+        const int64_t last = view->offsets[row + 1] < end ? view->offsets[row + 1] : end;
+        if (p < last)
+            S(sddmm_row)(run, row, p, last, &x);
+        p = last;
+    }
+}
+
+static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
+{
+    const sddmm_state *state = bound->state;
+    const spk_executor *executor = &bound->device->executor;
+    const int64_t k = bound->problem.k;
+    S(sddmm_run) run = {.bound = bound, .args = args, .state = state, .y = args->workspace};
+    if (bound->view.nnzb == 0)
+        return SPK_OK;
+    run.x = run.y + state->y_elements;
+    run.sums = run.x + state->parts * state->x_elements;
+    do {
+        run.k0 = run.k1;
+        run.k1 = k - run.k0 < state->chunk ? k : run.k0 + state->chunk;
+        spk_execute(executor, tile_ceil(run.k1 - run.k0, TILE_PACK_ROWS), S(sddmm_pack_task), &run);
+        spk_execute(executor, state->parts, S(sddmm_task), &run);
+    } while (run.k1 < k);
+    return SPK_OK;
+}
