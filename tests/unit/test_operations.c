@@ -46,19 +46,14 @@ typedef struct blocks {
     spk_pattern *pattern;
 } blocks;
 
-static void make_blocks(spk_rng *rng, blocks *b)
+/* Sizes are there; blocks are drawn. */
+static void draw_blocks(spk_rng *rng, blocks *b, double density)
 {
-    static const int64_t sizes[] = {1, 3, 4, 7, 16, 32, 40};
-    b->block_rows = sizes[pick(rng, 0, 6)];
-    b->block_cols = pick(rng, 0, 1) ? b->block_rows : sizes[pick(rng, 0, 6)];
-    b->rows = pick(rng, 1, 4 * b->block_rows);
-    b->cols = pick(rng, 1, 4 * b->block_cols);
     const int64_t grid_rows = (b->rows + b->block_rows - 1) / b->block_rows, grid_cols = (b->cols + b->block_cols - 1) / b->block_cols;
     int64_t *offsets = calloc((size_t)grid_rows + 1, sizeof *offsets);
     b->row = calloc((size_t)(grid_rows * grid_cols), sizeof *b->row);
     b->col = calloc((size_t)(grid_rows * grid_cols), sizeof *b->col);
     b->nnzb = 0;
-    const double density = spk_rng_uniform(rng);
     for (int64_t i = 0; i < grid_rows; i++) {
         for (int64_t j = 0; j < grid_cols; j++)
             if (spk_rng_uniform(rng) < density) {
@@ -73,6 +68,16 @@ static void make_blocks(spk_rng *rng, blocks *b)
                                              .index_type = SPK_I64},
                           &b->pattern));
     free(offsets);
+}
+
+static void make_blocks(spk_rng *rng, blocks *b)
+{
+    static const int64_t sizes[] = {1, 3, 4, 7, 16, 32, 40};
+    b->block_rows = sizes[pick(rng, 0, 6)];
+    b->block_cols = pick(rng, 0, 1) ? b->block_rows : sizes[pick(rng, 0, 6)];
+    b->rows = pick(rng, 1, 4 * b->block_rows);
+    b->cols = pick(rng, 1, 4 * b->block_cols);
+    draw_blocks(rng, b, spk_rng_uniform(rng));
 }
 
 static void free_blocks(blocks *b)
@@ -207,20 +212,19 @@ static void make_values(spk_rng *rng, array *a, spk_dtype dtype, int64_t values,
         spk_value_set(a->memory, dtype, e, spk_rng_normal(rng));
 }
 
-static void make_sddmm(spk_rng *rng, sddmm_case *t)
+/* Blocks are there; all else is drawn. */
+static void draw_sddmm(spk_rng *rng, sddmm_case *t, int64_t k, int64_t most_items)
 {
     static const int input_ways[] = {TIGHT, LOOSE, SIDE_BY_SIDE, SHARED};
-    memset(t, 0, sizeof *t);
-    make_blocks(rng, &t->b);
     spk_sddmm *p = &t->problem;
-    *p = (spk_sddmm){SPK_SIZED(spk_sddmm), .k = pick(rng, 0, 5) == 0 ? 0 : pick(rng, 1, 70)};
+    *p = (spk_sddmm){SPK_SIZED(spk_sddmm), .k = k};
     random_dtypes(rng, &p->dtype_x, &p->dtype_d);
     p->compute = p->dtype_x == SPK_F32 && pick(rng, 0, 3) == 0 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
     p->block_layout = (spk_layout)pick(rng, 0, 1);
     p->layout_x = (spk_layout)pick(rng, 0, 1);
     p->layout_y = (spk_layout)pick(rng, 0, 1);
     p->use_c = (int)pick(rng, 0, 1);
-    t->items = pick(rng, 0, 1) ? 1 : pick(rng, 2, 11);
+    t->items = pick(rng, 0, 1) || most_items == 1 ? 1 : pick(rng, 2, most_items);
     p->batch = t->items;
     t->values = t->b.nnzb * t->b.block_rows * t->b.block_cols;
     const int x_way = input_ways[pick(rng, 0, 3)], y_way = input_ways[pick(rng, 0, 3)], d_way = (int)pick(rng, TIGHT, LOOSE),
@@ -241,6 +245,13 @@ static void make_sddmm(spk_rng *rng, sddmm_case *t)
     spoil_c(t);
     expect_values(t);
     ok(spk_default_tolerance_sddmm(context, t->b.pattern, p, &t->tolerance));
+}
+
+static void make_sddmm(spk_rng *rng, sddmm_case *t)
+{
+    memset(t, 0, sizeof *t);
+    make_blocks(rng, &t->b);
+    draw_sddmm(rng, t, pick(rng, 0, 5) == 0 ? 0 : pick(rng, 1, 70), 11);
 }
 
 static void free_sddmm(sddmm_case *t)
@@ -343,6 +354,23 @@ static void test_sddmm(void **state)
         check_oracle(&t, seed);
         assert_true(run_sddmm(&t, seed) >= 1);
         run_in_place(&t, seed);
+        free_sddmm(&t);
+    }
+}
+
+/* So much of X and Y that kernels take them in steps, and the longest one in chunks of Y. */
+static void test_long_sddmm(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        spk_rng rng;
+        sddmm_case t = {.b = {.rows = 45, .cols = 90, .block_rows = 20, .block_cols = 24}};
+        spk_rng_seed(&rng, 3000 + seed);
+        if (seed > 8)
+            t.b = (blocks){.rows = 19, .cols = 700, .block_rows = 20, .block_cols = 7};
+        draw_blocks(&rng, &t.b, seed > 8 ? 0.03 : 0.5);
+        draw_sddmm(&rng, &t, seed > 8 ? 2700 : pick(&rng, 250, 1300), 1);
+        assert_true(run_sddmm(&t, seed) >= 1);
         free_sddmm(&t);
     }
 }
@@ -682,7 +710,7 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sddmm),    cmocka_unit_test(test_batches), cmocka_unit_test(test_tuning),
+        cmocka_unit_test(test_sddmm), cmocka_unit_test(test_long_sddmm), cmocka_unit_test(test_batches), cmocka_unit_test(test_tuning),
         cmocka_unit_test(test_sampling), cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
