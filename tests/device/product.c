@@ -160,10 +160,11 @@ void for_each_row(product *p, void (*each)(product *p, const char *choice))
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
         MUST(p->context, spk_report_candidate(report, i, &c));
-        const int first = strcmp(c.name, last) != 0, shares = strstr(c.params, "SPLIT=4") != NULL && strstr(c.name, "wgmma") != NULL;
+        const char *wanted = strcmp(c.name, "spmm_sm90_wgmma") == 0 ? "SPLIT=4" : strcmp(c.name, "spmm_cuda_narrow") == 0 ? "none" : "SPLIT=1";
+        const int first = strcmp(c.name, last) != 0, shares = strstr(c.params, wanted) != NULL;
         if (c.status == SPK_CANDIDATE_NOT_APPLICABLE || (!first && (shared || !shares)))
             continue;
-        shared = shared || shares;
+        shared = first ? shares : 1;
         snprintf(last, sizeof last, "%s", c.name);
         snprintf(choice, sizeof choice, "%s%s%s", c.name, c.params[0] != '\0' ? " " : "", c.params);
         each(p, choice);

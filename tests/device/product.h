@@ -86,7 +86,7 @@ void check(const product *p, const char *d, const char *what);
 void check_same(const product *p, const char *d, const char *again, const char *what); /* the same bits, of our own rows */
 spk_plan *new_plan(const product *p, const char *choice);
 
-/* Of every row that computes the product its first choice, and one whose clusters share long rows; `each` gets them. The second: for each dtype. */
+/* Of every row that computes the product its first choice, and one that splits long rows; `each` gets them. The second: for each dtype. */
 void for_each_row(product *p, void (*each)(product *p, const char *choice));
 void on_every_row(void (*each)(product *p, const char *choice));
 

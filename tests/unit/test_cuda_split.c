@@ -1,4 +1,4 @@
-/* Who computes what where long rows are split: every block of every tile once, split tiles first and in one order for the whole cluster, and less to do for
+/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h) or cut into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole cluster, and less to do for
  * the fullest block than without. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "backend/cuda/kernels/pieces.h"
 #include "backend/cuda/kernels/split.h"
 #include "base/rng.h"
 
@@ -38,7 +39,7 @@ static int64_t cost_of(const split_task *t, const int *piece)
 {
     const int row = piece[0] / t->parts;
     const int64_t length = split_length(t, row);
-    return piece[1] < 0 ? (length + t->size - 1) / t->size * t->chunks + SPLIT_TILE_COST + SPLIT_EXCHANGE_COST : length * t->chunks + SPLIT_TILE_COST;
+    return piece[1] < 0 ? (length + t->size - 1) / t->size * t->chunks + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST : length * t->chunks + SCHEDULE_TILE_COST;
 }
 
 static void check_lists(const split_task *t, const split_lists *l, tally *seen)
@@ -119,11 +120,11 @@ static void long_rows(void **state)
     }
     split_lists l = make_lists(one, 64, (split_task){.parts = 1, .chunks = 1, .col_tiles = 4, .clusters = 16, .size = 8});
     assert_int_equal(l.split_rows, 1);
-    assert_int_equal(l.whole_cost, 64 + SPLIT_TILE_COST);
-    assert_in_range(l.cost, 8, 8 + SPLIT_TILE_COST + SPLIT_EXCHANGE_COST);
+    assert_int_equal(l.whole_cost, 64 + SCHEDULE_TILE_COST);
+    assert_in_range(l.cost, 8, 8 + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST);
     l = make_lists(few, 2, (split_task){.parts = 1, .chunks = 1, .col_tiles = 8, .clusters = 16, .size = 8});
     assert_int_equal(l.split_rows, 2);
-    assert_int_equal(l.cost, 16 + SPLIT_TILE_COST + SPLIT_EXCHANGE_COST);
+    assert_int_equal(l.cost, 16 + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST);
     l = make_lists(law, 64, (split_task){.parts = 1, .chunks = 1, .col_tiles = 4, .clusters = 32, .size = 4});
     assert_true(l.split_rows > 0 && l.split_rows < 24);
     assert_true(l.cost * 3 < l.whole_cost * 2);
@@ -131,8 +132,99 @@ static void long_rows(void **state)
     assert_int_equal(l.split_rows, 0);
 }
 
+/* Every block once, the longest piece first, the pieces of a cut row under neighbouring numbers. */
+static void check_cut(const spk_bsr_view *view, int64_t most, const pieces_list *l)
+{
+    const pieces_one *piece = (const pieces_one *)(const void *)(l->memory + PIECES_WORDS), *cut = piece + l->pieces;
+    int64_t blocks = 0, cut_pieces = 0;
+    assert_int_equal(l->memory[0], l->pieces);
+    assert_int_equal(l->memory[1], l->cut_rows);
+    for (int64_t i = 0; i < l->pieces; i++) {
+        assert_in_range(piece[i].last - piece[i].first, 0, most);
+        assert_true(piece[i].first >= view->offsets[piece[i].row] && piece[i].last <= view->offsets[piece[i].row + 1]);
+        assert_true(i == 0 || piece[i].last - piece[i].first <= piece[i - 1].last - piece[i - 1].first);
+        if (piece[i].number < 0)
+            assert_int_equal(piece[i].last - piece[i].first, view->offsets[piece[i].row + 1] - view->offsets[piece[i].row]);
+        blocks += piece[i].last - piece[i].first;
+    }
+    assert_int_equal(blocks, view->nnzb);
+    for (int64_t c = 0; c < l->cut_rows; c++) {
+        const int row = cut[c].row, first = cut[c].first, count = cut[c].last;
+        assert_int_equal(first, cut_pieces);
+        assert_true(count > 1);
+        for (int number = first; number < first + count; number++) {
+            int64_t at = 0;
+            while (at < l->pieces && piece[at].number != number)
+                at++;
+            assert_true(at < l->pieces && piece[at].row == row);
+            assert_true((number == first) == (piece[at].first == view->offsets[row]));
+            assert_true((number == first + count - 1) == (piece[at].last == view->offsets[row + 1]));
+        }
+        cut_pieces += count;
+    }
+    assert_int_equal(cut_pieces, l->cut_pieces);
+}
+
+static void cut_rows(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 4);
+    for (int i = 0; i < 400; i++) {
+        int64_t offsets[MOST_ROWS + 1] = {0};
+        const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS), limit = (int64_t)spk_rng_below(&rng, 30) + 1, most = (int64_t)spk_rng_below(&rng, 40) + 1;
+        for (int64_t r = 0; r < rows; r++)
+            offsets[r + 1] = offsets[r] + (int64_t)spk_rng_below(&rng, (uint64_t)limit) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
+        const spk_bsr_view view = {.grid_rows = rows, .nnzb = offsets[rows], .offsets = offsets};
+        pieces_list list = {0};
+        assert_int_equal(pieces_make(&spk_mem_system, &view, most, &list), SPK_OK);
+        check_cut(&view, most, &list);
+        spk_free(&spk_mem_system, list.memory);
+    }
+}
+
+/* Whole tiles: each once, each block's by falling length, and the fullest block no fuller than the mean and the longest tile together. */
+static void whole_tiles(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 5);
+    for (int i = 0; i < 400; i++) {
+        static int seen[MOST_TILES], lengths[MOST_ROWS];
+        const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS) + 1, columns = (int64_t)spk_rng_below(&rng, 9) + 1;
+        const int blocks = (int)spk_rng_below(&rng, 132) + 1;
+        int64_t total = 0, longest = 0, most = 0;
+        schedule_lists l = {0};
+        for (int64_t r = 0; r < rows; r++) {
+            lengths[r] = (int)spk_rng_below(&rng, 40) * (spk_rng_below(&rng, 10) == 0 ? 5 : 1);
+            total += (lengths[r] + SCHEDULE_TILE_COST) * columns;
+            longest = lengths[r] + SCHEDULE_TILE_COST > longest ? lengths[r] + SCHEDULE_TILE_COST : longest;
+        }
+        assert_int_equal(schedule_make(&spk_mem_system, lengths, rows, columns, blocks, &l), SPK_OK);
+        memset(seen, 0, sizeof seen);
+        assert_int_equal(l.memory[0], 0);
+        assert_int_equal(l.memory[blocks], rows * columns);
+        for (int b = 0; b < blocks; b++) {
+            int64_t cost = 0;
+            int before = 1 << 30;
+            for (int at = l.memory[b]; at < l.memory[b + 1]; at++) {
+                const int tile = l.memory[blocks + 1 + at];
+                assert_in_range(tile, 0, rows * columns - 1);
+                assert_int_equal(seen[tile]++, 0);
+                assert_true(lengths[tile / columns] <= before);
+                before = lengths[tile / columns];
+                cost += before + SCHEDULE_TILE_COST;
+            }
+            most = cost > most ? cost : most;
+        }
+        assert_int_equal(most, l.most);
+        assert_true(most <= total / blocks + longest);
+        spk_free(&spk_mem_system, l.memory);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows), cmocka_unit_test(cut_rows), cmocka_unit_test(whole_tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

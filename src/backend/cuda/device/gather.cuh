@@ -12,6 +12,7 @@
  *   PITCH_A, PITCH_B, PITCH_D        elements from one line of a tile to the next, multiples of 16 bytes
  *   VECTOR_A, VECTOR_B               elements of a copy where the operand is aligned to 16 bytes
  *   RAGGED_K                         1: K is no multiple of BLOCK_COLS
+ *   PIECES                           1: long block rows come in pieces, whose sums go to the workspace and are added by a second launch
  * A line of a tile runs along the dimension that is contiguous in memory. */
 #ifndef SPK_CUDA_GATHER_CUH
 #define SPK_CUDA_GATHER_CUH
@@ -38,6 +39,7 @@ struct task {
     int block_row, row, rows; /* rows [row, row + rows) of the block row, of which those inside D are stored */
     long long column;         /* first column of D */
     int first, depth, steps;  /* first block; columns of all blocks; steps of TILE_K */
+    long long partial;        /* PIECES: the place of its sums in the workspace, in tiles; negative: they are D's */
 };
 
 inline unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
@@ -236,21 +238,60 @@ template <class M> inline void walk(char *memory, const spk_cuda_arguments &arg,
         walk_depth<1, 1>(memory, arg, job, thread, multiply);
 }
 
-/* The task of this team; false: none. Tiles of one block row are neighbours, then block rows in `order` (null: as they come), then columns. */
+/* The place in a list of `rows` rows (or pieces of them) of the one that this team works on, and which part of it; negative: none. Tiles of one block
+ * row are neighbours, then rows as listed, then columns. */
+inline int find_place(unsigned rows, int team, int &part, unsigned &column_tile)
+{
+    const unsigned tiles = rows * SPLITS, groups = (tiles + TEAMS - 1) / TEAMS, tile = blockIdx.x % groups * TEAMS + team;
+    part = (int)(tile % SPLITS);
+    column_tile = blockIdx.x / groups;
+    return tile < tiles ? (int)(tile / SPLITS) : -1;
+}
+
+/* The tile of D: TILE_M rows of a block row from part * TILE_M on. */
+inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, int part, unsigned column_tile)
+{
+    job.block_row = block_row;
+    job.row = part * TILE_M;
+    const long long inside = arg.m - (long long)block_row * BLOCK_ROWS;
+    job.rows = clip((inside < BLOCK_ROWS ? inside : BLOCK_ROWS) - job.row, TILE_M);
+    job.column = (long long)column_tile * TILE_N;
+}
+
+#if PIECES
+/* The host's list (kernels/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and its number among
+ * those of cut rows (negative: it is the whole row); of each cut row its number, the number of its first piece, how many it has, 0. */
+inline int4 listed(const int *list, int at) { return __ldg((const int4 *)list + 1 + at); }
+
+inline long long partial_tile(const spk_cuda_arguments &arg, int piece, int part, unsigned column_tile)
+{
+    return ((long long)piece * SPLITS + part) * ((arg.n + TILE_N - 1) / TILE_N) + column_tile;
+}
+#endif
+
+/* The task of this team; false: none. order: block rows, longest first (null: as they come); PIECES: the list. */
 inline bool find_task(const spk_cuda_arguments &arg, const int *order, int team, task &job)
 {
-    const unsigned tiles = (unsigned)arg.grid_rows * SPLITS, groups = (tiles + TEAMS - 1) / TEAMS;
-    const unsigned tile = blockIdx.x % groups * TEAMS + team;
-    if (tile >= tiles)
+    int part;
+    unsigned column_tile;
+#if PIECES
+    const int place = find_place(__ldg(order), team, part, column_tile);
+    if (place < 0)
         return false;
-    const int place = (int)(tile / SPLITS);
-    job.block_row = order != nullptr ? __ldg(order + place) : place;
-    job.row = (int)(tile % SPLITS) * TILE_M;
-    const long long inside = arg.m - (long long)job.block_row * BLOCK_ROWS;
-    job.rows = clip((inside < BLOCK_ROWS ? inside : BLOCK_ROWS) - job.row, TILE_M);
-    job.column = (long long)(blockIdx.x / groups) * TILE_N;
+    const int4 piece = listed(order, place);
+    set_tile(arg, job, piece.x, part, column_tile);
+    job.first = piece.y;
+    job.depth = (piece.z - piece.y) * BLOCK_COLS;
+    job.partial = piece.w < 0 ? -1 : partial_tile(arg, piece.w, part, column_tile);
+#else
+    const int place = find_place(arg.grid_rows, team, part, column_tile);
+    if (place < 0)
+        return false;
+    set_tile(arg, job, order != nullptr ? __ldg(order + place) : place, part, column_tile);
     job.first = __ldg(arg.offsets + job.block_row);
     job.depth = (__ldg(arg.offsets + job.block_row + 1) - job.first) * BLOCK_COLS;
+    job.partial = -1;
+#endif
     job.steps = (job.depth + TILE_K - 1) / TILE_K;
     return true;
 }
@@ -292,5 +333,86 @@ inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const ta
         }
     }
 }
+
+/* ---- sums of pieces */
+
+#if PIECES
+#define TILE_SUMS ((LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N) * PITCH_D)
+
+typedef pieces<real, 16 / (int)sizeof(real)> line_of_sums;
+constexpr int LINE_SUMS = 16 / (int)sizeof(real);
+static_assert(TILE_SUMS % LINE_SUMS == 0, "a tile of sums is copied in 16 bytes");
+
+/* Past the first-level cache, which does not see what other multiprocessors write. */
+inline line_of_sums load_sums(const real *from)
+{
+    piece_bits<real, LINE_SUMS> bits;
+    bits.raw = __ldcg((const uint4 *)from);
+    return bits.value;
+}
+
+inline void keep_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
+{
+    real *to = (real *)arg.workspace + job.partial * TILE_SUMS;
+    for (int at = thread * LINE_SUMS; at < TILE_SUMS; at += TEAM_THREADS * LINE_SUMS)
+        store_pieces<real, LINE_SUMS>(to + at, load_pieces<real, LINE_SUMS>(sums + at));
+}
+
+/* The whole of the second launch: adds the pieces of each cut row in their order. */
+inline void add_tiles(const spk_cuda_arguments &arg, const int *list, char *shared)
+{
+    const int team = (int)threadIdx.x / TEAM_THREADS, thread = (int)threadIdx.x % TEAM_THREADS;
+    real *sums = (real *)(shared + team * TEAM_BYTES);
+    int part;
+    unsigned column_tile;
+    const int place = find_place(__ldg(list + 1), team, part, column_tile);
+    if (place < 0)
+        return;
+    const int4 row = listed(list, __ldg(list) + place);
+    task job;
+    set_tile(arg, job, row.x, part, column_tile);
+    const real *from = (const real *)arg.workspace + partial_tile(arg, row.y, part, column_tile) * TILE_SUMS;
+    const long long next = (partial_tile(arg, 1, 0, 0) - partial_tile(arg, 0, 0, 0)) * TILE_SUMS;
+    for (int at = thread * LINE_SUMS; at < TILE_SUMS; at += TEAM_THREADS * LINE_SUMS) {
+        line_of_sums sum = load_sums(from + at);
+#pragma unroll 4
+        for (int piece = 1; piece < row.z; piece++) {
+            const line_of_sums more = load_sums(from + at + piece * next);
+#pragma unroll
+            for (int e = 0; e < LINE_SUMS; e++)
+                sum.at[e] += more.at[e];
+        }
+        store_pieces<real, LINE_SUMS>(sums + at, sum);
+    }
+    team_sync();
+    store_tile(sums, arg, job, thread);
+}
+#endif
+
+/* A team's tile of sums to where they belong. */
+inline void leave_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
+{
+#if PIECES
+    if (job.partial >= 0) {
+        keep_tile(sums, arg, job, thread);
+        return;
+    }
+#endif
+    store_tile(sums, arg, job, thread);
+}
+
+/* The second launch of a kernel whose long rows come in pieces. */
+#if PIECES
+#define ADDING_ENTRY(name)                                                                                                                      \
+    extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) name(const __grid_constant__ spk_cuda_arguments arg, const int *list) \
+    {                                                                                                                                           \
+        extern __shared__ __align__(128) char shared[];                                                                                         \
+        next_launch_may_start();                                                                                                                \
+        previous_launch_done();                                                                                                                 \
+        add_tiles(arg, list, shared);                                                                                                           \
+    }
+#else
+#define ADDING_ENTRY(name)
+#endif
 
 #endif

@@ -6,24 +6,24 @@
 
 /* Filled by the host (kernels/sm90.h). */
 struct spk_tile_order {
-    const int *order; /* row tiles, longest first; null: in their own order */
+    const int *order; /* of tiles of unequal length: where each block's tiles begin in the list (gridDim.x + 1), the list; null: all alike */
     int row_tiles, col_tiles;
     int tiles;  /* row_tiles * col_tiles */
-    int uneven; /* 1: row tiles come by falling length; 0: all alike */
     int direct; /* 1: D is stored element by element, without TMA */
     int across; /* 1: column tiles fastest; 0: row tiles */
 };
 
 namespace sm90 {
 
-/* The block's tiles: `at(wave)` for wave 0, 1, ... while wave * gridDim.x < tiles; -1: none in this wave.
- * Row tiles fastest: blocks running together share columns of B. Column tiles fastest: neighbours read the same of A at the same time, which memory
- * answers once. By length (column tiles fastest): all column tiles of the longest row first, the blocks' order turned round each wave, so that who had
- * the longest tile of one wave has the shortest of the next. */
-SPK_INLINE int tile_of_wave(const spk_tile_order &order, int wave)
+/* The block's tile number `turn`; -1: it has no more. Row tiles fastest: blocks running together share columns of B. Column tiles fastest: neighbours read
+ * the same of A at the same time, which memory answers once. Tiles of unequal length: as the host shared them out, which numbers them column tiles fastest. */
+SPK_INLINE int tile_of_turn(const spk_tile_order &order, int turn)
 {
-    const int place = order.uneven && (wave & 1) ? (int)(gridDim.x - 1 - blockIdx.x) : (int)blockIdx.x;
-    const int tile = wave * (int)gridDim.x + place;
+    if (order.order != nullptr) {
+        const int at = __ldg(order.order + blockIdx.x) + turn;
+        return at < __ldg(order.order + blockIdx.x + 1) ? __ldg(order.order + gridDim.x + 1 + at) : -1;
+    }
+    const int tile = turn * (int)gridDim.x + (int)blockIdx.x;
     return tile < order.tiles ? tile : -1;
 }
 
@@ -36,8 +36,6 @@ SPK_INLINE void tile_place(const spk_tile_order &order, int tile, int &row, int 
         row = tile / order.col_tiles;
         col = tile % order.col_tiles;
     }
-    if (order.order != nullptr)
-        row = __ldg(order.order + row);
 }
 
 } // namespace sm90

@@ -203,7 +203,7 @@ inline void multiply_tiles(const spk_cuda_arguments &arg, const int *order, char
                 sums[SWAP ? sum_place(eight, sixteen) : sum_place(sixteen, eight)] = sum[i][j][e];
             }
     team_sync();
-    store_tile(sums, arg, job, thread);
+    leave_tile(sums, arg, job, thread);
 }
 
 #endif

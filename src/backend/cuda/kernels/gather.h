@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/kernels/pieces.h"
 
-enum { GATHER_MOST_SHARED = 232448 };
+enum { GATHER_MOST_SHARED = 232448, GATHER_LEAST_STEPS = 8 }; /* LEAST_STEPS: of a piece of a row */
 
 static inline int64_t gather_ceil(int64_t a, int64_t b)
 {
@@ -34,6 +34,8 @@ static inline bool gather_a_along_k(const spk_problem *problem)
 typedef struct gather_shape {
     int tile_m, tile_n, tile_k, stages, threads; /* threads of a team */
     int teams, team_bytes, pitch_a, pitch_b, pitch_d, vector_a, vector_b;
+    int tile_sums;      /* elements of a tile of sums in the workspace */
+    const char *adding; /* the entry of the second launch, which adds the pieces of long rows; NULL: rows stay whole */
 } gather_shape;
 
 /* The most elements of one copy: a power of two, at most 16 bytes, that divides all of them. */
@@ -75,10 +77,40 @@ static inline void gather_complete(const spk_problem *problem, gather_shape *s)
     s->vector_b = along_b ? gather_vector(problem->dtype_b, problem->ldb, s->tile_k, cols) : gather_vector(problem->dtype_b, problem->ldb, s->tile_n, s->tile_n);
     const int tiles = s->stages * ((along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b);
     const int sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d * (problem->compute == SPK_F64 ? 8 : 4);
+    s->tile_sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
     s->team_bytes = gather_round(tiles > sums ? tiles : sums, 128);
     s->teams = s->threads >= 128 ? 1 : 128 / s->threads;
     while (s->teams > 1 && s->teams * s->team_bytes > 64 * 1024)
         s->teams /= 2;
+}
+
+/* Teams that a multiprocessor holds at once. */
+static inline int gather_resident(const gather_shape *s)
+{
+    const int room = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams, most = 1024 / s->threads;
+    return room > most ? most : room < 1 ? 1 : room;
+}
+
+static inline double gather_processors(const spk_device *device)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    return cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
+}
+
+/* Blocks of the longest row, estimated for op T. */
+static inline double gather_longest_row(const spk_problem *problem)
+{
+    const double rows = (double)gather_ceil(problem->m, gather_block_rows(problem)), mean = rows > 0 ? (double)problem->pattern->nnzb / rows : 0;
+    return problem->trans_a == SPK_TRANS ? mean * (1 + 3 * problem->pattern->features.col_spread) : (double)problem->pattern->features.longest_row;
+}
+
+/* The most blocks of a piece of a row: a team's share of all of them, but enough to be worth a tile of sums. */
+static inline int64_t gather_piece_blocks(const spk_problem *problem, const spk_device *device, const gather_shape *s)
+{
+    const double tiles = (double)gather_ceil(gather_block_rows(problem), s->tile_m) * (double)gather_ceil(problem->n, s->tile_n); /* of a block row */
+    const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (gather_processors(device) * gather_resident(s))) + 1;
+    const int64_t least = gather_ceil(GATHER_LEAST_STEPS * s->tile_k, gather_block_cols(problem));
+    return share > least ? share : least;
 }
 
 /* Whether the tiles fit; what must hold for any of these kernels. */
@@ -91,6 +123,8 @@ static inline bool gather_applicable(const spk_problem *problem, const spk_devic
         *why = "D has more than 2^31 tiles";
     else if (s->teams * s->team_bytes > gather_shared_limit(device))
         *why = "its tiles need more shared memory than the device has";
+    else if (s->adding != NULL && gather_longest_row(problem) < 2 * (double)gather_piece_blocks(problem, device, s))
+        *why = "no row is long enough to be cut";
     return *why == NULL;
 }
 
@@ -102,33 +136,36 @@ static inline void gather_build(const spk_problem *problem, const gather_shape *
     const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d -DPITCH_A=%d "
-             "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d %s",
+             "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d -DPIECES=%d %s",
              gather_block_rows(problem), gather_block_cols(problem), s->tile_m, s->tile_n, s->tile_k, s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a,
-             s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, problem->k % gather_block_cols(problem) != 0, more);
+             s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, problem->k % gather_block_cols(problem) != 0, s->adding != NULL, more);
 }
 
 /* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain of steps. */
 static inline double gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops)
 {
-    const spk_cuda *cuda = spk_cuda_of(device);
-    const double processors = cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
+    const double processors = gather_processors(device), resident = gather_resident(s), most = (double)gather_piece_blocks(problem, device, s);
     const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), splits = (double)gather_ceil((int64_t)rows, s->tile_m);
     const double columns = (double)gather_ceil(problem->n, s->tile_n), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
     const double passes = blocks * splits * columns; /* of a block through a tile */
     const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
     const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->dtype_a) + s->tile_n * (double)spk_dtype_bytes(problem->dtype_b));
-    int resident = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams;
-    const int most = 1024 / s->threads;
-    resident = resident > most ? most : resident < 1 ? 1 : resident;
     const double tiles = grid_rows * splits * columns, slots = processors * resident, waves = tiles / slots;
     const double whole = (double)gather_ceil((int64_t)(waves * 100 + 1), 100), uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
-    const double steps = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / s->tile_k;
+    double mean = grid_rows > 0 ? blocks / grid_rows : 0, longest = gather_longest_row(problem), adding = 0; /* of a tile, in blocks */
+    if (s->adding != NULL) {
+        mean = mean < most ? mean : most;
+        longest = longest < most ? longest : most;
+        adding = 2.5;
+    }
+    const double step_us = 0.12 + 0.5 / s->stages, steps = mean * cols / s->tile_k;
     const double small = s->vector_b * (double)spk_dtype_bytes(problem->dtype_b) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->dtype_b)) : 1;
     const double computing = flops / tflops / 1e6, filling = bytes * (1 + 0.5 * (small - 1)) / 6.0e6;
-    const double chain = whole * (1.5 + steps * (0.12 + 0.5 / s->stages)), memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;
+    const double chain = whole * (1.5 + steps * step_us), alone = 1.5 + longest * cols / s->tile_k * step_us, memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;
     double worst = (computing > filling ? computing + 0.3 * filling : filling + 0.3 * computing) * (uneven > 2 ? 2 : uneven);
     worst = worst > chain ? worst : chain;
-    return 2.5 + (worst > memory ? worst : memory);
+    worst = worst > alone ? worst : alone;
+    return 2.5 + adding + (worst > memory ? worst : memory);
 }
 
 /* ---- binding and running: the same for all */
@@ -136,8 +173,9 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
 typedef struct gather_state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* block rows, longest first, in device memory; NULL: as they come */
-    unsigned grid, block;
+    void *order; /* in device memory: block rows, longest first (NULL: as they come), or the list of their pieces */
+    CUfunction add; /* the second launch; its grid is 0 where there is none */
+    unsigned grid, add_grid, block;
     int shared_bytes;
 } gather_state;
 
@@ -206,6 +244,28 @@ static inline spk_status gather_load(const spk_bound *bound, const spk_build *bu
     return status;
 }
 
+/* The list of pieces, the second launch, and room for the sums. Returns the number of pieces in *pieces. */
+static inline spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const spk_build *build, gather_state *state, int64_t *pieces)
+{
+    const spk_problem *problem = &bound->problem;
+    spk_device *device = bound->device;
+    spk_build second = *build;
+    pieces_list list = {0};
+    spk_status status;
+    second.entry = s->adding;
+    SPK_TRY(gather_load(bound, &second, &state->add));
+    SPK_TRY(pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
+    const int64_t parts = gather_ceil(bound->view.block_rows, s->tile_m), columns = gather_ceil(problem->n, s->tile_n);
+    bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4);
+    state->add_grid = (unsigned)(gather_ceil(list.cut_rows * parts, s->teams) * columns);
+    SPK_GOTO(device->backend->allocate(device, (size_t)list.count * sizeof *list.memory, &state->order));
+    SPK_GOTO(device->backend->copy_in(device, state->order, list.memory, (size_t)list.count * sizeof *list.memory));
+    *pieces = list.pieces;
+done:
+    spk_free(&device->mem, list.memory);
+    return status;
+}
+
 static inline spk_status gather_bind(spk_bound *bound, const gather_shape *s, const spk_build *build)
 {
     gather_state *state = NULL;
@@ -214,8 +274,12 @@ static inline spk_status gather_bind(spk_bound *bound, const gather_shape *s, co
     bound->state = state;
     SPK_GOTO(gather_load(bound, build, &state->function));
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
-    SPK_GOTO(gather_make_order(bound, &state->order));
-    const int64_t tiles = bound->view.grid_rows * gather_ceil(bound->view.block_rows, s->tile_m);
+    int64_t rows = bound->view.grid_rows;
+    if (s->adding != NULL)
+        SPK_GOTO(gather_cut_rows(bound, s, build, state, &rows));
+    else
+        SPK_GOTO(gather_make_order(bound, &state->order));
+    const int64_t tiles = rows * gather_ceil(bound->view.block_rows, s->tile_m);
     state->grid = (unsigned)(gather_ceil(tiles, s->teams) * gather_ceil(bound->problem.n, s->tile_n));
     state->block = (unsigned)(s->teams * s->threads);
     state->shared_bytes = build->shared_bytes;
@@ -236,8 +300,9 @@ static inline spk_status gather_run(const spk_bound *bound, const spk_args *args
     void *parameters[] = {&arguments, &order};
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status =
-        spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
+    spk_status status = spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
+    if (status == SPK_OK && state->add_grid > 0)
+        status = spk_cuda_launch_early(bound->device, state->add, state->add_grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
     spk_cuda_leave(&scope);
     return status;
 }

@@ -21,7 +21,7 @@ enum {
 /* Of device/scheduler.cuh. */
 typedef struct sm90_tile_order {
     const int *order;
-    int row_tiles, col_tiles, tiles, uneven, direct, across;
+    int row_tiles, col_tiles, tiles, direct, across;
 } sm90_tile_order;
 
 static inline int sm90_block_rows(const spk_problem *problem)
@@ -166,7 +166,8 @@ static inline int sm90_processors(const spk_device *device)
 }
 
 /* Of one multiprocessor, measured on an H200. */
-static const double SM90_FLOPS_US = 4.9e6, SM90_L2_BYTES_US = 65e3, SM90_ISSUE_US = 0.14, SM90_HBM_BYTES_US = 4.0e6;
+static const double SM90_FLOPS_US = 4.9e6, SM90_L2_BYTES_US = 65e3, SM90_ISSUE_US = 0.14, SM90_HBM_BYTES_US = 4.0e6,
+                    SM90_L2_ALONE = 1.5; /* times as much from L2 where most others are idle */
 
 typedef struct sm90_load {
     double tiles, longest;     /* tiles; stages of the longest */
@@ -176,19 +177,25 @@ typedef struct sm90_load {
     int blocks_per_processor;
 } sm90_load;
 
+/* A stage where `blocks` share a multiprocessor; share: of L2's bytes, 1 where all multiprocessors are busy. */
+static inline double sm90_stage_us(const sm90_load *load, double blocks, double share)
+{
+    const double l2_us = load->stage_bytes * blocks / (SM90_L2_BYTES_US * (share < 1 ? 1 : share > SM90_L2_ALONE ? SM90_L2_ALONE : share));
+    const double us = load->stage_flops * blocks / SM90_FLOPS_US > l2_us ? load->stage_flops * blocks / SM90_FLOPS_US : l2_us;
+    return load->stage_issue_us > us ? load->stage_issue_us : us;
+}
+
 /* The longest of the tensor cores, L2, issuing and memory, in whole waves of tiles. */
 static inline double sm90_predict(const spk_problem *problem, const spk_device *device, const sm90_load *load)
 {
     const double processors = sm90_processors(device), most = load->blocks_per_processor, slots = processors * most;
     const double needed = load->tiles > processors ? (double)(int64_t)((load->tiles + processors - 1) / processors) : 1;
     const double blocks = needed < most ? needed : most; /* that share a multiprocessor */
-    double stage_us = load->stage_flops * blocks / SM90_FLOPS_US;
-    stage_us = load->stage_bytes * blocks / SM90_L2_BYTES_US > stage_us ? load->stage_bytes * blocks / SM90_L2_BYTES_US : stage_us;
-    stage_us = load->stage_issue_us > stage_us ? load->stage_issue_us : stage_us;
+    const double stage_us = sm90_stage_us(load, blocks, load->tiles > 0 ? processors / load->tiles : 1), alone_us = sm90_stage_us(load, blocks, SM90_L2_ALONE);
     const double waves = load->tiles <= slots ? 1 : (double)(int64_t)((load->tiles + slots - 1) / slots);
     const double mean = load->tiles > 0 ? load->stages / load->tiles : 0;
     double us = waves * (mean * stage_us + load->tile_us);
-    us = load->longest * stage_us + load->tile_us > us ? load->longest * stage_us + load->tile_us : us;
+    us = load->longest * alone_us + load->tile_us > us ? load->longest * alone_us + load->tile_us : us;
     const double memory_us = spk_problem_bytes(problem) / SM90_HBM_BYTES_US;
     return 3 + 0.3 * (most - blocks) + (memory_us > us ? memory_us : us);
 }

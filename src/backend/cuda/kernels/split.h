@@ -3,10 +3,10 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPLIT_H
 #define SPK_BACKEND_CUDA_KERNELS_SPLIT_H
 
-#include "backend/cuda/kernels/sm90.h"
+#include "backend/cuda/kernels/schedule.h"
 
-/* In stages: starting a tile and storing it; adding the sums of a cluster. */
-enum { SPLIT_TILE_COST = 2, SPLIT_EXCHANGE_COST = 3, SPLIT_PIECE_WORDS = 4, SPLIT_THRESHOLDS = 5 };
+/* In stages: adding the sums of a cluster. */
+enum { SPLIT_EXCHANGE_COST = 3, SPLIT_PIECE_WORDS = 4, SPLIT_THRESHOLDS = 5 };
 
 /* What is cut: rows of `parts` tiles each, `col_tiles` columns of tiles, `chunks` stages a block; for `clusters` of `size` blocks of threads. */
 typedef struct split_task {
@@ -30,37 +30,11 @@ static inline int64_t split_at_pieces(const split_task *t)
     return ((int64_t)t->clusters * t->size + 1 + 3) / 4 * 4;
 }
 
-/* Loads of blocks or clusters, the least on top; of equal ones the lowest number. */
-typedef struct split_heap {
-    int64_t *load;
-    int *which, count;
-} split_heap;
-
-static inline bool split_before(const split_heap *h, int a, int b)
-{
-    const int64_t x = h->load[h->which[a]], y = h->load[h->which[b]];
-    return x != y ? x < y : h->which[a] < h->which[b];
-}
-
-/* The one at place `at` has become heavier, or is new. */
-static inline void split_sink(split_heap *h, int at)
-{
-    for (int child; (child = 2 * at + 1) < h->count; at = child) {
-        if (child + 1 < h->count && split_before(h, child + 1, child))
-            child++;
-        if (split_before(h, at, child))
-            return;
-        const int moved = h->which[at];
-        h->which[at] = h->which[child];
-        h->which[child] = moved;
-    }
-}
-
 typedef struct split_work {
     const split_task *task;
-    int *rows;   /* block rows by falling length */
-    int *owners; /* of each tile, in the order of rows; of a split one its cluster. NULL: not wanted */
-    split_heap heap;
+    int *lengths, *rows; /* of the block rows; their numbers by falling length */
+    int *owners;         /* of each tile, in the order of rows; of a split one its cluster. NULL: not wanted */
+    schedule_heap heap;
 } split_work;
 
 static inline int64_t split_length(const split_task *t, int row)
@@ -75,13 +49,11 @@ static inline void split_give(split_work *w, int64_t from, int64_t to, bool spli
     const int64_t tiles = t->parts * t->col_tiles;
     for (int64_t r = from; r < to; r++) {
         const int64_t length = split_length(t, w->rows[r]), own = split ? (length + t->size - 1) / t->size : length;
-        const int64_t cost = own * t->chunks + SPLIT_TILE_COST + (split ? SPLIT_EXCHANGE_COST : 0);
+        const int64_t cost = own * t->chunks + SCHEDULE_TILE_COST + (split ? SPLIT_EXCHANGE_COST : 0);
         for (int64_t i = 0; i < tiles; i++) {
-            const int least = w->heap.which[0];
+            const int least = schedule_add(&w->heap, cost);
             if (owners != NULL)
                 owners[r * tiles + i] = least;
-            w->heap.load[least] += cost;
-            split_sink(&w->heap, 0);
         }
     }
 }
@@ -92,19 +64,13 @@ static inline int64_t split_assign(split_work *w, int64_t split_rows, int *owner
     const split_task *t = w->task;
     const int blocks = t->clusters * t->size;
     int64_t most = 0;
-    w->heap.count = t->clusters;
-    for (int i = 0; i < t->clusters; i++) {
+    for (int i = 0; i < t->clusters; i++)
         w->heap.load[i] = 0;
-        w->heap.which[i] = i;
-    }
+    schedule_build(&w->heap, t->clusters);
     split_give(w, 0, split_rows, true, owners);
     for (int i = blocks - 1; i >= 0; i--) /* a cluster's load is that of each of its blocks */
         w->heap.load[i] = w->heap.load[i / t->size];
-    for (int i = 0; i < blocks; i++)
-        w->heap.which[i] = i;
-    w->heap.count = blocks;
-    for (int i = blocks / 2; i >= 0; i--)
-        split_sink(&w->heap, i);
+    schedule_build(&w->heap, blocks);
     split_give(w, split_rows, t->view->grid_rows, false, owners);
     for (int i = 0; i < blocks; i++)
         most = w->heap.load[i] > most ? w->heap.load[i] : most;
@@ -117,7 +83,7 @@ static inline int64_t split_choose(split_work *w, split_lists *lists)
     static const int64_t quarters[SPLIT_THRESHOLDS] = {8, 6, 4, 3, 2};
     const split_task *t = w->task;
     const int64_t tiles = t->parts * t->col_tiles, blocks = (int64_t)t->clusters * t->size;
-    const int64_t share = (t->view->nnzb * t->chunks + t->view->grid_rows * SPLIT_TILE_COST) * tiles / blocks;
+    const int64_t share = (t->view->nnzb * t->chunks + t->view->grid_rows * SCHEDULE_TILE_COST) * tiles / blocks;
     int64_t best = 0, rows = 0;
     lists->cost = lists->whole_cost = split_assign(w, 0, NULL);
     for (int i = 0; i < SPLIT_THRESHOLDS; i++) {
@@ -133,22 +99,12 @@ static inline int64_t split_choose(split_work *w, split_lists *lists)
     return best;
 }
 
-/* Block rows by falling length, those of one length as they come: a counting sort. */
 static inline spk_status split_sort(const spk_mem *mem, split_work *w)
 {
     const split_task *t = w->task;
-    int64_t longest = 0, *counts = NULL;
     for (int i = 0; i < t->view->grid_rows; i++)
-        longest = split_length(t, i) > longest ? split_length(t, i) : longest;
-    SPK_TRY(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
-    for (int i = 0; i < t->view->grid_rows; i++)
-        counts[longest - split_length(t, i) + 1]++;
-    for (int64_t length = 0; length <= longest; length++)
-        counts[length + 1] += counts[length];
-    for (int i = 0; i < t->view->grid_rows; i++)
-        w->rows[counts[longest - split_length(t, i)]++] = i;
-    spk_free(mem, counts);
-    return SPK_OK;
+        w->lengths[i] = (int)split_length(t, i);
+    return schedule_sort(mem, w->lengths, t->view->grid_rows, w->rows);
 }
 
 static inline int64_t split_segment(const split_task *t, int row, int segment)
@@ -208,10 +164,10 @@ static inline spk_status split_make(const spk_mem *mem, const split_task *task, 
     split_work w = {.task = task};
     split_lists made = {0};
     spk_status status;
+    SPK_GOTO(spk_alloc(mem, rows, sizeof *w.lengths, &w.lengths));
     SPK_GOTO(spk_alloc(mem, rows, sizeof *w.rows, &w.rows));
     SPK_GOTO(spk_alloc(mem, rows * (size_t)task->parts * (size_t)task->col_tiles, sizeof *w.owners, &w.owners));
-    SPK_GOTO(spk_alloc(mem, blocks, sizeof *w.heap.load, &w.heap.load));
-    SPK_GOTO(spk_alloc(mem, blocks, sizeof *w.heap.which, &w.heap.which));
+    SPK_GOTO(schedule_heap_make(mem, (int)blocks, &w.heap));
     SPK_GOTO(split_sort(mem, &w));
     made.split_rows = split_choose(&w, &made);
     split_assign(&w, made.split_rows, w.owners);
@@ -220,10 +176,10 @@ static inline spk_status split_make(const spk_mem *mem, const split_task *task, 
     made.memory = NULL;
 done:
     spk_free(mem, made.memory);
-    spk_free(mem, w.heap.which);
-    spk_free(mem, w.heap.load);
+    schedule_heap_release(mem, &w.heap);
     spk_free(mem, w.owners);
     spk_free(mem, w.rows);
+    spk_free(mem, w.lengths);
     return status;
 }
 

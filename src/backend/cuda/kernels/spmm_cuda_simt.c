@@ -1,7 +1,7 @@
 /* spmm_cuda_simt: host side. A team covers up to 64 rows of a block row with threads of up to 8 rows. */
 #include "backend/cuda/kernels/gather.h"
 
-enum { TILE_N, THREAD_N, TILE_K, STAGES };
+enum { TILE_N, THREAD_N, TILE_K, STAGES, SPLIT };
 enum { MOST_ROWS = 64, MOST_THREAD_ROWS = 8, MOST_THREADS = 256 };
 
 typedef struct simt_shape {
@@ -17,7 +17,7 @@ static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
         down *= 2;
     simt_shape shape = {.thread_m = (height + down - 1) / down, .down = down};
     shape.team = (gather_shape){.tile_m = shape.thread_m * down, .tile_n = params->v[TILE_N], .tile_k = params->v[TILE_K], .stages = params->v[STAGES],
-                                .threads = down * params->v[TILE_N] / params->v[THREAD_N]};
+                                .threads = down * params->v[TILE_N] / params->v[THREAD_N], .adding = params->v[SPLIT] ? "spmm_cuda_simt_add" : NULL};
     if (shape.team.threads >= 32)
         gather_complete(problem, &shape.team);
     return shape;

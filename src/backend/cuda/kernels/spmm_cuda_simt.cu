@@ -89,5 +89,7 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_s
         for (int j = 0; j < THREAD_N; j++)
             sums[sum_place(row + i, column_of(thread_column, j))] = sum[i][j];
     team_sync();
-    store_tile(sums, arg, job, thread);
+    leave_tile(sums, arg, job, thread);
 }
+
+ADDING_ENTRY(spmm_cuda_simt_add)

@@ -2,19 +2,20 @@
 #include "backend/cuda/kernels/warp_mma.h"
 
 enum { SUMS = 1024 }; /* of a warp: 32 a thread */
+static const char adding[] = "spmm_sm80_dmma_add";
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     if (problem->dtype_a != SPK_F64 || problem->dtype_b != SPK_F64 || problem->compute != SPK_F64)
         *why = "it is for f64";
     else
-        warp_mma_applicable(problem, device, params, SUMS, why);
+        warp_mma_applicable(problem, device, params, SUMS, adding, why);
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS);
+    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60);
     /* What a warp loads from shared memory for its products. */
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 16 * (m + n));
@@ -24,13 +25,13 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", build);
+    warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", adding, build);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
-    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS);
+    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
     build(&bound->problem, bound->device, &bound->params, &made);
     return gather_bind(bound, &shape.team, &made);
 }

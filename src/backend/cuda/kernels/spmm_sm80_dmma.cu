@@ -11,3 +11,5 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_sm80_d
     previous_launch_done();
     multiply_tiles(arg, order, shared);
 }
+
+ADDING_ENTRY(spmm_sm80_dmma_add)

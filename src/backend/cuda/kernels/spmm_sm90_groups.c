@@ -1,5 +1,6 @@
 /* spmm_sm90_groups: host side. A group of block rows by BN columns a tile. */
 #include "backend/cuda/kernels/groups.h"
+#include "backend/cuda/kernels/schedule.h"
 
 enum { HEIGHT, BN, PRODUCERS, SLOTS }; /* the tunables in the order of kernels.def */
 enum { THREADS = 384 };
@@ -19,8 +20,10 @@ typedef struct state {
     spk_cuda_index index;
     CUfunction function;
     void *memory; /* of the lists */
+    void *order;  /* who computes what (schedule.h); NULL: groups alike */
     device_lists lists;
     sm90_tile_order tiles;
+    int blocks; /* of threads */
     group_shape shape;
 } state;
 
@@ -126,9 +129,24 @@ static void unbind(spk_bound *bound)
         return;
     if (made->memory != NULL)
         bound->device->backend->release(bound->device, made->memory);
+    if (made->order != NULL)
+        bound->device->backend->release(bound->device, made->order);
     spk_cuda_index_release(bound->device, &made->index);
     spk_free(&bound->device->mem, made);
     bound->state = NULL;
+}
+
+/* Groups of unequal length, the longest first to whoever has least to do. */
+static spk_status order_groups(const spk_bound *bound, const group_lists *lists, state *made)
+{
+    int *lengths = NULL;
+    SPK_TRY(spk_alloc(&bound->device->mem, (size_t)lists->groups, sizeof *lengths, &lengths));
+    for (int64_t g = 0; g < lists->groups; g++)
+        lengths[g] = (lists->memory[g + 1] - lists->memory[g]) * made->shape.chunks;
+    const spk_status status = schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->blocks, &made->order);
+    spk_free(&bound->device->mem, lengths);
+    made->tiles.order = made->order;
+    return status;
 }
 
 static spk_status upload(const spk_bound *bound, const group_lists *lists, state *made)
@@ -141,8 +159,10 @@ static spk_status upload(const spk_bound *bound, const group_lists *lists, state
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
-    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = (int)(lists->groups * columns), .uneven = lists->uneven, .across = lists->uneven};
-    return SPK_OK;
+    const int slots = sm90_processors(bound->device), tiles = (int)(lists->groups * columns);
+    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = tiles, .across = lists->uneven};
+    made->blocks = tiles < slots ? tiles : slots;
+    return lists->uneven && tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
 }
 
 static spk_status prepare(spk_bound *bound, state *made)
@@ -188,8 +208,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};
-    const int slots = sm90_processors(bound->device);
-    return spk_cuda_launch_early(bound->device, made->function, (unsigned)(tiles.tiles < slots ? tiles.tiles : slots), THREADS, made->shape.shared_bytes, stream, parameters);
+    return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, THREADS, made->shape.shared_bytes, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

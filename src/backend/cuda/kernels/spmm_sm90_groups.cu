@@ -97,7 +97,7 @@ inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, co
 /* What the first tile needs of the lists is fetched while the launch before this one still runs. By a whole warp. */
 inline void fetch_ahead(const spk_tile_order &order, const group_lists &lists)
 {
-    const int tile = tile_of_wave(order, 0), line = threadIdx.x % 32 * 32;
+    const int tile = tile_of_turn(order, 0), line = threadIdx.x % 32 * 32;
     if (tile < 0)
         return;
     int group, col;
@@ -115,10 +115,7 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
 {
     const int warp = threadIdx.x / 32 - 8;
     int turn = 0; /* whose the next stage is */
-    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
-        const int tile = tile_of_wave(order, wave);
-        if (tile < 0)
-            break;
+    for (int i = 0, tile; (tile = tile_of_turn(order, i)) >= 0; i++) {
         int group, col;
         tile_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS, j0 = col * BN;
@@ -219,10 +216,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     const bool leader = threadIdx.x % 128 == 0;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][BN / 2];
-    for (int wave = 0; wave * (int)gridDim.x < order.tiles; wave++) {
-        const int tile = tile_of_wave(order, wave);
-        if (tile < 0)
-            break;
+    for (int i = 0, tile; (tile = tile_of_turn(order, i)) >= 0; i++) {
         int group, col;
         tile_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;

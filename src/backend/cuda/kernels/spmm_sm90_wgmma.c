@@ -17,9 +17,9 @@ typedef struct wgmma_shape {
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* on the device; NULL: rows alike. SPLIT: who computes what (split.h) */
+    void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: split.h); NULL: rows alike */
     sm90_tile_order tiles;
-    int split_blocks; /* SPLIT: of threads, in clusters */
+    int blocks; /* of threads */
     wgmma_shape shape;
 } state;
 
@@ -88,12 +88,12 @@ static tile_count count_tiles(const spk_problem *problem, const spk_device *devi
 static bool split_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape, const char **why)
 {
     const tile_count count = count_tiles(problem, device, params, shape);
-    const double share = (count.stages + SPLIT_TILE_COST * count.tiles) / count.slots;
+    const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots;
     if (params->v[ACROSS] || params->v[CTAS] > 2)
         *why = "clusters have their own order, and at most two blocks on a multiprocessor";
     else if (shape->exchange_bytes > MOST_EXCHANGE_BYTES)
         *why = "the sums of a cluster would take too much shared memory";
-    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SPLIT_TILE_COST < 1.3 * share + SPLIT_EXCHANGE_COST)
+    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SCHEDULE_TILE_COST < 1.3 * share + SPLIT_EXCHANGE_COST)
         *why = "no row is long enough to be shared";
     else if (count.tiles > MOST_SPLIT_TILES * count.slots)
         *why = "so many tiles even out by themselves";
@@ -181,20 +181,6 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-/* Block rows by falling length, those of one length as they come: a counting sort. */
-static void by_length(const spk_bsr_view *view, int64_t longest, int64_t *counts, int parts, int *order)
-{
-    for (int64_t i = 0; i < view->grid_rows; i++)
-        counts[longest - (view->offsets[i + 1] - view->offsets[i]) + 1]++;
-    for (int64_t length = 0; length <= longest; length++)
-        counts[length + 1] += counts[length];
-    for (int64_t i = 0; i < view->grid_rows; i++) {
-        const int64_t at = counts[longest - (view->offsets[i + 1] - view->offsets[i])]++;
-        for (int part = 0; part < parts; part++)
-            order[at * parts + part] = (int)(i * parts + part);
-    }
-}
-
 static int64_t longest_of(const spk_bsr_view *view)
 {
     int64_t longest = 0;
@@ -203,27 +189,31 @@ static int64_t longest_of(const spk_bsr_view *view)
     return longest;
 }
 
+static spk_status set_tiles(const spk_bound *bound, state *made)
+{
+    const int64_t rows = bound->view.grid_rows * made->shape.parts, columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
+    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
+    if (rows * columns > INT_MAX)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
+    made->tiles = (sm90_tile_order){.row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns)};
+    made->blocks = made->tiles.tiles < slots ? made->tiles.tiles : slots;
+    return SPK_OK;
+}
+
 /* Rows alike (the longest within an eighth of the mean, or one block) stay as they are. */
 static spk_status order_rows(const spk_bound *bound, state *made)
 {
     const spk_bsr_view *view = &bound->view;
-    const spk_mem *mem = &bound->device->mem;
     const int parts = made->shape.parts;
-    const int64_t longest = longest_of(view), mean = view->grid_rows > 0 ? view->nnzb / view->grid_rows : 0;
-    if (longest <= mean + mean / 8 + 1)
+    const int64_t longest = longest_of(view), mean = view->grid_rows > 0 ? view->nnzb / view->grid_rows : 0, row_tiles = view->grid_rows * parts;
+    int *lengths = NULL;
+    if (made->tiles.tiles == 0 || longest <= mean + mean / 8 + 1)
         return SPK_OK;
-    int64_t *counts = NULL;
-    int *order = NULL;
-    spk_status status;
-    SPK_GOTO(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
-    SPK_GOTO(spk_alloc(mem, (size_t)view->grid_rows * (size_t)parts, sizeof *order, &order));
-    by_length(view, longest, counts, parts, order);
-    const size_t bytes = (size_t)view->grid_rows * (size_t)parts * sizeof *order;
-    SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
-    SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, order, bytes));
-done:
-    spk_free(mem, order);
-    spk_free(mem, counts);
+    SPK_TRY(spk_alloc(&bound->device->mem, (size_t)row_tiles, sizeof *lengths, &lengths));
+    for (int64_t i = 0; i < row_tiles; i++)
+        lengths[i] = (int)(view->offsets[i / parts + 1] - view->offsets[i / parts]) * made->shape.chunks;
+    const spk_status status = schedule_upload(bound->device, lengths, row_tiles, made->tiles.col_tiles, made->blocks, &made->order);
+    spk_free(&bound->device->mem, lengths);
     return status;
 }
 
@@ -250,12 +240,12 @@ static spk_status split_rows(const spk_bound *bound, state *made)
 {
     const spk_mem *mem = &bound->device->mem;
     split_task task = {.view = &bound->view, .parts = made->shape.parts, .chunks = made->shape.chunks,
-                       .col_tiles = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN], .size = bound->params.v[SPLIT]};
+                       .col_tiles = made->tiles.col_tiles, .size = bound->params.v[SPLIT]};
     split_lists lists = {0};
     spk_status status;
     SPK_TRY(count_clusters(bound, made, &task.clusters));
     SPK_TRY(split_make(mem, &task, &lists));
-    made->split_blocks = task.clusters * task.size;
+    made->blocks = task.clusters * task.size;
     const size_t bytes = (size_t)lists.count * sizeof *lists.memory;
     SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
     SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, lists.memory, bytes));
@@ -274,7 +264,7 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_cuda_leave(&scope);
     SPK_TRY(status);
     SPK_TRY(spk_cuda_index_make(bound, &made->index));
-    return bound->params.v[SPLIT] > 1 ? split_rows(bound, made) : order_rows(bound, made);
+    return bound->params.v[SPLIT] > 1 && made->tiles.tiles > 0 ? split_rows(bound, made) : order_rows(bound, made);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -283,19 +273,15 @@ static spk_status bind(spk_bound *bound)
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     made->shape = shape_of(&bound->problem, &bound->params);
-    const spk_status status = prepare(bound, made);
+    spk_status status = set_tiles(bound, made);
+    if (status == SPK_OK)
+        status = prepare(bound, made);
     if (status != SPK_OK) {
         unbind(bound);
         return status;
     }
-    const int64_t rows = bound->view.grid_rows * made->shape.parts, columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
-    if (rows * columns > INT_MAX) {
-        unbind(bound);
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
-    }
-    const bool uneven = made->order != NULL;
-    made->tiles = (sm90_tile_order){.order = made->order, .row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .uneven = uneven,
-                                    .across = uneven || bound->params.v[ACROSS]};
+    made->tiles.order = made->order;
+    made->tiles.across = made->order != NULL || bound->params.v[ACROSS];
     return SPK_OK;
 }
 
@@ -311,9 +297,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
-    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS], blocks = tiles.tiles < slots ? tiles.tiles : slots;
-    return spk_cuda_launch_early(bound->device, made->function, (unsigned)(made->split_blocks > 0 ? made->split_blocks : blocks), (unsigned)made->shape.threads,
-                           made->shape.shared_bytes, stream, parameters);
+    return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads, made->shape.shared_bytes, stream,
+                                 parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

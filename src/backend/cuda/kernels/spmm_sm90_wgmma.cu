@@ -79,9 +79,9 @@ inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order
     return true;
 }
 #else
-inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int wave, tile_work &work)
+inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int turn, tile_work &work)
 {
-    const int tile = wave * (int)gridDim.x < order.tiles ? tile_of_wave(order, wave) : -1;
+    const int tile = tile_of_turn(order, turn);
     if (tile < 0)
         return false;
     tile_place(order, tile, work.row, work.col);
@@ -125,7 +125,7 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
                     ring<STAGES> at)
 {
     tile_work tile;
-    for (int wave = 0; find_tile(arg, order, wave, tile); wave++) {
+    for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
         const row_stages &work = tile.stages;
         const int part = tile.row % PARTS, j0 = tile.col * BN;
         const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
@@ -227,7 +227,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
     tile_work tile;
-    for (int wave = 0; find_tile(arg, order, wave, tile); wave++) {
+    for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
         const row_stages &work = tile.stages;
 #pragma unroll
         for (int m = 0; m < WG_M; m++)

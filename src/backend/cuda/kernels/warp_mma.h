@@ -4,7 +4,7 @@
 
 #include "backend/cuda/kernels/gather.h"
 
-enum { WARP_MMA_HEIGHT, WARP_MMA_TILE_N, WARP_MMA_TILE_K, WARP_MMA_STAGES, WARP_MMA_SWAP }; /* HEIGHT: most rows of a tile */
+enum { WARP_MMA_HEIGHT, WARP_MMA_TILE_N, WARP_MMA_TILE_K, WARP_MMA_STAGES, WARP_MMA_SWAP, WARP_MMA_SPLIT }; /* HEIGHT: most rows of a tile */
 enum { WARP_MMA_MOST_WARPS = 8 };
 
 typedef struct warp_mma_shape {
@@ -12,8 +12,8 @@ typedef struct warp_mma_shape {
     int warps_m, warps_n;
 } warp_mma_shape;
 
-/* sums: of a warp, a power of two. */
-static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const spk_params *params, int sums)
+/* sums: of a warp, a power of two. adding: the entry that adds the pieces of long rows. */
+static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const spk_params *params, int sums, const char *adding)
 {
     const int rows = gather_block_rows(problem), most = params->v[WARP_MMA_HEIGHT], tile_n = params->v[WARP_MMA_TILE_N];
     const int step = params->v[WARP_MMA_SWAP] ? 8 : 16, parts = (rows + most - 1) / most, height = gather_round((rows + parts - 1) / parts, step);
@@ -28,16 +28,17 @@ static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const
         shape.warps_m *= 2;
     }
     shape.team = (gather_shape){.tile_m = height, .tile_n = tile_n, .tile_k = params->v[WARP_MMA_TILE_K], .stages = params->v[WARP_MMA_STAGES],
-                                .threads = 32 * shape.warps_m * shape.warps_n};
+                                .threads = 32 * shape.warps_m * shape.warps_n, .adding = params->v[WARP_MMA_SPLIT] ? adding : NULL};
     gather_complete(problem, &shape.team);
     return shape;
 }
 
-static inline bool warp_mma_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, int sums, const char **why)
+static inline bool warp_mma_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, int sums, const char *adding,
+                                       const char **why)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem), swap = params->v[WARP_MMA_SWAP], most = params->v[WARP_MMA_HEIGHT];
     const int least = sums / 32; /* HEIGHT: what the table offers at least */
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, sums);
+    const warp_mma_shape shape = warp_mma_shape_of(problem, params, sums, adding);
     if (swap && gather_round(rows, 16) == gather_round(rows, 8))
         *why = "blocks of so many rows fill the side of 16";
     else if (!swap && rows <= 8)
@@ -55,10 +56,11 @@ static inline bool warp_mma_applicable(const spk_problem *problem, const spk_dev
     return *why == NULL;
 }
 
-static inline void warp_mma_build(const spk_problem *problem, const spk_params *params, int sums, const char *file, const char *entry, spk_build *build)
+static inline void warp_mma_build(const spk_problem *problem, const spk_params *params, int sums, const char *file, const char *entry, const char *adding,
+                                  spk_build *build)
 {
     char more[64];
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, sums);
+    const warp_mma_shape shape = warp_mma_shape_of(problem, params, sums, adding);
     snprintf(more, sizeof more, "-DSWAP=%d -DWARPS_M=%d -DWARPS_N=%d", params->v[WARP_MMA_SWAP], shape.warps_m, shape.warps_n);
     gather_build(problem, &shape.team, file, entry, more, build);
 }
