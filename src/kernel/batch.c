@@ -2,9 +2,13 @@
  * with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
 #include "kernel/batch.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 enum { ITEMS_A_THREAD = 4, PARTS_A_THREAD = 2, LINE = 64 };
+
+/* An item of less work than this for each thread is not worth all of them. */
+static const double small_item_flops = 1e6;
 
 bool spk_batch_applicable(const spk_kernel *kernel, const spk_problem *problem, const char **why)
 {
@@ -22,7 +26,10 @@ static int64_t parts_for(const spk_kernel *kernel, const spk_problem *problem, c
 {
     const int64_t threads = device->executor.threads;
     const bool own = kernel->kind == SPK_KIND_OWN || kernel->kind == SPK_KIND_REFERENCE;
-    return own && threads > 1 && problem->batch >= ITEMS_A_THREAD * threads ? PARTS_A_THREAD * threads : 1;
+    const double item_flops = spk_problem_flops(problem) / (double)problem->batch;
+    if (!own || threads <= 1 || (problem->batch < ITEMS_A_THREAD * threads && item_flops > small_item_flops * (double)threads))
+        return 1;
+    return problem->batch < PARTS_A_THREAD * threads ? problem->batch : PARTS_A_THREAD * threads;
 }
 
 /* The device as one of its threads. */
@@ -114,5 +121,6 @@ double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *para
     if (parts_for(kernel, problem, device) == 1)
         return (double)problem->batch * kernel->ops->predict_us(&item, device, params);
     const spk_device serial = one_thread(device);
-    return (double)problem->batch / device->executor.threads * kernel->ops->predict_us(&item, &serial, params);
+    const double rounds = ceil((double)problem->batch / device->executor.threads);
+    return rounds * kernel->ops->predict_us(&item, &serial, params);
 }

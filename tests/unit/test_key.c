@@ -104,6 +104,7 @@ static void test_what_separates(void **state)
     CHANGE(s.problem.epilogue.use_residual = true, OTHER);
     CHANGE(s.problem.epilogue.keep_preact = true, OTHER);
     CHANGE(s.problem.batch = 2, OTHER);
+    CHANGE(s.problem.lda = 7, SAME); /* SpMM has no X */
     CHANGE(s.problem.assume_finite = true, OTHER);
     CHANGE(s.problem.static_values = true, OTHER);
     CHANGE(s.problem.cache = SPK_WARM, OTHER);
@@ -111,6 +112,67 @@ static void test_what_separates(void **state)
     CHANGE(s.problem.k = 2049, NEARBY);
     CHANGE(s.pattern.block_rows = 63, NEARBY);
     CHANGE(s.pattern.block_cols = 63, NEARBY);
+}
+
+/* Whether a statement on two equal problems changes the key of the second. */
+#define CHANGE_FROM(base, statement, expected)                                       \
+    do {                                                                             \
+        sample a, s;                                                                 \
+        char key_a[SPK_MAX_KEY_TEXT], key_s[SPK_MAX_KEY_TEXT];                       \
+        make_sample(&a);                                                             \
+        make_sample(&s);                                                             \
+        base(&a.problem);                                                            \
+        base(&s.problem);                                                            \
+        s.problem.pattern = &s.pattern;                                              \
+        statement;                                                                   \
+        key_of(&a, key_a);                                                           \
+        key_of(&s, key_s);                                                           \
+        const double distance = spk_key_distance(key_a, key_s);                      \
+        assert_int_equal(distance == 0 ? SAME : isinf(distance) ? OTHER : NEARBY, expected); \
+        assert_int_equal(strcmp(key_a, key_s) == 0, expected == SAME);               \
+    } while (0)
+
+static void as_sddmm(spk_problem *p)
+{
+    p->operation = SPK_SDDMM;
+    p->lda = 512;
+    p->ldc = p->ldd = 64;
+    p->k = 512;
+    p->n = 2048;
+}
+
+static void as_batch(spk_problem *p)
+{
+    p->batch = 100;
+    p->stride_b = p->stride_d = p->stride_c = 1 << 20;
+}
+
+static void as_batch_of_values(spk_problem *p)
+{
+    as_batch(p);
+    p->stride_a = 1 << 20;
+}
+
+static void test_other_operations(void **state)
+{
+    (void)state;
+    CHANGE_FROM(as_sddmm, (void)0, SAME);
+    CHANGE_FROM(as_sddmm, s.problem.layout_a = SPK_COL_MAJOR, OTHER);
+    CHANGE_FROM(as_sddmm, s.problem.lda = 516, OTHER);
+    CHANGE_FROM(as_sddmm, s.problem.k = 500, SAME); /* the free size has classes */
+    CHANGE_FROM(as_sddmm, s.problem.k = 700, NEARBY);
+    CHANGE_FROM(as_sddmm, s.problem.n = 2049, NEARBY);
+    CHANGE_FROM(as_batch, (void)0, SAME);
+    CHANGE_FROM(as_batch, s.problem.batch = 101, SAME);
+    CHANGE_FROM(as_batch, s.problem.batch = 200, NEARBY);
+    CHANGE_FROM(as_batch, s.problem.batch = 1, OTHER);
+    CHANGE_FROM(as_batch, s.problem.stride_a = 1 << 20, OTHER);
+    CHANGE_FROM(as_batch, s.problem.stride_b = 0, OTHER);
+    CHANGE_FROM(as_batch, s.problem.stride_b = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch, s.problem.stride_d = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch, s.problem.stride_c = (1 << 20) + 4, SAME);
+    CHANGE_FROM(as_batch_of_values, s.problem.stride_a = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch_of_values, s.problem.stride_a = 1 << 21, SAME);
 }
 
 static void test_alignment(void **state)
@@ -277,7 +339,7 @@ static void test_longest_key_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_separates),  cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_what_separates),  cmocka_unit_test(test_other_operations), cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_buckets),         cmocka_unit_test(test_transposed_looks_at_columns),
         cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
         cmocka_unit_test(test_device_text),     cmocka_unit_test(test_longest_key_fits),
