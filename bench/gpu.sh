@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs peers regret proved upstream page
+#   STEP       only these: roofs peers training regret proved upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
-#   --limit-s  most seconds of the step peers; the same command goes on where it stopped (default: 540)
+#   --limit-s  most seconds of each of the steps peers and training; the same command goes on where it stopped (default: 540)
 # Needs python3 with PyTorch and Triton; the step page needs matplotlib. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs peers regret proved upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs peers training regret proved upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -39,8 +39,9 @@ run() {
 for step in "${steps[@]}"; do
     case "$step" in
     roofs) run 120 bench/roofs.py --out "$results/$name-roofs.json" ;;
-    peers)
-        run $((limit + 60)) bench/peers.py --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" --out "$results/$name-peers.json"
+    peers | training)
+        run $((limit + 60)) bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
+            --out "$results/$name-$step.json"
         ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     proved)

@@ -4,11 +4,12 @@
 Peers: PyTorch's BSR product as a user calls it (torch_eager), PyTorch's Triton kernel with the best of 48 configurations (triton_tuned), dense cuBLAS
 through PyTorch (cublas_dense: A with its zeros; cublas_dense_full: random numbers everywhere), 2:4 sparsity through cuSPARSELt (cusparselt_2to4), cuSPARSE's
 BSR and Blocked-ELL (sparsek's rows), and a kernel that only reads the values (plain_read). And sparsek beside itself on problems that differ in one thing:
-types, layouts, patterns, what is known of B. Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more
+types, layouts, patterns, what is known of B. The suite `training` has what a layer's training needs: SDDMM (beside dense cuBLAS and PyTorch's Triton kernel), the
+transposed product, the three products of a layer, a mixture of experts (beside a cuBLAS call for each expert and PyTorch's _grouped_mm). Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more
 than the L2 cache (cold) or stay (warm), alternated rounds; a ratio is the median over the rounds. Needs PyTorch with CUDA and Triton. Writes JSON in the
 shape of `sparsek bench`.
 
-    bench/peers.py --device cuda:0 --library build/release/libsparsek.so --out FILE --resume [--case NAME ...] [--limit-s 560]
+    bench/peers.py --device cuda:0 --library build/release/libsparsek.so --out FILE --resume [--suite training] [--case NAME ...] [--limit-s 560]
 
 --resume keeps the cases that the file has; with --limit-s no case begins after that time, and the same command goes on where it stopped. bench/gpu.sh runs
 this and all else that is measured on a GPU.
@@ -21,7 +22,7 @@ import time
 import warnings
 
 from race import report
-from race.cases import chosen_cases
+from race.cases import SUITES, chosen_cases
 
 
 def arguments():
@@ -29,7 +30,8 @@ def arguments():
     parser.add_argument("--library", default="build/release/libsparsek.so")
     parser.add_argument("--device", default="cuda:0", help="as sparsek and PyTorch count it")
     parser.add_argument("--out", help="the file to write, or with --resume to go on with")
-    parser.add_argument("--case", action="append", help="a name, or the beginning of names; repeatable (default: all)")
+    parser.add_argument("--suite", choices=list(SUITES), default="peers", help="which cases (default: peers)")
+    parser.add_argument("--case", action="append", help="a name, or the beginning of names, of any suite; repeatable (default: all of the suite)")
     parser.add_argument("--resume", action="store_true", help="keep the cases that the file has already")
     parser.add_argument("--stale", action="store_true", help="with --resume: measure again what a library of another commit measured")
     parser.add_argument("--again", action="store_true", help="with --resume: measure the named cases again, keep the others")
@@ -62,7 +64,7 @@ def begin(torch, library, options):
 def main():
     begun = time.monotonic()
     parser, options = arguments()
-    cases = chosen_cases(options.case)
+    cases = chosen_cases(options.case, options.suite)
     if options.list:
         print("\n".join(c.name for c in cases))
         return 0

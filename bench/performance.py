@@ -53,7 +53,7 @@ def section(device, files):
                   f"<!-- figure data {figure_hash(device, files)} -->"]
     for group, members in sorted(races.items()):
         is_gpu = any((d.get("device") or {}).get("kind") == "cuda" for _, d in members)
-        targets = targets_lines(members, [(stem, document) for stem, kind, document in mine if kind == "regret"]) if is_gpu else []
+        targets = targets_lines(members, [(stem, document) for stem, kind, document in mine if kind == "regret"])
         lines += ["", *targets, f"### {group}", ""] + group_lines(members, *((1, "TFLOP/s") if is_gpu else (1000, "GFLOP/s"))) + [""] + origins(members)
     for kind, title, body in (("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
                               ("roofs", "Roofs", roofs_table), ("other", "Other results", lambda _: [])):

@@ -86,6 +86,16 @@ def ratio_over_ours(result, candidate):
     return ours["ratios"].get(candidate["name"], {}).get("median")
 
 
+def over_dense_rate(result, name=None):
+    """Our rate on stored blocks over the dense rate on everything, of `name` or else the fastest dense contestant: from the median of the paired rounds."""
+    dense = [c for c in result["candidates"] if (c["name"] == name if name else c["kind"] == "dense") and c["median_us"]]
+    ours = ours_of(result)
+    if ours is None or not dense:
+        return None
+    ratio = ratio_over_ours(result, min(dense, key=lambda c: c["median_us"]))
+    return ratio * ours["tflops"] / ours["dense_equivalent_tflops"] if ratio and ours["dense_equivalent_tflops"] else None
+
+
 def dense_rate(result):
     """The best dense contestant's TFLOP/s on all of its work; None without one."""
     rates = [c["dense_equivalent_tflops"] for c in result["candidates"] if c["kind"] == "dense" and c["status"] in ("ok", "not_eligible") and c["median_us"]]
@@ -93,10 +103,12 @@ def dense_rate(result):
 
 
 def intensity(problem):
-    """FLOP per byte that must move at least once: stored values, B and D."""
-    values = problem["nnzb"] * problem["block_rows"] * problem["block_cols"]
-    moved = (values + problem["k"] * problem["n"]) * BYTES[problem["dtype"]] + problem["m"] * problem["n"] * BYTES[problem["dtype_d"]]
-    return 2.0 * values * problem["n"] / moved
+    """FLOP per byte that must move at least once: stored values, B and D; of SDDMM X, Y and the stored values."""
+    values, m, k, n = problem["nnzb"] * problem["block_rows"] * problem["block_cols"], problem["m"], problem["k"], problem["n"]
+    size, result_size = BYTES[problem["dtype"]], BYTES[problem["dtype_d"]]
+    if problem["op"] == "sddmm":
+        return 2.0 * values * k / ((m * k + k * n) * size + values * result_size)
+    return 2.0 * values * n / ((values + k * n) * size + m * n * result_size)
 
 
 def l2_intensity(problem):

@@ -18,20 +18,28 @@ def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
 
+OPERATIONS = {"sddmm": "SDDMM", "layer": "all three products", "experts_up": "up", "experts_down": "down"}  # but for SpMM
+SAMPLED = ("sddmm", "experts_up")  # their operands are X and Y
+
+
 def traits(problem):
     """What is not the plain case."""
-    words = [problem["dtype"] if problem["dtype"] == problem["dtype_d"] else f"{problem['dtype']} to {problem['dtype_d']}"]
+    op, sampled = problem["op"], problem["op"] in SAMPLED
+    words = [OPERATIONS[op]] if op in OPERATIONS else []
+    if "tokens" in problem:
+        words.append(f"{len(problem['tokens'])} experts, {sum(problem['tokens'])} tokens")
+    words.append(problem["dtype"] if problem["dtype"] == problem["dtype_d"] else f"{problem['dtype']} to {problem['dtype_d']}")
     if problem["compute"] not in ("f32", problem["dtype"]):
         words.append(problem["compute"])
     words.append(problem["cache"])
-    if problem["pattern"] != "uniform":
+    if problem["pattern"] not in ("uniform", "experts"):
         words.append(problem["pattern"])
-    words += [f"{name} by columns" for name, key in (("B", "layout_b"), ("D", "layout_d")) if problem[key] == "col"]
+    words += [f"{name} by columns" for name, key in (("X", "layout_a"), ("Y" if sampled else "B", "layout_b"), ("D", "layout_d")) if problem.get(key) == "col"]
     if problem["trans_a"] != "n":
         words.append("A transposed")
     if problem["epilogue"] != "none":
         words.append(problem["epilogue"])
-    words += [word for word, is_so in (("B finite", problem["assume_finite"]), ("static values", problem["static_values"])) if is_so]
+    words += [word for word, is_so in (("B finite", problem["assume_finite"] and not sampled), ("static values", problem["static_values"])) if is_so]
     return ", ".join(words)
 
 
@@ -78,7 +86,8 @@ def what_ran(result, ours):
     return f"`{words or result['chosen']}`"
 
 
-def race_tables(group, scale, unit):
+def race_tables(group, scale, unit, dense_too=True):
+    """Times, and dense-equivalent rates but where `dense_too` is False."""
     rows = ordered(group)
     names = contestants(rows)
     alone = len({traits(r["problem"]) for _, _, r in rows}) == 1
@@ -95,6 +104,8 @@ def race_tables(group, scale, unit):
     lines = [f"All rows: {traits(rows[0][2]['problem'])}.", ""] if alone else []
     lines += [f"Time in us ({unit} on stored blocks; its time over sparsek's, median of the paired rounds: above 1, sparsek is faster):", ""]
     lines += table(head + ["sparsek", "which ran"] + [f"`{name}`" for name in names], times)
+    if not dense_too:
+        return lines + refusals(rows)
     lines += ["", f"Dense-equivalent {unit} (as if all blocks were stored; for dense rows that is their true rate), and sparsek's rate on stored blocks over the "
               "fastest dense row's:", ""]
     lines += table(head + ["sparsek"] + [f"`{name}`" for name in names] + ["sparsek / dense"], dense)

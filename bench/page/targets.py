@@ -1,9 +1,9 @@
 """What the project set out to reach on a GPU, beside what the results say."""
 import math
 
-from page.results import digits, ours_of, ratio_over_ours
+from page.results import digits, ours_of, over_dense_rate, ratio_over_ours
 from page.tables import is_of_the_eleven, table
-from page.topics import of_topic, speed
+from page.topics import speed
 
 
 class Bar:
@@ -81,10 +81,51 @@ def regret_rows(regrets):
     return rows
 
 
+def rates(results, wanted, name=None):
+    """Our rate on stored blocks over a dense rate."""
+    for r in results:
+        if wanted(r["problem"]):
+            p = r["problem"]
+            yield over_dense_rate(r, name), r.get("case") or f"{'SDDMM' if p['op'] == 'sddmm' else 'A transposed'}, block {p['block_rows']}"
+
+
+def training_bars():
+    def of(op, block):
+        return lambda p: p["op"] == op and p["block_rows"] == block
+
+    lines = [Bar(f"SDDMM's rate on stored blocks over dense cuBLAS's on all, block {block}", least,
+                 lambda rs, block=block: rates([r for r in rs if r["topic"] == "sddmm"], of("sddmm", block), "cublas_dense"))
+             for block, least in ((128, 0.7), (64, 0.5), (32, 0.28))]
+    lines += [Bar(f"time of the dense three products of a layer over ours, block {block}", least, lambda rs, block=block: ratios(rs, "layer", "cublas_dense", of("layer", block)))
+              for block, least in ((64, 4.5), (128, 5.5))]
+    return lines + [
+        Bar("a mixture of experts: time of a cuBLAS call for each expert over ours", 1.0, lambda rs: ratios(rs, "experts", "cublas_each")),
+        Bar("a mixture of experts: time of `torch._grouped_mm` over ours", 0.9, lambda rs: ratios(rs, "experts", "grouped_mm")),
+        Bar("speed with A transposed over A as it is, the eleven problems", 0.85, lambda rs: speeds(rs, "transposed", None))]
+
+
+def cpu_bars():
+    return [Bar(f"{what}: rate on stored blocks over the dense rate, blocks of 32 and more", 0.75,
+                lambda rs, wanted=wanted: rates(rs, lambda p: wanted(p) and min(p["block_rows"], p["block_cols"]) >= 32))
+            for what, wanted in (("SDDMM", lambda p: p["op"] == "sddmm"), ("A transposed", lambda p: p["trans_a"] == "t"))]
+
+
+def title_and_rows(group, results, regrets):
+    """What the project set out to reach on what a group of files measured; none for other groups."""
+    topics = {r.get("topic") for r in results}
+    if "peers" in topics:
+        return "Targets", [bar.row(results) for bar in bars()] + regret_rows(regrets)
+    if "sddmm" in topics:
+        return "Targets of training", [bar.row(results) for bar in training_bars()]
+    if topics == {None} and all((d.get("device") or {}).get("kind") == "cpu" for _, d in group):
+        return "Targets", [row for row in (bar.row(results) for bar in cpu_bars()) if row[4] != "0"]
+    return None, []
+
+
 def targets_lines(group, regrets):
-    """Only for a file that peers.py wrote with topics."""
+    """For files that peers.py wrote with topics, and the CPU's races of what training needs."""
     results = [r for _, document in group for r in document["results"]]
-    if not of_topic(group, "peers") or not any(r.get("topic") for r in results) or not all(ours_of(r) for r in results):
+    title, rows = title_and_rows(group, results, regrets) if all(ours_of(r) for r in results) else (None, [])
+    if not rows:
         return []
-    rows = [bar.row(results) for bar in bars()] + regret_rows(regrets)
-    return ["### Targets", "", "The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "measured", "met"], rows) + [""]
+    return [f"### {title}", "", "The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "measured", "met"], rows) + [""]

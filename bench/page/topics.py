@@ -5,8 +5,18 @@ from page.results import digits, ours_of, ratio_over_ours
 from page.tables import contestants, means, ordered, race_tables, refusals, table, traits, where
 
 TITLES = {"peers": "Beside peers", "decode": "A linear layer with few rows of x: y[T, 14336] = x[T, 4096] W^T", "kinds": "Types and layouts",
-          "patterns": "Patterns with as many blocks", "finite": "Without `assume_finite`", "sustained": "One contestant at a time for a tenth of a second"}
-BASES = {"kinds": "f16 with row-major B and D", "patterns": "the uniform pattern", "finite": "the same with `assume_finite`"}
+          "patterns": "Patterns with as many blocks", "finite": "Without `assume_finite`", "sustained": "One contestant at a time for a tenth of a second",
+          "sddmm": "SDDMM: X[M, K] Y[K, N] at the stored blocks", "layer": "The three products of a layer", "experts": "A mixture of experts",
+          "transposed": "A transposed"}
+BASES = {"kinds": "f16 with row-major B and D", "patterns": "the uniform pattern", "finite": "the same with `assume_finite`", "transposed": "the product with A as it is"}
+NOTES = {
+    "sddmm": "`cublas_dense` computes all of X Y, `torch_sampled` is PyTorch's Triton kernel `torch.sparse._triton_ops.sampled_addmm`.",
+    "layer": "y = x W^T with a sparse W[14336, 4096] and 8192 tokens: the forward product is W x^T, the gradient of the input W^T dy^T (A transposed), the gradient "
+             "of the values the SDDMM dy^T x at W's blocks; activations have a row for each token. See [training.md](training.md).",
+    "experts": "Tokens sorted by expert. `up` is the SDDMM X W1 at the blocks where tokens meet their experts, `down` the SpMM of that block-diagonal matrix with W2, "
+               "both as one product for all experts; M counts the padding of each expert's tokens to whole block rows. Rates count what the tokens themselves take. "
+               "`cublas_each` is one cuBLAS call for each expert, all in one graph, `grouped_mm` PyTorch's `torch._grouped_mm`; neither has padding. See "
+               "[training.md](training.md)."}
 
 
 def topic_of(result):
@@ -35,7 +45,7 @@ def group_lines(group, scale, unit):
         elif topic == "sustained":
             lines += sustained_table(members, scale, unit)
         else:
-            lines += race_tables(members, scale, unit) + means(members)
+            lines += ([NOTES[topic], ""] if topic in NOTES else []) + race_tables(members, scale, unit, topic != "experts") + means(members)
         lines.append("")
     return lines[:-1]
 

@@ -1,31 +1,7 @@
-"""What is measured: names, problems, and who takes part. Topics are the tables of docs/performance.md."""
-import dataclasses
-
-from race.library import COL, ROW
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    name: str
-    topic: str  # peers, decode, kinds, patterns, finite, sustained
-    m: int
-    k: int
-    n: int
-    block: tuple
-    density: float
-    dtype: str = "f16"
-    pattern: str = "uniform"  # a generator of docs/generators.md
-    layout_b: int = ROW
-    layout_d: int = ROW
-    assume_finite: bool = True
-    cache: str = "cold"
-    op: str = "spmm"  # a name of operands.OPERATIONS
-    against: tuple = ()  # names of contestants.CONTESTANTS
-    variants: tuple = ()  # (name, ((field, value), ...)): sparsek once more, on a problem that differs from this one
-    sample_ms: float = 0  # a sample lasts at least this long: clock and power are then the contestant's own
-
-    def variant(self, changes):
-        return dataclasses.replace(self, variants=(), against=(), **dict(changes))
+"""What is measured beside peers, and all suites of cases. Topics are the tables of docs/performance.md."""
+from race import training
+from race.case import Case, square
+from race.library import COL
 
 
 PEERS = ("cublas_dense", "triton_tuned", "torch_eager", "cusparse_bsr", "cusparse_blocked_ell")
@@ -33,11 +9,6 @@ LAYOUTS = (("bf16", (("dtype", "bf16"),)), ("B by columns", (("layout_b", COL),)
            ("B and D by columns", (("layout_b", COL), ("layout_d", COL))))
 PATTERNS = tuple((name, (("pattern", name),)) for name in ("banded", "window", "causal", "power-law"))
 FINITE = (("any B", (("assume_finite", False),)),)
-
-
-def square(topic, m, n, density, block, suffix="", **fields):
-    start = "" if topic == "peers" else topic + "-"
-    return Case(f"{start}{m}x{n}-d{density * 100:g}-b{block}{suffix}", topic, m, m, n, (block, block), density, **fields)
 
 
 def peers_cases(cache):
@@ -58,7 +29,7 @@ def decode_cases(cache):
                  against=PEERS + ("plain_read", "plain_read_overlapped")) for t in (1, 16, 64) for b in (64, 128)]
 
 
-def all_cases():
+def peer_cases():
     cases = peers_cases("cold") + decode_cases("cold") + decode_cases("warm")
     for density in (0.125, 0.5):
         cases += [square("kinds", 4096, 4096, density, b, variants=LAYOUTS) for b in (32, 64, 128)]
@@ -71,10 +42,17 @@ def all_cases():
     return cases + peers_cases("warm")
 
 
-def chosen_cases(names):
-    """Those whose name begins with one of `names`; all without any. Exactly one where a name is whole."""
-    cases = all_cases()
+SUITES = {"peers": peer_cases, "training": training.cases}
+
+
+def all_cases():
+    return [c for suite in SUITES.values() for c in suite()]
+
+
+def chosen_cases(names, suite="peers"):
+    """Those of any suite whose name begins with one of `names`, exactly one where a name is whole; without names all of a suite."""
     if not names:
-        return cases
+        return SUITES[suite]()
+    cases = all_cases()
     whole = {c.name for c in cases}
     return [c for c in cases if any(c.name == name or (name not in whole and c.name.startswith(name)) for name in names)]

@@ -19,27 +19,45 @@ class Trial:
 
 def outputs(trial, columns=None):
     o = trial.operands
-    return [trial.torch.empty(trial.case.m, columns or trial.case.n, device="cuda", dtype=o.dtype) for _ in range(o.sets)]
+    return o.made(trial.torch.empty, trial.case.m, columns or trial.case.n)
 
 
-def cublas_dense(trial, a=None):
-    """A with its zeros."""
-    o, out = trial.operands, outputs(trial)
-    a = a or o.dense()
-    return (lambda i: trial.torch.mm(a[i % len(a)], o.b[i % o.sets], out=out[i % o.sets])), dict(kind="dense", result=lambda: out[0])
+def dense_products(torch, operands, factors):
+    """A function that multiplies set i, and the M x N results."""
+    case = operands.case
+    out = [operands.laid_out(case.m, case.n, case.layout_d, torch.empty) for _ in factors]
+
+    def run(i):
+        left, right = factors[i % len(factors)]
+        torch.mm(left, right, out=out[i % len(factors)])
+
+    return run, out
+
+
+def cublas_dense(trial):
+    """The same products dense: A with its zeros; X Y whole."""
+    products = [dense_products(trial.torch, part, part.factors()) for part in trial.operands.parts()]
+
+    def run(i):
+        for product, _ in products:
+            product(i)
+
+    results = [out for _, out in products]
+    return run, dict(kind="dense", result=lambda: results[0][0] if len(results) == 1 else [out[0] for out in results])
 
 
 def cublas_dense_full(trial):
     """Random numbers everywhere instead of A with its zeros: the same operations, at more power."""
-    a = [trial.torch.randn(trial.case.m, trial.case.k, device="cuda", dtype=trial.operands.dtype) for _ in trial.operands.dense()]
-    run, _ = cublas_dense(trial, a)
+    o = trial.operands
+    a = [trial.torch.randn(trial.case.m, trial.case.k, device="cuda", dtype=o.dtype) for _ in o.dense()]
+    run, _ = dense_products(trial.torch, o, [(a[i % len(a)], b) for i, b in enumerate(o.b)])
     return run, dict(kind="dense", params="another A: no zeros")
 
 
 def torch_eager(trial):
     """As a user calls it, without a graph."""
     o = trial.operands
-    bsr, kept = o.bsr(), {}
+    bsr, kept = o.sparse(), {}
 
     def run(i):
         kept["out"] = bsr[i % o.sets] @ o.b[i % o.sets]
@@ -79,7 +97,7 @@ class TritonOperands:
     def __init__(self, trial):
         o = trial.operands
         pad = max(16 - trial.case.n, 0)
-        self.bsr = o.bsr()
+        self.bsr = o.sparse()
         self.b = [trial.torch.nn.functional.pad(x, (0, pad)) for x in o.b] if pad else o.b
         self.out = outputs(trial, trial.case.n + pad)
 
@@ -122,7 +140,7 @@ def compile_some(library_path, device, case, seed, metas):
     import torch
 
     from race.library import Library
-    from race.operands import OPERATIONS
+    from race.operations import OPERATIONS
     warnings.simplefilter("ignore")
     library = Library(library_path, device, "")
     operands = OPERATIONS[case.op](torch, library, case, seed, sets=1)
@@ -184,6 +202,47 @@ def plain_read(overlapped):
     return made
 
 
+# ------------------------------------------------------------------------------------------------ SDDMM, experts
+
+def torch_sampled(trial):
+    """PyTorch's Triton kernel. It has no configurations."""
+    from torch.sparse._triton_ops import sampled_addmm
+    o = trial.operands
+    out = o.bsr(o.made(trial.torch.zeros, o.nnzb, *trial.case.block))
+
+    def run(i):
+        at = i % o.sets
+        sampled_addmm(out[at], o.x[at], o.y[at], beta=0.0, alpha=1.0, out=out[at], skip_checks=True)
+
+    return run, dict(kind="peer", result=lambda: out[0].values())
+
+
+def cublas_each(trial):
+    """A call for each expert, on its tokens without padding."""
+    torch, o = trial.torch, trial.operands
+    inputs, weights, ends = [o.inputs(i) for i in range(o.sets)], [o.weights(i) for i in range(o.sets)], [0] + o.ends.tolist()
+    out = o.made(torch.empty, len(o.rows), weights[0].shape[2])
+
+    def run(i):
+        at = i % o.sets
+        for expert, (begin, end) in enumerate(zip(ends, ends[1:])):
+            torch.mm(inputs[at][begin:end], weights[at][expert], out=out[at][begin:end])
+
+    return run, dict(kind="dense", params=f"{len(ends) - 1} calls", result=lambda: out[0])
+
+
+def grouped_mm(trial):
+    """PyTorch's product of ragged groups, on the tokens without padding."""
+    o, kept = trial.operands, {}
+    inputs, weights = [o.inputs(i) for i in range(o.sets)], [o.weights(i) for i in range(o.sets)]
+
+    def run(i):
+        kept[i % o.sets] = trial.torch._grouped_mm(inputs[i % o.sets], weights[i % o.sets], offs=o.ends)
+
+    return run, dict(kind="peer", result=lambda: kept[0])
+
+
 CONTESTANTS = {"cublas_dense": cublas_dense, "cublas_dense_full": cublas_dense_full, "triton_tuned": triton_tuned, "torch_eager": torch_eager,
                "cusparse_bsr": cusparse("cusparse_bsr"), "cusparse_blocked_ell": cusparse("cusparse_blocked_ell"), "cusparselt_2to4": cusparselt,
-               "plain_read": plain_read(False), "plain_read_overlapped": plain_read(True)}
+               "plain_read": plain_read(False), "plain_read_overlapped": plain_read(True), "torch_sampled": torch_sampled,
+               "cublas_each": cublas_each, "grouped_mm": grouped_mm}

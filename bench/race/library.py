@@ -25,6 +25,16 @@ class Spmm(C.Structure):
                 ("use_residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
 
 
+class Sddmm(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("k", C.c_int64), ("dtype_x", C.c_int), ("dtype_y", C.c_int), ("dtype_d", C.c_int), ("compute", C.c_int),
+                ("block_layout", C.c_int), ("layout_x", C.c_int), ("layout_y", C.c_int), ("ldx", C.c_int64), ("ldy", C.c_int64), ("use_c", C.c_int)]
+
+
+class SddmmArgs(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("x", C.c_void_p), ("y", C.c_void_p), ("c", C.c_void_p), ("d", C.c_void_p), ("alpha", C.c_double),
+                ("beta", C.c_double), ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
+
+
 class Args(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("values", C.c_void_p), ("b", C.c_void_p), ("c", C.c_void_p), ("d", C.c_void_p), ("bias", C.c_void_p),
                 ("residual", C.c_void_p), ("preact", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double), ("workspace", C.c_void_p),
@@ -75,29 +85,38 @@ class Library:
         generator = self.lib.spk_generator_from_name(case.pattern.encode())
         if not generator:
             raise RuntimeError(f"no generator is called {case.pattern}")
-        self.check(self.lib.spk_matrix_generate(self.context, C.byref(sized(Generate, generator=generator, rows=case.m, cols=case.k, block_rows=case.block[0],
+        rows, cols = case.sparse_shape()
+        self.check(self.lib.spk_matrix_generate(self.context, C.byref(sized(Generate, generator=generator, rows=rows, cols=cols, block_rows=case.block[0],
                                                                             block_cols=case.block[1], density=case.density, seed=seed)), C.byref(matrix), None))
         try:
             self.check(self.lib.spk_matrix_view(matrix, C.byref(view)))
-            rows = -(-case.m // case.block[0])
-            return (list((C.c_int64 * (rows + 1)).from_address(view.row_offsets)), list((C.c_int64 * view.nnz).from_address(view.col_indices)) if view.nnz else [])
+            offsets = list((C.c_int64 * (-(-rows // case.block[0]) + 1)).from_address(view.row_offsets))
+            return offsets, list((C.c_int64 * view.nnz).from_address(view.col_indices)) if view.nnz else []
         finally:
             self.lib.spk_matrix_destroy(C.byref(matrix))
 
     def pattern(self, case, offsets, columns):
         made = C.c_void_p()
         offsets_array, columns_array = (C.c_int64 * len(offsets))(*offsets), (C.c_int64 * len(columns))(*columns)
-        indices = sized(Indices, rows=case.m, cols=case.k, block_rows=case.block[0], block_cols=case.block[1], nnzb=len(columns),
+        rows, cols = case.sparse_shape()
+        indices = sized(Indices, rows=rows, cols=cols, block_rows=case.block[0], block_cols=case.block[1], nnzb=len(columns),
                         row_offsets=C.addressof(offsets_array), col_indices=C.addressof(columns_array), index_type=I64, index_memory=HOST)
         self.check(self.lib.spk_pattern_create(self.context, C.byref(indices), C.byref(made)))
         return made
 
     def plan_spmm(self, case, pattern, choice=None, fresh=False):
+        problem = sized(Spmm, n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d)
+        return self.planned(self.lib.spk_plan_spmm, case, pattern, problem, choice, fresh)
+
+    def plan_sddmm(self, case, pattern, choice=None, fresh=False):
+        problem = sized(Sddmm, k=case.k, dtype_x=DTYPES[case.dtype], layout_x=case.layout_a, layout_y=case.layout_b)
+        return self.planned(self.lib.spk_plan_sddmm, case, pattern, problem, choice, fresh)
+
+    def planned(self, make, case, pattern, problem, choice, fresh):
         made = C.c_void_p()
-        problem = sized(Spmm, n=case.n, dtype_a=DTYPES[case.dtype], layout_b=case.layout_b, layout_d=case.layout_d)
         options = sized(TuneOptions, cache=int(case.cache == "warm"), assume_finite=int(case.assume_finite), choice=choice.encode() if choice else None,
                         fresh=int(fresh))
-        self.check(self.lib.spk_plan_spmm(self.context, pattern, C.byref(problem), C.byref(options), C.byref(made)))
+        self.check(make(self.context, pattern, C.byref(problem), C.byref(options), C.byref(made)))
         return made
 
     def choice(self, plan):
@@ -111,6 +130,12 @@ class Library:
 
     def run_spmm(self, plan, args, stream=None):
         self.check(self.lib.spk_run_spmm(plan, C.byref(args), C.c_void_p(stream)))
+
+    def sddmm_args(self, x, y, d, workspace=None, workspace_bytes=0):
+        return sized(SddmmArgs, x=x, y=y, d=d, alpha=1.0, workspace=workspace, workspace_bytes=workspace_bytes)
+
+    def run_sddmm(self, plan, args, stream=None):
+        self.check(self.lib.spk_run_sddmm(plan, C.byref(args), C.c_void_p(stream)))
 
     def destroy_plan(self, plan):
         self.lib.spk_plan_destroy(C.byref(plan))

@@ -1,7 +1,7 @@
 """One case from its data to its result."""
 from race.contestants import CONTESTANTS, Trial
 from race.harness import Harness
-from race.operands import OPERATIONS
+from race.operations import OPERATIONS
 from race.report import result_of
 
 
@@ -31,7 +31,7 @@ def attempt(harness, skipped, name, make):
 def own(operands, options):
     """sparsek on these operands, and what it chose."""
     chosen, took = operands.choose(options.fresh)
-    return operands.runner(chosen), dict(kind="own", params=chosen, tuning_s=round(took, 3), flops=operands.flops, result=lambda: operands.d[0], operands=operands)
+    return operands.runner(chosen), dict(kind="own", params=chosen, tuning_s=round(took, 3), flops=operands.flops, result=operands.result, operands=operands)
 
 
 def measure(torch, library, case, options):

@@ -6,15 +6,21 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 import support
 
 BENCH = support.HERE.parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 
-from race import cases, report  # noqa: E402
+from race import cases, report, training  # noqa: E402
 from race.harness import Harness, median_ratio  # noqa: E402
 from race.library import COL, ROW, Library  # noqa: E402
+
+try:
+    import torch as pytorch
+except ImportError:
+    pytorch = None
 
 
 class Cases(unittest.TestCase):
@@ -37,6 +43,81 @@ class Cases(unittest.TestCase):
         count = lambda **wanted: sum(all(getattr(c, k) == v for k, v in wanted.items()) for c in cases.all_cases())
         self.assertEqual([count(topic="peers", cache=cache, density=density) for cache in ("cold", "warm") for density in (0.125, 0.5)], [8, 5, 8, 5])
         self.assertEqual([count(topic="decode", cache=cache) for cache in ("cold", "warm")], [6, 6])
+        self.assertEqual([count(topic=topic) for topic in ("sddmm", "transposed", "layer", "experts")], [12, 11, 8, 8])
+
+    def test_suites(self):
+        suites = {name: {c.name for c in suite()} for name, suite in cases.SUITES.items()}
+        self.assertEqual(suites["peers"] & suites["training"], set())
+        self.assertEqual({c.name for c in cases.chosen_cases(None, "training")}, suites["training"])
+        self.assertEqual([c.name for c in cases.chosen_cases(["layer-all"])], ["layer-all-b64", "layer-all-b128"])
+
+    def test_the_products_of_a_layer_share_a_pattern(self):
+        whole = cases.chosen_cases(["layer-all-b64"])[0]
+        parts = training.layer_parts(whole)
+        self.assertEqual({part.sparse_shape() for part in parts.values()}, {(14336, 4096)})
+        self.assertEqual([(p.m, p.k, p.n) for p in parts.values()], [(14336, 4096, 8192), (4096, 14336, 8192), (14336, 8192, 4096)])
+        self.assertEqual([(p.layout_a, p.layout_b, p.layout_d) for p in parts.values()], [(ROW, COL, COL), (ROW, COL, COL), (COL, ROW, ROW)])
+
+    def test_tokens_fill_whole_block_rows(self):
+        self.assertEqual(training.padded((1, 64, 65, 128), 64), 64 + 64 + 128 + 128)
+        for case in cases.chosen_cases(["experts-"]):
+            self.assertTrue(all(16 <= count <= 256 for count in case.tokens))
+            self.assertEqual((case.m % 128, case.m >= sum(case.tokens)), (0, True))
+
+
+class OnTheHost:
+    """PyTorch as bench/race sees it, but "cuda" is the host."""
+
+    class Device:
+        L2_cache_size = 1 << 16
+
+    class cuda:
+        get_device_properties = staticmethod(lambda _: OnTheHost.Device)
+        synchronize = staticmethod(lambda: None)
+
+        class current_stream:
+            cuda_stream = None
+
+    def __getattr__(self, name):
+        found = getattr(pytorch, name)
+        if name not in ("randn", "empty", "zeros", "tensor"):
+            return found
+        return lambda *shape, device=None, **how: found(*shape, **how)
+
+
+SMALL = [
+    cases.Case("plain", "x", 36, 24, 10, (4, 8), 0.4, "f32"),
+    cases.Case("transposed", "x", 40, 24, 10, (4, 8), 0.4, "f32", trans=True, layout_b=COL, layout_d=COL),
+    cases.Case("sampled", "x", 36, 20, 44, (4, 8), 0.4, "f32", op="sddmm"),
+    cases.Case("sampled by columns", "x", 36, 20, 44, (4, 8), 0.4, "bf16", op="sddmm", layout_a=COL, layout_b=COL),
+    cases.Case("layer", "x", 48, 32, 20, (8, 8), 0.4, "f32", op="layer"),
+    cases.Case("up", "x", 32, 24, 3 * 16, (8, 8), 1 / 3, "f32", pattern="experts", tokens=(5, 8, 9), op="experts_up", layout_b=COL),
+    cases.Case("down", "x", 32, 3 * 16, 24, (8, 8), 1 / 3, "f32", pattern="experts", tokens=(5, 8, 9), op="experts_down"),
+]
+
+
+@unittest.skipIf(pytorch is None or support.quick, "needs PyTorch")
+class Products(support.CliTest):
+    """Every operation on the CPU: sparsek's result and dense PyTorch's are right, and a wrong one is noticed."""
+
+    def test_every_operation(self):
+        from race.contestants import CONTESTANTS, Trial
+        from race.operations import OPERATIONS
+        warnings.simplefilter("ignore")  # PyTorch: BSR is in beta state
+        library, torch = Library(pathlib.Path(support.program).parent / "libsparsek.so", "cpu", ""), OnTheHost()
+        for case in SMALL:
+            with self.subTest(case.name):
+                operands = OPERATIONS[case.op](torch, library, case, 3)
+                operands.clear()
+                self.assertFalse(operands.error(operands.result()) <= operands.tolerance())
+                choice, _ = operands.choose(False)
+                operands.runner(choice)(0)
+                self.assertLessEqual(operands.error(operands.result()), operands.tolerance())
+                run, facts = CONTESTANTS["cublas_each" if case.tokens else "cublas_dense"](Trial(torch, library, case, operands, None))
+                run(0)
+                self.assertLessEqual(operands.error(facts["result"]()), operands.tolerance())
+                self.assertEqual(operands.problem(3)["op"], case.op)
+                operands.close()
 
 
 class Files(unittest.TestCase):

@@ -38,6 +38,16 @@ def variants(topic, names, ratio, **fields):
     return result
 
 
+def training(op, topic, name, others, **fields):
+    """A case of bench/peers.py --suite training: `others` are contestants' times over ours."""
+    result = race(fields.pop("block", 64), 1.25)
+    result.update(case=name, topic=topic)
+    result["problem"].update(op=op, **fields)
+    result["candidates"] = [candidate("sparsek", "own", 40.0, others)] + [
+        candidate(other, PEERS.get(other, ("peer",))[0], 40.0 * ratio, {}) for other, ratio in others.items()]
+    return result
+
+
 class Performance(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-performance-"))
@@ -117,3 +127,33 @@ class Performance(unittest.TestCase):
                      "| speed on power-law rows over even ones | >= 0.85x | 1.200x | power-law, patterns-b64 | 1 | yes |", "| not measured | - | 0 | - |", "#### Types and layouts",
                      "44.00 (390, `spmm_sm90_groups`) **0.900x**", "| 12.5 % | 40.00 (430, `spmm_sm90_wgmma`) |", "4.000 (2935 GB/s, 0.780x)", "40.00 (430; 1755 MHz, 698.4 W)"):
             self.assertIn(text, page)
+
+    def test_training(self):
+        self.results.mkdir()
+        results = [training("sddmm", "sddmm", "sddmm-b64", {"cublas_dense": 4.4, "torch_sampled": 9.0}, layout_a="row"),
+                   training("sddmm", "sddmm", "sddmm-b128", {"cublas_dense": 5.0}, layout_a="col", block=128),
+                   training("layer", "layer", "layer-all-b64", {"cublas_dense": 4.6}, dtype="bf16", dtype_d="bf16"),
+                   training("sddmm", "layer", "layer-grad-values-b64", {"cublas_dense": 2.0}, layout_a="col"),
+                   training("experts_up", "experts", "experts-up-e2", {"cublas_each": 1.5, "grouped_mm": 0.8}, tokens=[16, 100], pattern="experts"),
+                   variants("transposed", ("A transposed",), 0.9)]
+        document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
+        (self.results / "gpu-h200-training.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        page = self.page.read_text()
+        for text in ("### Targets of training", "on all, block 64 | >= 0.5x | 0.5500x | sddmm-b64 | 1 | yes |", "on all, block 128 | >= 0.7x | 0.6250x | sddmm-b128 | 1 | **no** |",
+                     "on all, block 32 | >= 0.28x | not measured |", "layer over ours, block 64 | >= 4.5x | 4.600x | layer-all-b64 | 1 | yes |",
+                     "for each expert over ours | >= 1x | 1.500x | experts-up-e2 | 1 | yes |", "`torch._grouped_mm` over ours | >= 0.9x | 0.8000x | experts-up-e2 | 1 | **no** |",
+                     "| >= 0.85x | 0.9000x | A transposed, transposed-b64 | 1 | yes |", "SDDMM, f16, cold, X by columns",
+                     "up, 2 experts, 116 tokens, f16, cold", "all three products, bf16"):
+            self.assertIn(text, page)
+
+    def test_what_training_needs_on_a_cpu(self):
+        self.results.mkdir()
+        for block, over_dense in ((32, 7.2), (64, 5.6)):
+            result = training("sddmm", None, None, {"cublas_dense": over_dense}, block=block, dtype="f32", dtype_d="f32", cache="warm", layout_a="row")
+            del result["topic"], result["case"]
+            document = {"schema": 1, "results": [result], "device": {"kind": "cpu", "name": "x", "threads": 2, "isa": ["avx2"]}}
+            (self.results / f"cpu-x-sddmm-f32-b{block}.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        self.assertIn("dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 | 2 | **no** |", self.page.read_text())
+        self.assertNotIn("A transposed", self.page.read_text())
