@@ -4,10 +4,11 @@
 Peers: PyTorch's BSR product as a user calls it (torch_eager), PyTorch's Triton kernel with the best of 48 configurations (triton_tuned), dense cuBLAS
 through PyTorch (cublas_dense: A with its zeros; cublas_dense_full: random numbers everywhere), 2:4 sparsity through cuSPARSELt (cusparselt_2to4), cuSPARSE's
 BSR and Blocked-ELL (sparsek's rows), and a kernel that only reads the values (plain_read). And sparsek beside itself on problems that differ in one thing:
-types, layouts, patterns, what is known of B. The suite `training` has what a layer's training needs: SDDMM (beside dense cuBLAS and PyTorch's Triton kernel), the
-transposed product, the three products of a layer, a mixture of experts (beside a cuBLAS call for each expert and PyTorch's _grouped_mm). Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more
-than the L2 cache (cold) or stay (warm), alternated rounds; a ratio is the median over the rounds. Needs PyTorch with CUDA and Triton. Writes JSON in the
-shape of `sparsek bench`.
+types, layouts, patterns, what is known of B. The suite `training` has what a layer's training needs: SDDMM (beside dense cuBLAS and PyTorch's Triton
+kernel), the transposed product, the three products of a layer, a mixture of experts (beside a cuBLAS call for each expert and PyTorch's _grouped_mm).
+
+Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more than the L2 cache (cold) or stay (warm),
+alternated rounds; a ratio is the median over the rounds. Needs PyTorch with CUDA and Triton. Writes JSON in the shape of `sparsek bench`.
 
     bench/peers.py --device cuda:0 --library build/release/libsparsek.so --out FILE --resume [--suite training] [--case NAME ...] [--limit-s 560]
 

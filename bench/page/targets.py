@@ -96,7 +96,8 @@ def training_bars():
     lines = [Bar(f"SDDMM's rate on stored blocks over dense cuBLAS's on all, block {block}", least,
                  lambda rs, block=block: rates([r for r in rs if r["topic"] == "sddmm"], of("sddmm", block), "cublas_dense"))
              for block, least in ((128, 0.7), (64, 0.5), (32, 0.28))]
-    lines += [Bar(f"time of the dense three products of a layer over ours, block {block}", least, lambda rs, block=block: ratios(rs, "layer", "cublas_dense", of("layer", block)))
+    lines += [Bar(f"time of the dense three products of a layer over ours, block {block}", least,
+                  lambda rs, block=block: ratios(rs, "layer", "cublas_dense", of("layer", block)))
               for block, least in ((64, 4.5), (128, 5.5))]
     return lines + [
         Bar("a mixture of experts: time of a cuBLAS call for each expert over ours", 1.0, lambda rs: ratios(rs, "experts", "cublas_each")),
