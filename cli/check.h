@@ -40,11 +40,13 @@ typedef struct check_case {
     int threads;
 } check_case;
 
-/* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. */
+/* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. Two cases of a series are of one family
+ * there: they share what programs are compiled for (types, layouts, blocks, epilogue, n), and have sizes, patterns and numbers of their own. */
 typedef struct check_wish {
     bool gpu;
     spk_operation operation; /* 0: any */
 } check_wish;
+uint64_t check_family(int64_t number);
 void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *c);
 
 /* The end of the drawing (check_arrays.c): the operation, a batch, how the arrays lie. t: what a family of cases shares, r: the rest. */

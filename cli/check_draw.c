@@ -1,9 +1,11 @@
-/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. On a GPU, more than a third are for the rows that run
+/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. On a GPU, almost half are for the rows that run
  * on its tensor cores through TMA, which ask much of a problem: of all shapes together they would see few. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+
+enum { FAMILIES_APART = 96 }; /* more than cases are on their way at once: whoever comes second finds the program compiled */
 
 static int64_t draw_size(random_state *r)
 {
@@ -84,27 +86,27 @@ static void draw_pattern(random_state *r, check_case *c)
     }
 }
 
-static void draw_epilogue(random_state *r, check_case *c)
+static void draw_epilogue(random_state *t, random_state *r, check_case *c)
 {
     spk_spmm *s = &c->spmm;
     c->alpha = random_chance(r, 0.5) ? 1 : draw_factor(r);
-    if (random_chance(r, 0.4))
+    if (random_chance(t, 0.4))
         return;
-    s->use_c = random_chance(r, 0.5);
-    s->bias = (spk_bias)random_between(r, 0, 2);
-    s->activation = random_chance(r, 0.4) ? SPK_ACT_NONE : (spk_activation)random_between(r, 1, 4);
-    s->use_residual = random_chance(r, 0.3);
-    s->keep_preact = random_chance(r, 0.3);
+    s->use_c = random_chance(t, 0.5);
+    s->bias = (spk_bias)random_between(t, 0, 2);
+    s->activation = random_chance(t, 0.4) ? SPK_ACT_NONE : (spk_activation)random_between(t, 1, 4);
+    s->use_residual = random_chance(t, 0.3);
+    s->keep_preact = random_chance(t, 0.3);
     c->beta = s->use_c ? draw_factor(r) : 0;
 }
 
-static void draw_layouts(random_state *r, check_case *c)
+static void draw_layouts(random_state *t, random_state *r, check_case *c)
 {
     spk_spmm *s = &c->spmm;
-    s->block_layout = (spk_layout)random_between(r, 0, 1);
-    s->layout_b = (spk_layout)random_between(r, 0, 1);
-    s->layout_d = (spk_layout)random_between(r, 0, 1);
-    s->ldb = draw_ld(r, s->layout_b, c->k, c->n);
+    s->block_layout = (spk_layout)random_between(t, 0, 1);
+    s->layout_b = (spk_layout)random_between(t, 0, 1);
+    s->layout_d = (spk_layout)random_between(t, 0, 1);
+    s->ldb = draw_ld(t, s->layout_b, c->k, c->n);
     s->ldd = draw_ld(r, s->layout_d, c->m, c->n);
     s->ldc = s->use_c ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
     s->ldr = s->use_residual ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
@@ -165,12 +167,12 @@ static void draw_shape(random_state *r, bool gpu, check_case *c)
 }
 
 /* Leading dimensions as TMA wants them, most of the time. */
-static void align_lds(random_state *r, check_case *c)
+static void align_lds(random_state *t, random_state *r, check_case *c)
 {
     spk_spmm *s = &c->spmm;
     const int64_t tight_b = s->layout_b == SPK_ROW_MAJOR ? c->n : c->k, tight_d = s->layout_d == SPK_ROW_MAJOR ? c->n : c->m;
-    if (random_chance(r, 0.93))
-        s->ldb = (tight_b + 7) / 8 * 8 + (random_chance(r, 0.5) ? 8 * random_between(r, 0, 3) : 0);
+    if (random_chance(t, 0.93))
+        s->ldb = (tight_b + 7) / 8 * 8 + (random_chance(t, 0.5) ? 8 * random_between(t, 0, 3) : 0);
     if (random_chance(r, 0.5))
         s->ldd = (tight_d + 7) / 8 * 8 + (random_chance(r, 0.3) ? 8 * random_between(r, 0, 3) : 0);
     if (c->alias_c)
@@ -188,32 +190,55 @@ static void draw_shifts(random_state *r, check_case *c)
         c->shifts[i] = random_chance(r, 0.5) ? (int)random_between(r, 1, 15) : 0;
 }
 
+/* Another number of whole blocks. */
+static int64_t redraw_size(random_state *r, int64_t size, int64_t side)
+{
+    const int64_t rest = size % side, blocks = size / side;
+    return size == 0 ? 0 : rest + side * random_between(r, rest == 0, blocks + blocks / 4 + 1);
+}
+
+static void redraw_sizes(random_state *r, check_case *c)
+{
+    c->rows = redraw_size(r, c->rows, c->block_rows);
+    c->cols = redraw_size(r, c->cols, c->block_cols);
+    c->m = c->spmm.trans_a ? c->cols : c->rows;
+    c->k = c->spmm.trans_a ? c->rows : c->cols;
+}
+
+uint64_t check_family(int64_t number)
+{
+    return (uint64_t)(number / (2 * FAMILIES_APART) * FAMILIES_APART + number % FAMILIES_APART);
+}
+
 void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *out)
 {
     const bool gpu = wish->gpu;
-    random_state r = random_for(seed, (uint64_t)number, NULL);
+    random_state family = random_for(seed, check_family(number), "family"), one = random_for(seed, (uint64_t)number, NULL);
+    random_state *t = gpu ? &family : &one, *r = &one; /* t: the traits that a family shares */
     check_case c = {.seed = seed, .number = number, .spmm = {SPK_SIZED(spk_spmm)}};
-    const bool tensor = gpu && random_chance(&r, 0.36);
+    const bool tensor = gpu && random_chance(t, 0.45);
     if (tensor)
-        draw_tensor_shape(&r, &c);
+        draw_tensor_shape(t, &c);
     else
-        draw_shape(&r, gpu, &c);
-    c.spmm.n = c.n;
-    c.index_type = (spk_index_type)random_between(&r, 0, 1);
-    draw_pattern(&r, &c);
-    draw_epilogue(&r, &c);
-    draw_layouts(&r, &c);
-    if (tensor)
-        align_lds(&r, &c);
-    c.assume_finite = random_chance(&r, tensor ? 0.6 : 0.4);
-    c.inf_in_use = random_chance(&r, tensor ? 0.3 : 0.15);
-    c.static_values = random_chance(&r, 0.3);
-    c.own_workspace = random_chance(&r, 0.5);
-    c.threads = (int)random_between(&r, 1, 4);
+        draw_shape(t, gpu, &c);
     if (gpu)
-        draw_shifts(&r, &c);
-    random_state more = random_for(seed, (uint64_t)number, "operation");
-    check_complete(&more, &more, wish, &c);
+        redraw_sizes(r, &c);
+    c.spmm.n = c.n;
+    c.index_type = (spk_index_type)random_between(r, 0, 1);
+    draw_pattern(r, &c);
+    draw_epilogue(t, r, &c);
+    draw_layouts(t, r, &c);
+    if (tensor)
+        align_lds(t, r, &c);
+    c.assume_finite = random_chance(t, tensor ? 0.6 : 0.4);
+    c.inf_in_use = random_chance(r, tensor ? 0.3 : 0.15);
+    c.static_values = random_chance(r, 0.3);
+    c.own_workspace = random_chance(r, 0.5);
+    c.threads = (int)random_between(r, 1, 4);
+    if (gpu)
+        draw_shifts(r, &c);
+    random_state more = random_for(seed, (uint64_t)number, "operation"), more_family = random_for(seed, check_family(number), "operation of the family");
+    check_complete(gpu ? &more_family : &more, &more, wish, &c);
     *out = c;
 }
 

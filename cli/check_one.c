@@ -150,6 +150,20 @@ static bool goes_on(const work *w)
     return !w->result->lost && !atomic_load(w->stop);
 }
 
+/* One at random: on a GPU the same for all cases of a family, as far as it can compute them. */
+static int pick_one(const work *w, random_state *r, const int *fitting, int count)
+{
+    int best = (int)random_between(r, 0, count - 1);
+    uint64_t highest = 0;
+    for (int i = 0; w->setup->wish.gpu && i < count; i++) {
+        random_state family = random_for(w->c.seed, check_family(w->c.number), w->list->items[fitting[i]].text);
+        const uint64_t height = random_next(&family);
+        best = height >= highest ? i : best;
+        highest = height >= highest ? height : highest;
+    }
+    return best;
+}
+
 /* The candidates of one row on the case: one of them at random, or all. */
 static void check_row_on(work *w, int row)
 {
@@ -161,7 +175,7 @@ static void check_row_on(work *w, int row)
     if (count == 0)
         return;
     random_state r = random_for(w->c.seed, (uint64_t)w->c.number, name);
-    int pick = (int)random_between(&r, 0, count - 1);
+    const int pick = pick_one(w, &r, fitting, count);
     bool again = random_chance(&r, 0.25);
     w->result->rows[row].ran = true;
     for (int i = 0; i < count && goes_on(w); i++)
