@@ -61,11 +61,18 @@ install_nvrtc() {
     export SPARSEK_NVRTC="$root/$nvrtc"
 }
 
-# build PRESET [CMAKE_OPTION...]: configures and builds into build/PRESET.
+# build PRESET [CMAKE_OPTION...] [--target NAME...]: configures and builds into build/PRESET; all of it, or what is named.
 build() {
-    say "building $1"
-    cmake --preset "$@" >"build/$1.configure.log" 2>&1 || { cat "build/$1.configure.log"; die "configuring $1 failed"; }
-    cmake --build --preset "$1" -j "$jobs" -- --quiet
+    local preset=$1 options=() targets=()
+    shift
+    while [ $# -gt 0 ] && [ "$1" != --target ]; do
+        options+=("$1")
+        shift
+    done
+    [ $# -gt 1 ] && targets=("$@")
+    say "building $preset"
+    cmake --preset "$preset" "${options[@]}" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log"; die "configuring $preset failed"; }
+    cmake --build --preset "$preset" -j "$jobs" "${targets[@]}" -- --quiet
 }
 
 mkdir -p build
