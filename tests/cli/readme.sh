@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
-# The C example in the README is examples/spmm.c, letter by letter; it compiles and prints what the README says. Usage: readme.sh BUILD_FOLDER
+# The C example in the README is examples/spmm.c, letter by letter; it compiles and prints what the README says. So does examples/training.c, and its three
+# products are right. Usage: readme.sh BUILD_FOLDER
 set -euo pipefail
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' README.md >"$build/readme.c"
 diff "$build/readme.c" examples/spmm.c
-gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude examples/spmm.c -o "$build/readme-example" -L"$build" -lsparsek -Wl,-rpath,"$build"
-SPARSEK_STORE="$build/readme-store.db" "$build/readme-example" | tee "$build/readme.out"
+example() {
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "examples/$1.c" -o "$build/readme-$1" -L"$build" -lsparsek -Wl,-rpath,"$build"
+    SPARSEK_STORE="$build/readme-store.db" "$build/readme-$1" | tee "$build/readme.out"
+}
+
+example spmm
 tail -n 4 "$build/readme.out" | diff - <(printf '%6.1f %6.1f\n' 7 18 16 37 2 8 2 12)
+example training
+diff "$build/readme.out" <(
+    echo y && printf '%7.1f%7.1f%7.1f%7.1f\n' 7 16 2 2 18 37 8 12 3 6 0 -2
+    echo dx && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 2 3 1 0 0 4 5 6 4 1 0 -1 -2 -3 -1 0 2
+    echo "dW, a block a line" && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 1 0 1 2 3 1 1 2 4 5 6 8 10 12 0 0 -1)
 
 # The kernel of docs/adding-a-kernel.md still fits the headers.
 awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/adding-a-kernel.md >"$build/added-kernel.c"
