@@ -39,7 +39,10 @@ ROOFLINE = ("Rates on stored blocks over what a product must move at least: stor
             "row\nfetches its own columns of B; a kernel that lets block rows share them can pass that line. Lines stand where bench/roofs.py measured them.")
 ROOF_NAMES = (("hbm_read_gbps", "memory, read (a sum), GB/s"), ("hbm_copy_gbps", "memory, copy (read and written bytes), GB/s"), ("l2_read_gbps", "L2, read, GB/s"),
               ("dense_f16_tflops", "dense f16 product, 8192^3, TFLOP/s"), ("graph_node_us", "one more tiny kernel in a graph, us"))
-HOST_NAMES = (("pattern_us", "a pattern of {nnzb} blocks"), ("plan_from_store_us", "a plan from a warm store"), ("matmul_over_run_us", "`spk_matmul` on a known pattern, "
+HOST_NAMES = (("pattern_us", "a pattern of {nnzb} blocks"), ("plan_from_store_us", "a plan from a warm store"),
+              ("plan_one_column_from_store_us", "the same for N = 1"), ("launch_us", "launching an empty kernel through the driver"),
+              ("run_over_launch_us", "`spk_run_spmm` of {choice}, over that launch"),
+              ("run_one_column_over_launch_us", "`spk_run_spmm` of {choice_one_column}, over that launch"), ("matmul_over_run_us", "`spk_matmul` on a known pattern, "
               "over `spk_run_spmm`"), ("empty_matmul_us", "`spk_matmul` of an empty product"), ("fresh_context_first_product_us", "a fresh context and its first product"),
               ("fresh_pattern_and_plan_us", "a fresh pattern and plan of a known class (of {fresh_patterns}; {tuned_again} tuned again)"))
 

@@ -248,6 +248,7 @@ static int finish(series *s, double seconds, int code)
     if (cli_talks(s->app))
         print_summary(s, seconds);
     json_t *root = json_envelope(s->app, check_state_rows(&s->state));
+    json_put(root, "kind", json_string("check"));
     json_put(root, "seed", json_integer((json_int_t)s->state.seed));
     json_put(root, "cases", json_integer(s->flags->only_case >= 0 ? 1 : s->state.next));
     json_put(root, "failures", json_integer(s->state.failures));
