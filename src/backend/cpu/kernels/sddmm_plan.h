@@ -1,12 +1,12 @@
 /* What an SDDMM decides, whatever the element type: Y is packed as SpMM packs B, each block column into panels of a few vectors; then a stored block is
- * a few register tiles over K, taken in steps, so that Y's part stays in the first caches and X's is a small copy that the blocks of a row share. Sums wait in the
- * workspace between steps. A task is a run of stored blocks. */
+ * a few register tiles over K, taken in steps, so that Y's part stays in the first caches and X's, in place or a copy, serves all blocks of a row. Sums wait
+ * in the workspace between steps. A task is a run of stored blocks. */
 #ifndef SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 
 #include "backend/cpu/kernels/cost.h"
 
-enum { SDDMM_NV, SDDMM_DEPTH }; /* the tunables: vectors of a panel, at most; rows of Y a step */
+enum { SDDMM_NV, SDDMM_DEPTH, SDDMM_COPY }; /* the tunables: vectors of a panel, at most; rows of Y a step; whether X is copied, a step at a time */
 
 enum { SDDMM_MOST_PANELS = 128, SDDMM_PACKED_BYTES = 1 << 23 };
 
@@ -38,6 +38,8 @@ static inline bool sddmm_applicable(const spk_problem *problem, const spk_params
         *why = "its vectors are more than four times as wide as a block";
     else if (nv > 2 && (tile_ceil(vectors, nv) == tile_ceil(vectors, 2) || (nv > 3 && tile_ceil(vectors, nv) == tile_ceil(vectors, 3))))
         *why = "a smaller NV makes the same panels";
+    else if (params->v[SDDMM_COPY] == 0 && (problem->layout_a != SPK_ROW_MAJOR || tile_converts(problem)))
+        *why = "COPY=0 reads rows of X in place: X must be row-major, not f16 or bf16";
     else if (params->v[SDDMM_DEPTH] > 256 && problem->k <= 256)
         *why = "K is one step for DEPTH=256 too";
     return *why == NULL;
@@ -87,7 +89,7 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     cycles += packed * (double)tiles->element_bytes / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
-    cycles += 0.3 * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
+    cycles += (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
     return cost_finish(problem, device, &machine, cycles, blocks, 2);
 }
 

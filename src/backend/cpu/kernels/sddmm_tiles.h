@@ -30,26 +30,29 @@ static void S(sddmm_pack_task)(void *arg, int64_t task)
         }
 }
 
-/* Some rows of X, columns k0 .. k0 + depth: a copy, in which lines lie side by side as they do in X. */
+/* Some rows of X, columns k0 .. k0 + depth: in place, or a copy in which lines lie side by side as they do in X. */
 typedef struct S(sddmm_x) {
     REAL *copy;
+    const REAL *first;
     int64_t row_stride, col_stride;
 } S(sddmm_x);
 
-static void S(sddmm_copy_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows, int64_t k0, int64_t depth, S(sddmm_x) *x)
+static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows, int64_t k0, int64_t depth, S(sddmm_x) *x)
 {
     const spk_problem *problem = &run->bound->problem;
     const bool row_major = problem->layout_a == SPK_ROW_MAJOR;
     const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth, length = row_major ? depth : rows;
     const STORED *from = (const STORED *)run->args->a + line0 * problem->lda + along0;
-    const int64_t stride = length + SDDMM_GAP;
-    for (int64_t line = 0; line < lines; line++)
+    const bool in_place = sizeof(STORED) == sizeof(REAL) && run->bound->params.v[SDDMM_COPY] == 0;
+    const int64_t stride = in_place ? problem->lda : length + SDDMM_GAP;
+    for (int64_t line = 0; !in_place && line < lines; line++)
         S(widen_all)(from + line * problem->lda, length, x->copy + line * stride);
+    x->first = in_place ? (const REAL *)from : x->copy;
     x->row_stride = row_major ? stride : 1;
     x->col_stride = row_major ? 1 : stride;
 }
 
-/* A step of one stored block: the sums from the copy of X and the rows of packed Y from k0 on, beside those that are there already. */
+/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already. */
 static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x)
 {
     static const int32_t first_column = 0;
@@ -65,7 +68,7 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
         REAL *sums = run->sums + p * state->sum_elements + start * T(lanes);
         job.panel_stride = width * T(lanes);
         job.panel = run->y + (block_column * state->vectors + start) * T(lanes) * state->chunk + (k0 - run->k0) * job.panel_stride;
-        job.values = x->copy;
+        job.values = x->first;
         for (int tile = 0; tile < split->tiles; tile++) {
             const int height = split->low + (tile < split->taller);
             job.out = k0 == 0 ? sums : step;
@@ -114,7 +117,7 @@ static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t fir
     do { /* once for K = 0 too */
         const int64_t depth = run->k1 - k0 < run->state->depth ? run->k1 - k0 : run->state->depth;
         if (depth > 0)
-            S(sddmm_copy_x)(run, row0, rows, k0, depth, x);
+            S(sddmm_take_x)(run, row0, rows, k0, depth, x);
         for (int64_t p = first; p < last; p++)
             S(sddmm_block)(run, &split, p, k0, depth, x);
         k0 += depth;
