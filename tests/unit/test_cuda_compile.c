@@ -262,15 +262,15 @@ static void read_log(job *one, char *log)
 {
     char *rest = NULL;
     for (char *line = strtok_r(log, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        int stack = 0, stores = 0, loads = 0;
+        int stack = 0, stores = 0, loads = 0, registers = 0;
         const char *bytes = strstr(line, "bytes stack frame"), *c75 = strstr(line, "C75"), *used = strstr(line, "Used ");
         if (bytes != NULL) {
             while (bytes > line && (bytes[-1] == ' ' || (bytes[-1] >= '0' && bytes[-1] <= '9')))
                 bytes--;
             sscanf(bytes, " %d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &stack, &stores, &loads);
         }
-        if (used != NULL)
-            sscanf(used, "Used %d registers", &one->registers);
+        if (used != NULL && sscanf(used, "Used %d registers", &registers) == 1 && registers > one->registers)
+            one->registers = registers; /* a program may have several functions */
         if ((c75 != NULL || strstr(line, "warning") != NULL || stores > 0 || loads > 0 || (stack > 0 && !stack_allowed(one->row))) && one->wrong[0] == '\0')
             snprintf(one->wrong, sizeof one->wrong, "%s", line);
     }

@@ -2,8 +2,8 @@
  * and for a compiler run by hand.
  *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
  *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)
- *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's)
- *   A_K_CONTIGUOUS              1: neighbours along K inside a block of op(A) lie together (col_stride is 1); 0: neighbours along M do (row_stride is 1)
+ *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's); LAYOUT_D of SDDMM: of D's blocks
+ *   A_K_CONTIGUOUS              of SDDMM: 1: X is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie together (col_stride is 1); 0: neighbours along M do (row_stride is 1)
  *   HAS_POSITIONS               1: block p of op(A) lies at positions[p]
  *   USE_C                       1: C takes part, where beta is not 0
  *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL

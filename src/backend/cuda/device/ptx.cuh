@@ -79,6 +79,40 @@ SPK_INLINE void stmatrix4_transposed(unsigned address, const unsigned (&x)[4])
                  : "memory");
 }
 
+/* ---- clusters: blocks that may write to each other's shared memory */
+
+SPK_INLINE unsigned cluster_rank()
+{
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+/* By all threads of the cluster's blocks: what they wrote before it is seen after it. */
+SPK_INLINE void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* The address of another block's shared memory that lies as `address` in this one's. */
+SPK_INLINE unsigned cluster_address(unsigned address, unsigned rank)
+{
+    unsigned there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+
+/* Arrives at a barrier of another block (cluster_address). */
+SPK_INLINE void cluster_arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+SPK_INLINE void cluster_store(unsigned address, float x, float y, float z, float w)
+{
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
+}
+
 SPK_INLINE void shared_store_16(unsigned address, unsigned short value)
 {
     asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(value) : "memory");

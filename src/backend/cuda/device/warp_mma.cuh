@@ -4,11 +4,11 @@
  * of B on the side of 16, so that blocks whose rows are a multiple of 8 waste nothing. Rows of a tile beyond the block are zeros in A and their sums are
  * dropped: whatever B holds, no other row sees it.
  *
- * The host defines, besides what gather.cuh asks for: SWAP, WARPS_M and WARPS_N (warps of a team down and across the tile). */
+ * The host defines, besides what team.cuh asks for: SWAP, WARPS_M and WARPS_N (warps of a team down and across the tile). */
 #ifndef SPK_CUDA_WARP_MMA_CUH
 #define SPK_CUDA_WARP_MMA_CUH
 
-#include "device/gather.cuh"
+#include "device/team.cuh"
 
 #define WARP_M (TILE_M / WARPS_M)
 #define WARP_N (TILE_N / WARPS_N)
@@ -156,54 +156,56 @@ template <> struct part_of<double> {
     typedef double type;
 };
 
-/* The whole of a kernel. */
-inline void multiply_tiles(const spk_cuda_arguments &arg, const int *order, char *shared)
+/* The warp's part of the team's tile. */
+struct warp_place {
+    int x16, x8, lane; /* where the warp's part begins, along the instruction's sides */
+};
+inline warp_place warp_place_of(int thread)
+{
+    const int warp = thread / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
+    return warp_place{SWAP ? column : row, SWAP ? row : column, thread % 32};
+}
+
+/* A step: sum += A B. */
+inline void warp_multiply(real (&sum)[SIXTEENS][EIGHTS][4], const element_a *tile_a, const element_b *tile_b, const warp_place &at)
 {
     typedef part_of<element_a>::type part;
-    const int team = (int)threadIdx.x / TEAM_THREADS, thread = (int)threadIdx.x % TEAM_THREADS, warp = thread / 32, lane = thread % 32;
-    const int warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
-    const int x16 = SWAP ? warp_column : warp_row, x8 = SWAP ? warp_row : warp_column;
-    char *memory = shared + team * TEAM_BYTES;
-    task job;
-    if (!find_task(arg, order, team, job))
-        return;
-    real sum[SIXTEENS][EIGHTS][4] = {};
-    walk(memory, arg, job, thread, [&](const element_a *tile_a, const element_b *tile_b) {
-        const side<element_a, PITCH_A, A_K_CONTIGUOUS> a = {tile_a};
-        const side<element_b, PITCH_B, B_K_CONTIGUOUS> b = {tile_b};
+    const side<element_a, PITCH_A, A_K_CONTIGUOUS> a = {tile_a};
+    const side<element_b, PITCH_B, B_K_CONTIGUOUS> b = {tile_b};
 #pragma unroll(TILE_K / DEPTH > 4 ? 2 : TILE_K / DEPTH)
-        for (int k = 0; k < TILE_K; k += DEPTH) {
-            part eight[EIGHTS][2];
+    for (int k = 0; k < TILE_K; k += DEPTH) {
+        part eight[EIGHTS][2];
+        if constexpr (SWAP)
+            load8(eight, a, at.x8, k, at.lane);
+        else
+            load8(eight, b, at.x8, k, at.lane);
+#pragma unroll
+        for (int i = 0; i < SIXTEENS; i++) {
+            part sixteen[4];
             if constexpr (SWAP)
-                load8(eight, a, x8, k, lane);
+                load16(sixteen, b, at.x16 + i * 16, k, at.lane);
             else
-                load8(eight, b, x8, k, lane);
+                load16(sixteen, a, at.x16 + i * 16, k, at.lane);
 #pragma unroll
-            for (int i = 0; i < SIXTEENS; i++) {
-                part sixteen[4];
-                if constexpr (SWAP)
-                    load16(sixteen, b, x16 + i * 16, k, lane);
-                else
-                    load16(sixteen, a, x16 + i * 16, k, lane);
-#pragma unroll
-                for (int j = 0; j < EIGHTS; j++)
-                    multiply_add(sum[i][j], sixteen, eight[j], element_a());
-            }
+            for (int j = 0; j < EIGHTS; j++)
+                multiply_add(sum[i][j], sixteen, eight[j], element_a());
         }
-    });
-    /* Of an instruction's sums lane l holds (l / 4, 2 (l % 4)) and its neighbour along the side of 8, then the same 8 further along the side of 16. */
-    real *sums = (real *)memory;
+    }
+}
+
+/* keep(row, column, sum) for each sum of the warp. Of an instruction's sums lane l holds (l / 4, 2 (l % 4)) and its neighbour along the side of 8, then the
+ * same 8 further along the side of 16. */
+template <class K> inline void warp_sums(const real (&sum)[SIXTEENS][EIGHTS][4], const warp_place &at, K keep)
+{
 #pragma unroll
     for (int i = 0; i < SIXTEENS; i++)
 #pragma unroll
         for (int j = 0; j < EIGHTS; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const int sixteen = x16 + i * 16 + lane / 4 + e / 2 * 8, eight = x8 + j * 8 + lane % 4 * 2 + e % 2;
-                sums[SWAP ? sum_place(eight, sixteen) : sum_place(sixteen, eight)] = sum[i][j][e];
+                const int sixteen = at.x16 + i * 16 + at.lane / 4 + e / 2 * 8, eight = at.x8 + j * 8 + at.lane % 4 * 2 + e % 2;
+                keep(SWAP ? eight : sixteen, SWAP ? sixteen : eight, sum[i][j][e]);
             }
-    team_sync();
-    leave_tile(sums, arg, job, thread);
 }
 
 #endif

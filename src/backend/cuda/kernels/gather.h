@@ -65,6 +65,15 @@ static inline int gather_shared_limit(const spk_device *device)
     return cuda != NULL && cuda->shared_bytes > 0 ? cuda->shared_bytes : GATHER_MOST_SHARED;
 }
 
+/* Teams of a thread block, from the bytes of a stage and of the sums, which take the stages' place. */
+static inline void gather_fit(gather_shape *s, int stage_bytes, int sum_bytes)
+{
+    s->team_bytes = gather_round(s->stages * stage_bytes > sum_bytes ? s->stages * stage_bytes : sum_bytes, 128);
+    s->teams = s->threads >= 128 ? 1 : 128 / s->threads;
+    while (s->teams > 1 && s->teams * s->team_bytes > 64 * 1024)
+        s->teams /= 2;
+}
+
 static inline void gather_complete(const spk_problem *problem, gather_shape *s)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem);
@@ -75,13 +84,9 @@ static inline void gather_complete(const spk_problem *problem, gather_shape *s)
     s->pitch_d = problem->layout_d == SPK_ROW_MAJOR ? s->tile_n + 8 : gather_round(s->tile_m, 8) + 4;
     s->vector_a = along_a ? gather_vector(problem->dtype_a, cols, s->tile_k, cols) : gather_vector(problem->dtype_a, rows, s->tile_m, rows);
     s->vector_b = along_b ? gather_vector(problem->dtype_b, problem->ldb, s->tile_k, cols) : gather_vector(problem->dtype_b, problem->ldb, s->tile_n, s->tile_n);
-    const int tiles = s->stages * ((along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b);
-    const int sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d * (problem->compute == SPK_F64 ? 8 : 4);
     s->tile_sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
-    s->team_bytes = gather_round(tiles > sums ? tiles : sums, 128);
-    s->teams = s->threads >= 128 ? 1 : 128 / s->threads;
-    while (s->teams > 1 && s->teams * s->team_bytes > 64 * 1024)
-        s->teams /= 2;
+    gather_fit(s, (along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b,
+               s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4));
 }
 
 /* Teams that a multiprocessor holds at once. */

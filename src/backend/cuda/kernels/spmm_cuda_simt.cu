@@ -1,59 +1,7 @@
 /* spmm_cuda_simt: D = epilogue(A_bsr B) with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums; any block, layout and epilogue.
  * A team of threads keeps TILE_M x TILE_N sums in registers, THREAD_M x THREAD_N each. Bound: shared memory and FMA at large blocks, L2 at small. */
 #include "device/gather.cuh"
-
-#define TEAM_COLUMNS (TILE_N / THREAD_N)
-#define QUAD (sizeof(element_a) == 8 || sizeof(element_b) == 8 ? 2 : 4) /* steps of K taken together */
-#define LANE (16 / (int)sizeof(element_b) < THREAD_N ? 16 / (int)sizeof(element_b) : THREAD_N)
-
-static_assert(TILE_K % QUAD == 0 && TILE_M % THREAD_M == 0 && TILE_N % THREAD_N == 0, "threads do not fill the tile");
-static_assert(TILE_M / THREAD_M * TEAM_COLUMNS == TEAM_THREADS, "threads do not fill the team");
-
-/* The column of the tile that sum j of a thread belongs to: neighbours in vectors of B where those run along N, else threads side by side. */
-inline int column_of(int thread_column, int j)
-{
-    return B_K_CONTIGUOUS ? j * TEAM_COLUMNS + thread_column : j / LANE * (TEAM_COLUMNS * LANE) + thread_column * LANE + j % LANE;
-}
-
-inline void load_a(real (&a)[THREAD_M][QUAD], const element_a *tile, int row, int k)
-{
-#pragma unroll
-    for (int i = 0; i < THREAD_M; i++) {
-#if A_K_CONTIGUOUS
-        const pieces<element_a, QUAD> line = load_pieces<element_a, QUAD>(tile + (row + i) * PITCH_A + k);
-#pragma unroll
-        for (int q = 0; q < QUAD; q++)
-            a[i][q] = as<real>(line.at[q]);
-#else
-#pragma unroll
-        for (int q = 0; q < QUAD; q++)
-            a[i][q] = as<real>(tile[(k + q) * PITCH_A + row + i]);
-#endif
-    }
-}
-
-inline void load_b(real (&b)[QUAD][THREAD_N], const element_b *tile, int thread_column, int k)
-{
-#if LAYOUT_B == COL_MAJOR
-#pragma unroll
-    for (int j = 0; j < THREAD_N; j++) {
-        const pieces<element_b, QUAD> line = load_pieces<element_b, QUAD>(tile + column_of(thread_column, j) * PITCH_B + k);
-#pragma unroll
-        for (int q = 0; q < QUAD; q++)
-            b[q][j] = as<real>(line.at[q]);
-    }
-#else
-#pragma unroll
-    for (int q = 0; q < QUAD; q++)
-#pragma unroll
-        for (int j = 0; j < THREAD_N; j += LANE) {
-            const pieces<element_b, LANE> line = load_pieces<element_b, LANE>(tile + (k + q) * PITCH_B + column_of(thread_column, j));
-#pragma unroll
-            for (int e = 0; e < LANE; e++)
-                b[q][j + e] = as<real>(line.at[e]);
-        }
-#endif
-}
+#include "device/simt.cuh"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const int *order)
 {
@@ -61,33 +9,19 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_s
     next_launch_may_start();
     previous_launch_done();
     const int team = (int)threadIdx.x / TEAM_THREADS, thread = (int)threadIdx.x % TEAM_THREADS;
-    const int thread_column = thread % TEAM_COLUMNS, row = thread / TEAM_COLUMNS * THREAD_M;
+    const simt_place at = simt_place_of(thread);
     char *memory = shared + team * TEAM_BYTES;
     task job;
     if (!find_task(arg, order, team, job))
         return;
     real sum[THREAD_M][THREAD_N] = {};
-    walk(memory, arg, job, thread, [&](const element_a *tile_a, const element_b *tile_b) {
-#pragma unroll(THREAD_M * THREAD_N > 32 ? 1 : 2)
-        for (int k = 0; k < TILE_K; k += QUAD) {
-            real a[THREAD_M][QUAD], b[QUAD][THREAD_N];
-            load_a(a, tile_a, row, k);
-            load_b(b, tile_b, thread_column, k);
-#pragma unroll
-            for (int q = 0; q < QUAD; q++)
-#pragma unroll
-                for (int i = 0; i < THREAD_M; i++)
-#pragma unroll
-                    for (int j = 0; j < THREAD_N; j++)
-                        sum[i][j] = a[i][q] * b[q][j] + sum[i][j];
-        }
-    });
+    walk(memory, arg, job, thread, [&](const element_a *a, const element_b *b) { simt_multiply(sum, a, b, at); });
     real *sums = (real *)memory;
 #pragma unroll
     for (int i = 0; i < THREAD_M; i++)
 #pragma unroll
         for (int j = 0; j < THREAD_N; j++)
-            sums[sum_place(row + i, column_of(thread_column, j))] = sum[i][j];
+            sums[sum_place(at.row + i, column_of(at.column, j))] = sum[i][j];
     team_sync();
     leave_tile(sums, arg, job, thread);
 }

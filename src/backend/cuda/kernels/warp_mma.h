@@ -12,10 +12,10 @@ typedef struct warp_mma_shape {
     int warps_m, warps_n;
 } warp_mma_shape;
 
-/* sums: of a warp, a power of two. adding: the entry that adds the pieces of long rows. */
-static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const spk_params *params, int sums, const char *adding)
+/* The tile for blocks of so many rows, and its warps. sums: of a warp, a power of two. */
+static inline warp_mma_shape warp_mma_tile(int rows, const spk_params *params, int sums)
 {
-    const int rows = gather_block_rows(problem), most = params->v[WARP_MMA_HEIGHT], tile_n = params->v[WARP_MMA_TILE_N];
+    const int most = params->v[WARP_MMA_HEIGHT], tile_n = params->v[WARP_MMA_TILE_N];
     const int step = params->v[WARP_MMA_SWAP] ? 8 : 16, parts = (rows + most - 1) / most, height = gather_round((rows + parts - 1) / parts, step);
     warp_mma_shape shape = {.warps_m = 1, .warps_n = 1};
     while (shape.warps_n < WARP_MMA_MOST_WARPS && tile_n / shape.warps_n >= 64 && height * (tile_n / shape.warps_n) > sums)
@@ -28,7 +28,15 @@ static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const
         shape.warps_m *= 2;
     }
     shape.team = (gather_shape){.tile_m = height, .tile_n = tile_n, .tile_k = params->v[WARP_MMA_TILE_K], .stages = params->v[WARP_MMA_STAGES],
-                                .threads = 32 * shape.warps_m * shape.warps_n, .adding = params->v[WARP_MMA_SPLIT] ? adding : NULL};
+                                .threads = 32 * shape.warps_m * shape.warps_n};
+    return shape;
+}
+
+/* adding: the entry that adds the pieces of long rows. */
+static inline warp_mma_shape warp_mma_shape_of(const spk_problem *problem, const spk_params *params, int sums, const char *adding)
+{
+    warp_mma_shape shape = warp_mma_tile(gather_block_rows(problem), params, sums);
+    shape.team.adding = params->v[WARP_MMA_SPLIT] ? adding : NULL;
     gather_complete(problem, &shape.team);
     return shape;
 }

@@ -1,71 +1,11 @@
 /* cusparse_bsr and cusparse_blocked_ell: cuSPARSE's generic SpMM on the two block formats it has. BSR takes the stored blocks as they are; Blocked-ELL
  * wants every block row of one length, so the blocks are laid out anew (part of the time, unless the values are static) with empty slots. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/vendor/cusparse.h"
 #include "backend/cuda/vendor/vendor.h"
-
-typedef void *sparse_object;
-
-typedef struct sparse_functions {
-    int (*create)(sparse_object *handle);
-    int (*set_stream)(sparse_object handle, CUstream stream);
-    int (*create_bsr)(sparse_object *matrix, int64_t block_rows, int64_t block_cols, int64_t blocks, int64_t rows_of_block, int64_t cols_of_block, void *offsets,
-                      void *columns, void *values, int offsets_type, int columns_type, int base, int value_type, int order);
-    int (*create_ell)(sparse_object *matrix, int64_t rows, int64_t cols, int64_t block, int64_t ell_cols, void *columns, void *values, int columns_type, int base,
-                      int value_type);
-    int (*create_dense)(sparse_object *matrix, int64_t rows, int64_t cols, int64_t ld, void *values, int value_type, int order);
-    int (*destroy_sparse)(sparse_object matrix);
-    int (*destroy_dense)(sparse_object matrix);
-    int (*buffer)(sparse_object handle, int op_a, int op_b, const void *alpha, sparse_object a, sparse_object b, const void *beta, sparse_object c, int compute,
-                  int algorithm, size_t *bytes);
-    int (*multiply)(sparse_object handle, int op_a, int op_b, const void *alpha, sparse_object a, sparse_object b, const void *beta, sparse_object c, int compute,
-                    int algorithm, void *buffer);
-} sparse_functions;
-
-static const char *const sparse_names[] = {"cusparseCreate",      "cusparseSetStream",  "cusparseCreateBsr",    "cusparseCreateBlockedEll",
-                                           "cusparseCreateDnMat", "cusparseDestroySpMat", "cusparseDestroyDnMat", "cusparseSpMM_bufferSize",
-                                           "cusparseSpMM"};
-
-enum { SPARSE_I32 = 2, SPARSE_ORDER_COL = 1, SPARSE_ORDER_ROW = 2, SPARSE_ALG_ELL = 13, SPARSE_ALG_BSR = 14 };
-enum { MOST_DEVICES = 64, SPARSE_FUNCTIONS = sizeof sparse_names / sizeof sparse_names[0] };
-
-/* A handle carries the stream, so that each product holds the lock while it is queued. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sparse_object handles[MOST_DEVICES];
-static sparse_functions sparse;
-static bool have_functions;
-
-static spk_status sparse_try(int result, const char *call)
-{
-    static const char *const names[] = {"success",           "not initialised", "allocation failed", "invalid value",    "architecture mismatch",
-                                        "mapping error",     "execution failed", "internal error",    "matrix type not supported",
-                                        "zero pivot",        "not supported",   "insufficient resources"};
-    if (result == 0)
-        return SPK_OK;
-    return spk_fail(result == 2 || result == 11 ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_UNSUPPORTED, "%s: cuSPARSE says %s (status %d)", call,
-                    result > 0 && result < (int)(sizeof names / sizeof names[0]) ? names[result] : "an unknown status", result);
-}
-
-static spk_status get_handle_locked(const spk_device *device, sparse_object *handle)
-{
-    int ordinal = spk_cuda_of(device)->ordinal;
-    if (ordinal >= MOST_DEVICES)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "device cuda:%d: the cuSPARSE rows take devices 0..%d", ordinal, MOST_DEVICES - 1);
-    if (!have_functions) {
-        void *library = NULL, *found[SPARSE_FUNCTIONS];
-        SPK_TRY(spk_cuda_library_open(device, "cusparse", &library));
-        SPK_TRY(spk_cuda_library_functions(library, "cusparse", sparse_names, found, SPARSE_FUNCTIONS));
-        memcpy(&sparse, found, sizeof sparse);
-        have_functions = true;
-    }
-    if (handles[ordinal] == NULL)
-        SPK_TRY(sparse_try(sparse.create(&handles[ordinal]), "cusparseCreate"));
-    *handle = handles[ordinal];
-    return SPK_OK;
-}
 
 /* ------------------------------------------------------------------------------------------------ what both rows share */
 
@@ -148,36 +88,35 @@ static double ell_predict(const spk_problem *problem, const spk_device *device, 
 
 /* Descriptors are cheap and hold pointers, so that each run makes its own. */
 typedef struct descriptors {
-    sparse_object a, b, d;
+    void *a, *b, *d;
 } descriptors;
 
-static void destroy(descriptors *all)
+static void destroy(const spk_sparse_functions *sparse, descriptors *all)
 {
     if (all->a != NULL)
-        sparse.destroy_sparse(all->a);
+        sparse->destroy_sparse(all->a);
     if (all->b != NULL)
-        sparse.destroy_dense(all->b);
+        sparse->destroy_dense(all->b);
     if (all->d != NULL)
-        sparse.destroy_dense(all->d);
+        sparse->destroy_dense(all->d);
 }
 
-static spk_status describe(const spk_bound *bound, const sparse_state *s, const void *values, const void *b, void *d, descriptors *all)
+static spk_status describe(const spk_bound *bound, const spk_sparse_functions *sparse, const sparse_state *s, const void *values, const void *b, void *d, descriptors *all)
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
     int type = spk_cuda_data_type(p->dtype_a), out = spk_cuda_data_type(s->around.acc_dtype);
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
-        SPK_TRY(sparse_try(sparse.create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
+        SPK_TRY(spk_sparse_try(sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
                            "cusparseCreateBlockedEll"));
     else
-        SPK_TRY(sparse_try(sparse.create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols, (void *)index->offsets,
+        SPK_TRY(spk_sparse_try(sparse->create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols, (void *)index->offsets,
                                              (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0, type,
-                                             p->block_layout == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL),
+                                             spk_sparse_order(p->block_layout)),
                            "cusparseCreateBsr"));
-    int order_b = p->layout_b == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL, order_d = p->layout_d == SPK_ROW_MAJOR ? SPARSE_ORDER_ROW : SPARSE_ORDER_COL;
-    SPK_TRY(sparse_try(sparse.create_dense(&all->b, p->k, p->n, p->ldb, (void *)b, type, order_b), "cusparseCreateDnMat"));
-    return sparse_try(sparse.create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, order_d), "cusparseCreateDnMat");
+    SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->ldb, (void *)b, type, spk_sparse_order(p->layout_b)), "cusparseCreateDnMat"));
+    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, spk_sparse_order(p->layout_d)), "cusparseCreateDnMat");
 }
 
 static int compute_of(const spk_problem *p)
@@ -189,23 +128,22 @@ static int compute_of(const spk_problem *p)
 static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
 {
     const spk_problem *p = &bound->problem;
-    sparse_object handle = NULL;
+    const spk_sparse_functions *sparse;
+    void *handle = NULL;
     descriptors all = {NULL, NULL, NULL};
     double one64 = 1, zero64 = 0;
     float one32 = 1, zero32 = 0;
     bool wide = p->dtype_a == SPK_F64;
     void *somewhere = (void *)s->around.index.arguments.offsets;
-    pthread_mutex_lock(&lock);
-    spk_status status = get_handle_locked(bound->device, &handle);
+    spk_status status = spk_sparse_begin(bound->device, &sparse, &handle);
     if (status == SPK_OK)
-        status = describe(bound, s, somewhere, somewhere, somewhere, &all);
+        status = describe(bound, sparse, s, somewhere, somewhere, somewhere, &all);
     if (status == SPK_OK)
-        status = sparse_try(sparse.buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32, all.d,
+        status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32, all.d,
                                           compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
                             "cusparseSpMM_bufferSize");
-    if (sparse.destroy_sparse != NULL)
-        destroy(&all);
-    pthread_mutex_unlock(&lock);
+    destroy(sparse, &all);
+    spk_sparse_end();
     return status;
 }
 
@@ -363,20 +301,20 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
         SPK_TRY(start_from_c(bound, args, stream));
     double alpha64 = s->around.direct ? args->alpha : 1, beta64 = with_c ? args->beta : 0;
     float alpha32 = (float)alpha64, beta32 = (float)beta64;
-    sparse_object handle = NULL;
+    const spk_sparse_functions *sparse;
+    void *handle = NULL;
     descriptors all = {NULL, NULL, NULL};
-    pthread_mutex_lock(&lock);
-    spk_status status = get_handle_locked(bound->device, &handle);
+    spk_status status = spk_sparse_begin(bound->device, &sparse, &handle);
     if (status == SPK_OK)
-        status = describe(bound, s, values, args->b, acc, &all);
+        status = describe(bound, sparse, s, values, args->b, acc, &all);
     if (status == SPK_OK)
-        status = sparse_try(sparse.set_stream(handle, stream), "cusparseSetStream");
+        status = spk_sparse_try(sparse->set_stream(handle, stream), "cusparseSetStream");
     if (status == SPK_OK)
-        status = sparse_try(sparse.multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32, all.d,
+        status = spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32, all.d,
                                             compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
                             "cusparseSpMM");
-    destroy(&all);
-    pthread_mutex_unlock(&lock);
+    destroy(sparse, &all);
+    spk_sparse_end();
     return status == SPK_OK ? spk_around_finish(bound, &s->around, args, acc, stream) : status;
 }
 

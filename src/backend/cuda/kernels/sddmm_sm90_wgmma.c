@@ -1,0 +1,306 @@
+/* sddmm_sm90_wgmma: host side. */
+#include "backend/cuda/kernels/sddmm.h"
+#include "backend/cuda/kernels/sddmm_tiles.h"
+
+enum { HEIGHT, WIDTH, EXTRA, CLUSTER, SHARE, SPLIT }; /* the tunables in the order of kernels.def; EXTRA: half windows that a tile's columns have beyond one window */
+enum { CHUNK = 64, THREADS = 384, LEAST_STEPS = 4, MOST_CELL = 64 };
+
+typedef struct shape {
+    sddmm_tiling tiling;
+    int staging_bytes, stage_bytes, stages, shared_bytes;
+    int exchanged_bytes; /* what a cluster's blocks send into a ring */
+} shape;
+
+/* Of sddmm_sm90_wgmma.cu. */
+typedef struct device_work {
+    const int *words;
+    int tiles, parts, steps;
+    long long elements;
+} device_work;
+
+typedef struct state {
+    spk_cuda_index index;
+    sddmm_functions functions;
+    void *memory; /* of the tiles' words, on the device */
+    device_work work;
+    shape shape;
+} state;
+
+static int cell_of(int side)
+{
+    int cell = MOST_CELL;
+    while (cell > 1 && side % cell != 0)
+        cell /= 2;
+    return cell;
+}
+
+static shape shape_of(const spk_problem *problem, const spk_params *params)
+{
+    const int columns = params->v[WIDTH] * (2 + params->v[EXTRA]) / 2;
+    shape s = {.tiling = {.cell_rows = cell_of(problem->pattern->block_rows), .cell_cols = cell_of(problem->pattern->block_cols)}};
+    s.tiling.rows = params->v[HEIGHT] / s.tiling.cell_rows;
+    s.tiling.tile_rows = 64 / s.tiling.cell_rows;
+    s.tiling.tile_cols = params->v[WIDTH] / s.tiling.cell_cols;
+    s.tiling.slots = columns / s.tiling.cell_cols;
+    s.tiling.multiple = params->v[SHARE];
+    const int pass = s.tiling.cell_cols < 32 ? s.tiling.cell_cols : 32;
+    s.staging_bytes = 8 * 4 * (problem->block_layout == SPK_ROW_MAJOR ? 16 * (pass + 8) : pass * 20);
+    s.exchanged_bytes = 128 * params->v[WIDTH] * 4 / params->v[CLUSTER] * (params->v[CLUSTER] - 1);
+    s.stage_bytes = (params->v[HEIGHT] + columns) * CHUNK * 2;
+    s.stages = (SM90_SHARED_BYTES - SM90_SHARED_SLACK - s.staging_bytes) / s.stage_bytes;
+    s.stages = s.stages < SM90_MOST_STAGES ? s.stages : SM90_MOST_STAGES;
+    s.shared_bytes = 1024 + s.stages * s.stage_bytes + s.staging_bytes;
+    return s;
+}
+
+/* ---- the model */
+
+/* The share of the columns that some of so many block rows have: blocks anywhere in their rows, and rows with similar columns put together. */
+static double united(double density, int rows)
+{
+    double none = 1, shrink = 1;
+    for (int i = 0; i < rows; i++)
+        none *= 1 - density;
+    for (int i = 1; i < rows; i *= 2)
+        shrink -= 0.04;
+    return (1 - none) * shrink;
+}
+
+/* Tiles of a pattern, and the columns that one brings, on the mean. */
+static void estimate(const spk_problem *problem, const spk_params *params, double *tiles, double *columns)
+{
+    const shape s = shape_of(problem, params);
+    const spk_pattern *pattern = problem->pattern;
+    const double grid_rows = (double)((problem->m + pattern->block_rows - 1) / pattern->block_rows), grid_cols = (double)((problem->n + pattern->block_cols - 1) / pattern->block_cols);
+    const double cells = grid_cols * (pattern->block_cols / s.tiling.cell_cols), density = grid_rows * grid_cols > 0 ? (double)pattern->nnzb / (grid_rows * grid_cols) : 0;
+    const int window_rows = pattern->block_rows < 64 ? 64 / s.tiling.cell_rows : 1, rows = params->v[HEIGHT] > pattern->block_rows ? params->v[HEIGHT] / pattern->block_rows : 1;
+    const double window = cells * united(density, window_rows) / (params->v[HEIGHT] == 64 ? s.tiling.slots : s.tiling.tile_cols);
+    const double all = cells * united(density, rows), slots = all / s.tiling.slots, most = window > slots ? window : slots;
+    double each = most < 1 ? 1 : (double)(int64_t)(most + 0.7);
+    each = (double)((int64_t)each + params->v[SHARE] - 1 - ((int64_t)each + params->v[SHARE] - 1) % params->v[SHARE]);
+    *tiles = grid_rows * pattern->block_rows / params->v[HEIGHT] * each;
+    *columns = all / each * s.tiling.cell_cols;
+}
+
+/* Of one multiprocessor, measured on an H200 with this row: neighbours that read the same rows of X at the same time are answered together, so that L2 gives
+ * more than to the rows of SpMM. A line of a box costs TMA the same time whatever its length. */
+static const double FLOPS_US = 5.4e6, L2_BYTES_US = 72e3, LINE_US = 1.04e-3;
+
+/* A stage's microseconds: the longest of the tensor cores, L2, TMA's lines and issuing. */
+static double stage_us(const spk_problem *problem, const spk_params *params, const shape *s, double columns)
+{
+    const double x_lines = problem->layout_a == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
+    const double y_lines = problem->layout_b == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
+    const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US, 2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US,
+                            LINE_US * (x_lines + y_lines), (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
+    double us = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        us = parts[i] > us ? parts[i] : us;
+    return us * (s->stages > 4 ? 1 : s->stages == 4 ? 1.05 : 1.15); /* few stages hide less of a load */
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const shape s = shape_of(problem, params);
+    double tiles, columns;
+    estimate(problem, params, &tiles, &columns);
+    const double slots = sm90_processors(device) / params->v[CLUSTER], units = tiles * params->v[SPLIT] * (double)problem->batch;
+    const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER], waves = (double)(int64_t)((units + slots - 1) / slots);
+    const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
+    const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) + sddmm_split_us(problem, params->v[SPLIT]);
+    const double operands = 2.0 * (double)problem->k * (double)(problem->m + problem->n) * (double)problem->batch / SM90_HBM_BYTES_US;
+    return operands > us ? operands : us;
+}
+
+/* ---- what it takes */
+
+static bool dtypes_fit(const spk_problem *problem, const char **why)
+{
+    if ((problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16) || problem->dtype_b != problem->dtype_a)
+        *why = "it is for f16 and bf16";
+    else if (problem->dtype_d != SPK_F32 && problem->dtype_d != SPK_F16 && problem->dtype_d != SPK_BF16)
+        *why = "D must be f16, bf16 or f32";
+    else if (problem->compute != SPK_F32)
+        *why = "it keeps its sums in f32";
+    return *why == NULL;
+}
+
+static bool sizes_fit(const spk_problem *problem, const char **why)
+{
+    const int64_t high = INT_MAX - 256;
+    if (problem->pattern->block_rows % 16 != 0 || problem->pattern->block_cols % 16 != 0)
+        *why = "the sides of a block are not multiples of 16";
+    else if (problem->lda % 8 != 0 || problem->ldb % 8 != 0)
+        *why = "the leading dimension of X or Y is not a multiple of 8";
+    else if (problem->batch > 1 && (problem->stride_a % 8 != 0 || problem->stride_b % 8 != 0))
+        *why = "the stride of X or Y in the batch is not a multiple of 8";
+    else if (problem->m > high || problem->n > high || problem->k > high || problem->pattern->nnzb > high / 64 || problem->batch > 65535)
+        *why = "it counts with 31 bits";
+    return *why == NULL;
+}
+
+/* K in parts, for a cluster or for a second launch. */
+static bool parts_fit(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    const int cluster = params->v[CLUSTER], split = params->v[SPLIT];
+    const shape s = shape_of(problem, params);
+    double tiles, columns;
+    estimate(problem, params, &tiles, &columns);
+    tiles *= (double)problem->batch;
+    if (cluster > 1 && split > 1)
+        *why = "a cluster or parts, not both";
+    else if (cluster > 1 && params->v[SHARE] > 1)
+        *why = "a cluster has one purpose";
+    else if (cluster > 1 && problem->k < (int64_t)CHUNK * LEAST_STEPS * cluster)
+        *why = "K is too short for so large a cluster";
+    else if (cluster > 1 && tiles * cluster / 2 > 1.1 * sm90_processors(device))
+        *why = "smaller clusters fill the device";
+    else if (cluster > 1 && s.exchanged_bytes > s.stages * s.stage_bytes)
+        *why = "a cluster's sums do not fit into the ring";
+    else
+        sddmm_split_fits(problem, device, split, CHUNK * LEAST_STEPS, tiles, why);
+    return *why == NULL;
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    if (!dtypes_fit(problem, why) || !sizes_fit(problem, why))
+        return false;
+    const bool beside = params->v[HEIGHT] == 64;
+    if (beside != (params->v[EXTRA] == 2) && beside)
+        *why = "windows side by side fill two windows' columns";
+    else if (!beside && params->v[EXTRA] > 0 && problem->pattern->block_rows % 128 == 0)
+        *why = "both windows have the same columns";
+    else if (params->v[WIDTH] > 128 && problem->n <= 128)
+        *why = "a narrower window holds all columns";
+    else if (params->v[WIDTH] * (2 + params->v[EXTRA]) / 2 % cell_of(problem->pattern->block_cols) != 0 || params->v[WIDTH] < cell_of(problem->pattern->block_cols))
+        *why = "its columns are no whole number of cells";
+    else if (params->v[SHARE] > 1 && params->v[HEIGHT] / cell_of(problem->pattern->block_rows) < 2)
+        *why = "one cell's rows do not fall into halves";
+    else if (shape_of(problem, params).stages < 3)
+        *why = "fewer than three stages fit into shared memory";
+    else
+        parts_fit(problem, device, params, why);
+    return *why == NULL;
+}
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    const shape s = shape_of(problem, params);
+    *build = (spk_build){.file = "sddmm_sm90_wgmma.cu", .entry = "sddmm_sm90_wgmma", .shared_bytes = s.shared_bytes};
+    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    snprintf(build->options + used, sizeof build->options - (size_t)used,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
+             "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
+             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols, params->v[HEIGHT], params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4,
+             params->v[CLUSTER], params->v[SHARE]);
+}
+
+/* ---- binding and running */
+
+static void unbind(spk_bound *bound)
+{
+    state *made = bound->state;
+    if (made == NULL)
+        return;
+    if (made->memory != NULL)
+        bound->device->backend->release(bound->device, made->memory);
+    spk_cuda_index_release(bound->device, &made->index);
+    spk_free(&bound->device->mem, made);
+    bound->state = NULL;
+}
+
+static spk_status prepare(spk_bound *bound, state *made)
+{
+    const spk_problem *p = &bound->problem;
+    const spk_mem *mem = &bound->device->mem;
+    sddmm_tiles tiles = {0};
+    spk_build program = {0};
+    spk_status status;
+    build(p, bound->device, &bound->params, &program);
+    SPK_GOTO(sddmm_load(bound, &program, bound->params.v[SPLIT], &made->functions));
+    SPK_GOTO(spk_cuda_index_make(bound, &made->index));
+    SPK_GOTO(sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
+    if (tiles.count * bound->params.v[SPLIT] * p->batch > INT_MAX)
+        SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count, bound->params.v[SPLIT],
+                          (long long)p->batch));
+    const size_t bytes = (size_t)tiles.count * (size_t)sddmm_tile_words(&made->shape.tiling) * sizeof(int);
+    if (bytes > 0) {
+        SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->memory));
+        SPK_GOTO(bound->device->backend->copy_in(bound->device, made->memory, tiles.words, bytes));
+    }
+    made->work = (device_work){.words = made->memory, .tiles = (int)tiles.count, .parts = bound->params.v[SPLIT],
+                               .steps = (int)((p->k + CHUNK - 1) / CHUNK), .elements = bound->view.nnzb * bound->view.block_stride};
+    bound->workspace_bytes = sddmm_workspace(bound, made->work.parts);
+done:
+    spk_free(mem, tiles.words);
+    return status;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    state *made = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
+    bound->state = made;
+    made->shape = shape_of(&bound->problem, &bound->params);
+    const spk_status status = prepare(bound, made);
+    if (status != SPK_OK)
+        unbind(bound);
+    return status;
+}
+
+static bool takes(const spk_bound *bound, const spk_args *args)
+{
+    return bound->problem.k == 0 || bound->view.nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
+}
+
+/* An array whose lines of `length` run along K or across it; a box of `cell` lines (of K) or elements by CHUNK of K. */
+static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell, int64_t batch, int64_t stride)
+{
+    spk_tensor_map_desc map = {.dtype = dtype, .rank = 3, .swizzle_bytes = along_k ? CHUNK * 2 : cell * 2, .address = array,
+                               .sizes = {along_k ? k : count, along_k ? count : k, stride != 0 ? batch : 1}, .strides = {0, ld, stride != 0 ? stride : ld},
+                               .box = {along_k ? CHUNK : cell, along_k ? cell : CHUNK, 1}};
+    return map;
+}
+
+static spk_status make_maps(const spk_bound *bound, const state *made, const spk_args *args, CUtensorMap maps[2])
+{
+    const spk_problem *p = &bound->problem;
+    const spk_cuda_driver *driver = spk_cuda_of(bound->device)->driver;
+    if (p->k == 0)
+        return SPK_OK;
+    const spk_tensor_map_desc x = map_of(args->a, p->dtype_a, p->layout_a == SPK_ROW_MAJOR, p->k, p->m, p->lda, made->shape.tiling.cell_rows, p->batch, p->stride_a);
+    const spk_tensor_map_desc y = map_of(args->b, p->dtype_b, p->layout_b == SPK_COL_MAJOR, p->k, p->n, p->ldb, made->shape.tiling.cell_cols, p->batch, p->stride_b);
+    SPK_TRY(spk_cuda_tensor_map(driver, &x, &maps[0]));
+    return spk_cuda_tensor_map(driver, &y, &maps[1]);
+}
+
+static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
+{
+    CUtensorMap maps[2] = {{{0}}, {{0}}};
+    spk_cuda_arguments arguments;
+    device_work work = made->work;
+    SPK_TRY(make_maps(bound, made, args, maps));
+    spk_cuda_arguments_fill(&made->index, args, &arguments);
+    void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
+    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE], units = work.tiles * work.parts * (int)bound->problem.batch, slots = sm90_processors(bound->device) / (cluster * share) * share;
+    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)((units < slots ? units : slots) * cluster), THREADS, made->shape.shared_bytes, stream,
+                                  parameters));
+    return work.parts > 1 ? sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    const state *made = bound->state;
+    spk_cuda_scope scope;
+    if (made->work.tiles == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = launch(bound, made, args, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = unbind, .takes = takes, .run = run,
+                                           .batched = true,   .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,380 @@
+/* sddmm_sm90_wgmma: D = alpha (X Y) at the stored blocks + beta C; f16 or bf16 in, f32 sums; blocks whose sides are multiples of 16.
+ * The host lays the stored blocks out as cells of up to 64 x 64 and gathers them into tiles: HEIGHT rows of X and up to SLOTS cells' columns of Y, neither of
+ * which need be neighbours. Producer warps bring CHUNK of K of both through TMA into a ring of stages; two warpgroups multiply 64 rows by WIDTH columns each
+ * and keep what of it is stored. Both may want the same columns: they see windows of the tile's columns that overlap. The grid is persistent.
+ *   BLOCK_ROWS BLOCK_COLS RAGGED   as in block_store.cuh
+ *   CELL_ROWS CELL_COLS   16, 32 or 64
+ *   HEIGHT                128: each warpgroup has rows of its own; 64: both have the same, and columns side by side
+ *   WIDTH SLOTS           columns of a warpgroup's window; cells' columns of a tile
+ *   STAGES PRODUCERS      of the ring; warps that load, no more than stages
+ *   CLUSTER               blocks of threads that share a tile, a part of K each; each adds up some of its columns
+ *   SHARE                 2: two blocks of threads take neighbouring tiles, which have the same rows, and each brings half of X to both
+ * Bound: tensor cores at dense tiles, bytes from L2 where a tile has few common columns. */
+#include "device/block_store.cuh"
+#include "device/launch.cuh"
+#include "device/mma.cuh"
+#include "device/pipeline.cuh"
+#include "device/sddmm_reduce.cuh"
+#include "device/tma.cuh"
+
+using namespace sm90;
+
+/* Filled by the host (sddmm_sm90_wgmma.c). */
+struct sddmm_work {
+    const int *words; /* TILE_WORDS a tile */
+    int tiles, parts; /* of a pattern; of K */
+    int steps; /* of CHUNK along K */
+    long long elements; /* of an item's D */
+};
+
+constexpr int CHUNK = 64, LINE_BYTES = CHUNK * 2;
+constexpr int ROWS = HEIGHT / CELL_ROWS, TILE_ROWS = 64 / CELL_ROWS, TILE_COLS = WIDTH / CELL_COLS; /* cells: of a tile, of a warpgroup */
+constexpr int X_CELL = CELL_ROWS * LINE_BYTES, Y_CELL = CELL_COLS * LINE_BYTES, X_BYTES = ROWS * X_CELL, STAGE_BYTES = X_BYTES + SLOTS * Y_CELL;
+constexpr int BOXES = ROWS + SLOTS, LANE_BOXES = (BOXES + 31) / 32;
+/* A tile's words: where the second window begins, in cells; the cells' rows and columns, in cells, negative: none; of each warpgroup's cells the block that
+ * it lies in, negative: it is not stored. */
+constexpr int AT_ROWS = 1, AT_COLS = AT_ROWS + ROWS, AT_BLOCKS = AT_COLS + SLOTS, TILE_WORDS = AT_BLOCKS + 2 * TILE_ROWS * TILE_COLS;
+constexpr int PASS = CELL_COLS < 32 ? CELL_COLS : 32; /* columns that a warp stages at a time: 16 rows of them */
+constexpr int PITCH = LAYOUT_D == ROW_MAJOR ? PASS + 8 : 20, STAGING = LAYOUT_D == ROW_MAJOR ? 16 * PITCH : PASS * PITCH;
+constexpr int PASSES = WIDTH / PASS, SUMS = WIDTH / 2, OWN = SUMS / CLUSTER; /* of a window; of a thread; that it adds up for the cluster */
+static_assert(CLUSTER == 1 || SHARE == 1, "a cluster has one purpose");
+static_assert(SHARE == 1 || ROWS % SHARE == 0, "the rows of X do not fall into halves");
+static_assert(PRODUCERS <= STAGES, "a producer that waits must not be a whole round of the ring behind");
+static_assert(CLUSTER == 1 || (PASSES % CLUSTER == 0 && (CLUSTER - 1) * OWN * 1024 <= STAGES * STAGE_BYTES), "the cluster's sums do not fit into the ring");
+
+/* Unit u of the persistent grid: tiles fastest, so that neighbours read the same rows of X at the same time; then parts of K, then items of the batch. A
+ * cluster takes a unit together, or SHARE of them. */
+struct unit_place {
+    const int *words;
+    int part, item, first, last; /* steps */
+};
+
+inline int first_unit()
+{
+    return blockIdx.x / CLUSTER;
+}
+inline int unit_stride()
+{
+    return gridDim.x / CLUSTER;
+}
+inline int units_of(const spk_cuda_arguments &arg, const sddmm_work &work)
+{
+    return work.tiles * work.parts * arg.items; /* a multiple of SHARE, as the tiles are */
+}
+
+inline unit_place place_of(const sddmm_work &work, int unit)
+{
+    unit_place at;
+    const int rest = unit / work.tiles;
+    at.words = work.words + (long long)(unit % work.tiles) * TILE_WORDS;
+    at.part = rest % work.parts;
+    at.item = rest / work.parts;
+    const long long piece = at.part * CLUSTER + (CLUSTER > 1 ? cluster_rank() : 0), pieces = (long long)work.parts * CLUSTER;
+    at.first = (int)(work.steps * piece / pieces);
+    at.last = (int)(work.steps * (piece + 1) / pieces);
+    return at;
+}
+
+/* A cell of X. */
+inline void load_x(unsigned to, const spk_tensor_map *map, unsigned barrier, int cell, int k, int item)
+{
+    const int x = A_K_CONTIGUOUS ? k : cell * CELL_ROWS, y = A_K_CONTIGUOUS ? cell * CELL_ROWS : k;
+    if (SHARE == 1)
+        tma_load_3d(to, map, barrier, x, y, item);
+    else
+        tma_load_3d_multicast(to, map, barrier, x, y, item, (1 << SHARE) - 1);
+}
+
+inline void load_y(unsigned to, const spk_tensor_map *map, unsigned barrier, int cell, int k, int item)
+{
+    if (LAYOUT_B == COL_MAJOR)
+        tma_load_3d(to, map, barrier, k, cell * CELL_COLS, item);
+    else
+        tma_load_3d(to, map, barrier, cell * CELL_COLS, k, item);
+}
+
+/* By the warps that load, while the others use the ring for what they exchange: exchange_sums has its ends of these barriers. */
+inline void yield_ring()
+{
+    __syncwarp();
+    cluster_barrier();
+    cluster_barrier();
+    __syncthreads();
+}
+
+/* A lane's boxes of every stage of a unit, and the bytes that come to this block's stage. */
+struct unit_boxes {
+    int cell[LANE_BOXES]; /* negative: none, or another block of the cluster brings it */
+    unsigned bytes;
+};
+
+inline unit_boxes boxes_of(const unit_place &place)
+{
+    unit_boxes boxes;
+    boxes.bytes = 0;
+#pragma unroll
+    for (int i = 0; i < LANE_BOXES; i++) {
+        const int box = threadIdx.x % 32 + i * 32, cell = box < BOXES ? __ldg(place.words + AT_ROWS + box) : -1;
+        boxes.cell[i] = SHARE > 1 && box < ROWS && box / (ROWS / SHARE) != cluster_rank() ? -1 : cell;
+        boxes.bytes += __popc(__ballot_sync(~0u, cell >= 0 && box < ROWS)) * X_CELL + __popc(__ballot_sync(~0u, cell >= 0 && box >= ROWS)) * Y_CELL;
+    }
+    return boxes;
+}
+
+/* Each producer warp takes every PRODUCERS-th stage. What a tile lacks is not loaded: whatever stands there then meets sums alone that nobody keeps. */
+inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory, ring<STAGES> at)
+{
+    const int warp = threadIdx.x / 32 - 8, lane = threadIdx.x % 32, units = units_of(arg, work);
+    int turn = 0; /* whose the next stage is */
+    unit_boxes boxes = boxes_of(place_of(work, first_unit()));
+    previous_launch_done();
+    for (int unit = first_unit(); unit < units; unit += unit_stride()) {
+        const unit_place place = place_of(work, unit);
+        const unit_boxes next = boxes_of(place_of(work, min(unit + unit_stride(), units - 1))); /* fetched ahead */
+        for (int step = place.first; step < place.last; step++) {
+            if (turn == warp) {
+                const unsigned stage = ring_memory + at.stage * STAGE_BYTES;
+                at.wait_empty();
+                if (lane == 0)
+                    barrier_arrive_expect(at.full_barrier(), boxes.bytes);
+                __syncwarp();
+#pragma unroll
+                for (int i = 0; i < LANE_BOXES; i++) {
+                    const int box = lane + i * 32;
+                    if (boxes.cell[i] >= 0 && box < ROWS)
+                        load_x(stage + box * X_CELL, map_x, at.full_barrier(), boxes.cell[i], step * CHUNK, arg.stride_a != 0 ? place.item : 0);
+                    else if (boxes.cell[i] >= 0)
+                        load_y(stage + X_BYTES + (box - ROWS) * Y_CELL, map_y, at.full_barrier(), boxes.cell[i], step * CHUNK, arg.stride_b != 0 ? place.item : 0);
+                }
+            }
+            turn = turn + 1 == PRODUCERS ? 0 : turn + 1;
+            at.advance();
+        }
+        if (CLUSTER > 1)
+            yield_ring();
+        boxes = next;
+    }
+}
+
+/* x, y: 64 rows and the window's first column of a stage. */
+inline void multiply(float (&sum)[SUMS], unsigned x, unsigned y)
+{
+    mma_fence();
+#pragma unroll
+    for (int k = 0; k < CHUNK / 16; k++) {
+#if A_K_CONTIGUOUS
+        const unsigned long long dx = k_major<LINE_BYTES>(x + k * 32);
+#else
+        const unsigned long long dx = tile_descriptor<CELL_ROWS * 2>(x + k * (CELL_ROWS * 32), X_CELL, CELL_ROWS * 16);
+#endif
+#if LAYOUT_B == COL_MAJOR
+        const unsigned long long dy = k_major<LINE_BYTES>(y + k * 32);
+#else
+        const unsigned long long dy = tile_descriptor<CELL_COLS * 2>(y + k * (CELL_COLS * 32), Y_CELL, CELL_COLS * 16);
+#endif
+        mma<WIDTH>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum, dx, dy);
+    }
+    mma_commit();
+}
+
+inline void stage_pass(float *staging, const float *sum)
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int q = 0; q < PASS / 8; q++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int row = lane / 4 + half * 8, col = q * 8 + lane % 4 * 2;
+            if (LAYOUT_D == ROW_MAJOR) {
+                store_pieces<float, 2>(staging + row * PITCH + col, pieces<float, 2>{{sum[q * 4 + half * 2], sum[q * 4 + half * 2 + 1]}});
+            } else {
+                staging[col * PITCH + row] = sum[q * 4 + half * 2];
+                staging[(col + 1) * PITCH + row] = sum[q * 4 + half * 2 + 1];
+            }
+        }
+}
+
+/* 16 x PASS staged sums to D, from (i0, j0) of its grid on, which lie at element `origin` of it; W together. */
+template <int W> inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, const float *staging, long long i0, long long j0, long long origin, bool whole)
+{
+    constexpr int LENGTH = LAYOUT_D == ROW_MAJOR ? PASS : 16, LINES = LAYOUT_D == ROW_MAJOR ? 16 : PASS, CHUNKS = LENGTH / W;
+#pragma unroll
+    for (int unit = threadIdx.x % 32; unit < LINES * CHUNKS; unit += 32) {
+        const int line = unit / CHUNKS, in = unit % CHUNKS * W;
+        real sum[W];
+#pragma unroll
+        for (int e = 0; e < W; e += 4) {
+            const pieces<float, 4> four = load_pieces<float, 4>(staging + line * PITCH + in + e);
+#pragma unroll
+            for (int f = 0; f < 4; f++)
+                sum[e + f] = four.at[f];
+        }
+        const int inside = LAYOUT_D == ROW_MAJOR ? elements_inside<W>(arg, i0 + line, j0 + in) : elements_inside<W>(arg, i0 + in, j0 + line);
+        store_elements<W>(arg, out, origin + line * BLOCK_LINE + in, sum, inside, whole);
+    }
+}
+
+/* Of a warp: where its 16 rows of the window go. */
+struct window {
+    int i0;            /* D's first row */
+    int block, column; /* of pass number `lane`: its block, negative: none; D's column */
+};
+
+inline window window_of(const int *words)
+{
+    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, tile_row = warp * 16 / CELL_ROWS, pass = threadIdx.x % 32 % PASSES, slot = pass * PASS / CELL_COLS;
+    const int row = __ldg(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row), shift = group == 0 ? 0 : __ldg(words);
+    const int block = __ldg(words + AT_BLOCKS + (group * TILE_ROWS + tile_row) * TILE_COLS + slot);
+    return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block, __ldg(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
+}
+
+/* A warp's sums of passes first .. to D. */
+template <int count> inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+{
+    const bool whole = aligned_to(out.d, 16) && aligned_to(out.c, 16);
+#pragma unroll
+    for (int i = 0; i < count / (PASS / 2); i++) {
+        const int block = __shfl_sync(~0u, at.block, first + i), column = __shfl_sync(~0u, at.column, first + i);
+        if (block >= 0) {
+            const int r = at.i0 % BLOCK_ROWS, c = column % BLOCK_COLS;
+            __syncwarp();
+            stage_pass(staging, sum + i * (PASS / 2));
+            __syncwarp();
+            store_pass<16 / sizeof(element_d)>(arg, out, staging, at.i0, column, block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r),
+                                               whole);
+        }
+    }
+}
+
+/* Element i of part `part` of a thread's sums. */
+inline float part_of_sums(const float (&sum)[SUMS], int part, int i)
+{
+    float value = sum[i];
+#pragma unroll
+    for (int p = 1; p < CLUSTER; p++)
+        value = part == p ? sum[p * OWN + i] : value;
+    return value;
+}
+
+/* Part r of each thread's sums to block r of the cluster, into its ring, which yield_ring has left to this; own: the sum of what came and its own part. */
+inline void exchange_sums(const float (&sum)[SUMS], unsigned ring_memory, const float *ring_pointer, float (&own)[OWN])
+{
+    const int rank = cluster_rank();
+    cluster_barrier();
+#pragma unroll
+    for (int other = 1; other < CLUSTER; other++) {
+        const int to = (rank + other) % CLUSTER;
+        const unsigned there = cluster_address(ring_memory + (other - 1) * (OWN * 1024) + threadIdx.x * 16, to);
+#pragma unroll
+        for (int i = 0; i < OWN; i += 4)
+            cluster_store(there + i * 1024, part_of_sums(sum, to, i), part_of_sums(sum, to, i + 1), part_of_sums(sum, to, i + 2), part_of_sums(sum, to, i + 3));
+    }
+    cluster_barrier();
+#pragma unroll
+    for (int i = 0; i < OWN; i++)
+        own[i] = part_of_sums(sum, rank, i);
+#pragma unroll
+    for (int other = 1; other < CLUSTER; other++)
+#pragma unroll
+        for (int i = 0; i < OWN; i += 4) {
+            const pieces<float, 4> four = load_pieces<float, 4>(ring_pointer + (other - 1) * (OWN * 256) + i * 256 + threadIdx.x * 4);
+#pragma unroll
+            for (int f = 0; f < 4; f++)
+                own[i + f] += four.at[f];
+        }
+    fence_async_shared(); /* TMA writes there next */
+    __syncthreads();
+}
+
+/* By one thread of a warpgroup: nobody of it reads the stage any more. Where X is shared every block of the cluster must know. */
+inline void release(const ring<STAGES> &at, unsigned stage)
+{
+    if (SHARE == 1)
+        at.release(stage);
+    else
+#pragma unroll
+        for (int block = 0; block < SHARE; block++)
+            cluster_arrive(cluster_address(at.empty + stage * 8, block));
+}
+
+inline void consume(const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory, float *ring_pointer, ring<STAGES> at)
+{
+    const int group = threadIdx.x / 128, units = units_of(arg, work);
+    const bool leader = threadIdx.x % 128 == 0;
+    float *staging = ring_pointer + STAGES * STAGE_BYTES / 4 + threadIdx.x / 32 * STAGING;
+    float sum[SUMS];
+    previous_launch_done();
+    for (int unit = first_unit(); unit < units; unit += unit_stride()) {
+        const unit_place place = place_of(work, unit);
+        const window window = window_of(place.words);
+        const unsigned x = ring_memory + (HEIGHT == 128 ? group * TILE_ROWS * X_CELL : 0);
+        const unsigned y = ring_memory + X_BYTES + (group == 0 ? 0 : __ldg(place.words) * Y_CELL);
+#pragma unroll
+        for (int i = 0; i < SUMS; i++)
+            sum[i] = 0;
+        int before = -1;
+        for (int step = place.first; step < place.last; step++) {
+            at.wait_full();
+            multiply(sum, x + at.stage * STAGE_BYTES, y + at.stage * STAGE_BYTES);
+            mma_wait<1>();
+            if (before >= 0 && leader)
+                release(at, before);
+            before = at.stage;
+            at.advance();
+        }
+        mma_wait<0>();
+        mma_settle(sum);
+        if (before >= 0 && leader)
+            release(at, before);
+        block_target out = {(element_d *)arg.d + place.item * arg.stride_d, nullptr, nullptr};
+        if (USE_C && arg.beta != 0)
+            out.c = (const element_d *)arg.c + place.item * arg.stride_c;
+        if (work.parts > 1)
+            out.sums = (real *)arg.workspace + ((long long)place.item * work.parts + place.part) * work.elements;
+#if CLUSTER > 1
+        float own[OWN];
+        exchange_sums(sum, ring_memory, ring_pointer, own);
+        store_sums(arg, out, window, cluster_rank() * (PASSES / CLUSTER), own, staging);
+#else
+        store_sums(arg, out, window, 0, sum, staging);
+#endif
+    }
+}
+
+#if CLUSTER * SHARE > 1
+#define SPK_CLUSTER __cluster_dims__(CLUSTER *SHARE, 1, 1)
+#else
+#define SPK_CLUSTER
+#endif
+
+extern "C" __global__ void SPK_CLUSTER __launch_bounds__(384, 1)
+    sddmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_x, const __grid_constant__ spk_tensor_map map_y, const __grid_constant__ spk_cuda_arguments arg,
+                     const __grid_constant__ sddmm_work work)
+{
+    extern __shared__ unsigned char shared[];
+    __shared__ ring_storage<STAGES> storage;
+    const unsigned ring_memory = (smem_address(shared) + 1023) & ~1023u;
+    float *ring_pointer = (float *)(shared + (ring_memory - smem_address(shared)));
+    if (threadIdx.x == 0)
+        ring_init(storage, 1, 2 * SHARE);
+    if (threadIdx.x == 256 && work.steps > 0) { /* K = 0: the maps are not filled */
+        tma_prefetch_map(&map_x);
+        tma_prefetch_map(&map_y);
+    }
+    if (SHARE > 1)
+        cluster_barrier(); /* the other block's barriers are there */
+    else
+        __syncthreads();
+    next_launch_may_start();
+    if (threadIdx.x < 256) {
+        registers_more<224>();
+        consume(arg, work, ring_memory, ring_pointer, ring<STAGES>(storage));
+    } else {
+        registers_fewer<56>();
+        produce(&map_x, &map_y, arg, work, ring_memory, ring<STAGES>(storage));
+    }
+    if (SHARE > 1) {
+        __syncwarp();
+        cluster_barrier(); /* nobody arrives here any more */
+    }
+}

@@ -1,0 +1,138 @@
+/* cublas_dense_sddmm: one dense cuBLASLt product, then the stored blocks of it: the yardstick of SDDMM. It computes everything, but keeps only what is asked
+ * for, so nothing need be finite. ALGO: the library's first, second ... recommendation. */
+#include <stdio.h>
+
+#include "backend/cuda/kernels/sddmm.h"
+#include "backend/cuda/vendor/cublaslt.h"
+#include "backend/cuda/vendor/vendor.h"
+
+enum { GATHER_THREADS = 256, MOST_THREAD_BLOCKS = 1 << 16 };
+
+typedef struct state {
+    spk_lt_product product;
+    spk_cuda_index index;
+    CUfunction gather;
+    int64_t ld;       /* of the dense product, which lies in the workspace row by row */
+    size_t acc_bytes;
+} state;
+
+/* With C the product stays as sums until C is added; else it is finished by the library. */
+static spk_dtype acc_dtype(const spk_problem *p)
+{
+    return !p->epilogue.use_c ? p->dtype_d : p->dtype_a == SPK_F64 ? SPK_F64 : SPK_F32;
+}
+
+static int64_t acc_ld(const spk_problem *p)
+{
+    return (p->n + 7) / 8 * 8;
+}
+
+static size_t acc_size(const spk_problem *p)
+{
+    return spk_round_up((size_t)p->m * (size_t)acc_ld(p) * spk_dtype_bytes(acc_dtype(p)), 256);
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)params;
+    *why = spk_cuda_vendor_refusal(problem);
+    if (*why == NULL && (double)acc_size(problem) > (double)device->memory_bytes / 4)
+        *why = "the dense product would take more than a quarter of the memory";
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 + sddmm_elements(problem) * (double)spk_dtype_bytes(problem->dtype_d) * 2 / (device->stream_gbs * 1e3);
+}
+
+/* D^T = Y^T X^T, column by column. */
+static spk_lt_spec describe(const spk_problem *p, int rank)
+{
+    const int element = (int)spk_dtype_bytes(p->dtype_a);
+    const bool y_rows = p->layout_b == SPK_ROW_MAJOR, x_rows = p->layout_a == SPK_ROW_MAJOR;
+    const spk_lt_operand y = {(uint64_t)(y_rows ? p->n : p->k), (uint64_t)(y_rows ? p->k : p->n), p->ldb, !y_rows};
+    const spk_lt_operand x = {(uint64_t)(x_rows ? p->k : p->m), (uint64_t)(x_rows ? p->m : p->k), p->lda, !x_rows};
+    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a), .out_type = spk_cuda_data_type(acc_dtype(p)), .compute = spk_lt_compute(p), .first = y, .second = x,
+                         .d = {(uint64_t)p->n, (uint64_t)p->m, acc_ld(p), false}, .ldc = acc_ld(p), .element_bytes = element,
+                         .may_align = p->lda * element % 16 == 0 && p->ldb * element % 16 == 0, .rank = rank};
+}
+
+static void release(const spk_bound *bound, state *s)
+{
+    spk_lt_release(&s->product);
+    spk_cuda_index_release(bound->device, &s->index);
+    spk_free(&bound->device->mem, s);
+}
+
+static void unbind(spk_bound *bound)
+{
+    spk_cuda_scope scope;
+    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+        return;
+    release(bound, bound->state);
+    bound->state = NULL;
+    spk_cuda_leave(&scope);
+}
+
+static void gather_build(const spk_problem *p, spk_build *build)
+{
+    *build = (spk_build){.file = "gather_dense.cu", .entry = "gather_dense"};
+    const int used = spk_cuda_problem_defines(p, build->options, sizeof build->options);
+    snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d", p->pattern->block_rows,
+             p->pattern->block_cols, sddmm_ragged(p), !p->epilogue.use_c);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    const spk_problem *p = &bound->problem;
+    const spk_lt_spec spec = describe(p, bound->params.v[0]);
+    spk_build build;
+    spk_cuda_scope scope;
+    state *s = NULL;
+    spk_status status;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    SPK_GOTO(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
+    gather_build(p, &build);
+    SPK_GOTO(spk_lt_make(bound->device, &spec, &s->product));
+    SPK_GOTO(spk_cuda_index_make(bound, &s->index));
+    SPK_GOTO(spk_cuda_function(bound->device, &build, &s->gather));
+    s->ld = acc_ld(p);
+    s->acc_bytes = acc_size(p);
+    bound->workspace_bytes = s->acc_bytes + spk_round_up(s->product.workspace_bytes, 256);
+    bound->state = s;
+    s = NULL;
+done:
+    if (s != NULL)
+        release(bound, s);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+static spk_status multiply(const spk_bound *bound, const state *s, const spk_args *args, CUstream stream)
+{
+    const bool finished = !bound->problem.epilogue.use_c;
+    void *acc = args->workspace;
+    spk_cuda_arguments arguments;
+    SPK_TRY(spk_lt_run(&s->product, finished ? args->alpha : 1, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
+    spk_cuda_arguments_fill(&s->index, args, &arguments);
+    if (finished)
+        arguments.alpha = 1;
+    long long ld = s->ld;
+    void *parameters[] = {&arguments, &acc, &ld};
+    return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS), GATHER_THREADS, 0, stream,
+                           parameters);
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    spk_cuda_scope scope;
+    if (bound->view.nnzb == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = multiply(bound, bound->state, args, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+const spk_kernel_ops cublas_dense_sddmm_ops = {.applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};
