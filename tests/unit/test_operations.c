@@ -28,6 +28,28 @@ static void check_report(spk_report **report)
     spk_report_destroy(report);
 }
 
+/* Where a library is found, the whole product by it races, right and eligible. */
+static void check_dense(const spk_report *report)
+{
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    ok(spk_report_get_info(report, &info));
+    int dense = 0;
+    for (int i = 0; i < info.candidate_count; i++) {
+        spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
+        ok(spk_report_candidate(report, i, &c));
+        if (c.kind != SPK_KIND_DENSE)
+            continue;
+        dense++;
+        if (c.status == SPK_CANDIDATE_NOT_APPLICABLE) {
+            assert_non_null(strstr(c.why, "not found"));
+            continue;
+        }
+        assert_int_equal(c.status, SPK_CANDIDATE_OK);
+        assert_true(c.median_us > 0 && c.error >= 0 && c.error <= c.tolerance);
+    }
+    assert_int_equal(dense, 2);
+}
+
 static void test_tuning(void **state)
 {
     (void)state;
@@ -66,6 +88,7 @@ static void test_tuning(void **state)
     }
     ok(spk_race_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30}, &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
                       &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
+    check_dense(report);
     check_report(&report);
     spk_pattern_destroy(&pattern);
 }

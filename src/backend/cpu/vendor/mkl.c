@@ -1,5 +1,5 @@
-/* MKL as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix. Threads are
- * set for the calling thread only. It is made to share our OpenMP's threads (its GNU layer), unless the program had chosen its own. */
+/* MKL as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix or SDDMM's whole
+ * product. Threads are set for the calling thread only. It is made to share our OpenMP's threads (its GNU layer), unless the program had chosen its own. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,5 +237,50 @@ const spk_kernel_ops mkl_dense_ops = {
     .unbind = dense_unbind,
     .update_values = dense_update,
     .run = dense_run,
+    .source_hash = SPK_SOURCE_HASH,
+};
+
+/* ------------------------------------------------------------------------------------------------ mkl_dense_sddmm */
+
+static bool sampled_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)params;
+    return spk_sampled_applicable(problem, device, why);
+}
+
+static void sampled_unbind(spk_bound *bound)
+{
+    spk_free(&bound->device->mem, bound->state);
+    bound->state = NULL;
+}
+
+static spk_status sampled_bind(spk_bound *bound)
+{
+    spk_mkl *library = NULL;
+    void *handle = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *library, &library));
+    bound->state = library;
+    const spk_status status = spk_mkl_open(bound->device, &handle, library);
+    if (status != SPK_OK) {
+        sampled_unbind(bound);
+        return status;
+    }
+    bound->workspace_bytes = spk_sampled_workspace_bytes(&bound->problem);
+    return SPK_OK;
+}
+
+static spk_status sampled_run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    spk_sampled_run(bound, args, multiply_whole, bound->state);
+    return SPK_OK;
+}
+
+const spk_kernel_ops mkl_dense_sddmm_ops = {
+    .applicable = sampled_applicable,
+    .predict_us = spk_sampled_predict_us,
+    .bind = sampled_bind,
+    .unbind = sampled_unbind,
+    .run = sampled_run,
     .source_hash = SPK_SOURCE_HASH,
 };

@@ -119,6 +119,13 @@ void spk_dense_release(const spk_bound *bound, spk_dense *dense);
 spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *values);
 spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_args *args);
 
+/* ------------------------------------------------------------------------------------------------ one call for SDDMM's whole product */
+
+bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+double spk_sampled_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
+size_t spk_sampled_workspace_bytes(const spk_problem *problem);
+void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user);
+
 /* ------------------------------------------------------------------------------------------------ MKL */
 
 typedef struct spk_mkl {
