@@ -254,34 +254,37 @@ inline void keep_tile(const real *sums, const spk_cuda_arguments &arg, const tas
         store_pieces<real, LINE_SUMS>(to + at, load_pieces<real, LINE_SUMS>(sums + at));
 }
 
-/* The whole of the second launch: adds the pieces of each cut row in their order. */
-inline void add_tiles(const spk_cuda_arguments &arg, const int *list, char *shared)
+/* The whole of the second launch: adds the pieces of each cut row in their order, a thread for each line of sums. */
+inline void add_tiles(const spk_cuda_arguments &arg, const int *list)
 {
-    const int team = (int)threadIdx.x / TEAM_THREADS, thread = (int)threadIdx.x % TEAM_THREADS;
-    real *sums = (real *)(shared + team * TEAM_BYTES);
-    int part;
-    unsigned column_tile;
-    const int place = find_place(__ldg(list + 1), team, part, column_tile);
-    if (place < 0)
+    constexpr int LINES_A_TILE = TILE_SUMS / LINE_SUMS, LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M;
+    const unsigned column_tiles = (unsigned)((arg.n + TILE_N - 1) / TILE_N), rows = (unsigned)__ldg(list + 1);
+    const long long number = (long long)blockIdx.x * (TEAM_THREADS * TEAMS) + threadIdx.x, tile = number / LINES_A_TILE;
+    const int at = (int)(number % LINES_A_TILE) * LINE_SUMS, line = at / PITCH_D, in = at % PITCH_D, part = (int)(tile % SPLITS);
+    const unsigned column_tile = (unsigned)(tile / SPLITS % column_tiles);
+    const long long place = tile / SPLITS / column_tiles;
+    if (place >= rows || in >= LINE) /* lines end with what only keeps them apart */
         return;
-    const int4 row = listed(list, __ldg(list) + place);
+    const int4 row = listed(list, __ldg(list) + (int)place);
     task job;
     set_tile(arg, job, row.x, part, column_tile);
-    const real *from = (const real *)arg.workspace + partial_tile(arg, row.y, part, column_tile) * TILE_SUMS;
-    const long long next = (partial_tile(arg, 1, 0, 0) - partial_tile(arg, 0, 0, 0)) * TILE_SUMS;
-    for (int at = thread * LINE_SUMS; at < TILE_SUMS; at += TEAM_THREADS * LINE_SUMS) {
-        line_of_sums sum = load_sums(from + at);
+    const real *from = (const real *)arg.workspace + partial_tile(arg, row.y, part, column_tile) * TILE_SUMS + at;
+    const long long next = (long long)SPLITS * column_tiles * TILE_SUMS;
+    line_of_sums sum = load_sums(from);
 #pragma unroll 4
-        for (int piece = 1; piece < row.z; piece++) {
-            const line_of_sums more = load_sums(from + at + piece * next);
+    for (int piece = 1; piece < row.z; piece++) {
+        const line_of_sums more = load_sums(from + piece * next);
 #pragma unroll
-            for (int e = 0; e < LINE_SUMS; e++)
-                sum.at[e] += more.at[e];
-        }
-        store_pieces<real, LINE_SUMS>(sums + at, sum);
+        for (int e = 0; e < LINE_SUMS; e++)
+            sum.at[e] += more.at[e];
     }
-    team_sync();
-    store_tile(sums, arg, job, thread);
+#pragma unroll
+    for (int e = 0; e < LINE_SUMS; e++) {
+        const int i = LAYOUT_D == ROW_MAJOR ? line : in + e;
+        const long long j = job.column + (LAYOUT_D == ROW_MAJOR ? in + e : line);
+        if (i < job.rows && j < arg.n)
+            store_one(arg, (long long)job.block_row * BLOCK_ROWS + job.row + i, j, sum.at[e]);
+    }
 }
 #endif
 
@@ -302,10 +305,9 @@ inline void leave_tile(const real *sums, const spk_cuda_arguments &arg, const ta
 #define ADDING_ENTRY(name)                                                                                                                      \
     extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) name(const __grid_constant__ spk_cuda_arguments arg, const int *list) \
     {                                                                                                                                           \
-        extern __shared__ __align__(128) char shared[];                                                                                         \
         next_launch_may_start();                                                                                                                \
         previous_launch_done();                                                                                                                 \
-        add_tiles(arg, list, shared);                                                                                                           \
+        add_tiles(arg, list);                                                                                                                   \
     }
 #else
 #define ADDING_ENTRY(name)
