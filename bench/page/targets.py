@@ -1,7 +1,7 @@
 """What the project set out to reach on a GPU, beside what the results say."""
 import math
 
-from page.results import digits, ours_of, over_dense_rate, ratio_over_ours
+from page.results import digits, group_of, ours_of, over_dense_rate, ratio_over_ours
 from page.tables import is_of_the_eleven, table
 from page.topics import speed
 
@@ -119,7 +119,7 @@ def title_and_rows(group, results, regrets):
     if "sddmm" in topics:
         return "Targets of training", [bar.row(results) for bar in training_bars()]
     if topics == {None} and all((d.get("device") or {}).get("kind") == "cpu" for _, d in group):
-        return "Targets", [row for row in (bar.row(results) for bar in cpu_bars()) if row[4] != "0"]
+        return f"Targets of {group_of(group[0][0])}", [row for row in (bar.row(results) for bar in cpu_bars()) if row[4] != "0"]
     return None, []
 
 
