@@ -19,7 +19,7 @@ static const double lock_patience_s = 10; /* beyond the budget */
  * costs another look. */
 static _Atomic uint64_t seen[SEEN];
 
-static uint64_t seen_hash(const spk_tuner *tuner, const char *key)
+uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
 {
     int rows = 0;
     const spk_kernel *table = spk_tuner_table(tuner, &rows);
@@ -109,7 +109,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     *found = false;
     if (spk_store_decision(tuner->store, key, &decision, &known) != SPK_OK || !known)
         return SPK_OK;
-    uint64_t hash = seen_hash(tuner, key);
+    uint64_t hash = spk_class_hash(tuner, key);
     bool strict = options->tolerance > 0; /* then the error that was measured counts */
     bool usable = !strict && decision_usable(tuner, problem, options, &decision, &made);
     if (!usable || (whole && can_tune(options) && !was_seen(hash))) {

@@ -18,4 +18,7 @@ spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *prob
 /* Makes a loaded report today's answer: from_store, the choice these options allow, a fresh summary. */
 spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report);
 
+/* Of a class in a store among the rows of a table: what is remembered of it in this process goes by this. */
+uint64_t spk_class_hash(const spk_tuner *tuner, const char *key);
+
 #endif

@@ -1,0 +1,176 @@
+/* Fresh topologies of one mixture-of-experts layer, in microseconds: a thousand patterns H of tokens by experts x hidden with a group of block rows for each
+ * expert, of sizes that change every step, times W of experts x hidden by model. After a warm-up of the fewest, the mean and the most tokens nothing is tuned.
+ * Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan was tuned after warm-up. Build and run:
+ * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 [EXPERTS [CHOICE]] */
+#include <sparsek/sparsek.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BLOCK = 128, MODEL = 2048, HIDDEN = 4096, FEWEST = 16, MOST = 256, STEPS = 1000, MOST_EXPERTS = 64 };
+enum { GRID_ROWS = MOST_EXPERTS * MOST / BLOCK, PER_ROW = HIDDEN / BLOCK };
+
+static spk_context *context;
+
+#define TRY(call)                                                                        \
+    do {                                                                                 \
+        if ((call) != SPK_OK) {                                                          \
+            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context));                 \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static unsigned draw(unsigned below)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)((state >> 33) % below);
+}
+
+typedef struct topology {
+    int offsets[GRID_ROWS + 1], columns[GRID_ROWS * PER_ROW];
+    int rows, blocks;
+} topology;
+
+/* Of `tokens` tokens an expert, 0: at random. */
+static void make_topology(int experts, int tokens, topology *t)
+{
+    t->rows = t->blocks = 0;
+    for (int e = 0; e < experts; e++) {
+        const int here = tokens > 0 ? tokens : FEWEST + (int)draw(MOST - FEWEST + 1);
+        for (int row = 0; row < (here + BLOCK - 1) / BLOCK; row++) {
+            for (int i = 0; i < PER_ROW; i++)
+                t->columns[t->blocks++] = e * PER_ROW + i;
+            t->offsets[++t->rows] = t->blocks;
+        }
+    }
+}
+
+typedef struct bench {
+    int experts;
+    spk_spmm problem;
+    spk_tune_options options;
+    spk_spmm_args args;
+    double pattern[STEPS], plan[STEPS], release[STEPS], fixed[STEPS];
+    int tuned, distinct;
+    char choices[16][160];
+} bench;
+
+static void remember_choice(bench *b, const char *choice)
+{
+    for (int i = 0; i < b->distinct; i++)
+        if (strcmp(b->choices[i], choice) == 0)
+            return;
+    if (b->distinct < 16)
+        snprintf(b->choices[b->distinct++], sizeof b->choices[0], "%s", choice);
+}
+
+/* One step; at < 0: of warm-up. */
+static void step(bench *b, const topology *t, int at)
+{
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = (int64_t)t->rows * BLOCK, .cols = (int64_t)b->experts * HIDDEN, .block_rows = BLOCK,
+                                     .block_cols = BLOCK, .nnzb = t->blocks, .row_offsets = t->offsets, .col_indices = t->columns};
+    b->options.unknown = at < 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_ESTIMATE;
+    const double start = now_us();
+    TRY(spk_pattern_create(context, &indices, &pattern));
+    const double made = now_us();
+    TRY(spk_plan_spmm(context, pattern, &b->problem, &b->options, &plan));
+    const double planned = now_us();
+    spk_plan_info info = {SPK_SIZED(spk_plan_info)};
+    TRY(spk_plan_get_info(plan, &info));
+    if (b->args.values != NULL && (at < 0 || at % 50 == 0))
+        TRY(spk_run_spmm(plan, &b->args, NULL));
+    if (at >= 0)
+        remember_choice(b, spk_plan_choice(plan));
+    const double used = now_us();
+    spk_plan_destroy(&plan);
+    spk_pattern_destroy(&pattern);
+    if (at < 0)
+        return;
+    b->tuned += strcmp(info.why, "measured") == 0;
+    b->pattern[at] = made - start;
+    b->plan[at] = planned - made;
+    b->release[at] = now_us() - used;
+    b->fixed[at] = planned - start - 0.05 * t->blocks;
+}
+
+static double quantile(double *samples, double share)
+{
+    qsort(samples, STEPS, sizeof *samples, compare);
+    return samples[(int)(share * (STEPS - 1))];
+}
+
+/* Zeros: only the host is measured. */
+static void *operand(size_t bytes)
+{
+    void *memory = NULL, *zeros = calloc(bytes, 1);
+    TRY(spk_memory_allocate(context, bytes, &memory));
+    TRY(spk_memory_copy(context, memory, SPK_DEVICE, zeros, SPK_HOST, bytes));
+    free(zeros);
+    return memory;
+}
+
+int main(int argc, char **argv)
+{
+    static bench b;
+    static topology t;
+    char folder[] = "/tmp/sparsek-topologies-XXXXXX", path[64];
+    const char *device = argc > 1 ? argv[1] : "cpu";
+    const int gpu = strncmp(device, "cuda", 4) == 0, experts = argc > 2 ? atoi(argv[2]) : MOST_EXPERTS;
+    if (experts < 1 || experts > MOST_EXPERTS || mkdtemp(folder) == NULL)
+        return 2;
+    snprintf(path, sizeof path, "%s/store.db", folder);
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .device = device, .store_path = path};
+    TRY(spk_context_create(&options, &context));
+    b.experts = experts;
+    b.problem = (spk_spmm){SPK_SIZED(spk_spmm), .n = MODEL, .dtype_a = gpu ? SPK_BF16 : SPK_F32};
+    b.options = (spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 1, .choice = argc > 3 ? argv[3] : NULL};
+    const size_t element = gpu ? 2 : 4, rows = (size_t)experts * MOST;
+    void *all[] = {operand(rows * HIDDEN * element), operand((size_t)experts * HIDDEN * MODEL * element), operand(rows * MODEL * element)};
+    b.args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = gpu ? all[0] : NULL, .b = all[1], .d = all[2], .alpha = 1};
+    const int warm_up[] = {FEWEST, (FEWEST + MOST) / 2, MOST, 0};
+    for (int i = 0; i < 4; i++) {
+        make_topology(experts, warm_up[i], &t);
+        step(&b, &t, -1);
+    }
+    double blocks = 0;
+    for (int i = 0; i < STEPS; i++) {
+        make_topology(experts, 0, &t);
+        step(&b, &t, i);
+        blocks += (double)t.blocks / STEPS;
+    }
+    TRY(spk_synchronize(context, NULL));
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", spk_version(),
+           spk_commit(), device, experts, STEPS, blocks);
+    printf(" \"pattern_us\": %.1f, \"plan_us\": %.1f, \"release_us\": %.1f, \"beyond_50ns_a_block_us\": {\"median\": %.1f, \"p99\": %.1f, \"most\": %.1f},\n",
+           quantile(b.pattern, 0.5), quantile(b.plan, 0.5), quantile(b.release, 0.5), quantile(b.fixed, 0.5), quantile(b.fixed, 0.99), quantile(b.fixed, 1));
+    printf(" \"tuned_after_warm_up\": %d, \"choices\": [", b.tuned);
+    for (int i = 0; i < b.distinct; i++)
+        printf("%s\"%s\"", i > 0 ? ", " : "", b.choices[i]);
+    printf("]}\n");
+    for (int i = 0; i < 3; i++)
+        spk_memory_release(context, &all[i]);
+    spk_context_destroy(&context);
+    unlink(path);
+    strcat(path, ".lock");
+    unlink(path);
+    rmdir(folder);
+    return b.tuned > 0;
+}
