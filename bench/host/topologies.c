@@ -1,7 +1,8 @@
 /* Fresh topologies of one mixture-of-experts layer, in microseconds: a thousand patterns H of tokens by experts x hidden with a group of block rows for each
  * expert, of sizes that change every step, times W of experts x hidden by model. After a warm-up of the fewest, the mean and the most tokens nothing is tuned.
  * Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan was tuned after warm-up. Build and run:
- * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 [EXPERTS [CHOICE]] */
+ * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 host|deferred [EXPERTS [CHOICE]]
+ * deferred: the indices are in device memory, and nothing waits for them. */
 #include <sparsek/sparsek.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ static void make_topology(int experts, int tokens, topology *t)
 }
 
 typedef struct bench {
-    int experts;
+    int experts, deferred;
+    void *offsets, *columns; /* in device memory */
     spk_spmm problem;
     spk_tune_options options;
     spk_spmm_args args;
@@ -85,8 +87,19 @@ static void step(bench *b, const topology *t, int at)
 {
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = (int64_t)t->rows * BLOCK, .cols = (int64_t)b->experts * HIDDEN, .block_rows = BLOCK,
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = (int64_t)t->rows * BLOCK, .cols = (int64_t)b->experts * HIDDEN, .block_rows = BLOCK,
                                      .block_cols = BLOCK, .nnzb = t->blocks, .row_offsets = t->offsets, .col_indices = t->columns};
+    if (b->deferred) {
+        TRY(spk_synchronize(context, NULL));
+        TRY(spk_memory_copy(context, b->offsets, SPK_DEVICE, t->offsets, SPK_HOST, sizeof(int) * ((size_t)t->rows + 1)));
+        TRY(spk_memory_copy(context, b->columns, SPK_DEVICE, t->columns, SPK_HOST, sizeof(int) * (size_t)t->blocks));
+        indices.row_offsets = b->offsets;
+        indices.col_indices = b->columns;
+        indices.index_memory = SPK_DEVICE;
+        indices.deferred = 1;
+        indices.longest_row = PER_ROW;
+        indices.row_overlap = 1;
+    }
     b->options.unknown = at < 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_ESTIMATE;
     const double start = now_us();
     TRY(spk_pattern_create(context, &indices, &pattern));
@@ -133,17 +146,21 @@ int main(int argc, char **argv)
     static topology t;
     char folder[] = "/tmp/sparsek-topologies-XXXXXX", path[64];
     const char *device = argc > 1 ? argv[1] : "cpu";
-    const int gpu = strncmp(device, "cuda", 4) == 0, experts = argc > 2 ? atoi(argv[2]) : MOST_EXPERTS;
+    const int gpu = strncmp(device, "cuda", 4) == 0, experts = argc > 3 ? atoi(argv[3]) : MOST_EXPERTS;
     if (experts < 1 || experts > MOST_EXPERTS || mkdtemp(folder) == NULL)
         return 2;
     snprintf(path, sizeof path, "%s/store.db", folder);
     const spk_context_options options = {SPK_SIZED(spk_context_options), .device = device, .store_path = path};
     TRY(spk_context_create(&options, &context));
     b.experts = experts;
+    b.deferred = argc > 2 && strcmp(argv[2], "deferred") == 0;
     b.problem = (spk_spmm){SPK_SIZED(spk_spmm), .n = MODEL, .dtype_a = gpu ? SPK_BF16 : SPK_F32};
-    b.options = (spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 1, .choice = argc > 3 ? argv[3] : NULL};
+    b.options = (spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 1, .choice = argc > 4 ? argv[4] : NULL};
     const size_t element = gpu ? 2 : 4, rows = (size_t)experts * MOST;
-    void *all[] = {operand(rows * HIDDEN * element), operand((size_t)experts * HIDDEN * MODEL * element), operand(rows * MODEL * element)};
+    void *all[] = {operand(rows * HIDDEN * element), operand((size_t)experts * HIDDEN * MODEL * element), operand(rows * MODEL * element),
+                   operand(sizeof t.offsets), operand(sizeof t.columns)};
+    b.offsets = all[3];
+    b.columns = all[4];
     b.args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = gpu ? all[0] : NULL, .b = all[1], .d = all[2], .alpha = 1};
     const int warm_up[] = {FEWEST, (FEWEST + MOST) / 2, MOST, 0};
     for (int i = 0; i < 4; i++) {
@@ -157,15 +174,15 @@ int main(int argc, char **argv)
         blocks += (double)t.blocks / STEPS;
     }
     TRY(spk_synchronize(context, NULL));
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", spk_version(),
-           spk_commit(), device, experts, STEPS, blocks);
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": \"%s\", \"indices\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", spk_version(),
+           spk_commit(), device, b.deferred ? "deferred" : "host", experts, STEPS, blocks);
     printf(" \"pattern_us\": %.1f, \"plan_us\": %.1f, \"release_us\": %.1f, \"beyond_50ns_a_block_us\": {\"median\": %.1f, \"p99\": %.1f, \"most\": %.1f},\n",
            quantile(b.pattern, 0.5), quantile(b.plan, 0.5), quantile(b.release, 0.5), quantile(b.fixed, 0.5), quantile(b.fixed, 0.99), quantile(b.fixed, 1));
     printf(" \"tuned_after_warm_up\": %d, \"choices\": [", b.tuned);
     for (int i = 0; i < b.distinct; i++)
         printf("%s\"%s\"", i > 0 ? ", " : "", b.choices[i]);
     printf("]}\n");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         spk_memory_release(context, &all[i]);
     spk_context_destroy(&context);
     unlink(path);

@@ -235,10 +235,19 @@ typedef struct spk_bsr_indices {
     const void *row_offsets;        /* ceil(rows / block_rows) + 1 indices, the first 0, the last nnzb */
     const void *col_indices;        /* nnzb indices in [0, ceil(cols / block_cols)) */
     spk_index_type index_type;
-    spk_memory index_memory; /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done */
+    spk_memory index_memory; /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done, or deferred */
+    int deferred;            /* with SPK_DEVICE, 1: the work on the indices is put on `stream`, and nothing waits for it; see below. 0 on a CPU */
+    void *stream;            /* with deferred: a CUstream on which what writes the arrays comes before; the plans run on it, or after what is on it now */
+    int64_t longest_row;     /* with deferred: blocks of the longest row, about; 0: the mean. This and the next two decide the class of problems */
+    double row_spread, row_overlap; /* with deferred: what spk_pattern_info would say, about */
 } spk_bsr_indices;
 
-/* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards. */
+/* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards.
+ * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is the caller's word. Wrong indices are never used:
+ * SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run after the device has found them fails, as does spk_pattern_get_info, which waits
+ * and copies the indices to the host. So do tuning, the oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is
+ * tuned among the kernels that need nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must
+ * exist, and other streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed. */
 SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
 SPK_API void spk_pattern_destroy(spk_pattern **pattern);
 

@@ -23,6 +23,7 @@ spk_status spk_oracle_rows(const spk_context *context, const spk_problem *proble
             return spk_fail(SPK_ERR_ARGUMENT, "rows[%lld] = %lld: the rows are 0..%lld", (long long)i, (long long)rows[i], (long long)most - 1);
     if (row_count == 0 || spk_problem_is_empty(problem))
         return SPK_OK;
+    SPK_TRY(spk_pattern_fetch(problem->pattern));
     SPK_TRY(spk_check_pointer(out, "out"));
     /* The oracle writes neither d nor preact: anything aligned that overlaps nothing passes the check of the others. */
     args->d = args->preact = NULL;

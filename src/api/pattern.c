@@ -1,4 +1,6 @@
 /* Patterns, as the public header has them. */
+#include <math.h>
+
 #include "api/context.h"
 #include "matrix/check.h"
 #include "matrix/matrix.h"
@@ -31,6 +33,38 @@ done:
     return status;
 }
 
+/* Which hints make sense, and where deferring does. */
+static spk_status check_deferred(const spk_context *context, const spk_bsr_indices *indices)
+{
+    if (indices->deferred != 0 && indices->deferred != 1)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred = %d is neither 0 nor 1", indices->deferred);
+    if (indices->deferred == 0)
+        return indices->stream == NULL ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "stream = %p goes with deferred = 1", indices->stream);
+    if (indices->index_memory != SPK_DEVICE)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred = 1 goes with index_memory = SPK_DEVICE (%d)", SPK_DEVICE);
+    if (context->device->backend->defer == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred = 1: device = \"%s\" has no streams", context->device->backend->kind);
+    const int64_t across = spk_ceil_div(indices->cols, indices->block_cols);
+    if (indices->longest_row < 0 || indices->longest_row > across)
+        return spk_fail(SPK_ERR_ARGUMENT, "longest_row = %lld: the limits are 0 and %lld, the block columns", (long long)indices->longest_row, (long long)across);
+    if (!(indices->row_spread >= 0 && isfinite(indices->row_spread)))
+        return spk_fail(SPK_ERR_ARGUMENT, "row_spread = %g is negative or not finite", indices->row_spread);
+    if (!(indices->row_overlap >= 0 && indices->row_overlap <= 1))
+        return spk_fail(SPK_ERR_ARGUMENT, "row_overlap = %g: the limits are 0 and 1", indices->row_overlap);
+    return SPK_OK;
+}
+
+static spk_status make_deferred(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern)
+{
+    spk_pattern_remote remote = {.state = NULL};
+    SPK_TRY(check_deferred(context, indices));
+    SPK_TRY(context->device->backend->defer(context->device, indices, &remote));
+    const spk_status status = spk_pattern_make_remote(&context->mem, indices, &remote, pattern);
+    if (status != SPK_OK)
+        remote.release(remote.state);
+    return status;
+}
+
 spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *theirs, spk_pattern **pattern)
 {
     SPK_TRY(spk_enter(context));
@@ -39,7 +73,14 @@ spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *their
     spk_bsr_indices indices;
     SPK_TRY(spk_struct_read(&indices, sizeof indices, theirs, "spk_bsr_indices"));
     spk_pattern *made = NULL;
-    if (indices.index_memory == SPK_DEVICE && context->device->backend->id != SPK_BACKEND_CPU)
+    if (indices.deferred == 1 && indices.index_memory == SPK_DEVICE && context->device->backend->defer != NULL) {
+        spk_bsr_indices shape = indices;
+        shape.index_memory = SPK_HOST;
+        SPK_TRY(spk_pattern_check_shape(&shape));
+        SPK_TRY(make_deferred(context, &indices, &made));
+    } else if (indices.deferred != 0 || indices.stream != NULL)
+        return check_deferred(context, &indices);
+    else if (indices.index_memory == SPK_DEVICE && context->device->backend->id != SPK_BACKEND_CPU)
         SPK_TRY(make_from_device(context, &indices, &made));
     else
         SPK_TRY(spk_pattern_make(&context->mem, &indices, &made));
@@ -77,6 +118,8 @@ spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *in
     spk_error_enter(owner != NULL ? owner->id : 0);
     SPK_TRY(spk_check_pointer(pattern, "pattern"));
     SPK_TRY(spk_check_pointer(info, "info"));
+    SPK_TRY(spk_pattern_fetch(pattern));
+    const spk_features features = spk_pattern_measured(pattern);
     spk_pattern_info ours = {.rows = pattern->rows,
                              .cols = pattern->cols,
                              .block_rows = pattern->block_rows,
@@ -85,10 +128,10 @@ spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *in
                              .grid_cols = pattern->index.grid_cols,
                              .nnzb = pattern->nnzb,
                              .density = pattern->density,
-                             .empty_rows = pattern->features.empty_rows,
-                             .longest_row = pattern->features.longest_row,
-                             .row_spread = pattern->features.row_spread,
-                             .row_overlap = pattern->features.row_overlap,
-                             .bandwidth = pattern->features.bandwidth};
+                             .empty_rows = features.empty_rows,
+                             .longest_row = features.longest_row,
+                             .row_spread = features.row_spread,
+                             .row_overlap = features.row_overlap,
+                             .bandwidth = features.bandwidth};
     return spk_struct_write(info, &ours, sizeof ours, "spk_pattern_info");
 }

@@ -10,6 +10,7 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
 {
     spk_tuner tuner = spk_context_tuner(context);
     spk_choice choice;
+    SPK_TRY(spk_pattern_check(problem->pattern));
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &choice));
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
@@ -75,6 +76,7 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
 {
     const spk_problem *problem = &plan->bound.problem;
+    SPK_TRY(spk_pattern_check(problem->pattern));
     if (problem->static_values) {
         if (plan->values == NULL && spk_problem_operand_elements(problem, SPK_OPERAND_A) > 0)
             return spk_fail(SPK_ERR_ARGUMENT, "the plan was made with static_values: call spk_plan_update_values before the first run");

@@ -35,6 +35,8 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = "it is for another kind of device";
     else if ((kernel->isa & ~device->isa) != 0)
         *why = isa_reason(kernel->isa & ~device->isa);
+    else if (problem->pattern->direct && !kernel->ops->direct)
+        *why = "it needs the indices on the host";
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = "its library was not found";
     else if (!spk_batch_applicable(kernel, problem, why))

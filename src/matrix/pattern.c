@@ -61,6 +61,7 @@ void spk_pattern_release(spk_pattern **pattern)
     if (gone == NULL || __atomic_sub_fetch(&gone->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     spk_mem mem = gone->mem;
+    spk_pattern_remote_release(gone);
     spk_pattern_lazy_release(&mem, gone->lazy);
     spk_free(&mem, gone->index.offsets);
     spk_free(&mem, gone->index.columns);

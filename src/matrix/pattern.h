@@ -21,6 +21,14 @@ typedef struct spk_index {
     int64_t *positions; /* where block p of this order lies in values; NULL: block p */
 } spk_index;
 
+/* Where indices lie that only a device has, until somebody wants them on the host (remote.c). The backend fills it. */
+typedef struct spk_pattern_remote {
+    void *state;
+    spk_status (*check)(void *state); /* fails where the device has found the indices wrong by now; waits for nothing */
+    spk_status (*fetch)(void *state, int32_t *offsets, int32_t *columns); /* waits for the check, and copies */
+    void (*release)(void *state);
+} spk_pattern_remote;
+
 struct spk_pattern {
     spk_mem mem;
     uint64_t id; /* unique in the process */
@@ -30,14 +38,29 @@ struct spk_pattern {
     int64_t nnzb;
     double density;
     spk_index index;
-    spk_features features;
+    spk_features features; /* of remote indices: what the caller said */
+    bool direct; /* kernels must read the indices in device memory: a plan cannot count on having them on the host */
+    spk_pattern_remote remote; /* state NULL: the indices were on the host from the beginning */
     /* internal: reference count, lock and the lazily made transposed index */
     int references;
     struct spk_pattern_lazy *lazy;
+    struct spk_pattern_fetched *fetched; /* with remote indices */
 };
 
 /* Validates (message names the argument, the index, the value, the limit), copies, inspects. */
 spk_status spk_pattern_make(const spk_mem *mem, const spk_bsr_indices *indices, spk_pattern **pattern);
+
+/* A pattern of remote indices, whose shape is already checked: offsets and columns are NULL until they are fetched. It takes `remote` over, which stays the
+ * caller's on failure. */
+spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote, spk_pattern **pattern);
+/* What is known against remote indices by now. Waits for nothing. */
+spk_status spk_pattern_check(const spk_pattern *pattern);
+/* Remote indices come to the host, at the first call (thread safe), and are measured: features says what the caller said, but for the longest row. For who
+ * reads offsets and columns on the host; the transposed index does it by itself. */
+spk_status spk_pattern_fetch(const spk_pattern *pattern);
+/* features, or those that were measured when remote indices were fetched. */
+spk_features spk_pattern_measured(const spk_pattern *pattern);
+
 spk_pattern *spk_pattern_share(spk_pattern *pattern); /* one more reference (atomic) */
 void spk_pattern_release(spk_pattern **pattern);      /* accepts NULL */
 

@@ -15,6 +15,9 @@ spk_status spk_pattern_copy_indices(const spk_bsr_indices *indices, spk_pattern 
 /* Measures a filled index (features.c). O(nnzb) time. */
 spk_status spk_pattern_measure(spk_pattern *pattern);
 
+/* Frees what came of fetching, and remote indices (remote.c). */
+void spk_pattern_remote_release(spk_pattern *pattern);
+
 /* Frees the transposed index (transpose.c). */
 void spk_pattern_lazy_release(const spk_mem *mem, struct spk_pattern_lazy *lazy);
 

@@ -66,6 +66,7 @@ spk_status spk_pattern_transposed(const spk_pattern *pattern, const spk_index **
     struct spk_pattern_lazy *lazy = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
     if (lazy == NULL) {
         struct spk_pattern_lazy *made = NULL;
+        SPK_TRY(spk_pattern_fetch(pattern));
         SPK_TRY(make_transposed(pattern, &made));
         if (__atomic_compare_exchange_n(slot, &lazy, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             lazy = made;

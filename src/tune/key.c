@@ -81,14 +81,16 @@ static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
     return SPK_OK;
 }
 
-/* The fields that only SDDMM and batches have: of the exact part, and of the other. A batch of values differs from a batch on one A. */
+/* The fields that only SDDMM, batches and indices on the device have: of the exact part, and of the other. A batch of values differs from a batch on one A. */
 static void more_fields(const spk_problem *problem, char exact[64], char near[32])
 {
     const bool sampled = problem->operation == SPK_SDDMM;
     int used = 0;
     exact[0] = near[0] = '\0';
+    if (problem->pattern->direct) /* fewer candidates */
+        used = snprintf(exact, 64, ";ix=device");
     if (sampled)
-        used = snprintf(exact, 64, ";la=%c;aa=%d", major(problem->layout_a), alignment_class(problem->lda | problem->stride_a));
+        used += snprintf(exact + used, (size_t)(64 - used), ";la=%c;aa=%d", major(problem->layout_a), alignment_class(problem->lda | problem->stride_a));
     if (problem->batch == 1)
         return;
     snprintf(exact + used, (size_t)(64 - used), ";sa=%d;sb=%d", problem->stride_a == 0 ? 0 : alignment_class(problem->stride_a), problem->stride_b != 0);
@@ -106,6 +108,8 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
     /* The size that is not the pattern's is free: it has classes. */
     const int64_t n = problem->operation == SPK_SDDMM ? problem->n : class_of_n(problem->n);
     const int64_t k = problem->operation == SPK_SDDMM ? class_of_n(problem->k) : problem->k;
+    /* Patterns whose indices stay on the device are new ones at each step, often of other sizes. */
+    const bool fresh = pattern->direct;
     int length = snprintf(
         key, sizeof key,
         "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%d;finite=%d;static=%d;cache=%s%s;dev=%s"
@@ -113,7 +117,8 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
         KEY_VERSION, spk_operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b),
         spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout),
         major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb | problem->stride_b), alignment_class(d_side_bits(problem)), epilogue,
-        problem->batch > 1 ? 2 : 1, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", exact, where, problem->m, k,
+        problem->batch > 1 ? 2 : 1, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", exact, where, fresh ? class_of_n(problem->m) : problem->m,
+        fresh ? class_of_n(k) : k,
         pattern->block_rows, pattern->block_cols, class_of_nnzb(pattern->nnzb), n, class_of_spread(spread),
         class_of_overlap(pattern->features.row_overlap, pattern->density), near);
     if (length < 0 || (size_t)length >= sizeof key || (size_t)length >= size)

@@ -90,6 +90,9 @@ spk_plan *new_plan(const product *p, const char *choice);
 void for_each_row(product *p, void (*each)(product *p, const char *choice));
 void on_every_row(void (*each)(product *p, const char *choice));
 
+/* deferred.c */
+void deferred(void);
+
 /* memory.c */
 void allocator(void);
 void out_of_memory(void);

@@ -92,12 +92,37 @@ CUresult double_memory_release(CUdeviceptr memory)
     STATE->live_memory--;
     return 0;
 }
+static struct held {
+    void *to;
+    CUdeviceptr from;
+    size_t bytes;
+} held;
+CUresult double_pinned_allocate(void **memory, size_t bytes, unsigned flags)
+{
+    if (STATE->allocate != 0)
+        return STATE->allocate;
+    STATE->live_memory++;
+    return *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0;
+}
+CUresult double_pinned_release(void *memory) { return free(memory), STATE->live_memory--, 0; }
+CUresult double_pool_create(CUmemoryPool *pool, const spk_pool_properties *properties)
+{
+    return *pool = (CUmemoryPool)(void *)(things + 5), STATE->live_pools++, properties->allocation == 1 && properties->location_kind == 1 ? 0 : 1;
+}
+CUresult double_pool_destroy(CUmemoryPool pool) { return STATE->live_pools--, 0; }
+CUresult double_pool_set_attribute(CUmemoryPool pool, int attribute, void *value) { return attribute == 4 ? 0 : 1; }
+CUresult double_pool_allocate(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream) { return double_memory_allocate(memory, bytes); }
+CUresult double_pool_release(CUdeviceptr memory, CUstream stream) { return STATE->released_on = stream, double_memory_release(memory); }
 CUresult double_copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     return block_of(to) < 0 ? 1 : (memcpy((void *)to, from, bytes), 0);
 }
 CUresult double_copy_out(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    if (stream == STATE->held_stream && stream != NULL) { /* the work on it is not done yet */
+        held = (struct held){to, from, bytes};
+        return 0;
+    }
     return block_of(from) < 0 ? 1 : (memcpy(to, (void *)from, bytes), 0);
 }
 CUresult double_copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return memmove((void *)to, (void *)from, bytes), 0; }
@@ -130,6 +155,8 @@ CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
                        unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
     STATE->launches++;
+    if (STATE->run_indices != NULL && (strcmp((const char *)function, "settle_indices") == 0 || strcmp((const char *)function, "check_indices") == 0))
+        STATE->run_indices((const char *)function, parameters[0]);
     STATE->launched = (const char *)function;
     STATE->launches_captured += STATE->capturing;
     return STATE->launch;
@@ -156,7 +183,14 @@ CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, voi
 CUresult double_stream_create(CUstream *stream, unsigned flags) { return *stream = (CUstream)(void *)(things + 1), STATE->live_streams++, 0; }
 CUresult double_stream_destroy(CUstream stream) { return STATE->live_streams--, 0; }
 CUresult double_stream_synchronize(CUstream stream) { return STATE->query; }
-CUresult double_stream_query(CUstream stream) { return STATE->query; }
+CUresult double_stream_query(CUstream stream)
+{
+    STATE->queries++;
+    if (held.to != NULL && STATE->held_stream == NULL)
+        memcpy(held.to, (void *)held.from, held.bytes);
+    held.to = STATE->held_stream == NULL ? NULL : held.to;
+    return STATE->query;
+}
 CUresult double_stream_is_capturing(CUstream stream, int *status) { return *status = STATE->capturing, 0; }
 CUresult double_stream_begin_capture(CUstream stream, int mode)
 {

@@ -12,6 +12,11 @@ typedef struct cuda_double {
     int capture_mode; /* of the thread */
     int capturing;    /* a stream is */
     void *foreign;    /* an address in another device's memory */
+    int live_pools;
+    int queries;       /* of streams: who waits asks */
+    void *held_stream; /* the last copy from the device on it comes when a stream is asked after this became NULL */
+    void *released_on; /* the stream of the last memory that went back to a pool */
+    void (*run_indices)(const char *entry, void *arguments); /* does the work of check_indices.cu */
     const char *launched; /* the entry of the last function that was launched */
 } cuda_double;
 

@@ -391,6 +391,12 @@ static void what_has_no_row_compiles(void **state)
         jobs[job_count].row = jobs[job_count].build.entry = "gather_lines";
         jobs[job_count++].build.file = "gather_lines.cu";
     }
+    for (int i = 0; i < 4; i++) {
+        jobs[job_count] = (job){.row = "check_indices", .arch = "sm_80"};
+        spk_cuda_deferred_build(i % 2 == 0 ? SPK_I32 : SPK_I64, i / 2 == 1, &jobs[job_count].build);
+        jobs[job_count].row = jobs[job_count].build.entry;
+        job_count++;
+    }
     jobs[job_count++] = (job){.row = "block_pointers", .arch = "sm_80", .build = {.file = "block_pointers.cu", .entry = "block_pointers"}};
     compile_all();
     assert_int_equal(report(), 0);

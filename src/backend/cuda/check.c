@@ -6,7 +6,7 @@
 enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 }; /* CUpointer_attribute */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2 };  /* CUmemorytype; 0: CUDA does not know the address */
 
-static spk_status check_pointer(const spk_cuda *cuda, const char *name, const void *pointer)
+spk_status spk_cuda_check_pointer(const spk_cuda *cuda, const char *owner, const char *name, const void *pointer)
 {
     int type = 0, ordinal = -1;
     int attributes[] = {MEMORY_TYPE, DEVICE_ORDINAL};
@@ -15,10 +15,11 @@ static spk_status check_pointer(const spk_cuda *cuda, const char *name, const vo
         return SPK_OK;
     CUresult result = cuda->driver->pointer_attributes(2, attributes, values, (CUdeviceptr)(uintptr_t)pointer);
     if (result != CUDA_SUCCESS_ || type != MEMORY_DEVICE)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is host memory%s: this plan runs on cuda:%d and takes its device memory", name, pointer,
-                        type == MEMORY_HOST ? " (pinned)" : "", cuda->ordinal);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s%s = %p is host memory%s: this %s cuda:%d and takes its device memory", owner, name, pointer,
+                        type == MEMORY_HOST ? " (pinned)" : "", owner[0] != '\0' ? "plan runs on" : "pattern is for", cuda->ordinal);
     if (ordinal != cuda->ordinal)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is memory of cuda:%d: this plan runs on cuda:%d", name, pointer, ordinal, cuda->ordinal);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s%s = %p is memory of cuda:%d: this %s cuda:%d", owner, name, pointer, ordinal,
+                        owner[0] != '\0' ? "plan runs on" : "pattern is for", cuda->ordinal);
     return SPK_OK;
 }
 
@@ -26,8 +27,8 @@ static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, co
 {
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
         if (spk_problem_operand_elements(problem, (spk_operand)i) > 0)
-            SPK_TRY(check_pointer(cuda, spk_problem_operand_name(problem, (spk_operand)i), spk_args_get(args, (spk_operand)i)));
-    return check_pointer(cuda, "workspace", args->workspace);
+            SPK_TRY(spk_cuda_check_pointer(cuda, "args.", spk_problem_operand_name(problem, (spk_operand)i), spk_args_get(args, (spk_operand)i)));
+    return spk_cuda_check_pointer(cuda, "args.", "workspace", args->workspace);
 }
 
 spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_args *args)

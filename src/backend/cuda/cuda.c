@@ -326,6 +326,8 @@ static void cuda_close(spk_device **out)
     spk_cuda_scope scope = {.pushed = 0};
     bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
     int mode = there ? spk_cuda_capture_local(cuda) : 0;
+    spk_cuda_deferrals_release(there ? cuda->driver : NULL, &mem, &cuda->deferrals);
+    spk_cuda_shared_indices_release(&cuda->shared_indices);
     spk_cuda_programs_release(there ? cuda->driver : NULL, &cuda->programs);
     spk_cuda_libraries_release(&cuda->libraries);
     if (there && cuda->stream != NULL)
@@ -336,6 +338,7 @@ static void cuda_close(spk_device **out)
     if (there)
         cuda->driver->context_release(cuda->handle);
     pthread_mutex_destroy(&cuda->stream_lock);
+    pthread_mutex_destroy(&cuda->deferrals_lock);
     spk_free(&mem, cuda);
     spk_free(&mem, device);
 }
@@ -367,12 +370,14 @@ static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_exec
     cuda->lost = &lost_devices[ordinal];
     cuda->watchdog_s = default_watchdog_s;
     pthread_mutex_init(&cuda->stream_lock, NULL);
+    pthread_mutex_init(&cuda->deferrals_lock, NULL);
     SPK_GOTO(is_lost(cuda) ? refuse_lost(cuda) : SPK_OK);
     SPK_GOTO(spk_cuda_try(driver, driver->device_get(&cuda->handle, ordinal), "cuDeviceGet"));
     SPK_GOTO(read_facts(device, cuda));
     SPK_GOTO(spk_cuda_try(driver, driver->context_retain(&cuda->context, cuda->handle), "cuDevicePrimaryCtxRetain"));
     SPK_GOTO(make_stream(device, cuda));
     SPK_GOTO(spk_cuda_programs_make(mem, &cuda->programs));
+    SPK_GOTO(spk_cuda_shared_indices_make(mem, &cuda->shared_indices));
     SPK_GOTO(spk_cuda_libraries_find(mem, &cuda->libraries));
     *out = device;
     return SPK_OK;
@@ -451,6 +456,7 @@ const spk_backend spk_backend_cuda = {
     .own_stream = cuda_own_stream,
     .synchronize = cuda_synchronize,
     .free_memory = cuda_free_memory,
+    .defer = spk_cuda_defer,
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
     .time_runs = spk_cuda_time_runs,

@@ -28,6 +28,9 @@ typedef struct spk_cuda {
     int64_t l2_bytes;
     int shared_bytes;           /* that one block may ask for */
     int shared_processor_bytes; /* of a multiprocessor */
+    struct spk_cuda_shared_indices *shared_indices; /* index.c */
+    struct spk_cuda_deferrals *deferrals;           /* deferred.c; NULL before the first */
+    pthread_mutex_t deferrals_lock;
     struct spk_cuda_programs *programs;   /* program.c */
     struct spk_cuda_libraries *libraries; /* vendor/library.c */
 } spk_cuda;
@@ -60,6 +63,18 @@ spk_status spk_cuda_wait(const spk_device *device);
 spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us);
 spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_args *args);
 
+/* Refuses an address that is no memory of this device; owner and name are for the message. Inside spk_cuda_enter. */
+spk_status spk_cuda_check_pointer(const spk_cuda *cuda, const char *owner, const char *name, const void *pointer);
+
+/* ---- deferred.c: of the backend's table */
+
+spk_status spk_cuda_defer(spk_device *device, const spk_bsr_indices *indices, spk_pattern_remote *remote);
+/* Where a pattern's remote indices lie, as 32-bit numbers. Refuses those of another device. */
+spk_status spk_cuda_deferred_indices(const spk_device *device, const spk_pattern *pattern, const int **offsets, const int **columns);
+/* At the end of a device; driver NULL: it is lost. */
+void spk_cuda_deferrals_release(const spk_cuda_driver *driver, const spk_mem *mem, struct spk_cuda_deferrals **deferrals);
+void spk_cuda_deferred_build(spk_index_type type, bool settle, spk_build *build); /* its programs */
+
 /* ---- scan.c */
 
 spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean);
@@ -84,11 +99,14 @@ int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size
 
 typedef struct spk_cuda_index {
     spk_cuda_arguments arguments; /* shape, strides, indices of the problem; operands still NULL */
-    CUdeviceptr memory;           /* of the indices */
+    struct spk_cuda_shared_index *shared; /* NULL: the pattern's own, in device memory from the beginning */
 } spk_cuda_index;
 
-/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device and fills what of the arguments does not change
- * from run to run. */
+spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all);
+void spk_cuda_shared_indices_release(struct spk_cuda_shared_indices **all); /* no plan is left */
+
+/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are there at the same
+ * time, and fills what of the arguments does not change from run to run. */
 spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
 

@@ -18,6 +18,16 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+/* CUmemPoolProps, as far as it is used. */
+typedef struct spk_pool_properties {
+    int allocation, handles;              /* 1: pinned, the only one; 0: not for other processes */
+    int location_kind, location;          /* 1: a device; its ordinal */
+    void *security;
+    size_t most_bytes;                    /* 0: the system's limit */
+    unsigned char reserved[56];
+} spk_pool_properties;
 
 /* A TMA descriptor, made by cuTensorMapEncodeTiled and passed by value to kernels. */
 typedef struct CUtensorMap {

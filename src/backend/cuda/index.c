@@ -36,45 +36,135 @@ static void set_shape(const spk_bound *bound, spk_cuda_arguments *a)
                               .stride_d = p->stride_d, .stride_r = p->stride_r, .stride_p = p->stride_p};
 }
 
-spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index)
+/* ------------------------------------------------------------------------------------------------ one copy for all plans of a pattern */
+
+typedef struct spk_cuda_shared_index {
+    struct spk_cuda_shared_index *next;
+    uint64_t pattern;
+    bool turned; /* of op T */
+    int users;
+    void *memory;
+    const int *offsets, *columns, *positions;
+} shared_index;
+
+enum { SHARED_SLOTS = 256 };
+
+struct spk_cuda_shared_indices {
+    spk_mem mem;
+    pthread_mutex_t lock;
+    shared_index *slots[SHARED_SLOTS];
+};
+
+spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all)
 {
-    const spk_bsr_view *view = &bound->view;
-    spk_device *device = bound->device;
-    SPK_TRY(check_limits(view));
-    spk_cuda_index made = {.memory = 0};
-    set_shape(bound, &made.arguments);
-    size_t offsets = 0, columns = rounded(((size_t)view->grid_rows + 1) * sizeof(int));
-    size_t positions = columns + rounded((size_t)view->nnzb * sizeof(int));
-    size_t bytes = positions + (view->positions != NULL ? rounded((size_t)view->nnzb * sizeof(int)) : 0);
+    struct spk_cuda_shared_indices *made = NULL;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
+    made->mem = *mem;
+    pthread_mutex_init(&made->lock, NULL);
+    *all = made;
+    return SPK_OK;
+}
+
+void spk_cuda_shared_indices_release(struct spk_cuda_shared_indices **all)
+{
+    struct spk_cuda_shared_indices *old = *all;
+    *all = NULL;
+    if (old == NULL)
+        return;
+    const spk_mem mem = old->mem;
+    pthread_mutex_destroy(&old->lock);
+    spk_free(&mem, old);
+}
+
+static spk_status upload(spk_device *device, const spk_bsr_view *view, shared_index *index)
+{
+    const size_t columns = rounded(((size_t)view->grid_rows + 1) * sizeof(int)), positions = columns + rounded((size_t)view->nnzb * sizeof(int));
+    const size_t bytes = positions + (view->positions != NULL ? rounded((size_t)view->nnzb * sizeof(int)) : 0);
     char *staging = NULL;
-    void *memory = NULL;
     SPK_TRY(spk_calloc(&device->mem, bytes, 1, &staging)); /* zeroed: the gaps go to the device too */
-    narrow((int *)(void *)(staging + offsets), view->offsets, view->grid_rows + 1);
+    narrow((int *)(void *)staging, view->offsets, view->grid_rows + 1);
     if (view->nnzb > 0)
         memcpy(staging + columns, view->columns, (size_t)view->nnzb * sizeof(int));
     if (view->positions != NULL)
         narrow((int *)(void *)(staging + positions), view->positions, view->nnzb);
     spk_status status;
-    SPK_GOTO(device->backend->allocate(device, bytes, &memory));
-    SPK_GOTO(device->backend->copy_in(device, memory, staging, bytes));
-    made.memory = (CUdeviceptr)(uintptr_t)memory;
-    made.arguments.offsets = (const int *)((char *)memory + offsets);
-    made.arguments.columns = (const int *)((char *)memory + columns);
-    made.arguments.positions = view->positions != NULL ? (const int *)((char *)memory + positions) : NULL;
-    *index = made;
-    memory = NULL;
+    SPK_GOTO(device->backend->allocate(device, bytes, &index->memory));
+    SPK_GOTO(device->backend->copy_in(device, index->memory, staging, bytes));
+    const char *base = index->memory;
+    index->offsets = (const int *)(const void *)base;
+    index->columns = (const int *)(const void *)(base + columns);
+    index->positions = view->positions != NULL ? (const int *)(const void *)(base + positions) : NULL;
 done:
-    if (memory != NULL)
-        device->backend->release(device, memory);
+    if (status != SPK_OK && index->memory != NULL)
+        device->backend->release(device, index->memory);
     spk_free(&device->mem, staging);
     return status;
 }
 
+/* Under the lock. */
+static spk_status share(const spk_bound *bound, struct spk_cuda_shared_indices *all, shared_index **out)
+{
+    const bool turned = bound->problem.trans_a == SPK_TRANS;
+    const uint64_t pattern = bound->problem.pattern->id;
+    shared_index **slot = &all->slots[pattern % SHARED_SLOTS], *made = NULL;
+    for (shared_index *i = *slot; i != NULL; i = i->next)
+        if (i->pattern == pattern && i->turned == turned) {
+            i->users++;
+            *out = i;
+            return SPK_OK;
+        }
+    SPK_TRY(spk_calloc(&all->mem, 1, sizeof *made, &made));
+    *made = (shared_index){.next = *slot, .pattern = pattern, .turned = turned, .users = 1};
+    const spk_status status = upload(bound->device, &bound->view, made);
+    if (status != SPK_OK) {
+        spk_free(&all->mem, made);
+        return status;
+    }
+    *out = *slot = made;
+    return SPK_OK;
+}
+
+spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index)
+{
+    const spk_pattern *pattern = bound->problem.pattern;
+    struct spk_cuda_shared_indices *all = spk_cuda_of(bound->device)->shared_indices;
+    SPK_TRY(check_limits(&bound->view));
+    spk_cuda_index made = {.shared = NULL};
+    set_shape(bound, &made.arguments);
+    if (pattern->remote.state != NULL && bound->problem.trans_a == SPK_NO_TRANS) {
+        SPK_TRY(spk_cuda_deferred_indices(bound->device, pattern, &made.arguments.offsets, &made.arguments.columns));
+    } else {
+        pthread_mutex_lock(&all->lock);
+        const spk_status status = share(bound, all, &made.shared);
+        pthread_mutex_unlock(&all->lock);
+        SPK_TRY(status);
+        made.arguments.offsets = made.shared->offsets;
+        made.arguments.columns = made.shared->columns;
+        made.arguments.positions = made.shared->positions;
+    }
+    *index = made;
+    return SPK_OK;
+}
+
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index)
 {
-    if (index->memory != 0)
-        device->backend->release((spk_device *)(uintptr_t)device, (void *)(uintptr_t)index->memory);
+    struct spk_cuda_shared_indices *all = spk_cuda_of(device)->shared_indices;
+    shared_index *old = index->shared;
     memset(index, 0, sizeof *index);
+    if (old == NULL)
+        return;
+    pthread_mutex_lock(&all->lock);
+    const bool last = --old->users == 0;
+    shared_index **link = &all->slots[old->pattern % SHARED_SLOTS];
+    while (last && *link != old)
+        link = &(*link)->next;
+    if (last)
+        *link = old->next;
+    pthread_mutex_unlock(&all->lock);
+    if (!last)
+        return;
+    device->backend->release((spk_device *)(uintptr_t)device, old->memory);
+    spk_free(&all->mem, old);
 }
 
 void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out)

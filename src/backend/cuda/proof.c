@@ -479,6 +479,7 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
         todo = 0;
     }
     if (todo > 0) {
+        SPK_GOTO(spk_pattern_fetch(problem->pattern));
         proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .interrupted = interrupted};
         prove(&p, program);
         for (int i = 0; i < todo; i++) {

@@ -128,6 +128,8 @@ static inline bool gather_applicable(const spk_problem *problem, const spk_devic
         *why = "D has more than 2^31 tiles";
     else if (s->teams * s->team_bytes > gather_shared_limit(device))
         *why = "its tiles need more shared memory than the device has";
+    else if (s->adding != NULL && problem->pattern->direct)
+        *why = "it needs the indices on the host";
     else if (s->adding != NULL && gather_longest_row(problem) < 2 * (double)gather_piece_blocks(problem, device, s))
         *why = "no row is long enough to be cut";
     return *why == NULL;
@@ -206,6 +208,8 @@ static inline spk_status gather_make_order(const spk_bound *bound, void **order)
     int *list = NULL;
     spk_status status = SPK_OK;
     int64_t longest = 0;
+    if (bound->problem.pattern->direct)
+        return SPK_OK;
     for (int64_t i = 0; i < view->grid_rows; i++)
         longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
     if (view->grid_rows == 0 || longest * view->grid_rows * 4 <= view->nnzb * 5)

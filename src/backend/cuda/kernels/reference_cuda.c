@@ -9,4 +9,5 @@ const spk_kernel_ops reference_cuda_ops = {.applicable = applicable,
                                .unbind = unbind,
                                .run = run,
                                .batched = true,
+                               .direct = true,
                                .source_hash = SPK_SOURCE_HASH};

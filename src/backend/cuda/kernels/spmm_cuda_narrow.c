@@ -124,4 +124,4 @@ static spk_status bind(spk_bound *bound)
 }
 
 const spk_kernel_ops spmm_cuda_narrow_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
-                                             .run = gather_run, .source_hash = SPK_SOURCE_HASH};
+                                             .run = gather_run, .direct = true, .source_hash = SPK_SOURCE_HASH};

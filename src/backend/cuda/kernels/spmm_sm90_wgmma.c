@@ -89,7 +89,9 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
 {
     const tile_count count = count_tiles(problem, device, params, shape);
     const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots;
-    if (params->v[ACROSS] || params->v[CTAS] > 2)
+    if (problem->pattern->direct)
+        *why = "it needs the indices on the host";
+    else if (params->v[ACROSS] || params->v[CTAS] > 2)
         *why = "clusters have their own order, and at most two blocks on a multiprocessor";
     else if (shape->exchange_bytes > MOST_EXCHANGE_BYTES)
         *why = "the sums of a cluster would take too much shared memory";
@@ -205,6 +207,8 @@ static spk_status order_rows(const spk_bound *bound, state *made)
 {
     const spk_bsr_view *view = &bound->view;
     const int parts = made->shape.parts;
+    if (bound->problem.pattern->direct)
+        return SPK_OK;
     const int64_t longest = longest_of(view), mean = view->grid_rows > 0 ? view->nnzb / view->grid_rows : 0, row_tiles = view->grid_rows * parts;
     int *lengths = NULL;
     if (made->tiles.tiles == 0 || longest <= mean + mean / 8 + 1)
@@ -320,4 +324,5 @@ const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
                                             .unbind = unbind,
                                             .takes = sm90_takes,
                                             .run = run,
+                                            .direct = true,
                                             .source_hash = SPK_SOURCE_HASH};

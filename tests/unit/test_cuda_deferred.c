@@ -1,0 +1,386 @@
+/* Patterns whose indices stay in device memory, and the copies that plans of a pattern share, on the test double of libcuda: what waits, what fails and when,
+ * what is given back. Device code is compiled by NVRTC; where SPARSEK_NVRTC is not set, the tests say so and pass. tests/device has the device's side. */
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cuda/driver.h"
+#include "base/mem.h"
+#include "cuda_double.h"
+
+#define STREAM ((void *)0x100)
+
+static void good(spk_status status, const char *call)
+{
+    if (status != SPK_OK)
+        fail_msg("%s: %s", call, spk_error_last());
+}
+#define GOOD(call) good(call, #call)
+
+static cuda_double *state;
+static spk_context *context;
+
+/* What kernels/check_indices.cu does, for int indices. */
+typedef struct verdict {
+    uint64_t stamp, first;
+    int64_t fault, value, before;
+    uint64_t pad[2], stamp_again;
+} verdict;
+
+typedef struct check_arguments {
+    const int *offsets, *columns;
+    int64_t grid_rows, grid_cols, nnzb;
+    int *to_offsets, *to_columns;
+    verdict *said;
+    uint64_t stamp;
+} check_arguments;
+
+static void run_indices(const char *entry, void *arguments)
+{
+    const check_arguments *all = arguments;
+    verdict *v = all->said;
+    if (strcmp(entry, "check_indices") == 0) {
+        for (int64_t i = all->grid_rows; i >= 0; i--)
+            if (i == 0 ? all->offsets[0] != 0 : all->offsets[i] < all->offsets[i - 1] || (i == all->grid_rows && all->offsets[i] != all->nnzb))
+                v->first = (uint64_t)i;
+        for (int64_t row = all->grid_rows - 1; v->first == UINT64_MAX && row >= 0; row--)
+            for (int64_t p = all->offsets[row + 1] - 1; p >= all->offsets[row]; p--)
+                if (all->columns[p] < 0 || all->columns[p] >= all->grid_cols || (p > all->offsets[row] && all->columns[p - 1] >= all->columns[p]))
+                    v->first = UINT64_C(1) << 62 | (uint64_t)p;
+        memcpy(all->to_offsets, all->offsets, sizeof(int) * (size_t)(all->grid_rows + 1));
+        memcpy(all->to_columns, all->columns, sizeof(int) * (size_t)all->nnzb);
+        return;
+    }
+    v->fault = v->first != UINT64_MAX;
+    const int64_t at = (int64_t)(v->first & ~(UINT64_C(1) << 62));
+    const int *array = v->first >> 62 ? all->columns : all->offsets;
+    v->value = v->fault ? array[at] : 0;
+    v->before = v->fault && at > 0 ? array[at - 1] : -1;
+    v->stamp = v->stamp_again = all->stamp;
+}
+
+static int open_context(void **unused)
+{
+    (void)unused;
+    setenv("SPARSEK_CUDA", DOUBLE, 1);
+    state = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
+    memset(state, 0, sizeof *state);
+    state->run_indices = run_indices;
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context));
+    return 0;
+}
+
+static int close_context(void **unused)
+{
+    (void)unused;
+    state->held_stream = NULL;
+    spk_context_destroy(&context);
+    assert_int_equal(state->live_memory, 0);
+    assert_int_equal(state->live_pools, 0);
+    return 0;
+}
+
+static bool have_nvrtc(void)
+{
+    const char *nvrtc = getenv("SPARSEK_NVRTC");
+    if (nvrtc != NULL && strcmp(nvrtc, "none") != 0)
+        return true;
+    printf("skipped: SPARSEK_NVRTC names no NVRTC (scripts/test cuda installs one)\n");
+    return false;
+}
+
+/* 3 x 4 blocks of 64 x 64: rows of 2, 0 and 3. */
+typedef struct arrays {
+    int offsets[4], columns[5];
+} arrays;
+static const arrays right = {{0, 2, 2, 5}, {0, 3, 1, 2, 3}};
+
+static spk_bsr_indices on_device(const arrays *from, arrays **there)
+{
+    GOOD(spk_memory_allocate(context, sizeof **there, (void **)there));
+    GOOD(spk_memory_copy(context, *there, SPK_DEVICE, from, SPK_HOST, sizeof *from));
+    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 192, .cols = 256, .block_rows = 64, .block_cols = 64, .nnzb = 5, .row_offsets = (*there)->offsets,
+                             .col_indices = (*there)->columns, .index_memory = SPK_DEVICE, .deferred = 1, .stream = STREAM, .longest_row = 3};
+}
+
+static const spk_spmm product = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16};
+static const spk_tune_options wgmma = {SPK_SIZED(spk_tune_options), .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"};
+
+static void nothing_waits(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    char *memory;
+    GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = memory, .b = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
+    const int queries = state->queries;
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+    for (int i = 0; i < 2; i++) {
+        GOOD(spk_pattern_create(context, &indices, &pattern));
+        GOOD(spk_plan_spmm(context, pattern, &product, i == 0 ? &wgmma : &estimate, &plan));
+        const int launches = state->launches;
+        GOOD(spk_run_spmm(plan, &args, STREAM));
+        assert_int_equal(state->launches, launches + 1);
+        spk_pattern_destroy(&pattern);
+        state->released_on = NULL;
+        spk_plan_destroy(&plan); /* keeps the pattern */
+        assert_ptr_equal(state->released_on, STREAM);
+    }
+    assert_int_equal(state->queries, queries);
+    spk_memory_release(context, (void **)&memory);
+    spk_memory_release(context, (void **)&there);
+}
+
+static void rows_with_lists_are_left_out(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    GOOD(spk_pattern_create(context, &indices, &pattern));
+    const char *const choices[] = {"spmm_sm90_groups HEIGHT=128 BN=128 PRODUCERS=1 SLOTS=1", "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=2"};
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choices[i]};
+        assert_int_equal(spk_plan_spmm(context, pattern, &product, &options, &plan), SPK_ERR_NO_CANDIDATE);
+        assert_non_null(strstr(spk_last_error(context), "needs the indices on the host"));
+    }
+    spk_pattern_destroy(&pattern);
+    spk_memory_release(context, (void **)&there);
+}
+
+static void wrong_indices_fail_later(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    static const struct {
+        arrays indices;
+        const char *message;
+    } cases[] = {
+        {{{1, 2, 2, 5}, {0, 3, 1, 2, 3}}, "row_offsets[0] = 1: the first offset must be 0"},
+        {{{0, 3, 2, 5}, {0, 3, 1, 2, 3}}, "row_offsets[2] = 2 is less than row_offsets[1] = 3"},
+        {{{0, 2, 2, 4}, {0, 3, 1, 2, 3}}, "row_offsets[3] = 4: the last offset must be nnzb = 5"},
+        {{{0, 2, 2, 5}, {0, 4, 1, 2, 3}}, "col_indices[1] = 4: block columns are 0..3"},
+        {{{0, 2, 2, 5}, {0, 3, -1, 2, 3}}, "col_indices[2] = -1: block columns are 0..3"},
+        {{{0, 2, 2, 5}, {0, 3, 2, 1, 3}}, "col_indices[3] = 1 does not exceed col_indices[2] = 2"},
+    };
+    char *memory;
+    GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = memory, .b = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        arrays *there;
+        spk_bsr_indices indices = on_device(&cases[i].indices, &there);
+        spk_pattern *pattern = NULL;
+        spk_plan *plan = NULL, *other = NULL;
+        spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+        state->held_stream = STREAM;
+        GOOD(spk_pattern_create(context, &indices, &pattern));
+        GOOD(spk_plan_spmm(context, pattern, &product, &wgmma, &plan));
+        GOOD(spk_run_spmm(plan, &args, STREAM));
+        state->held_stream = NULL;
+        GOOD(spk_synchronize(context, STREAM));
+        assert_int_equal(spk_run_spmm(plan, &args, STREAM), SPK_ERR_ARGUMENT);
+        assert_non_null(strstr(spk_last_error(context), cases[i].message));
+        assert_int_equal(spk_plan_spmm(context, pattern, &product, &wgmma, &other), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_pattern_get_info(pattern, &info), SPK_ERR_ARGUMENT);
+        assert_non_null(strstr(spk_last_error(context), cases[i].message));
+        spk_plan_destroy(&plan);
+        spk_pattern_destroy(&pattern);
+        spk_memory_release(context, (void **)&there);
+    }
+    spk_memory_release(context, (void **)&memory);
+}
+
+static void asking_waits_and_measures(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+    indices.row_spread = 0.25; /* the caller's word is for the class */
+    GOOD(spk_pattern_create(context, &indices, &pattern));
+    const int queries = state->queries;
+    GOOD(spk_pattern_get_info(pattern, &info));
+    assert_true(state->queries > queries);
+    assert_true(info.nnzb == 5 && info.empty_rows == 1 && info.longest_row == 3 && fabs(info.row_spread - 0.7483314) < 1e-6);
+    const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .trans_a = SPK_TRANS};
+    GOOD(spk_plan_spmm(context, pattern, &turned, &wgmma, &plan));
+    spk_plan_destroy(&plan);
+    spk_pattern_destroy(&pattern);
+    spk_memory_release(context, (void **)&there);
+}
+
+static void refusals(void **unused)
+{
+    (void)unused;
+    arrays *there, host = right;
+    const spk_bsr_indices valid = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    struct {
+        spk_bsr_indices indices;
+        spk_status status;
+        const char *message;
+    } cases[10];
+    for (int i = 0; i < 10; i++) {
+        cases[i].indices = valid;
+        cases[i].status = SPK_ERR_ARGUMENT;
+    }
+    cases[0].indices.deferred = 2, cases[0].message = "deferred = 2";
+    cases[1].indices.deferred = 0, cases[1].message = "goes with deferred = 1";
+    cases[2].indices.index_memory = SPK_HOST, cases[2].message = "index_memory = SPK_DEVICE";
+    cases[3].indices.longest_row = 5, cases[3].message = "longest_row = 5";
+    cases[4].indices.row_spread = NAN, cases[4].message = "row_spread = ";
+    cases[5].indices.row_overlap = 1.5, cases[5].message = "row_overlap = 1.5";
+    cases[6].indices.row_offsets = NULL, cases[6].message = "row_offsets is NULL";
+    cases[7].indices.row_offsets = host.offsets, cases[7].message = "row_offsets = ";
+    cases[8].indices.col_indices = host.columns, cases[8].message = "this pattern is for cuda:0";
+    cases[9].indices.nnzb = 13, cases[9].message = "nnzb = 13 exceeds";
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(spk_pattern_create(context, &cases[i].indices, &pattern), cases[i].status);
+        if (strstr(spk_last_error(context), cases[i].message) == NULL)
+            fail_msg("case %d: %s", i, spk_last_error(context));
+        assert_null(pattern);
+    }
+    state->capturing = 1;
+    assert_int_equal(spk_pattern_create(context, &valid, &pattern), SPK_ERR_UNSUPPORTED);
+    state->capturing = 0;
+    spk_context *cpu = NULL;
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = ""}, &cpu));
+    assert_int_equal(spk_pattern_create(cpu, &valid, &pattern), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(cpu), "has no streams"));
+    spk_context_destroy(&cpu);
+    spk_memory_release(context, (void **)&there);
+}
+
+static void failures_leave_nothing(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    const spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    GOOD(spk_pattern_create(context, &indices, &pattern)); /* compiled, and the pool is there */
+    spk_pattern_destroy(&pattern);
+    const int live = state->live_memory;
+    state->allocate = 2;
+    assert_int_equal(spk_pattern_create(context, &indices, &pattern), SPK_ERR_OUT_OF_MEMORY);
+    state->allocate = 0;
+    state->launch = 1;
+    assert_int_equal(spk_pattern_create(context, &indices, &pattern), SPK_ERR_INTERNAL);
+    state->launch = 0;
+    assert_int_equal(state->live_memory, live);
+    for (int64_t fail = 0;; fail++) {
+        spk_mem_fail_after(fail);
+        const spk_status status = spk_pattern_create(context, &indices, &pattern);
+        spk_mem_fail_after(-1);
+        if (status == SPK_OK)
+            break;
+        assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
+        assert_int_equal(state->live_memory, live);
+    }
+    spk_pattern_destroy(&pattern);
+    for (int i = 0; i < 1000; i++) { /* more than a page of verdicts, some never come */
+        state->held_stream = i % 3 == 0 ? STREAM : NULL;
+        GOOD(spk_pattern_create(context, &indices, &pattern));
+        spk_pattern_destroy(&pattern);
+    }
+    state->held_stream = NULL;
+    spk_memory_release(context, (void **)&there);
+}
+
+static void *take(void *user, size_t bytes, void *stream)
+{
+    void **last = user, *memory = NULL;
+    spk_context *other = last[1];
+    *last = stream;
+    return spk_memory_allocate(other, bytes, &memory) == SPK_OK ? memory : NULL;
+}
+
+static void give(void *user, void *memory, size_t bytes, void *stream)
+{
+    void **last = user;
+    (void)bytes;
+    *last = stream;
+    spk_memory_release(last[1], &memory);
+}
+
+static void the_callers_memory(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    void *user[2] = {NULL, context};
+    spk_context *mine = NULL;
+    arrays *there;
+    const spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "", .device_allocate = take, .device_release = give,
+                                                   .device_user = user},
+                            &mine));
+    GOOD(spk_pattern_create(mine, &indices, &pattern));
+    assert_ptr_equal(user[0], STREAM);
+    assert_int_equal(state->live_pools, 0);
+    user[0] = NULL;
+    spk_pattern_destroy(&pattern);
+    assert_ptr_equal(user[0], STREAM);
+    spk_context_destroy(&mine);
+    spk_memory_release(context, (void **)&there);
+}
+
+static void plans_share_a_copy(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 192, .cols = 256, .block_rows = 64, .block_cols = 64, .nnzb = 5, .row_offsets = right.offsets,
+                               .col_indices = right.columns};
+    spk_pattern *pattern = NULL;
+    spk_plan *plans[3] = {NULL, NULL, NULL};
+    const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda"};
+    GOOD(spk_pattern_create(context, &indices, &pattern));
+    const int live = state->live_memory;
+    GOOD(spk_plan_spmm(context, pattern, &product, &reference, &plans[0]));
+    assert_int_equal(state->live_memory, live + 1);
+    GOOD(spk_plan_spmm(context, pattern, &product, &reference, &plans[1]));
+    assert_int_equal(state->live_memory, live + 1);
+    const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .trans_a = SPK_TRANS};
+    GOOD(spk_plan_spmm(context, pattern, &turned, &reference, &plans[2]));
+    assert_int_equal(state->live_memory, live + 2);
+    spk_plan_destroy(&plans[0]);
+    assert_int_equal(state->live_memory, live + 2);
+    spk_plan_destroy(&plans[1]);
+    assert_int_equal(state->live_memory, live + 1);
+    spk_plan_destroy(&plans[2]);
+    assert_int_equal(state->live_memory, live);
+    spk_pattern_destroy(&pattern);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(nothing_waits), TEST(rows_with_lists_are_left_out), TEST(wrong_indices_fail_later), TEST(asking_waits_and_measures), TEST(refusals),
+                                       TEST(failures_leave_nothing), TEST(the_callers_memory), TEST(plans_share_a_copy)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
