@@ -8,30 +8,10 @@
 
 namespace sm90 {
 
-SPK_INLINE unsigned cluster_rank()
-{
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-/* All threads of the cluster; what was written before is seen after. */
+/* As cluster_barrier, for warps whose threads come one by one. */
 SPK_INLINE void cluster_sync()
 {
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-/* The address of another block's shared memory, from that of the same place in one's own. */
-SPK_INLINE unsigned cluster_address(unsigned address, unsigned rank)
-{
-    unsigned there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-    return there;
-}
-
-SPK_INLINE void cluster_arrive(unsigned barrier_there)
-{
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier_there) : "memory");
 }
 
 /* As barrier_wait, for a phase that other blocks of the cluster complete. */
