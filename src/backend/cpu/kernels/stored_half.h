@@ -33,7 +33,7 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
     return (T(vec))_mm256_cvtph_ps((__m128i)h);
 }
 
-SPK_INLINE S(halves) S(narrow)(T(vec) v)
+SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     return (S(halves))_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -43,7 +43,7 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
     return (T(vec))_mm512_cvtph_ps((__m256i)h);
 }
 
-SPK_INLINE S(halves) S(narrow)(T(vec) v)
+SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     return (S(halves))_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -53,7 +53,7 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
     return (T(vec))(S(lengthen)(h) << 16);
 }
 
-SPK_INLINE S(halves) S(narrow)(T(vec) v)
+SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     const T(words) x = (T(words))v, rounded = x + 0x7fff + (x >> 16 & 1), quiet = x | 0x400000;
     const T(words) result = (T(words))T(select)(v != v, (T(vec))quiet, (T(vec))rounded);
@@ -71,7 +71,7 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
     return (T(vec))((T(words))result | (x & 0x8000) << 16);
 }
 
-SPK_INLINE S(halves) S(narrow)(T(vec) v)
+SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     const T(words) x = (T(words))v, size = x & 0x7fffffff;
     const T(bits) order = (T(bits))size;
@@ -103,7 +103,7 @@ SPK_INLINE T(vec) S(load)(const STORED *from)
 
 SPK_INLINE void S(store)(STORED *to, T(vec) v)
 {
-    *(S(halves) *)to = S(narrow)(v);
+    *(S(halves) *)to = S(round)(v);
 }
 
 /* The first count <= lanes elements, one at least; the others are 0 and not touched in memory. */
@@ -115,7 +115,7 @@ SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
 
 SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
 {
-    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)S(narrow)(v));
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << count) - 1), (__m256i)S(round)(v));
 }
 #else
 /* Put together in registers: a load of what was just stored in parts would wait for the stores. */
@@ -147,7 +147,7 @@ SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
 
 SPK_INLINE void S(store_part)(STORED *to, T(vec) v, int64_t count)
 {
-    const S(halves) h = S(narrow)(v);
+    const S(halves) h = S(round)(v);
     __builtin_memcpy(to, &h, (size_t)count * sizeof(STORED));
 }
 #endif
