@@ -108,6 +108,13 @@ SPK_INLINE void cluster_arrive(unsigned barrier)
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/* The same where only wgmma has read, and nothing was written that the other block is to see: it orders no stores. A release for the cluster waits for all
+ * memory that the thread has written, a microsecond each time. */
+SPK_INLINE void cluster_arrive_read(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 SPK_INLINE void cluster_store(unsigned address, float x, float y, float z, float w)
 {
     asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
@@ -116,6 +123,11 @@ SPK_INLINE void cluster_store(unsigned address, float x, float y, float z, float
 SPK_INLINE void shared_store_16(unsigned address, unsigned short value)
 {
     asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(value) : "memory");
+}
+
+SPK_INLINE void shared_clear_16_bytes(unsigned address)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
 }
 
 } // namespace sm90

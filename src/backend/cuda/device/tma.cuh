@@ -24,6 +24,14 @@ SPK_INLINE void tma_load_2d(unsigned to, const spk_tensor_map *map, unsigned bar
                  : "memory");
 }
 
+/* To the same place of every block of the cluster that is in the mask; each one's barrier there counts the bytes. */
+SPK_INLINE void tma_load_2d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, unsigned short blocks)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+                 : "memory");
+}
+
 SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(map),

@@ -2,7 +2,7 @@
 #include "backend/cuda/kernels/groups.h"
 #include "backend/cuda/kernels/schedule.h"
 
-enum { HEIGHT, BN, PRODUCERS, SLOTS }; /* the tunables in the order of kernels.def */
+enum { HEIGHT, BN, PRODUCERS, SLOTS, CLUSTER }; /* the tunables in the order of kernels.def */
 enum { THREADS = 384 };
 
 typedef struct group_shape {
@@ -23,7 +23,7 @@ typedef struct state {
     void *order;  /* who computes what (schedule.h); NULL: groups alike */
     device_lists lists;
     sm90_tile_order tiles;
-    int blocks; /* of threads */
+    int clusters; /* of blocks of threads; perhaps of one each */
     group_shape shape;
 } state;
 
@@ -66,10 +66,12 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a stage holds 64 of K";
     else if (slots == 1 && cols == 16 && rows == 16)
         *why = "stages of 16 of K are too small";
+    else if (params->v[CLUSTER] > 1 && problem->n <= params->v[BN])
+        *why = "one column tile holds all columns";
     else if (params->v[BN] > 128 && problem->n <= 128)
         *why = "a narrower tile holds all columns";
-    else if (shape_of(problem, params).stages < 2)
-        *why = "fewer than two stages fit into shared memory";
+    else if (shape_of(problem, params).stages < (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
+        *why = "fewer stages than two, or than warps that load, fit into shared memory";
     else
         sm90_applicable(problem, why);
     return *why == NULL;
@@ -89,7 +91,7 @@ static double union_share(const spk_problem *problem, int rows)
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const group_shape shape = shape_of(problem, params);
-    const int bn = params->v[BN], slots = params->v[SLOTS];
+    const int bn = params->v[BN], slots = params->v[SLOTS], cluster = params->v[CLUSTER];
     const double columns = (double)((problem->n + bn - 1) / bn), groups = (double)((sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
     const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
     const double united = per_row * shape.rows * union_share(problem, shape.rows), filled = united > 0 ? per_row * shape.rows / united / shape.rows : 1;
@@ -103,9 +105,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .longest = sm90_longest_row(problem) * shape.chunks / slots,
                             .stages = groups * columns * united * shape.chunks / slots,
                             .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
-                            .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled + bn),
+                            .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled / cluster + bn),
                             .stage_issue_us = (0.10 + 0.05 * boxes) / (params->v[PRODUCERS] < 2 ? 1 : params->v[PRODUCERS] == 2 ? 1.7 : 2.5),
-                            .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256),
+                            .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256) + 0.3 * (cluster - 1),
                             .blocks_per_processor = 1};
     return 1.2 + sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
 }
@@ -117,9 +119,9 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     *build = (spk_build){.file = "spmm_sm90_groups.cu", .entry = "spmm_sm90_groups", .shared_bytes = shape.shared_bytes};
     const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d", shape.block_rows,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DCLUSTER=%d", shape.block_rows,
              shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages, shape.buffers,
-             (int)(problem->k % shape.block_cols), sm90_b_whole(problem));
+             (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[CLUSTER]);
 }
 
 static void unbind(spk_bound *bound)
@@ -143,7 +145,7 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)lists->groups, sizeof *lengths, &lengths));
     for (int64_t g = 0; g < lists->groups; g++)
         lengths[g] = (lists->memory[g + 1] - lists->memory[g]) * made->shape.chunks;
-    const spk_status status = schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->blocks, &made->order);
+    const spk_status status = schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->clusters, &made->order);
     spk_free(&bound->device->mem, lengths);
     made->tiles.order = made->order;
     return status;
@@ -152,16 +154,17 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
 static spk_status upload(const spk_bound *bound, const group_lists *lists, state *made)
 {
     const size_t bytes = (size_t)lists->count * sizeof *lists->memory;
-    const int64_t columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
+    const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER]; /* of a cluster, whose last tile may lie beyond N */
+    const int64_t columns = (bound->problem.n + width - 1) / width;
     if (lists->groups * columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)lists->groups, (long long)columns);
     SPK_TRY(bound->device->backend->allocate(bound->device, bytes, &made->memory));
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
-    const int slots = sm90_processors(bound->device), tiles = (int)(lists->groups * columns);
+    const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER], tiles = (int)(lists->groups * columns);
     made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = tiles, .across = lists->uneven};
-    made->blocks = tiles < slots ? tiles : slots;
+    made->clusters = tiles < slots ? tiles : slots;
     return lists->uneven && tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
 }
 
@@ -208,7 +211,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};
-    return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, THREADS, made->shape.shared_bytes, stream, parameters);
+    const unsigned blocks = (unsigned)(made->clusters * bound->params.v[CLUSTER]);
+    return spk_cuda_launch_early(bound->device, made->function, blocks, THREADS, made->shape.shared_bytes, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

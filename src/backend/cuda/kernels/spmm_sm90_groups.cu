@@ -4,6 +4,7 @@
  *   HEIGHT                 rows of a group, 128 or 256: half of them to each of two multiplying warpgroups
  *   BN PRODUCERS           columns of a tile; warps that load
  *   SLOTS                  columns of the union in one stage
+ *   CLUSTER                blocks of a cluster: neighbouring column tiles of one group, each of which brings its share of A's blocks to all
  *   STAGES BUFFERS EDGE_K B_WHOLE  as in spmm_sm90_wgmma.cu
  * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it have none, zeros
  * stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
@@ -25,6 +26,18 @@ struct group_lists {
     const int *words;
 };
 
+/* To a schedule, a cluster is one block and its tiles, neighbouring column tiles of one group, are one tile. */
+inline int group_tile(const spk_tile_order &order, int turn)
+{
+    return tile_of_turn(order, turn, blockIdx.x / CLUSTER, gridDim.x / CLUSTER);
+}
+
+inline void group_place(const spk_tile_order &order, int tile, int &group, int &col)
+{
+    tile_place(order, tile, group, col);
+    col = col * CLUSTER + blockIdx.x % CLUSTER;
+}
+
 constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
 constexpr int WG_M = HEIGHT / 128, TILES = 2 * WG_M, TILE_ROWS = 64 / BLOCK_ROWS, ROWS = TILES * TILE_ROWS; /* block rows of a tile, of a group */
 constexpr int WORDS = SLOTS * (1 + ROWS), LANE_WORDS = (WORDS + 31) / 32;
@@ -41,10 +54,11 @@ inline int tiles_of(int present, int chunk)
 
 inline void load_a(unsigned to, const spk_tensor_map *map, unsigned barrier, int block, int chunk)
 {
-#if A_K_CONTIGUOUS
-    tma_load_2d(to, map, barrier, chunk * CHUNK, block * BLOCK_ROWS);
+    const int x = A_K_CONTIGUOUS ? chunk * CHUNK : 0, y = A_K_CONTIGUOUS ? block * BLOCK_ROWS : block * BLOCK_COLS + chunk * CHUNK;
+#if CLUSTER > 1
+    tma_load_2d_multicast(to, map, barrier, x, y, (1 << CLUSTER) - 1);
 #else
-    tma_load_2d(to, map, barrier, 0, block * BLOCK_COLS + chunk * CHUNK);
+    tma_load_2d(to, map, barrier, x, y);
 #endif
 }
 
@@ -75,33 +89,48 @@ inline void read_words(stage_words &to, const group_lists &lists, int stage)
             to.word[i] = __ldg(lists.words + (long long)stage * WORDS + lane + i * 32);
 }
 
-/* By a whole warp: lane 0 announces the bytes, then each lane issues the boxes of its words. */
+/* By a whole warp: each lane issues the boxes of its words, all write the zeros of blocks that a tile lacks (sooner than TMA would: hopper-log.md), and
+ * lane 0 announces the bytes, of which some may be in already. */
 inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, unsigned stage,
                        const ring<STAGES> &at, int chunk, int j0, int boxes)
 {
     const int lane = threadIdx.x % 32, tiles = tiles_of(words.present, chunk);
+    int bytes = SLOTS * boxes * (CHUNK * 128);
     at.wait_empty();
-    if (lane == 0)
-        barrier_arrive_expect(at.full_barrier(), SLOTS * (boxes * (CHUNK * 128) + __popc(tiles) * A_TILE));
-    __syncwarp();
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
         const int at_word = lane + i * 32, slot = at_word / (1 + ROWS), row = at_word % (1 + ROWS) - 1, tile = row / TILE_ROWS, word = words.word[i];
+        const unsigned to = stage + (tile * SLOTS + slot) * A_TILE + row % TILE_ROWS * PIECE_BYTES;
+        const bool wanted = at_word < WORDS && row >= 0 && (tiles >> tile & 1);
         if (at_word < WORDS && row < 0)
             load_b(stage + A_BYTES + slot * B_TILE, map_b, at.full_barrier(), (word < 0 ? arg.grid_cols : word) * BLOCK_COLS + chunk * CHUNK, j0, boxes);
-        if (at_word < WORDS && row >= 0 && (tiles >> tile & 1))
-            load_a(stage + (tile * SLOTS + slot) * A_TILE + row % TILE_ROWS * PIECE_BYTES, map_a, at.full_barrier(), word < 0 ? (int)arg.nnzb : word, chunk);
+        if (wanted && word >= 0 && (CLUSTER == 1 || row % CLUSTER == blockIdx.x % CLUSTER))
+            load_a(to, map_a, at.full_barrier(), word, chunk);
+        bytes += __popc(__ballot_sync(~0u, wanted && word >= 0)) * PIECE_BYTES;
+#if BLOCK_ROWS < 64
+        for (unsigned absent = __ballot_sync(~0u, wanted && word < 0); absent != 0; absent &= absent - 1) {
+            const unsigned piece = __shfl_sync(~0u, to, __ffs(absent) - 1);
+            for (int part = lane * 16; part < PIECE_BYTES; part += 512)
+                shared_clear_16_bytes(piece + part);
+        }
+#endif
     }
+#if BLOCK_ROWS < 64
+    fence_async_shared();
+#endif
+    __syncwarp();
+    if (lane == 0)
+        barrier_arrive_expect(at.full_barrier(), bytes);
 }
 
 /* What the first tile needs of the lists is fetched while the launch before this one still runs. By a whole warp. */
 inline void fetch_ahead(const spk_tile_order &order, const group_lists &lists)
 {
-    const int tile = tile_of_turn(order, 0), line = threadIdx.x % 32 * 32;
+    const int tile = group_tile(order, 0), line = threadIdx.x % 32 * 32;
     if (tile < 0)
         return;
     int group, col;
-    tile_place(order, tile, group, col);
+    group_place(order, tile, group, col);
     const int first = __ldg(lists.offsets + group), stages = __ldg(lists.offsets + group + 1) - first;
     if (line < stages)
         prefetch_l2(lists.present + first + line);
@@ -115,11 +144,11 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
 {
     const int warp = threadIdx.x / 32 - 8;
     int turn = 0; /* whose the next stage is */
-    for (int i = 0, tile; (tile = tile_of_turn(order, i)) >= 0; i++) {
+    for (int i = 0, tile; (tile = group_tile(order, i)) >= 0; i++) {
         int group, col;
-        tile_place(order, tile, group, col);
+        group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS, j0 = col * BN;
-        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
+        const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE ? max(0, min(BN / 64, (int)((arg.n - j0 + 63) / 64))) : BN / 64;
         stage_words next = {};
         const int mine = first + (warp + PRODUCERS - turn) % PRODUCERS;
         if (mine < last)
@@ -190,6 +219,18 @@ inline void multiply_both(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b)
     mma_commit();
 }
 
+/* A stage is free where each block of the cluster knows it. By one thread. */
+inline void release(const ring<STAGES> &at, unsigned of)
+{
+#if CLUSTER > 1
+#pragma unroll
+    for (int block = 0; block < CLUSTER; block++)
+        cluster_arrive_read(cluster_address(at.empty + of * 8, block));
+#else
+    at.release(of);
+#endif
+}
+
 inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows, float (&sum)[WG_M][BN / 2],
                         unsigned staging, int &buffer, int j0)
 {
@@ -216,9 +257,9 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     const bool leader = threadIdx.x % 128 == 0;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][BN / 2];
-    for (int i = 0, tile; (tile = tile_of_turn(order, i)) >= 0; i++) {
+    for (int i = 0, tile; (tile = group_tile(order, i)) >= 0; i++) {
         int group, col;
-        tile_place(order, tile, group, col);
+        group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
 #pragma unroll
         for (int m = 0; m < WG_M; m++)
@@ -255,15 +296,15 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                 }
 #endif
                 if (before >= 0 && leader)
-                    at.release(before);
+                    release(at, before);
                 before = at.stage;
             } else { /* what is under way ends first: the producers may need its stage before the next one of ours comes */
                 mma_wait<0>();
                 if (leader) {
                     if (before >= 0)
-                        at.release(before);
+                        release(at, before);
                     at.wait_full(); /* an arrival must not run ahead of the stage's earlier phase */
-                    at.release(at.stage);
+                    release(at, at.stage);
                 }
                 before = -1;
             }
@@ -274,14 +315,18 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         for (int m = 0; m < WG_M; m++)
             mma_settle(sum[m]);
         if (before >= 0 && leader)
-            at.release(before);
+            release(at, before);
         store_group(map_d, arg, order, lists.rows + group * ROWS, sum, staging, buffer, col * BN);
     }
     if (leader)
         tma_store_wait();
 }
 
-extern "C" __global__ void __launch_bounds__(384, 1)
+extern "C" __global__ void
+#if CLUSTER > 1
+    __cluster_dims__(CLUSTER, 1, 1)
+#endif
+        __launch_bounds__(384, 1)
     spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
                      const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
 {
@@ -289,14 +334,19 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     __shared__ ring_storage<STAGES> storage;
     const unsigned ring_memory = (smem_address(shared) + 1023) & ~1023u, staging = ring_memory + STAGES * STAGE_BYTES;
     if (threadIdx.x == 0)
-        ring_init(storage, 1, 2);
+        ring_init(storage, 1, 2 * CLUSTER);
     if (threadIdx.x == 256 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
         tma_prefetch_map(&map_a);
         tma_prefetch_map(&map_b);
     }
     if (threadIdx.x == 257 && !order.direct)
         tma_prefetch_map(&map_d);
+#if CLUSTER > 1
+    __syncwarp();
+    cluster_barrier();
+#else
     __syncthreads();
+#endif
     next_launch_may_start();
     if (threadIdx.x / 32 == 8)
         fetch_ahead(order, lists);
@@ -309,4 +359,8 @@ extern "C" __global__ void __launch_bounds__(384, 1)
         if (threadIdx.x < 256 + PRODUCERS * 32)
             produce(&map_a, &map_b, arg, order, lists, ring_memory, ring<STAGES>(storage));
     }
+#if CLUSTER > 1
+    __syncwarp();
+    cluster_barrier(); /* a block's barriers and stages outlive what the others send */
+#endif
 }
