@@ -18,25 +18,32 @@ static const struct measured_problem {
     int block;
     int64_t nnzb;
     spk_dtype dtype;
-    spk_layout layout; /* of B and D */
+    spk_layout layout; /* of B and D, of X and Y */
+    bool sampled;      /* SDDMM */
 } problems[] = {
-    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 4096, 32, 8192, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 4096, 64, 2048, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR},
-    {8192, 8192, 8192, 32, 8192, SPK_F16, SPK_ROW_MAJOR},
-    {8192, 8192, 8192, 64, 2048, SPK_F16, SPK_ROW_MAJOR},
-    {8192, 8192, 8192, 128, 512, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 512, 64, 512, SPK_F16, SPK_ROW_MAJOR},
-    {4096, 4096, 512, 128, 128, SPK_F16, SPK_ROW_MAJOR},
-    {14336, 4096, 1, 64, 1434, SPK_BF16, SPK_COL_MAJOR},
-    {14336, 4096, 1, 128, 358, SPK_BF16, SPK_COL_MAJOR},
-    {14336, 4096, 16, 64, 1434, SPK_BF16, SPK_COL_MAJOR},
-    {14336, 4096, 16, 128, 358, SPK_BF16, SPK_COL_MAJOR},
-    {14336, 4096, 64, 64, 1434, SPK_BF16, SPK_COL_MAJOR},
-    {14336, 4096, 64, 128, 358, SPK_BF16, SPK_COL_MAJOR},
+    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {8192, 8192, 8192, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false},
+    {8192, 8192, 8192, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false},
+    {8192, 8192, 8192, 128, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 512, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 512, 128, 128, SPK_F16, SPK_ROW_MAJOR, false},
+    {14336, 4096, 1, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 1, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 16, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 16, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 64, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 64, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
+    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_COL_MAJOR, true},
+    {1024, 65536, 1024, 64, 16, SPK_F16, SPK_ROW_MAJOR, true},
 };
 
 static const struct measured {
@@ -214,13 +221,58 @@ static const struct measured {
     {16, "spmm_sm90_wgmma", "BN=64 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", 6.446},
     {16, "spmm_sm90_wgmma", "BN=64 CONSUMERS=1 CTAS=2 ACROSS=0 SPLIT=1", 7.034},
     {16, "spmm_sm90_wgmma", "BN=64 CONSUMERS=2 CTAS=2 ACROSS=0 SPLIT=1", 7.73},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 33.7},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=2 SHARE=1 SPLIT=1", 33.8},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 38.2},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=2 SHARE=1 SPLIT=1", 42.3},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=2 SHARE=1 SPLIT=1", 45.8},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 46.5},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=4", 50.1},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=4", 52.8},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=4", 55.5},
+    {17, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=4 SHARE=1 SPLIT=1", 73.8},
+    {18, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 104.2},
+    {18, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 113.4},
+    {18, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 147.5},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 38.6},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 44.4},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=2 SHARE=1 SPLIT=1", 47.2},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=2 SHARE=1 SPLIT=1", 50.0},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 50.6},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=4", 55.4},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 57.5},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=4", 59.8},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=2 SHARE=1 SPLIT=1", 59.9},
+    {19, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=1", 60.1},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=1", 70.2},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 81.2},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=1", 83.7},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 87.7},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 94.1},
+    {20, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 99.8},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=1", 63.6},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 70.8},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=1", 78.7},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=1", 85.1},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 91.5},
+    {21, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1", 92.5},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=4", 82.3},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=4", 83.9},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=4 SHARE=1 SPLIT=1", 84.2},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=4 SHARE=1 SPLIT=1", 91.1},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=1 CLUSTER=4 SHARE=1 SPLIT=1", 92.0},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=1 CLUSTER=1 SHARE=1 SPLIT=4", 98.4},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=4 SHARE=1 SPLIT=1", 101.4},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=2 CLUSTER=1 SHARE=1 SPLIT=4", 108.4},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=2 SHARE=1 SPLIT=1", 151.1},
+    {22, "sddmm_sm90_wgmma", "HEIGHT=64 WIDTH=128 EXTRA=2 CLUSTER=2 SHARE=1 SPLIT=1", 151.4},
 };
 enum { PROBLEMS = sizeof problems / sizeof problems[0], TIMES = sizeof times / sizeof times[0], FIRST = 3 };
 
 /* Block rows of one length, or two that differ by one; columns at random. */
 static spk_pattern *pattern_of(const struct measured_problem *p)
 {
-    const int64_t down = p->m / p->block, across = p->k / p->block;
+    const int64_t cols = p->sampled ? p->n : p->k, down = p->m / p->block, across = cols / p->block;
     int64_t *offsets = calloc((size_t)down + 1, sizeof *offsets), *columns = calloc((size_t)p->nnzb, sizeof *columns), count = 0;
     spk_pattern *pattern = NULL;
     spk_rng rng;
@@ -235,7 +287,7 @@ static spk_pattern *pattern_of(const struct measured_problem *p)
             }
         offsets[i + 1] = count;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m, .cols = p->k, .block_rows = p->block, .block_cols = p->block, .nnzb = p->nnzb,
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m, .cols = cols, .block_rows = p->block, .block_cols = p->block, .nnzb = p->nnzb,
                                .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
     free(offsets);
@@ -304,7 +356,9 @@ static void the_best_are_ranked_first(void **state)
                          .layout_d = p->layout};
         spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
         spk_problem problem;
-        assert_int_equal(spk_problem_from_spmm(pattern, &spmm, &options, &problem), SPK_OK);
+        const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k, .dtype_x = p->dtype, .dtype_y = p->dtype, .dtype_d = p->dtype, .compute = SPK_F32, .layout_x = p->layout,
+                                 .layout_y = p->layout};
+        assert_int_equal(p->sampled ? spk_problem_from_sddmm(pattern, &sddmm, &options, &problem) : spk_problem_from_spmm(pattern, &spmm, &options, &problem), SPK_OK);
         double best, chosen = best_of_first(i, &problem, &device, &best);
         if (chosen > 1.05 * best && ++wrong)
             printf("%lld x %lld x %lld, blocks of %d, %lld: %.2f us of the first %d, the best is %.2f us\n", (long long)p->m, (long long)p->k, (long long)p->n, p->block,

@@ -104,7 +104,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const shape s = shape_of(problem, params);
     double tiles, columns;
     estimate(problem, params, &tiles, &columns);
-    const double slots = sm90_processors(device) / params->v[CLUSTER], units = tiles * params->v[SPLIT] * (double)problem->batch;
+    const double slots = sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]), units = tiles * params->v[SPLIT] * (double)problem->batch;
     const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER], waves = (double)(int64_t)((units + slots - 1) / slots);
     const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
     const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) + sddmm_split_us(problem, params->v[SPLIT]);
@@ -285,7 +285,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
     const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE], units = work.tiles * work.parts * (int)bound->problem.batch, slots = sm90_processors(bound->device) / (cluster * share) * share;
-    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)((units < slots ? units : slots) * cluster), THREADS, made->shape.shared_bytes, stream,
+    const int resident = units < slots || cluster > 2 ? units : slots; /* fewer large clusters than that find their place at once: none waits with its share of tiles */
+    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS, made->shape.shared_bytes, stream,
                                   parameters));
     return work.parts > 1 ? sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
 }
