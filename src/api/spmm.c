@@ -26,7 +26,9 @@ static spk_status read_problem(spk_context *context, spk_pattern *pattern, const
                                spk_tune_options *options, spk_problem *problem)
 {
     SPK_TRY(spk_enter_problem(context, pattern, theirs, their_options, options));
-    return spk_problem_from_spmm(pattern, theirs, options, problem);
+    SPK_TRY(spk_problem_from_spmm(pattern, theirs, options, problem));
+    spk_problem_fold(problem);
+    return SPK_OK;
 }
 
 spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *theirs, const spk_tune_options *their_options, spk_plan **plan)
@@ -62,9 +64,10 @@ spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, con
                            int64_t row_count, double *out, double *preact, double *magnitude)
 {
     spk_tune_options options;
-    spk_problem problem;
+    spk_problem problem; /* as it was given: its rows are those of the items */
     spk_args args;
-    SPK_TRY(read_problem(context, (spk_pattern *)pattern, theirs, NULL, &options, &problem));
+    SPK_TRY(spk_enter_problem(context, pattern, theirs, NULL, &options));
+    SPK_TRY(spk_problem_from_spmm((spk_pattern *)pattern, theirs, &options, &problem));
     SPK_TRY(spk_check_pointer(given, "args"));
     SPK_TRY(read_args(given, &args, NULL));
     return spk_oracle_rows(context, &problem, &args, rows, row_count, out, preact, magnitude);

@@ -49,6 +49,9 @@ typedef struct spk_args {
 spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *options, spk_problem *problem);
 spk_status spk_problem_from_sddmm(spk_pattern *pattern, const spk_sddmm *sddmm, const spk_tune_options *options, spk_problem *problem);
 
+/* A batch of one A whose items of B and D lie as the columns of one array: becomes that one product, which every kernel can compute. */
+void spk_problem_fold(spk_problem *problem);
+
 /* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args);
 

@@ -58,6 +58,29 @@ static spk_status read_arrays(const spk_spmm *spmm, spk_problem *made)
     return SPK_OK;
 }
 
+/* Whether the items of an array follow one another as the columns of one array do. */
+static bool goes_on(const spk_problem *p, spk_operand operand, spk_layout layout, int64_t ld)
+{
+    const int64_t stride = spk_problem_operand_stride(p, operand);
+    if (spk_problem_item_elements(p, operand) == 0)
+        return true;
+    return layout == SPK_ROW_MAJOR ? stride == p->n && ld / p->n >= p->batch : stride == ld * p->n;
+}
+
+void spk_problem_fold(spk_problem *problem)
+{
+    const spk_problem *p = problem;
+    if (p->operation != SPK_SPMM || p->batch == 1 || p->stride_a != 0 || p->n == 0 || p->epilogue.bias == SPK_BIAS_PER_COL ||
+        p->n > (INT64_C(1) << 40) / p->batch)
+        return;
+    if (!goes_on(p, SPK_OPERAND_B, p->layout_b, p->ldb) || !goes_on(p, SPK_OPERAND_C, p->layout_d, p->ldc) || !goes_on(p, SPK_OPERAND_D, p->layout_d, p->ldd) ||
+        !goes_on(p, SPK_OPERAND_RESIDUAL, p->layout_d, p->ldr) || !goes_on(p, SPK_OPERAND_PREACT, p->layout_d, p->ldp))
+        return;
+    const int64_t n = p->n * p->batch;
+    *problem = spk_problem_item(p);
+    problem->n = n;
+}
+
 spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *theirs, const spk_tune_options *options, spk_problem *problem)
 {
     spk_spmm spmm;

@@ -175,8 +175,47 @@ static void test_batches(void **state)
     assert_true(most > 3);
 }
 
+/* A batch whose items lie as the columns of one array has the class of that one product. */
+static void test_folding(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    blocks b;
+    spk_rng_seed(&rng, 9);
+    make_blocks(&rng, &b);
+    const spk_spmm one = {SPK_SIZED(spk_spmm), .n = 40};
+    const struct {
+        spk_spmm problem;
+        bool folds;
+    } cases[] = {{{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .ldc = 40, .ldr = 40, .ldp = 40}, true},
+                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4}, false},
+                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .bias = SPK_BIAS_PER_COL}, false},
+                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 48, .ldd = 48, .stride_b = 12, .stride_d = 12}, false},
+                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .use_c = 1}, false},
+                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .stride_a = 1 << 20}, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        spk_report *wide = NULL, *batch = NULL;
+        spk_report_info wide_info = {SPK_SIZED(spk_report_info)}, batch_info = {SPK_SIZED(spk_report_info)};
+        ok(spk_list_spmm(context, b.pattern, &one, NULL, &wide));
+        ok(spk_list_spmm(context, b.pattern, &cases[i].problem, NULL, &batch));
+        ok(spk_report_get_info(wide, &wide_info));
+        ok(spk_report_get_info(batch, &batch_info));
+        assert_int_equal(strcmp(wide_info.class_key, batch_info.class_key) == 0, cases[i].folds);
+        spk_report_destroy(&wide);
+        spk_report_destroy(&batch);
+    }
+    const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 16, .batch = 4, .layout_b = SPK_COL_MAJOR, .layout_d = SPK_COL_MAJOR, .activation = SPK_ACT_RELU};
+    spk_report *report = NULL;
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    ok(spk_list_spmm(context, b.pattern, &turned, NULL, &report));
+    ok(spk_report_get_info(report, &info));
+    assert_non_null(strstr(info.class_key, ";n=64;"));
+    spk_report_destroy(&report);
+    free_blocks(&b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_batches), cmocka_unit_test(test_folding)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

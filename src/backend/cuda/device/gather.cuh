@@ -21,6 +21,7 @@
 
 /* What a team computes, and where its operands begin. */
 struct task {
+    int item; /* of the batch */
     int block_row, row, rows; /* rows [row, row + rows) of the block row, of which those inside D are stored */
     long long column;         /* first column of D */
     int first, depth, steps;  /* first block; columns of all blocks; steps of TILE_K */
@@ -144,14 +145,18 @@ inline int find_place(unsigned rows, int team, int &part, unsigned &column_tile)
     return tile < tiles ? (int)(tile / SPLITS) : -1;
 }
 
-/* The tile of D: TILE_M rows of a block row from part * TILE_M on. */
+/* Tiles of an item across. */
+inline unsigned item_columns(const spk_cuda_arguments &arg) { return (unsigned)((arg.n + TILE_N - 1) / TILE_N); }
+
+/* The tile of D: TILE_M rows of a block row from part * TILE_M on; the columns of a batch's items are counted on. */
 inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, int part, unsigned column_tile)
 {
     job.block_row = block_row;
     job.row = part * TILE_M;
     const long long inside = arg.m - (long long)block_row * BLOCK_ROWS;
     job.rows = clip((inside < BLOCK_ROWS ? inside : BLOCK_ROWS) - job.row, TILE_M);
-    job.column = (long long)column_tile * TILE_N;
+    job.item = BATCHED ? (int)(column_tile / item_columns(arg)) : 0;
+    job.column = (long long)(BATCHED ? column_tile % item_columns(arg) : column_tile) * TILE_N;
 }
 
 #if PIECES
@@ -161,7 +166,7 @@ inline int4 listed(const int *list, int at) { return __ldg((const int4 *)list + 
 
 inline long long partial_tile(const spk_cuda_arguments &arg, int piece, int part, unsigned column_tile)
 {
-    return ((long long)piece * SPLITS + part) * ((arg.n + TILE_N - 1) / TILE_N) + column_tile;
+    return ((long long)piece * SPLITS + part) * ((long long)item_columns(arg) * (BATCHED ? arg.items : 1)) + column_tile;
 }
 #endif
 
@@ -258,7 +263,7 @@ inline void keep_tile(const real *sums, const spk_cuda_arguments &arg, const tas
 inline void add_tiles(const spk_cuda_arguments &arg, const int *list)
 {
     constexpr int LINES_A_TILE = TILE_SUMS / LINE_SUMS, LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M;
-    const unsigned column_tiles = (unsigned)((arg.n + TILE_N - 1) / TILE_N), rows = (unsigned)__ldg(list + 1);
+    const unsigned column_tiles = item_columns(arg) * (BATCHED ? arg.items : 1), rows = (unsigned)__ldg(list + 1);
     const long long number = (long long)blockIdx.x * (TEAM_THREADS * TEAMS) + threadIdx.x, tile = number / LINES_A_TILE;
     const int at = (int)(number % LINES_A_TILE) * LINE_SUMS, line = at / PITCH_D, in = at % PITCH_D, part = (int)(tile % SPLITS);
     const unsigned column_tile = (unsigned)(tile / SPLITS % column_tiles);
@@ -278,12 +283,13 @@ inline void add_tiles(const spk_cuda_arguments &arg, const int *list)
         for (int e = 0; e < LINE_SUMS; e++)
             sum.at[e] += more.at[e];
     }
+    item_view one = item_arguments(arg, job.item);
 #pragma unroll
     for (int e = 0; e < LINE_SUMS; e++) {
         const int i = LAYOUT_D == ROW_MAJOR ? line : in + e;
         const long long j = job.column + (LAYOUT_D == ROW_MAJOR ? in + e : line);
         if (i < job.rows && j < arg.n)
-            store_one(arg, (long long)job.block_row * BLOCK_ROWS + job.row + i, j, sum.at[e]);
+            store_one(one, (long long)job.block_row * BLOCK_ROWS + job.row + i, j, sum.at[e]);
     }
 }
 #endif

@@ -14,12 +14,13 @@ inline void multiply_tiles(const spk_cuda_arguments &arg, const int *order, char
     task job;
     if (!find_task(arg, order, team, job))
         return;
+    item_view one = item_arguments(arg, job.item);
     real sum[SIXTEENS][EIGHTS][4] = {};
-    walk(memory, arg, job, thread, [&](const element_a *a, const element_b *b) { warp_multiply(sum, a, b, at); });
+    walk(memory, one, job, thread, [&](const element_a *a, const element_b *b) { warp_multiply(sum, a, b, at); });
     real *sums = (real *)memory;
     warp_sums(sum, at, [&](int row, int column, real value) { sums[sum_place(row, column)] = value; });
     team_sync();
-    leave_tile(sums, arg, job, thread);
+    leave_tile(sums, one, job, thread);
 }
 
 #endif

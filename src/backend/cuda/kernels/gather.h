@@ -74,6 +74,12 @@ static inline void gather_fit(gather_shape *s, int stage_bytes, int sum_bytes)
         s->teams /= 2;
 }
 
+/* Tiles across D, of all items of a batch. */
+static inline int64_t gather_columns(const spk_problem *problem, const gather_shape *s)
+{
+    return gather_ceil(problem->n, s->tile_n) * problem->batch;
+}
+
 static inline void gather_complete(const spk_problem *problem, gather_shape *s)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem);
@@ -112,7 +118,7 @@ static inline double gather_longest_row(const spk_problem *problem)
 /* The most blocks of a piece of a row: a team's share of all of them, but enough to be worth a tile of sums. */
 static inline int64_t gather_piece_blocks(const spk_problem *problem, const spk_device *device, const gather_shape *s)
 {
-    const double tiles = (double)gather_ceil(gather_block_rows(problem), s->tile_m) * (double)gather_ceil(problem->n, s->tile_n); /* of a block row */
+    const double tiles = (double)gather_ceil(gather_block_rows(problem), s->tile_m) * (double)gather_columns(problem, s); /* of a block row */
     const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (gather_processors(device) * gather_resident(s))) + 1;
     const int64_t least = gather_ceil(GATHER_LEAST_STEPS * s->tile_k, gather_block_cols(problem));
     return share > least ? share : least;
@@ -124,7 +130,7 @@ static inline bool gather_applicable(const spk_problem *problem, const spk_devic
     const int64_t splits = gather_ceil(gather_block_rows(problem), s->tile_m), grid_rows = gather_ceil(problem->m, gather_block_rows(problem));
     if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
         *why = "M and K must be less than 2^30";
-    else if (grid_rows * splits * gather_ceil(problem->n, s->tile_n) > INT32_MAX)
+    else if ((double)(grid_rows * splits) * (double)gather_columns(problem, s) > INT32_MAX)
         *why = "D has more than 2^31 tiles";
     else if (s->teams * s->team_bytes > gather_shared_limit(device))
         *why = "its tiles need more shared memory than the device has";
@@ -153,7 +159,7 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
 {
     const double processors = gather_processors(device), resident = gather_resident(s), most = (double)gather_piece_blocks(problem, device, s);
     const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), splits = (double)gather_ceil((int64_t)rows, s->tile_m);
-    const double columns = (double)gather_ceil(problem->n, s->tile_n), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
+    const double columns = (double)gather_columns(problem, s), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
     const double passes = blocks * splits * columns; /* of a block through a tile */
     const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
     const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->dtype_a) + s->tile_n * (double)spk_dtype_bytes(problem->dtype_b));
@@ -267,7 +273,7 @@ static inline spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s
     second.shared_bytes = 0;
     SPK_TRY(gather_load(bound, &second, &state->add));
     SPK_TRY(pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
-    const int64_t parts = gather_ceil(bound->view.block_rows, s->tile_m), columns = gather_ceil(problem->n, s->tile_n);
+    const int64_t parts = gather_ceil(bound->view.block_rows, s->tile_m), columns = gather_columns(problem, s);
     bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4);
     const int64_t lines = list.cut_rows * parts * columns * (s->tile_sums / (problem->compute == SPK_F64 ? 2 : 4)); /* of 16 bytes: a thread for each */
     state->add_grid = (unsigned)gather_ceil(lines, s->teams * s->threads);
@@ -293,7 +299,8 @@ static inline spk_status gather_bind(spk_bound *bound, const gather_shape *s, co
     else
         SPK_GOTO(gather_make_order(bound, &state->order));
     const int64_t tiles = rows * gather_ceil(bound->view.block_rows, s->tile_m);
-    state->grid = (unsigned)(gather_ceil(tiles, s->teams) * gather_ceil(bound->problem.n, s->tile_n));
+    state->index.arguments.item_blocks = (int)(gather_ceil(tiles, s->teams) * gather_ceil(bound->problem.n, s->tile_n));
+    state->grid = (unsigned)(gather_ceil(tiles, s->teams) * gather_columns(&bound->problem, s));
     state->block = (unsigned)(s->teams * s->threads);
     state->shared_bytes = build->shared_bytes;
 done:

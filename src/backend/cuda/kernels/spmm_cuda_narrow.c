@@ -65,6 +65,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "A and B must have the same type, and sums f32 or f64";
     else if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
         *why = "M and K must be less than 2^30";
+    else if ((double)problem->m * (double)problem->batch > INT32_MAX)
+        *why = "the items of the batch have more than 2^31 rows";
     else {
         const narrow_shape s = shape_of(problem, params);
         if (params->v[ROWS] > 1 && ((!s.tensor && !gather_a_along_k(problem)) || s.unit_rows >= 2 * rows))
@@ -86,14 +88,14 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double processors = cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
     const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), blocks = (double)problem->pattern->nnzb, split = params->v[SPLIT];
     const double grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), bytes = (double)spk_dtype_bytes(problem->dtype_a);
-    const double units = grid_rows * (double)gather_ceil((int64_t)rows, s.unit_rows), warps = units * split;
+    const double units = grid_rows * (double)gather_ceil((int64_t)rows, s.unit_rows) * (double)problem->batch, warps = units * split;
     /* A warp's chain of loads, and what it reads of B beside its values. */
     const double group = 4.0 * (s.tensor ? 2.0 * s.lane_rows : s.lane_rows), groups = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / (s.chunk * s.depth_lanes * split);
     /* Measured on an H200: more loads ahead take registers, so that fewer warps are resident; each warp costs its start and its share of the sum. */
     const bool deep = params->v[AHEAD] > 4;
     const double resident = !deep ? 32 : s.tensor ? 10 : 20, ahead = deep ? 5 : params->v[AHEAD], waves = warps / (processors * resident);
     const double chain = (waves > 1 ? waves : 1) * (1 + 0.9 * (1 + groups * group / (4.0 * ahead))) + (s.tensor ? 0.12 : 0.05) * warps / processors;
-    const double b_bytes = blocks * cols * (double)problem->n * bytes * (double)gather_ceil((int64_t)rows, s.unit_rows) * (s.b_along_k ? 1 : 4);
+    const double b_bytes = (double)problem->batch * blocks * cols * (double)problem->n * bytes * (double)gather_ceil((int64_t)rows, s.unit_rows) * (s.b_along_k ? 1 : 4);
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3, cached = b_bytes / 8e6;
     const double work = memory > cached ? memory : cached;
     return 0.5 + (work > chain ? work + 0.3 * chain : chain + 0.3 * work);
@@ -124,4 +126,4 @@ static spk_status bind(spk_bound *bound)
 }
 
 const spk_kernel_ops spmm_cuda_narrow_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
-                                             .run = gather_run, .direct = true, .source_hash = SPK_SOURCE_HASH};
+                                             .run = gather_run, .direct = true, .batched = true, .source_hash = SPK_SOURCE_HASH};

@@ -255,11 +255,12 @@ template <bool FAST> inline void sum_unit(real *sums, const spk_cuda_arguments &
 
 #endif
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) spmm_cuda_narrow(const __grid_constant__ spk_cuda_arguments arg, const int *order)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) spmm_cuda_narrow(const __grid_constant__ spk_cuda_arguments batch, const int *order)
 {
+    item_view arg = item_arguments(batch, block_item(batch));
     __shared__ real shared[WARPS][UNIT_ROWS * COLUMNS];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const unsigned index = blockIdx.x * UNITS + warp / SPLIT, place_of_row = index / UNITS_A_BLOCK_ROW;
+    const unsigned index = block_of_item(batch) * UNITS + warp / SPLIT, place_of_row = index / UNITS_A_BLOCK_ROW;
     const bool there = place_of_row < (unsigned)arg.grid_rows;
     next_launch_may_start();
     unit job = {0, 0, 0, 0, warp % SPLIT};

@@ -50,4 +50,4 @@ static spk_status bind(spk_bound *bound)
 }
 
 const spk_kernel_ops spmm_cuda_simt_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
-                                           .run = gather_run, .direct = true, .source_hash = SPK_SOURCE_HASH};
+                                           .run = gather_run, .direct = true, .batched = true, .source_hash = SPK_SOURCE_HASH};

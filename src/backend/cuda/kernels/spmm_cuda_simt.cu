@@ -14,8 +14,9 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_s
     task job;
     if (!find_task(arg, order, team, job))
         return;
+    item_view one = item_arguments(arg, job.item);
     real sum[THREAD_M][THREAD_N] = {};
-    walk(memory, arg, job, thread, [&](const element_a *a, const element_b *b) { simt_multiply(sum, a, b, at); });
+    walk(memory, one, job, thread, [&](const element_a *a, const element_b *b) { simt_multiply(sum, a, b, at); });
     real *sums = (real *)memory;
 #pragma unroll
     for (int i = 0; i < THREAD_M; i++)
@@ -23,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_s
         for (int j = 0; j < THREAD_N; j++)
             sums[sum_place(at.row + i, column_of(at.column, j))] = sum[i][j];
     team_sync();
-    leave_tile(sums, arg, job, thread);
+    leave_tile(sums, one, job, thread);
 }
 
 ADDING_ENTRY(spmm_cuda_simt_add)
