@@ -1,5 +1,5 @@
-/* The tiles of sddmm_sm90_wgmma: every cell of every stored block is kept by one warpgroup's window, where the window says; windows lie inside a tile's columns;
- * tiles are no more than the columns ask for. */
+/* The tiles of sddmm_sm90_wgmma: every cell of every stored block is kept by one warpgroup's window, where the window says; windows lie inside a tile's
+ * columns; tiles are no more than the columns ask for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@ static spk_bsr_view make_view(spk_rng *rng, const shape *s)
 
 static sddmm_tiling tiling_of(const shape *s)
 {
-    return (sddmm_tiling){s->cell_rows, s->cell_cols, s->height / s->cell_rows, 64 / s->cell_rows, s->width / s->cell_cols, s->columns / s->cell_cols, s->multiple};
+    return (sddmm_tiling){s->cell_rows, s->cell_cols, s->height / s->cell_rows, 64 / s->cell_rows, s->width / s->cell_cols, s->columns / s->cell_cols,
+                          s->multiple};
 }
 
 static int block_at(const spk_bsr_view *view, int64_t row, int64_t column)
@@ -121,7 +122,8 @@ static void common_columns_are_shared(void **state)
     for (int apart = 0; apart < 2; apart++) {
         for (int i = 0; i < 16; i++)
             columns[i] = i % 8 + (i >= 8 && apart ? 8 : 0);
-        const spk_bsr_view view = {.rows = 128, .cols = 1024, .block_rows = 64, .block_cols = 64, .grid_rows = 2, .grid_cols = 16, .nnzb = 16, .offsets = offsets, .columns = columns};
+        const spk_bsr_view view = {
+            .rows = 128, .cols = 1024, .block_rows = 64, .block_cols = 64, .grid_rows = 2, .grid_cols = 16, .nnzb = 16, .offsets = offsets, .columns = columns};
         sddmm_tiles tiles = {0};
         assert_int_equal(sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
         assert_int_equal(tiles.count, 2);
@@ -158,6 +160,7 @@ static void failure_of_memory_is_reported(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell_is_kept_once), cmocka_unit_test(common_columns_are_shared), cmocka_unit_test(failure_of_memory_is_reported)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell_is_kept_once), cmocka_unit_test(common_columns_are_shared),
+                                       cmocka_unit_test(failure_of_memory_is_reported)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

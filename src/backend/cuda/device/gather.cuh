@@ -47,8 +47,8 @@ template <int WA> inline void gather_a_in_block(element_a *tile, const spk_cuda_
     const int inside = step * TILE_K % BLOCK_COLS;
     const long long left = arg.k - ((long long)next.column * BLOCK_COLS + inside); /* of K */
 #if A_K_CONTIGUOUS
-    copy_lines<WA, TILE_M, TILE_K, PITCH_A, BLOCK_ROWS % TILE_M == 0>(tile, next.values + job.row * BLOCK_COLS + inside, BLOCK_COLS, BLOCK_ROWS - job.row, thread,
-                                                                       [&](int in) { return RAGGED_K ? clip(left - in, WA) : WA; });
+    copy_lines<WA, TILE_M, TILE_K, PITCH_A, BLOCK_ROWS % TILE_M == 0>(tile, next.values + job.row * BLOCK_COLS + inside, BLOCK_COLS, BLOCK_ROWS - job.row,
+                                                                      thread, [&](int in) { return RAGGED_K ? clip(left - in, WA) : WA; });
 #else
     copy_lines<WA, TILE_K, TILE_M, PITCH_A, !RAGGED_K>(tile, next.values + inside * BLOCK_ROWS + job.row, BLOCK_ROWS, left, thread, [&](int in) {
         return BLOCK_ROWS % TILE_M == 0 ? WA : clip(BLOCK_ROWS - job.row - in, WA);

@@ -61,9 +61,11 @@ inline long long grid_column(const spk_cuda_arguments &arg, const task &job, int
 template <int WA> inline void gather_x(element_a *tile, const spk_cuda_arguments &arg, const task &job, long long k, int thread)
 {
 #if A_K_CONTIGUOUS
-    copy_lines<WA, TILE_M, TILE_K, PITCH_A, false>(tile, job.x + job.i0 * arg.lda + k, arg.lda, job.rows, thread, [&](int in) { return clip(arg.k - k - in, WA); });
+    copy_lines<WA, TILE_M, TILE_K, PITCH_A, false>(tile, job.x + job.i0 * arg.lda + k, arg.lda, job.rows, thread,
+                                                   [&](int in) { return clip(arg.k - k - in, WA); });
 #else
-    copy_lines<WA, TILE_K, TILE_M, PITCH_A, false>(tile, job.x + k * arg.lda + job.i0, arg.lda, arg.k - k, thread, [&](int in) { return clip(job.rows - in, WA); });
+    copy_lines<WA, TILE_K, TILE_M, PITCH_A, false>(tile, job.x + k * arg.lda + job.i0, arg.lda, arg.k - k, thread,
+                                                   [&](int in) { return clip(job.rows - in, WA); });
 #endif
 }
 

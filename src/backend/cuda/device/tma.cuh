@@ -27,9 +27,10 @@ SPK_INLINE void tma_load_2d(unsigned to, const spk_tensor_map *map, unsigned bar
 /* To the same place of every block of the cluster that is in the mask; each one's barrier there counts the bytes. */
 SPK_INLINE void tma_load_2d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, unsigned short blocks)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-                 "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+        : "memory");
 }
 
 SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z)
@@ -42,9 +43,10 @@ SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned bar
 /* Into the same place of every block of the cluster whose bit is set in `blocks`; each one's barrier there counts the bytes. */
 SPK_INLINE void tma_load_3d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, unsigned short blocks)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+        : "memory");
 }
 
 SPK_INLINE void tma_store_2d(const spk_tensor_map *map, unsigned from, int x, int y)

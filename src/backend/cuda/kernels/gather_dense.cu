@@ -17,7 +17,8 @@ extern "C" __global__ void __launch_bounds__(256) gather_dense(const __grid_cons
     for (long long p = blockIdx.x; p < arg.nnzb; p += gridDim.x) {
         const long long i0 = (long long)block_row_of(arg, (int)p) * BLOCK_ROWS, j0 = (long long)__ldg(arg.columns + p) * BLOCK_COLS;
         for (int at = threadIdx.x * W; at < BLOCK_ELEMENTS; at += 256 * W) {
-            const long long i = i0 + (LAYOUT_D == ROW_MAJOR ? at / BLOCK_LINE : at % BLOCK_LINE), j = j0 + (LAYOUT_D == ROW_MAJOR ? at % BLOCK_LINE : at / BLOCK_LINE);
+            const long long i = i0 + (LAYOUT_D == ROW_MAJOR ? at / BLOCK_LINE : at % BLOCK_LINE),
+                            j = j0 + (LAYOUT_D == ROW_MAJOR ? at % BLOCK_LINE : at / BLOCK_LINE);
             const int inside = elements_inside<W>(arg, i, j);
             real sum[W];
 #pragma unroll

@@ -41,7 +41,8 @@ static inline size_t sddmm_workspace(const spk_bound *bound, int parts)
 }
 
 /* D from the parts' sums. Inside spk_cuda_enter. */
-static inline spk_status sddmm_launch_reduce(const spk_bound *bound, const sddmm_functions *functions, spk_cuda_arguments *arguments, int parts, CUstream stream)
+static inline spk_status sddmm_launch_reduce(const spk_bound *bound, const sddmm_functions *functions, spk_cuda_arguments *arguments, int parts,
+                                             CUstream stream)
 {
     void *parameters[] = {arguments, &parts};
     const int64_t elements = bound->view.nnzb * bound->view.block_stride * bound->problem.batch;

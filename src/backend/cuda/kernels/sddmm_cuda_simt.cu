@@ -3,7 +3,8 @@
 #include "device/sddmm_gather.cuh"
 #include "device/simt.cuh"
 
-extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) sddmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
+extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
+    sddmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
 {
     extern __shared__ __align__(128) char shared[];
     next_launch_may_start();

@@ -79,17 +79,19 @@ static inline bool sddmm_gather_applicable(const spk_problem *problem, const spk
     return *why == NULL;
 }
 
-static inline void sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more, spk_build *build)
+static inline void sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
+                                      spk_build *build)
 {
     build->file = file;
     build->entry = entry;
     build->shared_bytes = s->teams * s->team_bytes;
     const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DSPLITS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d "
-             "-DPITCH_A=%d -DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d %s",
-             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), sddmm_gather_splits(problem, s), s->tile_m, s->tile_n, s->tile_k, s->stages,
-             s->threads, s->teams, s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, more);
+    snprintf(
+        build->options + used, sizeof build->options - (size_t)used,
+        " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DSPLITS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d "
+        "-DPITCH_A=%d -DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d %s",
+        problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), sddmm_gather_splits(problem, s), s->tile_m, s->tile_n, s->tile_k,
+        s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, more);
 }
 
 /* Microseconds, as gather_predict. */
@@ -103,7 +105,8 @@ static inline double sddmm_gather_predict(const spk_problem *problem, const spk_
     const double waves = tiles * parts / (processors * resident), whole = (double)gather_ceil((int64_t)(waves * 100 + 1), 100);
     const double uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
     const double narrow = s->vector_b * bytes < 16 ? 16 / (s->vector_b * bytes) : 1;
-    const double computing = tiles * 2 * s->tile_m * s->tile_n * k / tflops / 1e6, filling = tiles * k * (s->tile_m + s->tile_n) * bytes * (1 + 0.5 * (narrow - 1)) / 6.0e6;
+    const double computing = tiles * 2 * s->tile_m * s->tile_n * k / tflops / 1e6,
+                 filling = tiles * k * (s->tile_m + s->tile_n) * bytes * (1 + 0.5 * (narrow - 1)) / 6.0e6;
     const double chain = whole * (1.5 + k / parts / s->tile_k * (0.12 + 0.5 / s->stages));
     double worst = (computing > filling ? computing + 0.3 * filling : filling + 0.3 * computing) * (uneven > 2 ? 2 : uneven);
     worst = worst > chain ? worst : chain;

@@ -50,8 +50,11 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const warp_mma_shape shape = shape_of(problem, params);
-    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->dtype_a == SPK_F64 ? 1 : problem->dtype_a == SPK_F32 ? 3 : 7);
-    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + (problem->dtype_a == SPK_F64 ? 16 : 8) * (m + n));
+    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->dtype_a == SPK_F64   ? 1
+                                                                                              : problem->dtype_a == SPK_F32 ? 3
+                                                                                                                            : 7);
+    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n,
+                 busy = m * n / (m * n + (problem->dtype_a == SPK_F64 ? 16 : 8) * (m + n));
     return sddmm_gather_predict(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], peak * busy);
 }
 

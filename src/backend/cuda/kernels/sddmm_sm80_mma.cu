@@ -5,7 +5,8 @@
 
 static_assert(DTYPE_A == F64 ? COMPUTE == F64 : sizeof(element_a) == 2 || COMPUTE == TF32, "the tensor instructions take these types only");
 
-extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) sddmm_sm80_mma(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
+extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
+    sddmm_sm80_mma(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
 {
     extern __shared__ __align__(128) char shared[];
     next_launch_may_start();

@@ -2,7 +2,14 @@
 #include "backend/cuda/kernels/sddmm.h"
 #include "backend/cuda/kernels/sddmm_tiles.h"
 
-enum { HEIGHT, WIDTH, EXTRA, CLUSTER, SHARE, SPLIT }; /* the tunables in the order of kernels.def; EXTRA: half windows that a tile's columns have beyond one window */
+enum {
+    HEIGHT,
+    WIDTH,
+    EXTRA,
+    CLUSTER,
+    SHARE,
+    SPLIT
+}; /* the tunables in the order of kernels.def; EXTRA: half windows that a tile's columns have beyond one window */
 enum { CHUNK = 64, THREADS = 384, LEAST_STEPS = 4, MOST_CELL = 64 };
 
 typedef struct shape {
@@ -71,9 +78,12 @@ static void estimate(const spk_problem *problem, const spk_params *params, doubl
 {
     const shape s = shape_of(problem, params);
     const spk_pattern *pattern = problem->pattern;
-    const double grid_rows = (double)((problem->m + pattern->block_rows - 1) / pattern->block_rows), grid_cols = (double)((problem->n + pattern->block_cols - 1) / pattern->block_cols);
-    const double cells = grid_cols * (pattern->block_cols / s.tiling.cell_cols), density = grid_rows * grid_cols > 0 ? (double)pattern->nnzb / (grid_rows * grid_cols) : 0;
-    const int window_rows = pattern->block_rows < 64 ? 64 / s.tiling.cell_rows : 1, rows = params->v[HEIGHT] > pattern->block_rows ? params->v[HEIGHT] / pattern->block_rows : 1;
+    const double grid_rows = (double)((problem->m + pattern->block_rows - 1) / pattern->block_rows),
+                 grid_cols = (double)((problem->n + pattern->block_cols - 1) / pattern->block_cols);
+    const double cells = grid_cols * (pattern->block_cols / s.tiling.cell_cols),
+                 density = grid_rows * grid_cols > 0 ? (double)pattern->nnzb / (grid_rows * grid_cols) : 0;
+    const int window_rows = pattern->block_rows < 64 ? 64 / s.tiling.cell_rows : 1,
+              rows = params->v[HEIGHT] > pattern->block_rows ? params->v[HEIGHT] / pattern->block_rows : 1;
     const double window = cells * united(density, window_rows) / (params->v[HEIGHT] == 64 ? s.tiling.slots : s.tiling.tile_cols);
     const double all = cells * united(density, rows), slots = all / s.tiling.slots, most = window > slots ? window : slots;
     double each = most < 1 ? 1 : (double)(int64_t)(most + 0.7);
@@ -91,8 +101,9 @@ static double stage_us(const spk_problem *problem, const spk_params *params, con
 {
     const double x_lines = problem->layout_a == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
     const double y_lines = problem->layout_b == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
-    const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US, 2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US,
-                            LINE_US * (x_lines + y_lines), (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
+    const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US,
+                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US, LINE_US * (x_lines + y_lines),
+                            (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
     double us = 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         us = parts[i] > us ? parts[i] : us;
@@ -104,10 +115,13 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const shape s = shape_of(problem, params);
     double tiles, columns;
     estimate(problem, params, &tiles, &columns);
-    const double slots = sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]), units = tiles * params->v[SPLIT] * (double)problem->batch;
-    const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER], waves = (double)(int64_t)((units + slots - 1) / slots);
+    const double slots = sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]),
+                 units = tiles * params->v[SPLIT] * (double)problem->batch;
+    const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER],
+                 waves = (double)(int64_t)((units + slots - 1) / slots);
     const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
-    const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) + sddmm_split_us(problem, params->v[SPLIT]);
+    const double us =
+        2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) + sddmm_split_us(problem, params->v[SPLIT]);
     const double operands = 2.0 * (double)problem->k * (double)(problem->m + problem->n) * (double)problem->batch / SM90_HBM_BYTES_US;
     return operands > us ? operands : us;
 }
@@ -173,7 +187,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "both windows have the same columns";
     else if (params->v[WIDTH] > 128 && problem->n <= 128)
         *why = "a narrower window holds all columns";
-    else if (params->v[WIDTH] * (2 + params->v[EXTRA]) / 2 % cell_of(problem->pattern->block_cols) != 0 || params->v[WIDTH] < cell_of(problem->pattern->block_cols))
+    else if (params->v[WIDTH] * (2 + params->v[EXTRA]) / 2 % cell_of(problem->pattern->block_cols) != 0 ||
+             params->v[WIDTH] < cell_of(problem->pattern->block_cols))
         *why = "its columns are no whole number of cells";
     else if (params->v[SHARE] > 1 && params->v[HEIGHT] / cell_of(problem->pattern->block_rows) < 2)
         *why = "one cell's rows do not fall into halves";
@@ -193,8 +208,8 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
              "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
-             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols, params->v[HEIGHT], params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4,
-             params->v[CLUSTER], params->v[SHARE]);
+             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols, params->v[HEIGHT],
+             params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4, params->v[CLUSTER], params->v[SHARE]);
 }
 
 /* ---- binding and running */
@@ -256,7 +271,8 @@ static bool takes(const spk_bound *bound, const spk_args *args)
 }
 
 /* An array whose lines of `length` run along K or across it; a box of `cell` lines (of K) or elements by CHUNK of K. */
-static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell, int64_t batch, int64_t stride)
+static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell, int64_t batch,
+                                  int64_t stride)
 {
     spk_tensor_map_desc map = {.dtype = dtype, .rank = 3, .swizzle_bytes = along_k ? CHUNK * 2 : cell * 2, .address = array,
                                .sizes = {along_k ? k : count, along_k ? count : k, stride != 0 ? batch : 1}, .strides = {0, ld, stride != 0 ? stride : ld},
@@ -270,8 +286,10 @@ static spk_status make_maps(const spk_bound *bound, const state *made, const spk
     const spk_cuda_driver *driver = spk_cuda_of(bound->device)->driver;
     if (p->k == 0)
         return SPK_OK;
-    const spk_tensor_map_desc x = map_of(args->a, p->dtype_a, p->layout_a == SPK_ROW_MAJOR, p->k, p->m, p->lda, made->shape.tiling.cell_rows, p->batch, p->stride_a);
-    const spk_tensor_map_desc y = map_of(args->b, p->dtype_b, p->layout_b == SPK_COL_MAJOR, p->k, p->n, p->ldb, made->shape.tiling.cell_cols, p->batch, p->stride_b);
+    const spk_tensor_map_desc x =
+        map_of(args->a, p->dtype_a, p->layout_a == SPK_ROW_MAJOR, p->k, p->m, p->lda, made->shape.tiling.cell_rows, p->batch, p->stride_a);
+    const spk_tensor_map_desc y =
+        map_of(args->b, p->dtype_b, p->layout_b == SPK_COL_MAJOR, p->k, p->n, p->ldb, made->shape.tiling.cell_cols, p->batch, p->stride_b);
     SPK_TRY(spk_cuda_tensor_map(driver, &x, &maps[0]));
     return spk_cuda_tensor_map(driver, &y, &maps[1]);
 }
@@ -284,8 +302,10 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(make_maps(bound, made, args, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
-    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE], units = work.tiles * work.parts * (int)bound->problem.batch, slots = sm90_processors(bound->device) / (cluster * share) * share;
-    const int resident = units < slots || cluster > 2 ? units : slots; /* fewer large clusters than that find their place at once: none waits with its share of tiles */
+    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE], units = work.tiles * work.parts * (int)bound->problem.batch;
+    const int slots = sm90_processors(bound->device) / (cluster * share) * share;
+    const int resident =
+        units < slots || cluster > 2 ? units : slots; /* of large clusters fewer find their place at once: none waits with a share of the tiles */
     SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS, made->shape.shared_bytes, stream,
                                   parameters));
     return work.parts > 1 ? sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
@@ -303,5 +323,12 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return status;
 }
 
-const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = unbind, .takes = takes, .run = run,
-                                           .batched = true,   .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable,
+                                             .predict_us = predict_us,
+                                             .build = build,
+                                             .bind = bind,
+                                             .unbind = unbind,
+                                             .takes = takes,
+                                             .run = run,
+                                             .batched = true,
+                                             .source_hash = SPK_SOURCE_HASH};

@@ -122,7 +122,8 @@ inline unit_boxes boxes_of(const unit_place &place)
 }
 
 /* Each producer warp takes every PRODUCERS-th stage. What a tile lacks is not loaded: whatever stands there then meets sums alone that nobody keeps. */
-inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory, ring<STAGES> at)
+inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory,
+                    ring<STAGES> at)
 {
     const int warp = threadIdx.x / 32 - 8, lane = threadIdx.x % 32, units = units_of(arg, work);
     int turn = 0; /* whose the next stage is */
@@ -144,7 +145,8 @@ inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, co
                     if (boxes.cell[i] >= 0 && box < ROWS)
                         load_x(stage + box * X_CELL, map_x, at.full_barrier(), boxes.cell[i], step * CHUNK, arg.stride_a != 0 ? place.item : 0);
                     else if (boxes.cell[i] >= 0)
-                        load_y(stage + X_BYTES + (box - ROWS) * Y_CELL, map_y, at.full_barrier(), boxes.cell[i], step * CHUNK, arg.stride_b != 0 ? place.item : 0);
+                        load_y(stage + X_BYTES + (box - ROWS) * Y_CELL, map_y, at.full_barrier(), boxes.cell[i], step * CHUNK,
+                               arg.stride_b != 0 ? place.item : 0);
                 }
             }
             turn = turn + 1 == PRODUCERS ? 0 : turn + 1;
@@ -195,7 +197,8 @@ inline void stage_pass(float *staging, const float *sum)
 }
 
 /* 16 x PASS staged sums to D, from (i0, j0) of its grid on, which lie at element `origin` of it; W together. */
-template <int W> inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, const float *staging, long long i0, long long j0, long long origin, bool whole)
+template <int W>
+inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, const float *staging, long long i0, long long j0, long long origin, bool whole)
 {
     constexpr int LENGTH = LAYOUT_D == ROW_MAJOR ? PASS : 16, LINES = LAYOUT_D == ROW_MAJOR ? 16 : PASS, CHUNKS = LENGTH / W;
 #pragma unroll
@@ -222,14 +225,16 @@ struct window {
 
 inline window window_of(const int *words)
 {
-    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, tile_row = warp * 16 / CELL_ROWS, pass = threadIdx.x % 32 % PASSES, slot = pass * PASS / CELL_COLS;
+    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, tile_row = warp * 16 / CELL_ROWS, pass = threadIdx.x % 32 % PASSES,
+              slot = pass * PASS / CELL_COLS;
     const int row = __ldg(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row), shift = group == 0 ? 0 : __ldg(words);
     const int block = __ldg(words + AT_BLOCKS + (group * TILE_ROWS + tile_row) * TILE_COLS + slot);
     return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block, __ldg(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
 }
 
 /* A warp's sums of passes first .. to D. */
-template <int count> inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+template <int count>
+inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
 {
     const bool whole = aligned_to(out.d, 16) && aligned_to(out.c, 16);
 #pragma unroll
@@ -240,8 +245,8 @@ template <int count> inline void store_sums(const spk_cuda_arguments &arg, const
             __syncwarp();
             stage_pass(staging, sum + i * (PASS / 2));
             __syncwarp();
-            store_pass<16 / sizeof(element_d)>(arg, out, staging, at.i0, column, block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r),
-                                               whole);
+            store_pass<16 / sizeof(element_d)>(arg, out, staging, at.i0, column,
+                                               block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r), whole);
         }
     }
 }

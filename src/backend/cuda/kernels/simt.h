@@ -20,7 +20,10 @@ static inline simt_shape simt_tile(int rows, const spk_params *params)
     while (down * SIMT_MOST_THREAD_ROWS < height)
         down *= 2;
     simt_shape shape = {.thread_m = (height + down - 1) / down, .down = down};
-    shape.team = (gather_shape){.tile_m = shape.thread_m * down, .tile_n = params->v[SIMT_TILE_N], .tile_k = params->v[SIMT_TILE_K], .stages = params->v[SIMT_STAGES],
+    shape.team = (gather_shape){.tile_m = shape.thread_m * down,
+                                .tile_n = params->v[SIMT_TILE_N],
+                                .tile_k = params->v[SIMT_TILE_K],
+                                .stages = params->v[SIMT_STAGES],
                                 .threads = down * params->v[SIMT_TILE_N] / params->v[SIMT_THREAD_N]};
     return shape;
 }

@@ -53,10 +53,15 @@ static spk_lt_spec describe(const spk_problem *p, const dense_state *s, int rank
     const spk_lt_operand dense = {(uint64_t)p->k, (uint64_t)p->m, s->lda, s->dense_first};
     const spk_lt_operand b = {(uint64_t)(p->layout_b == SPK_ROW_MAJOR ? p->n : p->k), (uint64_t)(p->layout_b == SPK_ROW_MAJOR ? p->k : p->n), p->ldb, b_turned};
     const int64_t ldd = direct ? p->ldd : s->around.acc_ld;
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a), .out_type = spk_cuda_data_type(s->around.acc_dtype), .compute = spk_lt_compute(p),
-                         .first = s->dense_first ? dense : b, .second = s->dense_first ? b : dense,
-                         .d = {(uint64_t)(rows ? p->n : p->m), (uint64_t)(rows ? p->m : p->n), ldd, false}, .ldc = direct && p->epilogue.use_c ? p->ldc : ldd,
-                         .element_bytes = element, .may_align = p->ldb * element % 16 == 0 && (!direct || p->ldd * (int64_t)spk_dtype_bytes(p->dtype_d) % 16 == 0),
+    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a),
+                         .out_type = spk_cuda_data_type(s->around.acc_dtype),
+                         .compute = spk_lt_compute(p),
+                         .first = s->dense_first ? dense : b,
+                         .second = s->dense_first ? b : dense,
+                         .d = {(uint64_t)(rows ? p->n : p->m), (uint64_t)(rows ? p->m : p->n), ldd, false},
+                         .ldc = direct && p->epilogue.use_c ? p->ldc : ldd,
+                         .element_bytes = element,
+                         .may_align = p->ldb * element % 16 == 0 && (!direct || p->ldd * (int64_t)spk_dtype_bytes(p->dtype_d) % 16 == 0),
                          .rank = rank};
 }
 

@@ -43,7 +43,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 + sddmm_elements(problem) * (double)spk_dtype_bytes(problem->dtype_d) * 2 / (device->stream_gbs * 1e3);
+    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 +
+           sddmm_elements(problem) * (double)spk_dtype_bytes(problem->dtype_d) * 2 / (device->stream_gbs * 1e3);
 }
 
 /* D^T = Y^T X^T, column by column. */
@@ -53,9 +54,16 @@ static spk_lt_spec describe(const spk_problem *p, int rank)
     const bool y_rows = p->layout_b == SPK_ROW_MAJOR, x_rows = p->layout_a == SPK_ROW_MAJOR;
     const spk_lt_operand y = {(uint64_t)(y_rows ? p->n : p->k), (uint64_t)(y_rows ? p->k : p->n), p->ldb, !y_rows};
     const spk_lt_operand x = {(uint64_t)(x_rows ? p->k : p->m), (uint64_t)(x_rows ? p->m : p->k), p->lda, !x_rows};
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a), .out_type = spk_cuda_data_type(acc_dtype(p)), .compute = spk_lt_compute(p), .first = y, .second = x,
-                         .d = {(uint64_t)p->n, (uint64_t)p->m, acc_ld(p), false}, .ldc = acc_ld(p), .element_bytes = element,
-                         .may_align = p->lda * element % 16 == 0 && p->ldb * element % 16 == 0, .rank = rank};
+    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a),
+                         .out_type = spk_cuda_data_type(acc_dtype(p)),
+                         .compute = spk_lt_compute(p),
+                         .first = y,
+                         .second = x,
+                         .d = {(uint64_t)p->n, (uint64_t)p->m, acc_ld(p), false},
+                         .ldc = acc_ld(p),
+                         .element_bytes = element,
+                         .may_align = p->lda * element % 16 == 0 && p->ldb * element % 16 == 0,
+                         .rank = rank};
 }
 
 static void release(const spk_bound *bound, state *s)
@@ -120,8 +128,8 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
         arguments.alpha = 1;
     long long ld = s->ld;
     void *parameters[] = {&arguments, &acc, &ld};
-    return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS), GATHER_THREADS, 0, stream,
-                           parameters);
+    return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS), GATHER_THREADS, 0,
+                           stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -135,4 +143,5 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return status;
 }
 
-const spk_kernel_ops cublas_dense_sddmm_ops = {.applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops cublas_dense_sddmm_ops = {
+    .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -31,10 +31,11 @@ typedef struct lt_functions {
     int (*prefer_create)(lt_object *preference);
     int (*prefer_destroy)(lt_object preference);
     int (*prefer_set)(lt_object preference, int attribute, const void *value, size_t bytes);
-    int (*heuristic)(lt_object handle, lt_object desc, lt_object a, lt_object b, lt_object c, lt_object d, lt_object preference, int wanted, lt_heuristic *results,
-                     int *count);
+    int (*heuristic)(lt_object handle, lt_object desc, lt_object a, lt_object b, lt_object c, lt_object d, lt_object preference, int wanted,
+                     lt_heuristic *results, int *count);
     int (*matmul)(lt_object handle, lt_object desc, const void *alpha, const void *a, lt_object layout_a, const void *b, lt_object layout_b, const void *beta,
-                  const void *c, lt_object layout_c, void *d, lt_object layout_d, const lt_algo *algo, void *workspace, size_t workspace_bytes, CUstream stream);
+                  const void *c, lt_object layout_c, void *d, lt_object layout_d, const lt_algo *algo, void *workspace, size_t workspace_bytes,
+                  CUstream stream);
 } lt_functions;
 
 static const char *const lt_names[] = {"cublasLtCreate",
@@ -156,8 +157,8 @@ void spk_lt_release(spk_lt_product *product)
     memset(product, 0, sizeof *product);
 }
 
-spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void *first, const void *second, double beta64, const void *c, void *d, void *workspace,
-                      CUstream stream)
+spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void *first, const void *second, double beta64, const void *c, void *d,
+                      void *workspace, CUstream stream)
 {
     float alpha32 = (float)alpha64, beta32 = (float)beta64;
     const void *alpha = product->wide ? (void *)&alpha64 : (void *)&alpha32, *beta = product->wide ? (void *)&beta64 : (void *)&beta32;

@@ -101,22 +101,25 @@ static void destroy(const spk_sparse_functions *sparse, descriptors *all)
         sparse->destroy_dense(all->d);
 }
 
-static spk_status describe(const spk_bound *bound, const spk_sparse_functions *sparse, const sparse_state *s, const void *values, const void *b, void *d, descriptors *all)
+static spk_status describe(const spk_bound *bound, const spk_sparse_functions *sparse, const sparse_state *s, const void *values, const void *b, void *d,
+                           descriptors *all)
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
     int type = spk_cuda_data_type(p->dtype_a), out = spk_cuda_data_type(s->around.acc_dtype);
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
-        SPK_TRY(spk_sparse_try(sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
-                           "cusparseCreateBlockedEll"));
+        SPK_TRY(spk_sparse_try(
+            sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
+            "cusparseCreateBlockedEll"));
     else
         SPK_TRY(spk_sparse_try(sparse->create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols, (void *)index->offsets,
                                              (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0, type,
                                              spk_sparse_order(p->block_layout)),
                            "cusparseCreateBsr"));
     SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->ldb, (void *)b, type, spk_sparse_order(p->layout_b)), "cusparseCreateDnMat"));
-    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, spk_sparse_order(p->layout_d)), "cusparseCreateDnMat");
+    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, spk_sparse_order(p->layout_d)),
+                          "cusparseCreateDnMat");
 }
 
 static int compute_of(const spk_problem *p)
@@ -139,9 +142,9 @@ static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
     if (status == SPK_OK)
         status = describe(bound, sparse, s, somewhere, somewhere, somewhere, &all);
     if (status == SPK_OK)
-        status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32, all.d,
-                                          compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
-                            "cusparseSpMM_bufferSize");
+        status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32,
+                                               all.d, compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
+                                "cusparseSpMM_bufferSize");
     destroy(sparse, &all);
     spk_sparse_end();
     return status;
@@ -273,9 +276,9 @@ static spk_status start_from_c(const spk_bound *bound, const spk_args *args, CUs
     if (args->c == args->d)
         return SPK_OK;
     if (p->ldc == length && p->ldd == length)
-        return spk_cuda_try(cuda->driver,
-                            cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c, (size_t)(lines * length) * bytes, stream),
-                            "cuMemcpyDtoDAsync");
+        return spk_cuda_try(
+            cuda->driver, cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c, (size_t)(lines * length) * bytes, stream),
+            "cuMemcpyDtoDAsync");
     for (int64_t i = 0; i < lines; i++)
         SPK_TRY(spk_cuda_try(cuda->driver,
                              cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d + (size_t)(i * p->ldd) * bytes,
@@ -310,9 +313,10 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
     if (status == SPK_OK)
         status = spk_sparse_try(sparse->set_stream(handle, stream), "cusparseSetStream");
     if (status == SPK_OK)
-        status = spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32, all.d,
-                                            compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
-                            "cusparseSpMM");
+        status =
+            spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32,
+                                            all.d, compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
+                           "cusparseSpMM");
     destroy(sparse, &all);
     spk_sparse_end();
     return status == SPK_OK ? spk_around_finish(bound, &s->around, args, acc, stream) : status;

@@ -19,10 +19,7 @@ typedef struct spk_sparse_functions {
                   int algorithm, size_t *bytes);
     int (*multiply)(void *handle, int op_a, int op_b, const void *alpha, void *a, void *b, const void *beta, void *c, int compute,
                     int algorithm, void *buffer);
-    int (*sample_buffer)(void *handle, int op_x, int op_y, const void *alpha, void *x, void *y, const void *beta, void *values, int compute, int algorithm, size_t *bytes);
-    int (*sample)(void *handle, int op_x, int op_y, const void *alpha, void *x, void *y, const void *beta, void *values, int compute, int algorithm, void *buffer);
 } spk_sparse_functions;
-
 
 enum { SPARSE_I32 = 2, SPARSE_ORDER_COL = 1, SPARSE_ORDER_ROW = 2, SPARSE_ALG_ELL = 13, SPARSE_ALG_BSR = 14 };
 

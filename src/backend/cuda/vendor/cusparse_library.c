@@ -8,7 +8,7 @@
 
 static const char *const sparse_names[] = {"cusparseCreate",      "cusparseSetStream",  "cusparseCreateBsr",    "cusparseCreateBlockedEll",
                                            "cusparseCreateDnMat", "cusparseDestroySpMat", "cusparseDestroyDnMat", "cusparseSpMM_bufferSize",
-                                           "cusparseSpMM",        "cusparseSDDMM_bufferSize", "cusparseSDDMM"};
+                                           "cusparseSpMM"};
 
 enum { MOST_DEVICES = 64, SPARSE_FUNCTIONS = sizeof sparse_names / sizeof sparse_names[0] };
 
