@@ -41,11 +41,14 @@ typedef struct subject {
     const spk_kernel *kernel; /* NULL: `file` alone, which takes every problem */
     const char *file, *entry;
     unsigned isa;
+    const char *more; /* of its options; NULL: those of the problem alone */
 } subject;
 
-static const subject helpers[] = {{"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70},
-                                  {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70},
-                                  {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70}};
+static const subject helpers[] = {{"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL},
+                                  {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70, NULL},
+                                  {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70, NULL},
+                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=32 -DBLOCK_COLS=16 -DRAGGED=1 -DACC_IS_D=1"},
+                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=3 -DBLOCK_COLS=5 -DRAGGED=0 -DACC_IS_D=0"}};
 
 typedef struct job {
     const char *row, *arch;
@@ -205,7 +208,8 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
         spk_params_text(row->kernel, &params, one->params, sizeof one->params);
     } else {
         one->build = (spk_build){.file = row->file, .entry = row->entry};
-        spk_cuda_problem_defines(&drawn.problem, one->build.options, sizeof one->build.options);
+        const int used = spk_cuda_problem_defines(&drawn.problem, one->build.options, sizeof one->build.options);
+        snprintf(one->build.options + used, sizeof one->build.options - (size_t)used, "%s", row->more != NULL ? row->more : "");
     }
     describe(one, &drawn, &params);
     return true;
@@ -367,7 +371,7 @@ static void every_row_compiles(void **state)
     make_patterns();
     for (int r = 0; r < rows; r++)
         if (table[r].backend == SPK_BACKEND_CUDA && table[r].ops->build != NULL && (strncmp(table[r].name, "test_", 5) != 0 || getenv("SPARSEK_TEST_ROWS") != NULL))
-            add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa}, NATIVE_LIMIT, OTHER_LIMIT);
+            add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa, NULL}, NATIVE_LIMIT, OTHER_LIMIT);
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         add_row(&helpers[i], HELPER_LIMIT, 1);
     compile_all();
