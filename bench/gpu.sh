@@ -33,24 +33,24 @@ failed=()
 
 run() {
     echo "== $*" >&2
-    timeout -k 10 "$@" || failed+=("$2")
+    timeout -k 10 "$@" || failed+=("$step")
 }
 
 for step in "${steps[@]}"; do
     case "$step" in
-    roofs) run 120 bench/roofs.py --out "$results/$name-roofs.json" ;;
+    roofs) run 120 python3 bench/roofs.py --out "$results/$name-roofs.json" ;;
     overhead) run 60 "$build/bench/bench_overhead_gpu" >"$results/$name-overhead.json" ;;
     peers | training)
-        run $((limit + 60)) bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
+        run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"
         ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     proved)
-        run 330 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
-        run 10 bench/proved.py table
+        run 330 python3 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
+        run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;
-    sanitizers) run 560 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
+    sanitizers) run 560 python3 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
     upstream)
         for program in docs/upstream/*.py; do
             run 100 python3 "$program" >"${program%.py}.txt"
