@@ -45,7 +45,8 @@ static void poison_overhang(const check_case *c, int which, void *array)
                 for (int64_t a = 0; a < c->block_rows; a++)
                     for (int64_t b = 0; b < c->block_cols; b++)
                         if (i * c->block_rows + a >= c->rows || c->columns[e] * c->block_cols + b >= c->cols)
-                            put(check_dtype(c, which), array, item * c->arrays[which].stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a), NAN);
+                            put(check_dtype(c, which), array,
+                                item * c->arrays[which].stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a), NAN);
 }
 
 /* Marks the rows or columns of op(A)'s blocks that hold a stored one: `size` of them. */

@@ -156,7 +156,8 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_
                                      (const void **)&run_args->preact};
     device_array all[CHECK_ARRAYS + 1] = {0};
     for (int i = 0; i < CHECK_ARRAYS; i++)
-        all[i] = (device_array){pointers[i], bytes_of(c, i), .output = i == CHECK_D || i == CHECK_PREACT, .shift = (size_t)c->shifts[i] * spk_dtype_bytes(check_dtype(c, i))};
+        all[i] = (device_array){pointers[i], bytes_of(c, i), .output = i == CHECK_D || i == CHECK_PREACT,
+                                .shift = (size_t)c->shifts[i] * spk_dtype_bytes(check_dtype(c, i))};
     all[CHECK_ARRAYS] = (device_array){(const void **)&run_args->workspace, b->work_bytes, .output = true};
     enum { COUNT = sizeof(all) / sizeof(*all) };
     const void *host_d = run_args->d;

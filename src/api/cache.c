@@ -70,7 +70,8 @@ static bool same_problem(const spk_problem *a, const spk_problem *b)
            a->ldb == b->ldb && a->ldc == b->ldc && a->ldd == b->ldd && a->ldr == b->ldr && a->ldp == b->ldp && x->use_c == y->use_c &&
            x->use_residual == y->use_residual && x->keep_preact == y->keep_preact && x->bias == y->bias && x->activation == y->activation &&
            a->k == b->k && a->layout_a == b->layout_a && a->lda == b->lda && a->batch == b->batch && a->stride_a == b->stride_a && a->stride_b == b->stride_b &&
-           a->stride_c == b->stride_c && a->stride_d == b->stride_d && a->stride_r == b->stride_r && a->stride_p == b->stride_p && a->operation == b->operation && a->assume_finite == b->assume_finite && a->static_values == b->static_values &&
+           a->stride_c == b->stride_c && a->stride_d == b->stride_d && a->stride_r == b->stride_r && a->stride_p == b->stride_p &&
+           a->operation == b->operation && a->assume_finite == b->assume_finite && a->static_values == b->static_values &&
            a->cache == b->cache;
 }
 
