@@ -216,7 +216,8 @@ static spk_context *context_on(const char *device)
 /* Both devices through contexts of this process: a thread on each, pointers that belong elsewhere, and a tuned plan on the second. */
 void devices(void)
 {
-    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=64 THREAD_N=4 TILE_K=16 STAGES=3", "cublas_dense ALGO=0", "cublas_blocks"};
+    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=64 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=0",
+                                          "cublas_dense ALGO=0", "cublas_blocks"};
     int count = 0;
     DRIVER(cu.device_count(&count));
     spk_context *contexts[2] = {context_on("cuda:0"), context_on(count > 1 ? "cuda:1" : "cuda:0")};
