@@ -98,7 +98,7 @@ static inline void groups_choose(groups_work *w, int64_t groups, int height, int
                 w->rows[g * height + y] = -1;
                 continue;
             }
-            for (int64_t i = 0; y > 0 && i < w->left_count && i < window; i++) {
+            for (int64_t i = 0; y > 0 && i < w->left_count && i < window && most < w->unions[g]; i++) { /* none shares more than all */
                 const int64_t shared = groups_shared(w, w->left[i], mark);
                 if (shared > most) {
                     most = shared;
