@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead peers training regret proved check sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training regret proved check sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers and training; the same command goes on where it stopped (default: 540)
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead peers training regret proved check sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training regret proved check sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -40,6 +40,10 @@ for step in "${steps[@]}"; do
     case "$step" in
     roofs) run 120 python3 bench/roofs.py --out "$results/$name-roofs.json" ;;
     overhead) run 60 "$build/bench/bench_overhead_gpu" >"$results/$name-overhead.json" ;;
+    topologies)
+        run 90 "$build/bench/bench_topologies" "$device" host >"$results/$name-topologies.json"
+        run 90 "$build/bench/bench_topologies" "$device" deferred >"$results/$name-topologies-deferred.json"
+        ;;
     peers | training)
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"

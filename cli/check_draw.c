@@ -66,6 +66,26 @@ static int64_t draw_ld(random_state *r, spk_layout layout, int64_t rows, int64_t
     return random_chance(r, 0.5) || tight == 0 ? 0 : tight + random_between(r, 0, 17);
 }
 
+static void add_block(check_case *c, int64_t i, int64_t j)
+{
+    c->columns[c->nnzb++] = j;
+    c->overhang = c->overhang || (i + 1) * c->block_rows > c->rows || (j + 1) * c->block_cols > c->cols;
+}
+
+/* A group of block rows for each of a few experts, which share the columns; some have none. */
+static void draw_experts(random_state *r, check_case *c)
+{
+    const int64_t experts = random_between(r, 1, c->grid_cols < 6 ? c->grid_cols : 6);
+    int64_t expert = 0;
+    for (int64_t i = 0; i < c->grid_rows; i++) {
+        while (expert < experts - 1 && random_chance(r, 0.4))
+            expert++;
+        for (int64_t j = c->grid_cols * expert / experts; j < c->grid_cols * (expert + 1) / experts; j++)
+            add_block(c, i, j);
+        c->offsets[i + 1] = c->nnzb;
+    }
+}
+
 static void draw_pattern(random_state *r, check_case *c)
 {
     static const double densities[] = {0, 0.02, 0.1, 0.3, 0.6, 1};
@@ -75,13 +95,15 @@ static void draw_pattern(random_state *r, check_case *c)
     const int64_t full = c->grid_rows > 0 && random_chance(r, 0.2) ? random_between(r, 0, c->grid_rows - 1) : -1; /* a row much longer than the others */
     c->offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int64_t));
     c->columns = cli_alloc((size_t)(c->grid_rows * c->grid_cols), sizeof(int64_t));
+    if (c->grid_cols > 0 && random_chance(r, 0.1)) {
+        draw_experts(r, c);
+        return;
+    }
     for (int64_t i = 0; i < c->grid_rows; i++) {
         bool none = random_chance(r, empty);
         for (int64_t j = 0; j < c->grid_cols; j++)
-            if ((random_chance(r, density) && !none) || i == full) {
-                c->columns[c->nnzb++] = j;
-                c->overhang = c->overhang || (i + 1) * c->block_rows > c->rows || (j + 1) * c->block_cols > c->cols;
-            }
+            if ((random_chance(r, density) && !none) || i == full)
+                add_block(c, i, j);
         c->offsets[i + 1] = c->nnzb;
     }
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experts.h"
 #include "json.h"
 #include "matrix.h"
 
@@ -16,6 +17,8 @@ static const char about[] =
     "  diagonal     square groups along the diagonal\n"
     "  power-law    row length in proportion to rank^-0.5, shuffled\n"
     "  empty-rows   random blocks in half of the rows, the others empty\n"
+    "  experts      block-diagonal: uneven groups of block rows, one for each of --experts, of --tokens rows each; --cols are\n"
+    "               shared evenly\n"
     "  elasticity   3-D linear elasticity by finite elements (hexahedra, one face clamped; 3x3 blocks, symmetric\n"
     "               positive definite), of --cells hexahedra\n\n"
     "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
@@ -28,6 +31,8 @@ typedef struct gen_flags {
     int64_t rows, cols, m, k;
     args_block block;
     args_cells cells;
+    int64_t experts, *token_list;
+    const char *tokens;
     double density, young, poisson;
     spk_dtype dtype;
     uint64_t seed;
@@ -50,6 +55,8 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "elasticity: hexahedra along each axis, 20 or 20x10x10 (default: 10)"},
         {"young", 0, ARGS_REAL, &f->young, NULL, 1e-20, 1e20, "elasticity: Young's modulus (default: 1)"},
         {"poisson", 0, ARGS_REAL, &f->poisson, NULL, -0.999999, 0.499999, "elasticity: Poisson's ratio (default: 0.3)"},
+        {"experts", 0, ARGS_INT, &f->experts, NULL, 1, 1073741824, "experts: how many (default: 8, or as many as --tokens names)"},
+        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0, "experts: a range to draw from, or a list, one for each (default: 16-256)"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
     };
@@ -65,7 +72,7 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
     return ARGS_GO;
 }
 
-static int options_of(const cli *app, const gen_flags *f, const char *pattern, spk_generate *o)
+static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_generate *o)
 {
     const char *names[32];
     int count = 0;
@@ -95,6 +102,14 @@ static int options_of(const cli *app, const gen_flags *f, const char *pattern, s
     o->cols = cols >= 0 ? cols : o->rows;
     o->block_rows = f->block.rows ? f->block.rows : 64;
     o->block_cols = f->block.cols ? f->block.cols : 64;
+    if (o->generator == SPK_GEN_EXPERTS) {
+        if (rows >= 0 || f->density >= 0)
+            return cli_fail(app, EXIT_USAGE, "experts: rows and density come from --experts and --tokens, not from --rows or --density");
+        o->rows = 0;
+        return experts_options(app, f->experts, f->tokens, o, &f->token_list);
+    }
+    if (f->experts || f->tokens)
+        return cli_fail(app, EXIT_USAGE, "--experts and --tokens go with experts");
     o->density = f->density < 0 ? 0.1 : f->density;
     return EXIT_DONE;
 }
@@ -140,6 +155,7 @@ int cmd_gen(cli *app, int argc, char **argv)
     spk_matrix *bsr = NULL, *file = NULL;
     int64_t shortfall = 0;
     spk_status status = spk_matrix_generate(app->context, &options, &bsr, &shortfall);
+    free(f.token_list);
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     if (shortfall > 0)

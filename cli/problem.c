@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "experts.h"
+
 static const char *const bias_names[] = {"none", "row", "col"};
 static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu"};
 
@@ -22,6 +24,8 @@ void problem_options(args *a, problem_flags *f)
         {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of A's blocks: 0.1 or 10% (default: 0.1)"},
         {"pattern", 0, ARGS_PATTERN, &f->pattern, NULL, 0, 0, "where the blocks are, see 'sparsek gen --help' (default: uniform)"},
         {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "with --pattern elasticity: hexahedra along each axis (default: 10)"},
+        {"experts", 0, ARGS_INT, &f->experts, NULL, 1, 1073741824, "with --pattern experts: how many (default: 8, or as many as --tokens names)"},
+        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0, "with --pattern experts: a range to draw from, or a list, one for each (default: 16-256)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the pattern and of the operands (default: 1)"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
     };
@@ -96,8 +100,8 @@ int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
 
 static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
-    if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0 || f->pattern || f->cells.x)
-        return cli_fail(app, EXIT_USAGE, "--m, --%s, --density, --pattern and --cells describe a generated matrix; they do not go with a file", f->op ? "n" : "k");
+    if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0 || f->pattern || f->cells.x || f->experts || f->tokens)
+        return cli_fail(app, EXIT_USAGE, "--m, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file", f->op ? "n" : "k");
     spk_matrix *source = NULL;
     int code = problem_read(app, f->file, f->tensor, f->dtype, &source);
     if (code)
@@ -119,8 +123,21 @@ static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
     return code ? code : cli_status(app, NULL, status, f->file);
 }
 
+/* A mixture of experts: its rows follow. Across: of op(A), or of the pattern. */
+static int of_experts(const cli *app, const problem_flags *f, int64_t across, spk_generate *options, int64_t **list)
+{
+    const int64_t rows = f->trans_a ? across : f->m, cols = f->trans_a ? f->m : across;
+    if (rows >= 0 || f->density >= 0)
+        return cli_fail(app, EXIT_USAGE, "--pattern experts: rows and density come from --experts and --tokens, not from --%s or --density", f->trans_a ? "k" : "m");
+    options->rows = 0;
+    options->cols = cols < 0 ? 2048 : cols;
+    options->density = 0;
+    return experts_options(app, f->experts, f->tokens, options, list);
+}
+
 static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
+    int64_t *tokens = NULL;
     spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed, .dtype = f->dtype};
     if (options.generator == SPK_GEN_ELASTICITY) {
         if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0)
@@ -139,9 +156,15 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
         options.block_rows = f->block.rows ? f->block.rows : 64;
         options.block_cols = f->block.cols ? f->block.cols : 64;
         options.density = f->density < 0 ? 0.1 : f->density;
+        if (options.generator != SPK_GEN_EXPERTS && (f->experts || f->tokens))
+            return cli_fail(app, EXIT_USAGE, "--experts and --tokens go with --pattern experts");
+        const int code = options.generator == SPK_GEN_EXPERTS ? of_experts(app, f, across, &options, &tokens) : EXIT_DONE;
+        if (code)
+            return code;
     }
     int64_t shortfall = 0;
     spk_status status = spk_matrix_generate(app->context, &options, bsr, &shortfall);
+    free(tokens);
     if (status == SPK_OK && shortfall > 0)
         cli_note(app, "the pattern %s has no room for %lld of the blocks asked for", spk_generator_name(options.generator), (long long)shortfall);
     if (status == SPK_OK && options.generator == SPK_GEN_ELASTICITY && f->block.rows && (f->block.rows != 3 || f->block.cols != 3)) {
@@ -212,7 +235,13 @@ static char *flags_text(const problem_flags *f, const problem *p)
     } else if (f->pattern == SPK_GEN_ELASTICITY)
         matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)(f->cells.x ? f->cells.x : 10),
                             (long long)(f->cells.x ? f->cells.y : 10), (long long)(f->cells.x ? f->cells.z : 10), block);
-    else
+    else if (f->pattern == SPK_GEN_EXPERTS) {
+        char experts[32] = "";
+        if (f->experts)
+            snprintf(experts, sizeof(experts), " --experts %lld", (long long)f->experts);
+        matrix = cli_format("--pattern experts --%s %lld --block %s%s%s%s --seed %llu", s->trans_a ? "m" : sampled ? "n" : "k", (long long)p->info.cols, block, experts,
+                            f->tokens ? " --tokens " : "", f->tokens ? f->tokens : "", (unsigned long long)f->seed);
+    } else
         matrix = cli_format("--m %lld --%s %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, sampled ? "n" : "k",
                             (long long)(sampled ? p->n : p->k), block, f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
     if (p->items > 1)
@@ -234,7 +263,7 @@ static char *flags_text(const problem_flags *f, const problem *p)
 
 int problem_make(cli *app, const problem_flags *f, problem *out)
 {
-    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .info = {SPK_SIZED(spk_pattern_info)}};
+    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .experts = f->experts, .tokens = f->tokens, .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
     int code = check_flags(app, f);
     if (code)

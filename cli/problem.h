@@ -14,6 +14,8 @@ typedef struct problem_flags {
     double density; /* -1: not given */
     spk_generator pattern; /* 0: not given */
     args_cells cells;
+    int64_t experts;    /* of that pattern; 0: not given */
+    const char *tokens; /* of its experts; NULL: not given */
     spk_dtype dtype, dtype_d;
     int compute; /* index into PROBLEM_COMPUTES */
     int trans_a, block_layout, layout_a, layout_b, layout_d, use_c, bias, activation, residual, keep_preact, cache;
@@ -34,6 +36,8 @@ typedef struct problem {
     int64_t items;            /* of the batch */
     uint64_t seed;
     const char *file, *tensor; /* as given, borrowed from the flags; NULL: generated */
+    int64_t experts;           /* as given; 0: not */
+    const char *tokens;
     char *source; /* generator's name, or "file:<basename>" */
     char *flags;  /* options that make this problem again: "--m 2048 ... " */
 } problem;

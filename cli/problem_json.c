@@ -37,6 +37,10 @@ json_t *problem_json(const problem *p)
     json_put(o, "nnzb", json_integer(p->info.nnzb));
     json_put(o, "density", json_number(p->info.density));
     json_put(o, "pattern", json_text(p->source));
+    if (p->experts)
+        json_put(o, "experts", json_integer(p->experts));
+    if (p->tokens)
+        json_put(o, "tokens", json_text(p->tokens));
     if (p->file)
         json_put(o, "file", json_text(p->file));
     if (p->file && p->tensor)
@@ -193,6 +197,8 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
         {"density", FIELD_REAL, &f.density, NULL, 0, 1},
         {"pattern", FIELD_PATTERN, NULL, NULL, 0, 0},
         {"cells", FIELD_CELLS, NULL, NULL, 0, 0},
+        {"experts", FIELD_INT, &f.experts, NULL, 1, 1 << 30},
+        {"tokens", FIELD_TEXT, &f.tokens, NULL, 0, 0},
         {"dtype", FIELD_DTYPE, &f.dtype, NULL, 0, 0},
         {"dtype_d", FIELD_DTYPE, &f.dtype_d, NULL, 0, 0},
         {"compute", FIELD_CHOICE, &f.compute, PROBLEM_COMPUTES, 0, 0},
@@ -237,11 +243,15 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);
     bool of_result = strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "", "file:", 5) == 0;
-    if (f.file && !of_result && (f.m >= 0 || (f.op ? f.n : f.k) >= 0 || f.density >= 0 || f.pattern || f.cells.x))
-        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"%s\", \"density\", \"pattern\" and \"cells\" describe a generated matrix; they do not go with \"file\"", where,
+    if (f.file && !of_result && (f.m >= 0 || (f.op ? f.n : f.k) >= 0 || f.density >= 0 || f.pattern || f.cells.x || f.experts || f.tokens))
+        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"%s\", \"density\", \"pattern\", \"cells\", \"experts\" and \"tokens\" describe a generated matrix; they do not go with \"file\"", where,
                         f.op ? "n" : "k");
     if (f.file || f.cells.x) { /* a result's "problem" names what follows from the file or the grid, too */
         f.m = *(f.op ? &f.n : &f.k) = -1;
+        f.density = -1;
+    }
+    if (f.pattern == SPK_GEN_EXPERTS) { /* likewise the rows of experts */
+        *(f.trans_a ? &f.k : &f.m) = -1;
         f.density = -1;
     }
     *flags = f;

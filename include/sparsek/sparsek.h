@@ -634,18 +634,22 @@ typedef enum spk_generator {
     SPK_GEN_DIAGONAL = 6,  /* square groups along the diagonal */
     SPK_GEN_POWER_LAW = 7, /* row length ~ rank^-0.5, shuffled, capped at the grid */
     SPK_GEN_EMPTY_ROWS = 8, /* uniform over half of the rows, the others empty */
-    SPK_GEN_ELASTICITY = 9 /* 3-D linear elasticity, hexahedral elements: see cells_* */
+    SPK_GEN_ELASTICITY = 9, /* 3-D linear elasticity, hexahedral elements: see cells_* */
+    SPK_GEN_EXPERTS = 10    /* block-diagonal with uneven groups: a group of block rows for each expert, see experts */
 } spk_generator;
 
 typedef struct spk_generate {
     size_t struct_size;
     spk_generator generator;
-    int64_t rows, cols, block_rows, block_cols; /* not for elasticity (3 x 3 blocks) */
-    double density;                             /* [0, 1] */
+    int64_t rows, cols, block_rows, block_cols; /* not for elasticity (3 x 3 blocks); experts: rows follow */
+    double density;                             /* [0, 1]; not for elasticity and experts */
     uint64_t seed;
     spk_dtype dtype;             /* default: f32; elasticity f64 */
     int64_t cells_x, cells_y, cells_z; /* elasticity: hexahedra along each axis, >= 1 */
     double young, poisson;       /* elasticity: 0: 1.0 and 0.3 */
+    int64_t experts;             /* experts: how many share the block columns evenly; 0: 8 */
+    const int64_t *tokens;       /* experts: of each, which make ceil(tokens / block_rows) full block rows; NULL: at random by the seed, within */
+    int64_t tokens_least, tokens_most; /* experts: these two; both 0: 16 and 256 */
 } spk_generate;
 
 /* A BSR matrix with normally distributed values (elasticity: the stiffness matrix with one face clamped, symmetric positive

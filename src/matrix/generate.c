@@ -2,6 +2,7 @@
 #include "matrix/generate.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -14,6 +15,7 @@ static const char *const generator_names[] = {
     [SPK_GEN_UNIFORM] = "uniform",     [SPK_GEN_BERNOULLI] = "bernoulli",   [SPK_GEN_BANDED] = "banded",
     [SPK_GEN_WINDOW] = "window",       [SPK_GEN_CAUSAL] = "causal",         [SPK_GEN_DIAGONAL] = "diagonal",
     [SPK_GEN_POWER_LAW] = "power-law", [SPK_GEN_EMPTY_ROWS] = "empty-rows", [SPK_GEN_ELASTICITY] = "elasticity",
+    [SPK_GEN_EXPERTS] = "experts",
 };
 enum { GENERATOR_END = sizeof generator_names / sizeof generator_names[0] };
 
@@ -103,13 +105,17 @@ static void clear_overhang(spk_matrix *matrix, int64_t grid_rows, int64_t grid_c
             zero_values(matrix, block, last_rows, matrix->col_indices[block] == grid_cols - 1 ? last_cols : matrix->block_cols);
 }
 
-static spk_status place_blocks(const spk_mem *mem, const spk_generate *options, const spk_placement *to)
+/* group_rows: of experts. */
+static spk_status place_blocks(const spk_mem *mem, const spk_generate *options, const int64_t *group_rows, const spk_placement *to)
 {
     if (to->count == 0) {
         memset(to->offsets, 0, (size_t)(to->grid_rows + 1) * sizeof *to->offsets);
         return SPK_OK;
     }
     switch (options->generator) {
+    case SPK_GEN_EXPERTS:
+        spk_place_experts(group_rows, options->experts, to);
+        return SPK_OK;
     case SPK_GEN_BANDED:
     case SPK_GEN_WINDOW:
     case SPK_GEN_DIAGONAL:
@@ -118,6 +124,40 @@ static spk_status place_blocks(const spk_mem *mem, const spk_generate *options, 
     default:
         return spk_place_random(mem, options->generator, options->seed, to);
     }
+}
+
+/* options: of experts, as spk_experts_plan made them. */
+static spk_status generate(const spk_mem *mem, const spk_generate *options, const int64_t *group_rows, spk_matrix **out, int64_t *shortfall)
+{
+    spk_dtype dtype = options->dtype == SPK_DTYPE_DEFAULT ? SPK_F32 : options->dtype;
+    if (!spk_value_dtype(dtype))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
+    if (!(options->density >= 0 && options->density <= 1))
+        return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", options->density);
+    int64_t grid_rows = 0, grid_cols = 0;
+    SPK_TRY(check_size("rows", options->rows, options->block_rows, &grid_rows));
+    SPK_TRY(check_size("cols", options->cols, options->block_cols, &grid_cols));
+
+    const bool experts = options->generator == SPK_GEN_EXPERTS;
+    int64_t requested = experts ? spk_experts_blocks(group_rows, options->experts, grid_cols) : requested_blocks(options->density, grid_rows * grid_cols);
+    int64_t room = experts ? requested : requested > 0 ? spk_pattern_room(options->generator, grid_rows, grid_cols) : 0;
+    int64_t stored = requested < room ? requested : room;
+    spk_matrix *matrix = NULL;
+    SPK_TRY(spk_matrix_make(mem, SPK_BSR, dtype, options->rows, options->cols, options->block_rows, options->block_cols, SPK_ROW_MAJOR, stored, &matrix));
+
+    spk_placement to = {grid_rows, grid_cols, stored, matrix->row_offsets, matrix->col_indices};
+    spk_status status;
+    SPK_GOTO(place_blocks(mem, options, group_rows, &to));
+    SPK_GOTO(spk_generate_values(dtype, spk_matrix_value_count(matrix), options->seed ^ VALUE_STREAM, matrix->values));
+    if (stored > 0)
+        clear_overhang(matrix, grid_rows, grid_cols);
+    *out = matrix;
+    matrix = NULL;
+    if (shortfall)
+        *shortfall = requested - stored;
+done:
+    spk_matrix_release(&matrix);
+    return status;
 }
 
 spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, spk_matrix **out, int64_t *shortfall)
@@ -130,32 +170,13 @@ spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, 
             *shortfall = 0;
         return SPK_OK;
     }
-    spk_dtype dtype = options->dtype == SPK_DTYPE_DEFAULT ? SPK_F32 : options->dtype;
-    if (!spk_value_dtype(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
-    if (!(options->density >= 0 && options->density <= 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", options->density);
-    int64_t grid_rows = 0, grid_cols = 0;
-    SPK_TRY(check_size("rows", options->rows, options->block_rows, &grid_rows));
-    SPK_TRY(check_size("cols", options->cols, options->block_cols, &grid_cols));
-
-    int64_t requested = requested_blocks(options->density, grid_rows * grid_cols);
-    int64_t room = requested > 0 ? spk_pattern_room(options->generator, grid_rows, grid_cols) : 0;
-    int64_t stored = requested < room ? requested : room;
-    spk_matrix *matrix = NULL;
-    SPK_TRY(spk_matrix_make(mem, SPK_BSR, dtype, options->rows, options->cols, options->block_rows, options->block_cols, SPK_ROW_MAJOR, stored, &matrix));
-
-    spk_placement to = {grid_rows, grid_cols, stored, matrix->row_offsets, matrix->col_indices};
-    spk_status status;
-    SPK_GOTO(place_blocks(mem, options, &to));
-    SPK_GOTO(spk_generate_values(dtype, spk_matrix_value_count(matrix), options->seed ^ VALUE_STREAM, matrix->values));
-    if (stored > 0)
-        clear_overhang(matrix, grid_rows, grid_cols);
-    *out = matrix;
-    matrix = NULL;
-    if (shortfall)
-        *shortfall = requested - stored;
-done:
-    spk_matrix_release(&matrix);
-    return status;
+    if (options->generator == SPK_GEN_EXPERTS) {
+        spk_generate sized;
+        int64_t *group_rows = NULL;
+        SPK_TRY(spk_experts_plan(mem, options, &sized, &group_rows));
+        const spk_status status = generate(mem, &sized, group_rows, out, shortfall);
+        spk_free(mem, group_rows);
+        return status;
+    }
+    return generate(mem, options, NULL, out, shortfall);
 }

@@ -128,6 +128,15 @@ class Bench(CliTest):
         made = self.bench("bench", "--pattern", "elasticity", "--cells", "3", "--n", "8", "--budget", "0.3")["results"][0]
         self.assertEqual(made["problem"]["nnzb"], one["problem"]["nnzb"])
 
+    def test_experts(self):
+        for flags in (["--k", "96", "--n", "8"], ["--op", "sddmm", "--n", "96", "--k", "8"], ["--trans-a", "t", "--m", "96", "--n", "8"]):
+            self.cli("bench", "--pattern", "experts", "--tokens", "20,5,33", *flags, "--block", "16", "--budget", "0.2", "--json", "one.json")
+            one = json.loads((self.folder / "one.json").read_text())["results"][0]["problem"]
+            self.assertEqual((one["nnzb"], one["tokens"]), (2 * 2 + 2 + 3 * 2, "20,5,33"))
+            again = self.bench("tune", "--from", "one.json", "--budget", "0.2")["results"][0]
+            self.assertTrue(again["from_store"])
+            self.assertEqual(again["problem"], one)
+
     def test_a_result_of_a_file_is_a_list_of_problems(self):
         os.mkdir(self.path("deep"))
         self.cli("gen", "diagonal", "--rows", "64", "--block", "4", "-o", "deep/a.mtx")

@@ -46,6 +46,12 @@ class Gen(CliTest):
         structure = self.json("inspect", "beam.safetensors")["results"][0]["structure"]
         self.assertEqual(structure["symmetry"], "symmetric")
 
+    def test_experts(self):
+        result = self.json("gen", "experts", "--tokens", "3,0,9", "--cols", "30", "--block", "4", "-o", "e.safetensors")["results"][0]
+        self.assertEqual((result["rows"], result["cols"], result["nnzb"]), (16, 30, 3 + 3 * 2))
+        result = self.json("gen", "experts", "--experts", "4", "--tokens", "8-8", "--cols", "64", "--block", "8", "-o", "e.safetensors")["results"][0]
+        self.assertEqual((result["rows"], result["nnzb"]), (32, 8))
+
     def test_a_full_pattern_says_what_it_lacks(self):
         done = self.cli("gen", "causal", "--rows", "32", "--block", "8", "--density", "100%", "-o", "a.mtx")
         self.assertIn("no room for 6 of the blocks", done.stderr)
