@@ -327,7 +327,7 @@ static void cuda_close(spk_device **out)
     bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
     int mode = there ? spk_cuda_capture_local(cuda) : 0;
     spk_cuda_deferrals_release(there ? cuda->driver : NULL, &mem, &cuda->deferrals);
-    spk_cuda_shared_indices_release(&cuda->shared_indices);
+    spk_cuda_shared_indices_release(device, &cuda->shared_indices);
     spk_cuda_programs_release(there ? cuda->driver : NULL, &cuda->programs);
     spk_cuda_libraries_release(&cuda->libraries);
     if (there && cuda->stream != NULL)

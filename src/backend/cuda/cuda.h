@@ -103,7 +103,7 @@ typedef struct spk_cuda_index {
 } spk_cuda_index;
 
 spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all);
-void spk_cuda_shared_indices_release(struct spk_cuda_shared_indices **all); /* no plan is left */
+void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_shared_indices **all); /* no plan is left */
 
 /* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are there at the same
  * time, and fills what of the arguments does not change from run to run. */

@@ -44,15 +44,19 @@ typedef struct spk_cuda_shared_index {
     bool turned; /* of op T */
     int users;
     void *memory;
+    size_t bytes;
     const int *offsets, *columns, *positions;
 } shared_index;
 
-enum { SHARED_SLOTS = 256 };
+enum { SHARED_SLOTS = 256, DISCARDED = 64, MOST_DISCARDED_BYTES = 1 << 20 };
 
+/* Giving memory back waits for all that the device is doing, so that who destroys a plan would wait for its last run: small pieces go many at once. */
 struct spk_cuda_shared_indices {
     spk_mem mem;
     pthread_mutex_t lock;
     shared_index *slots[SHARED_SLOTS];
+    void *discarded[DISCARDED];
+    int discarded_count;
 };
 
 spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all)
@@ -65,18 +69,46 @@ spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shar
     return SPK_OK;
 }
 
-void spk_cuda_shared_indices_release(struct spk_cuda_shared_indices **all)
+/* Takes what is discarded out, which is released outside the lock. */
+static int take_discarded(struct spk_cuda_shared_indices *all, void *taken[DISCARDED])
+{
+    const int count = all->discarded_count;
+    memcpy(taken, all->discarded, sizeof all->discarded);
+    all->discarded_count = 0;
+    return count;
+}
+
+static void release_all(const spk_device *device, void *const *memory, int count)
+{
+    for (int i = 0; i < count; i++)
+        device->backend->release((spk_device *)(uintptr_t)device, memory[i]);
+}
+
+void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_shared_indices **all)
 {
     struct spk_cuda_shared_indices *old = *all;
     *all = NULL;
     if (old == NULL)
         return;
     const spk_mem mem = old->mem;
+    release_all(device, old->discarded, old->discarded_count);
     pthread_mutex_destroy(&old->lock);
     spk_free(&mem, old);
 }
 
-static spk_status upload(spk_device *device, const spk_bsr_view *view, shared_index *index)
+/* Where there is no memory, what is discarded may be enough. Under the lock. */
+static spk_status allocate(spk_device *device, struct spk_cuda_shared_indices *all, size_t bytes, void **memory)
+{
+    void *taken[DISCARDED];
+    const spk_status status = device->backend->allocate(device, bytes, memory);
+    if (status != SPK_ERR_OUT_OF_MEMORY || all->discarded_count == 0)
+        return status;
+    const int count = take_discarded(all, taken);
+    release_all(device, taken, count);
+    return device->backend->allocate(device, bytes, memory);
+}
+
+static spk_status upload(spk_device *device, const spk_bsr_view *view, struct spk_cuda_shared_indices *all, shared_index *index)
 {
     const size_t columns = rounded(((size_t)view->grid_rows + 1) * sizeof(int)), positions = columns + rounded((size_t)view->nnzb * sizeof(int));
     const size_t bytes = positions + (view->positions != NULL ? rounded((size_t)view->nnzb * sizeof(int)) : 0);
@@ -88,7 +120,8 @@ static spk_status upload(spk_device *device, const spk_bsr_view *view, shared_in
     if (view->positions != NULL)
         narrow((int *)(void *)(staging + positions), view->positions, view->nnzb);
     spk_status status;
-    SPK_GOTO(device->backend->allocate(device, bytes, &index->memory));
+    SPK_GOTO(allocate(device, all, bytes, &index->memory));
+    index->bytes = bytes;
     SPK_GOTO(device->backend->copy_in(device, index->memory, staging, bytes));
     const char *base = index->memory;
     index->offsets = (const int *)(const void *)base;
@@ -115,7 +148,7 @@ static spk_status share(const spk_bound *bound, struct spk_cuda_shared_indices *
         }
     SPK_TRY(spk_calloc(&all->mem, 1, sizeof *made, &made));
     *made = (shared_index){.next = *slot, .pattern = pattern, .turned = turned, .users = 1};
-    const spk_status status = upload(bound->device, &bound->view, made);
+    const spk_status status = upload(bound->device, &bound->view, all, made);
     if (status != SPK_OK) {
         spk_free(&all->mem, made);
         return status;
@@ -153,6 +186,8 @@ void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index)
     memset(index, 0, sizeof *index);
     if (old == NULL)
         return;
+    void *taken[DISCARDED + 1];
+    int count = 0;
     pthread_mutex_lock(&all->lock);
     const bool last = --old->users == 0;
     shared_index **link = &all->slots[old->pattern % SHARED_SLOTS];
@@ -160,11 +195,16 @@ void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index)
         link = &(*link)->next;
     if (last)
         *link = old->next;
+    if (last && old->bytes <= MOST_DISCARDED_BYTES && all->discarded_count < DISCARDED) {
+        all->discarded[all->discarded_count++] = old->memory;
+    } else if (last) {
+        count = take_discarded(all, taken);
+        taken[count++] = old->memory;
+    }
     pthread_mutex_unlock(&all->lock);
-    if (!last)
-        return;
-    device->backend->release((spk_device *)(uintptr_t)device, old->memory);
-    spk_free(&all->mem, old);
+    release_all(device, taken, count);
+    if (last)
+        spk_free(&all->mem, old);
 }
 
 void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out)
