@@ -19,7 +19,7 @@ typedef struct lt_heuristic {
 
 enum { LT_COMPUTE_32F = 68, LT_COMPUTE_64F = 70, LT_COMPUTE_TF32 = 77 };
 enum { LT_DESC_TRANS_A = 3, LT_DESC_TRANS_B = 4 };
-enum { LT_PREFER_WORKSPACE = 1, LT_PREFER_ALIGNMENT_A = 5, LT_PREFER_ALIGNMENT_B = 6, LT_PREFER_ALIGNMENT_C = 7, LT_PREFER_ALIGNMENT_D = 8 };
+enum { LT_PREFER_WORKSPACE = 1, LT_PREFER_REDUCTION = 3, LT_PREFER_ALIGNMENT_A = 5, LT_PREFER_ALIGNMENT_B = 6, LT_PREFER_ALIGNMENT_C = 7, LT_PREFER_ALIGNMENT_D = 8 };
 
 typedef struct lt_functions {
     int (*create)(lt_object *handle);
@@ -110,9 +110,12 @@ static spk_status recommend(spk_lt_product *p, int rank, uint32_t alignment, lt_
     lt_object preference = NULL;
     lt_heuristic results[MOST];
     size_t workspace = WORKSPACE;
+    const uint32_t reduction = 2; /* parts of a sum are added in the compute type alone: in D's own they would be rounded once for each part */
     int count = 0;
     SPK_TRY(lt_try(lt.prefer_create(&preference), "cublasLtMatmulPreferenceCreate"));
     int result = lt.prefer_set(preference, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
+    if (result == 0)
+        result = lt.prefer_set(preference, LT_PREFER_REDUCTION, &reduction, sizeof reduction);
     for (int which = LT_PREFER_ALIGNMENT_A; result == 0 && which <= LT_PREFER_ALIGNMENT_D; which++)
         result = lt.prefer_set(preference, which, &alignment, sizeof alignment);
     if (result == 0)

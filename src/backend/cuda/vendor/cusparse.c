@@ -55,6 +55,13 @@ static bool bsr_applicable(const spk_problem *problem, const spk_device *device,
     return *why == NULL;
 }
 
+/* Its product writes lines of D in pieces of 16 bytes, beyond the end of one that is no whole number of them (seen with CUDA 13.0 at one column). */
+static bool writes_beyond_lines(const spk_problem *problem)
+{
+    const int64_t length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
+    return problem->ldd != length && length * (int64_t)spk_dtype_bytes(problem->dtype_d) % 16 != 0;
+}
+
 static bool ell_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)params;
@@ -64,6 +71,8 @@ static bool ell_applicable(const spk_problem *problem, const spk_device *device,
         *why = "its blocks are square";
     if (*why == NULL && problem->dtype_a == SPK_F32 && problem->compute != SPK_TF32)
         *why = "it multiplies f32 in TF32";
+    if (*why == NULL && writes_beyond_lines(problem))
+        *why = "it writes beyond lines of D that are no whole 16 bytes";
     double slots = (double)(problem->trans_a == SPK_TRANS ? p->index.grid_rows : p->features.longest_row) * (double)problem->m / p->block_rows;
     if (*why == NULL && problem->trans_a == SPK_NO_TRANS && slots > 4.0 * (double)p->nnzb)
         *why = "rows of one length would be more than four times the stored blocks";
