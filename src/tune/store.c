@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/hash.h"
 #include "tune/store_internal.h"
+
+static const double NEAR_US = 5e6;
 
 spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, void *log_user, spk_store **store)
 {
@@ -169,19 +173,37 @@ static int find_nearest(spk_db *db, void *arg)
     return spk_rows_nearest(db, l->key, &l->decision, &l->distance);
 }
 
+/* Under the mutex. The answer stays for a while only, for the sake of what other processes write. */
+static spk_store_near *near_of(spk_store *store, const char *class_key)
+{
+    const uint64_t key = spk_hash_text(SPK_HASH_START, class_key);
+    spk_store_near *near = &store->nears[key % SPK_STORE_NEARS];
+    if (near->key != key || near->until_us < spk_now_us())
+        *near = (spk_store_near){.key = key};
+    return near;
+}
+
 spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found)
 {
     SPK_TRY(check_key(class_key));
     lookup l = {.key = class_key, .distance = 1e300};
     spk_store_enter(store);
-    int memory_code = spk_store_on_memory(store, false, find_nearest, &l);
-    int code = spk_store_on_disk(store, SPK_DISK_READ, find_nearest, &l);
+    spk_store_near *near = near_of(store, class_key);
+    int memory_code = SQLITE_OK, code = SQLITE_OK;
+    if (near->until_us == 0) {
+        memory_code = spk_store_on_memory(store, false, find_nearest, &l);
+        code = spk_store_on_disk(store, SPK_DISK_READ, find_nearest, &l);
+        *near = (spk_store_near){near->key, spk_now_us() + NEAR_US, l.distance < 1e300, l.decision};
+    }
+    if (memory_code > 0 || code > 0)
+        near->until_us = 0;
+    const spk_store_near answer = *near;
     spk_store_leave(store);
     SPK_TRY(lookup_status(store, memory_code));
     SPK_TRY(lookup_status(store, code));
-    *found = l.distance < 1e300;
-    if (*found)
-        *decision = l.decision;
+    *found = answer.found;
+    if (answer.found)
+        *decision = answer.decision;
     return SPK_OK;
 }
 

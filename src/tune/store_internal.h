@@ -14,6 +14,7 @@ enum {
     SPK_STORE_APPLICATION = 0x73706b31, /* SQLite's application_id: tells our files from those of other programs */
     SPK_STORE_VERSION = 1,              /* user_version: the number of migrations */
     SPK_STORE_BUSY_MS = 5000,
+    SPK_STORE_NEARS = 256,
     SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */
     SPK_STORE_LOCKS = 64,      /* classes that the threads of one process may tune at once */
     SPK_STORE_PENDING = 4,
@@ -94,6 +95,14 @@ typedef struct spk_store_hold {
     int file;      /* open file description that holds the byte; -1: in this process only */
 } spk_store_hold;
 
+/* An answer of spk_store_nearest, which looks through all classes of a family: patterns that are new at every step ask again and again. */
+typedef struct spk_store_near {
+    uint64_t key;    /* hash; 0: free */
+    double until_us; /* another process may have written meanwhile */
+    bool found;
+    spk_decision decision;
+} spk_store_near;
+
 struct spk_store {
     spk_mem mem;
     spk_log log;
@@ -115,6 +124,7 @@ struct spk_store {
     int pending_count;
     char pending[SPK_STORE_PENDING][512];
     spk_store_hold holds[SPK_STORE_LOCKS];
+    spk_store_near nears[SPK_STORE_NEARS]; /* empty after every write */
 };
 
 /* store.c */

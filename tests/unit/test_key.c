@@ -237,6 +237,43 @@ static void test_buckets(void **state)
     assert_int_equal(classes, 2 + 2 * 12 - 1); /* 0; 1; every half octave but 2^(1/2), which holds no integer */
 }
 
+/* A layer of 64 experts with 16 to 256 tokens each, routed anew a thousand times: with indices on the device M is in buckets. */
+static void test_fresh_topologies(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    static char keys[2][1000][SPK_MAX_KEY_TEXT];
+    int classes[2] = {0, 0};
+    uint64_t random = 1;
+    for (int step = 0; step < 1000; step++) {
+        int64_t rows = 0;
+        for (int expert = 0; expert < 64; expert++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            rows += (16 + (int64_t)(random >> 33) % 241 + 127) / 128;
+        }
+        for (int direct = 0; direct < 2; direct++) {
+            sample s;
+            make_sample(&s);
+            s.pattern.block_rows = s.pattern.block_cols = 128;
+            s.pattern.nnzb = rows * 32;
+            s.pattern.rows = s.problem.m = rows * 128;
+            s.pattern.cols = s.problem.k = 64 * 4096;
+            s.pattern.features.row_overlap = 1;
+            s.pattern.direct = direct;
+            char *key = keys[direct][classes[direct]];
+            key_of(&s, key);
+            bool known = false;
+            for (int i = 0; i < classes[direct]; i++)
+                known |= strcmp(keys[direct][i], key) == 0;
+            classes[direct] += !known;
+        }
+    }
+    assert_true(classes[1] <= 4);
+    assert_true(classes[0] > classes[1] && classes[0] < MOST); /* M counts exactly: the nearest class answers */
+    assert_true(isinf(spk_key_distance(keys[0][0], keys[1][0])));
+    assert_true(spk_key_distance(keys[0][0], keys[0][classes[0] - 1]) < 2);
+}
+
 static void test_transposed_looks_at_columns(void **state)
 {
     (void)state;
@@ -340,7 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_separates),  cmocka_unit_test(test_other_operations), cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_buckets),         cmocka_unit_test(test_transposed_looks_at_columns),
+        cmocka_unit_test(test_buckets),         cmocka_unit_test(test_fresh_topologies), cmocka_unit_test(test_transposed_looks_at_columns),
         cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
         cmocka_unit_test(test_device_text),     cmocka_unit_test(test_longest_key_fits),
     };
