@@ -299,7 +299,7 @@ inline void release(const ring<STAGES> &at, unsigned stage)
     else
 #pragma unroll
         for (int block = 0; block < SHARE; block++)
-            cluster_arrive(cluster_address(at.empty + stage * 8, block));
+            cluster_arrive_read(cluster_address(at.empty + stage * 8, block));
 }
 
 inline void consume(const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory, float *ring_pointer, ring<STAGES> at)
