@@ -1,4 +1,5 @@
 /* Patterns whose indices stay on the device: every row that takes them, wrong ones behind a stream that is busy, tuning and asking. */
+#include <math.h>
 #include <string.h>
 
 #include "product.h"
@@ -113,6 +114,60 @@ static void tuned(product *p)
     }
 }
 
+/* Blocks of 128 x 128, of which row i has those that (i + j) % 3 leaves; the tiles' list is the device's. The yardstick has the indices on the host. */
+static void sampled(spk_context *context)
+{
+    enum { ROWS = 5, COLS = 7, SIDE = 128, DEPTH = 320 };
+    long long offsets[ROWS + 1] = {0}, columns[ROWS * COLS];
+    for (int i = 0; i < ROWS; i++) {
+        offsets[i + 1] = offsets[i];
+        for (int j = 0; j < COLS && i != 2; j++)
+            if ((i + j) % 3 != 0)
+                columns[offsets[i + 1]++] = j;
+    }
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS * SIDE - 9, .cols = COLS * SIDE, .block_rows = SIDE, .block_cols = SIDE,
+                               .nnzb = offsets[ROWS], .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = DEPTH, .dtype_x = SPK_BF16, .dtype_d = SPK_F32};
+    const size_t elements = (size_t)offsets[ROWS] * SIDE * SIDE, x_elements = (size_t)indices.rows * DEPTH, y_elements = (size_t)indices.cols * DEPTH;
+    void *random = malloc(2 * (x_elements + y_elements)), *offsets_there = device_copy(context, offsets, sizeof offsets);
+    void *columns_there = device_copy(context, columns, sizeof columns), *d[2];
+    float *got[2];
+    MUST(context, spk_fill_random(context, SPK_BF16, (int64_t)(x_elements + y_elements), 5, random));
+    char *x = device_copy(context, random, 2 * x_elements), *y = device_copy(context, (char *)random + 2 * x_elements, 2 * y_elements);
+    for (int i = 0; i < 2; i++) {
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options),
+                                          .choice = i == 0 ? "reference_cuda_sddmm" : "sddmm_sm90_wgmma HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
+        spk_pattern *pattern = NULL;
+        spk_plan *plan = NULL;
+        got[i] = calloc(elements, sizeof(float));
+        d[i] = device_copy(context, got[i], elements * sizeof(float));
+        MUST(context, spk_pattern_create(context, &indices, &pattern));
+        MUST(context, spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+        const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = x, .y = y, .d = d[i], .alpha = 1};
+        MUST(context, spk_run_sddmm(plan, &args, stream));
+        spk_plan_destroy(&plan);
+        spk_pattern_destroy(&pattern);
+        MUST(context, spk_synchronize(context, stream));
+        MUST(context, spk_memory_copy(context, got[i], SPK_HOST, d[i], SPK_DEVICE, elements * sizeof(float)));
+        indices.row_offsets = offsets_there;
+        indices.col_indices = columns_there;
+        indices.index_memory = SPK_DEVICE;
+        indices.deferred = 1;
+        indices.stream = stream;
+    }
+    for (size_t i = 0; i < elements; i++)
+        if (!(fabsf(got[0][i] - got[1][i]) <= 1e-3f * DEPTH / 16)) {
+            FAIL("sddmm: D[%zu] = %g; right is %g", i, (double)got[1][i], (double)got[0][i]);
+            break;
+        }
+    void *all[] = {x, y, d[0], d[1], offsets_there, columns_there};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        spk_memory_release(context, &all[i]);
+    free(random);
+    free(got[0]);
+    free(got[1]);
+}
+
 void deferred(void)
 {
     static const spk_dtype dtypes[] = {SPK_F32, SPK_F16};
@@ -132,6 +187,7 @@ void deferred(void)
         tuned(&p);
         release_product(&p);
     }
+    sampled(context);
     spk_memory_release(context, (void **)&there);
     DRIVER(cu.stream_destroy(stream));
     spk_context_destroy(&context);

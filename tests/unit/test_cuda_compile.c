@@ -396,6 +396,10 @@ static void what_has_no_row_compiles(void **state)
         jobs[job_count++].build.file = "gather_lines.cu";
     }
     for (int i = 0; i < 4; i++) {
+        jobs[job_count] = (job){.row = "list_tiles", .arch = "sm_90a"};
+        spk_cuda_list_tiles_build(i % 2 == 0 ? 128 : 256, i % 2 == 0 ? 128 : 16, i / 2 == 0 ? 128 : 256, &jobs[job_count++].build);
+    }
+    for (int i = 0; i < 4; i++) {
         jobs[job_count] = (job){.row = "check_indices", .arch = "sm_80"};
         spk_cuda_deferred_build(i % 2 == 0 ? SPK_I32 : SPK_I64, i / 2 == 1, &jobs[job_count].build);
         jobs[job_count].row = jobs[job_count].build.entry;

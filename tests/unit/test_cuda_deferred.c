@@ -144,6 +144,47 @@ static void nothing_waits(void **unused)
     spk_memory_release(context, (void **)&there);
 }
 
+/* SDDMM: the list of tiles is made on the device, in memory ordered by the stream. */
+static void tiles_are_listed_there(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    char *memory;
+    indices.rows = 3 * 128;
+    indices.cols = 4 * 128;
+    indices.block_rows = indices.block_cols = 128;
+    const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = 64, .dtype_x = SPK_F16};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "sddmm_sm90_wgmma HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
+    GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
+    const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = memory, .y = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
+    GOOD(spk_pattern_create(context, &indices, &pattern));
+    const int live = state->live_memory, queries = state->queries;
+    GOOD(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+    assert_int_equal(state->live_memory, live + 1);
+    GOOD(spk_run_sddmm(plan, &args, STREAM));
+    assert_string_equal(state->launched, "sddmm_sm90_wgmma");
+    state->released_on = NULL;
+    spk_plan_destroy(&plan);
+    assert_ptr_equal(state->released_on, STREAM);
+    assert_int_equal(state->live_memory, live);
+    assert_int_equal(state->queries, queries);
+    state->allocate = 2;
+    assert_int_equal(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan), SPK_ERR_OUT_OF_MEMORY);
+    state->allocate = 0;
+    spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+    GOOD(spk_pattern_get_info(pattern, &info)); /* from now on the host has them, and lists */
+    GOOD(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+    spk_plan_destroy(&plan);
+    spk_pattern_destroy(&pattern);
+    spk_memory_release(context, (void **)&memory);
+    spk_memory_release(context, (void **)&there);
+}
+
 static void rows_with_lists_are_left_out(void **unused)
 {
     (void)unused;
@@ -397,7 +438,7 @@ static void plans_share_a_copy(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(nothing_waits), TEST(rows_with_lists_are_left_out), TEST(wrong_indices_fail_later), TEST(asking_waits_and_measures), TEST(refusals),
+    const struct CMUnitTest tests[] = {TEST(nothing_waits), TEST(tiles_are_listed_there), TEST(rows_with_lists_are_left_out), TEST(wrong_indices_fail_later), TEST(asking_waits_and_measures), TEST(refusals),
                                        TEST(failures_leave_nothing), TEST(the_callers_memory), TEST(plans_share_a_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

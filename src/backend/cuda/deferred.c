@@ -46,7 +46,7 @@ typedef struct deferred {
     spk_device *device;
     CUstream stream;
     int64_t grid_rows, grid_cols, nnzb;
-    char *memory;
+    void *memory;
     size_t bytes;
     const int *offsets, *columns;
     page *page;
@@ -160,30 +160,26 @@ static void give_slot(const deferred *d, bool asked)
 
 /* ------------------------------------------------------------------------------------------------ memory ordered by the stream */
 
-static spk_status take_memory(deferred *d, CUmemoryPool pool)
+/* Inside spk_cuda_enter, as is give. */
+static spk_status take(const deferred *d, size_t bytes, void **memory)
 {
     const spk_cuda *cuda = spk_cuda_of(d->device);
     CUdeviceptr made = 0;
-    void *memory = NULL;
-    if (d->device->device_mem.allocate != NULL) {
-        SPK_TRY(spk_device_take(d->device, d->bytes, d->stream, &memory));
-        d->memory = memory;
-        return SPK_OK;
-    }
-    SPK_TRY(spk_cuda_check(d->device, cuda->driver->pool_allocate(&made, d->bytes, pool, d->stream), "cuMemAllocFromPoolAsync"));
-    d->memory = (char *)(uintptr_t)made;
+    if (d->device->device_mem.allocate != NULL)
+        return spk_device_take(d->device, bytes, d->stream, memory);
+    SPK_TRY(spk_cuda_check(d->device, cuda->driver->pool_allocate(&made, bytes, cuda->deferrals->pool, d->stream), "cuMemAllocFromPoolAsync"));
+    *memory = (void *)(uintptr_t)made;
     return SPK_OK;
 }
 
-/* Inside spk_cuda_enter. */
-static void give_memory(const deferred *d)
+static void give(const deferred *d, size_t bytes, void *memory)
 {
-    if (d->memory == NULL)
+    if (memory == NULL)
         return;
     if (d->device->device_mem.allocate != NULL)
-        spk_device_give(d->device, d->memory, d->bytes, d->stream);
+        spk_device_give(d->device, memory, bytes, d->stream);
     else
-        spk_cuda_of(d->device)->driver->pool_release((CUdeviceptr)(uintptr_t)d->memory, d->stream);
+        spk_cuda_of(d->device)->driver->pool_release((CUdeviceptr)(uintptr_t)memory, d->stream);
 }
 
 /* ------------------------------------------------------------------------------------------------ the verdict */
@@ -230,7 +226,7 @@ static void release(void *state)
     const spk_mem mem = d->device->mem;
     spk_cuda_scope scope;
     if (spk_cuda_enter(d->device, &scope) == SPK_OK) { /* a lost device: its memory goes with the process */
-        give_memory(d);
+        give(d, d->bytes, d->memory);
         spk_cuda_leave(&scope);
     }
     give_slot(d, true);
@@ -273,11 +269,11 @@ static spk_status start(deferred *d, const spk_bsr_indices *indices)
         spk_cuda_deferred_build(indices->index_type, i == 1, &builds[i]);
         SPK_TRY(spk_cuda_function(d->device, &builds[i], &functions[i]));
     }
-    d->offsets = (const int *)(const void *)(d->memory + sizeof(verdict));
-    d->columns = (const int *)(const void *)(d->memory + columns);
+    d->offsets = (const int *)(const void *)((char *)d->memory + sizeof(verdict));
+    d->columns = (const int *)(const void *)((char *)d->memory + columns);
     check_arguments arguments = {.offsets = indices->row_offsets, .columns = indices->col_indices, .grid_rows = d->grid_rows, .grid_cols = d->grid_cols,
                                  .nnzb = d->nnzb, .to_offsets = (int *)(uintptr_t)d->offsets, .to_columns = (int *)(uintptr_t)d->columns,
-                                 .said = (verdict *)(void *)d->memory, .stamp = d->stamp};
+                                 .said = d->memory, .stamp = d->stamp};
     void *parameters[] = {&arguments};
     const int64_t blocks = (d->grid_rows + CHECK_THREADS / 32) / (CHECK_THREADS / 32);
     const CUdeviceptr said = (CUdeviceptr)(uintptr_t)d->memory;
@@ -301,11 +297,11 @@ static spk_status defer(deferred *d, const spk_bsr_indices *indices)
         status = take_slot(d->device, all, d);
     pthread_mutex_unlock(&cuda->deferrals_lock);
     SPK_TRY(status);
-    status = take_memory(d, all->pool);
+    status = take(d, d->bytes, &d->memory);
     if (status == SPK_OK)
         status = start(d, indices);
     if (status != SPK_OK) {
-        give_memory(d);
+        give(d, d->bytes, d->memory);
         give_slot(d, false);
     }
     return status;
@@ -345,4 +341,29 @@ spk_status spk_cuda_deferred_indices(const spk_device *device, const spk_pattern
     *offsets = d->offsets;
     *columns = d->columns;
     return SPK_OK;
+}
+
+spk_status spk_cuda_deferred_take(const spk_pattern *pattern, size_t bytes, void **memory)
+{
+    const deferred *d = pattern->remote.state;
+    spk_cuda_scope scope;
+    SPK_TRY(spk_cuda_enter(d->device, &scope));
+    const spk_status status = take(d, bytes, memory);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+void spk_cuda_deferred_give(const spk_pattern *pattern, size_t bytes, void *memory)
+{
+    const deferred *d = pattern->remote.state;
+    spk_cuda_scope scope;
+    if (spk_cuda_enter(d->device, &scope) != SPK_OK)
+        return;
+    give(d, bytes, memory);
+    spk_cuda_leave(&scope);
+}
+
+CUstream spk_cuda_deferred_stream(const spk_pattern *pattern)
+{
+    return ((const deferred *)pattern->remote.state)->stream;
 }

@@ -10,7 +10,7 @@ enum {
     SHARE,
     SPLIT
 }; /* the tunables in the order of kernels.def; EXTRA: half windows that a tile's columns have beyond one window */
-enum { CHUNK = 64, THREADS = 384, LEAST_STEPS = 4, MOST_CELL = 64 };
+enum { CHUNK = 64, THREADS = 384, LEAST_STEPS = 4, MOST_CELL = 64, LIST_THREADS = 256, MOST_LIST_BLOCKS = 1024, LIST_END_BYTES = 16 };
 
 typedef struct shape {
     sddmm_tiling tiling;
@@ -29,6 +29,7 @@ typedef struct state {
     spk_cuda_index index;
     sddmm_functions functions;
     void *memory; /* of the tiles' words, on the device */
+    size_t ordered_bytes; /* of memory, where it is ordered by the stream of remote indices; else 0 */
     device_work work;
     shape shape;
 } state;
@@ -185,6 +186,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "windows side by side fill two windows' columns";
     else if (!beside && params->v[EXTRA] > 0 && problem->pattern->block_rows % 128 == 0)
         *why = "both windows have the same columns";
+    else if (problem->pattern->direct && (problem->pattern->block_rows % 128 != 0 || params->v[HEIGHT] != 128 || params->v[SHARE] > 1))
+        *why = "without the indices on the host it takes tiles of 128 rows of one block row, each for itself";
     else if (params->v[WIDTH] > 128 && problem->n <= 128)
         *why = "a narrower window holds all columns";
     else if (params->v[WIDTH] * (2 + params->v[EXTRA]) / 2 % cell_of(problem->pattern->block_cols) != 0 ||
@@ -219,29 +222,85 @@ static void unbind(spk_bound *bound)
     state *made = bound->state;
     if (made == NULL)
         return;
-    if (made->memory != NULL)
+    if (made->ordered_bytes > 0)
+        spk_cuda_deferred_give(bound->problem.pattern, made->ordered_bytes, made->memory);
+    else if (made->memory != NULL)
         bound->device->backend->release(bound->device, made->memory);
     spk_cuda_index_release(bound->device, &made->index);
     spk_free(&bound->device->mem, made);
     bound->state = NULL;
 }
 
+/* As list_tiles.cu has it. */
+typedef struct tile_list {
+    const int *offsets, *columns;
+    int grid_rows;
+    int *words;
+} tile_list;
+
+void spk_cuda_list_tiles_build(int block_rows, int block_cols, int width, spk_build *build)
+{
+    const int cell_rows = cell_of(block_rows), cell_cols = cell_of(block_cols);
+    *build = (spk_build){.file = "list_tiles.cu", .entry = "list_tiles"};
+    snprintf(build->options, sizeof build->options, "-DDOWN=%d -DACROSS=%d -DROWS=%d -DTILE_ROWS=%d -DSLOTS=%d", block_rows / cell_rows, block_cols / cell_cols,
+             128 / cell_rows, 64 / cell_rows, width / cell_cols);
+}
+
+static spk_status launch_list(const spk_bound *bound, const state *made)
+{
+    const spk_pattern *pattern = bound->problem.pattern;
+    spk_build program;
+    CUfunction function = NULL;
+    tile_list list = {.offsets = made->index.arguments.offsets, .columns = made->index.arguments.columns, .grid_rows = (int)bound->view.grid_rows, .words = made->memory};
+    void *parameters[] = {&list};
+    const unsigned warps = LIST_THREADS / 32, blocks = ((unsigned)bound->view.grid_rows + warps - 1) / warps;
+    spk_cuda_list_tiles_build(pattern->block_rows, pattern->block_cols, bound->params.v[WIDTH], &program);
+    SPK_TRY(spk_cuda_function(bound->device, &program, &function));
+    CUstream stream = spk_cuda_deferred_stream(pattern);
+    SPK_TRY(spk_cuda_launch(bound->device, function, blocks < MOST_LIST_BLOCKS ? blocks : MOST_LIST_BLOCKS, LIST_THREADS, 0, stream, parameters));
+    /* The next launch may begin before the list can be seen, but not before what comes after the list is done. */
+    const CUdeviceptr end = (CUdeviceptr)(uintptr_t)made->memory + made->ordered_bytes - LIST_END_BYTES;
+    return spk_cuda_check(bound->device, spk_cuda_of(bound->device)->driver->fill_bytes(end, 0, LIST_END_BYTES, stream), "cuMemsetD8Async");
+}
+
+/* The tiles of indices that the host does not have, made by the device. *count: as many as there may be. */
+static spk_status list_on_device(const spk_bound *bound, state *made, int64_t *count)
+{
+    const sddmm_tiling *t = &made->shape.tiling;
+    const int64_t across = bound->view.block_cols / t->cell_cols, parts = bound->view.block_rows / 128;
+    spk_cuda_scope scope;
+    if (bound->view.nnzb == 0)
+        return SPK_OK;
+    *count = (bound->view.nnzb * across / t->slots + bound->view.grid_rows) * parts;
+    const size_t bytes = (size_t)*count * (size_t)sddmm_tile_words(t) * sizeof(int) + LIST_END_BYTES;
+    SPK_TRY(spk_cuda_deferred_take(bound->problem.pattern, bytes, &made->memory));
+    made->ordered_bytes = bytes;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = launch_list(bound, made);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
 static spk_status prepare(spk_bound *bound, state *made)
 {
     const spk_problem *p = &bound->problem;
     const spk_mem *mem = &bound->device->mem;
+    const bool on_host = bound->view.offsets != NULL;
     sddmm_tiles tiles = {0};
     spk_build program = {0};
     spk_status status;
     build(p, bound->device, &bound->params, &program);
     SPK_GOTO(sddmm_load(bound, &program, bound->params.v[SPLIT], &made->functions));
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
-    SPK_GOTO(sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
+    if (on_host)
+        SPK_GOTO(sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
+    else
+        SPK_GOTO(list_on_device(bound, made, &tiles.count));
     if (tiles.count * bound->params.v[SPLIT] * p->batch > INT_MAX)
         SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count, bound->params.v[SPLIT],
                           (long long)p->batch));
     const size_t bytes = (size_t)tiles.count * (size_t)sddmm_tile_words(&made->shape.tiling) * sizeof(int);
-    if (bytes > 0) {
+    if (on_host && bytes > 0) {
         SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->memory));
         SPK_GOTO(bound->device->backend->copy_in(bound->device, made->memory, tiles.words, bytes));
     }
@@ -331,4 +390,5 @@ const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable,
                                              .takes = takes,
                                              .run = run,
                                              .batched = true,
+                                             .direct = true,
                                              .source_hash = SPK_SOURCE_HASH};
