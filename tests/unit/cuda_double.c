@@ -158,6 +158,7 @@ CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     if (STATE->run_indices != NULL && (strcmp((const char *)function, "settle_indices") == 0 || strcmp((const char *)function, "check_indices") == 0))
         STATE->run_indices((const char *)function, parameters[0]);
     STATE->launched = (const char *)function;
+    STATE->grid = grid_x * grid_y * grid_z;
     STATE->launches_captured += STATE->capturing;
     return STATE->launch;
 }

@@ -18,6 +18,7 @@ typedef struct cuda_double {
     void *released_on; /* the stream of the last memory that went back to a pool */
     void (*run_indices)(const char *entry, void *arguments); /* does the work of check_indices.cu */
     const char *launched; /* the entry of the last function that was launched */
+    unsigned grid;        /* and its thread blocks */
 } cuda_double;
 
 #endif

@@ -74,6 +74,87 @@ static void misaligned_goes_to_the_second(void **unused)
     assert_int_equal(state->live_memory, 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ batches and SDDMM */
+
+typedef struct small {
+    spk_context *context;
+    spk_pattern *pattern;
+    char *memory;
+    cuda_double *state;
+} small;
+
+static void make_small(small *s)
+{
+    static const int offsets[] = {0, 1, 2}, columns[] = {0, 1};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 128, .cols = 128, .block_rows = 64, .block_cols = 64, .nnzb = 2,
+                                     .row_offsets = offsets, .col_indices = columns};
+    s->state = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &s->context));
+    GOOD(spk_pattern_create(s->context, &indices, &s->pattern));
+    GOOD(spk_memory_allocate(s->context, 1 << 20, (void **)&s->memory));
+}
+
+static void release_small(small *s)
+{
+    spk_memory_release(s->context, (void **)&s->memory);
+    spk_pattern_destroy(&s->pattern);
+    spk_context_destroy(&s->context);
+}
+
+/* Thread blocks of the launches of one run. */
+static unsigned grid_of(small *s, const char *choice, int64_t batch)
+{
+    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = strncmp(choice, "spmm_sm80_mma", 13) == 0 ? SPK_F16 : SPK_F32, .batch = batch};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = s->memory, .b = s->memory + (1 << 18), .d = s->memory + (1 << 19), .alpha = 1};
+    spk_plan *plan = NULL;
+    const int before = s->state->launches;
+    GOOD(spk_plan_spmm(s->context, s->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
+    GOOD(spk_run_spmm(plan, &args, NULL));
+    assert_int_equal(s->state->launches, before + 1);
+    spk_plan_destroy(&plan);
+    return s->state->grid;
+}
+
+static void a_batch_is_one_launch(void **unused)
+{
+    (void)unused;
+    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=32 THREAD_N=2 TILE_K=16 STAGES=3 SPLIT=0", "spmm_cuda_narrow ROWS=1 SPLIT=1 AHEAD=4"};
+    small s;
+    if (!have_nvrtc())
+        return;
+    make_small(&s);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        assert_int_equal(grid_of(&s, choices[i], 5), 5 * grid_of(&s, choices[i], 1));
+    spk_plan *plan = NULL;
+    const spk_spmm batch = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .batch = 5};
+    const spk_tune_options groups = {SPK_SIZED(spk_tune_options), .only = "spmm_sm90_groups"};
+    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &batch, &groups, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_non_null(strstr(spk_last_error(s.context), "it takes one product at a time, no batch"));
+    release_small(&s);
+}
+
+static void sddmm_runs(void **unused)
+{
+    (void)unused;
+    small s;
+    spk_plan *plan = NULL;
+    if (!have_nvrtc())
+        return;
+    make_small(&s);
+    const spk_sddmm problem = {SPK_SIZED(spk_sddmm), .k = 32};
+    const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = s.memory, .y = s.memory + (1 << 18), .d = s.memory + (1 << 19), .alpha = 1};
+    const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda_sddmm"};
+    GOOD(spk_plan_sddmm(s.context, s.pattern, &problem, &reference, &plan));
+    GOOD(spk_run_sddmm(plan, &args, NULL));
+    assert_string_equal(s.state->launched, "reference_cuda_sddmm");
+    assert_int_equal(s.state->grid, 2 * 64 * 64 / 256);
+    float host = 0;
+    assert_int_equal(spk_run_sddmm(plan, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = &host, .y = args.y, .d = args.d, .alpha = 1}, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(s.context), "args.x = "));
+    spk_plan_destroy(&plan);
+    release_small(&s);
+}
+
 /* ------------------------------------------------------------------------------------------------ cuBLAS block by block */
 
 typedef struct product {
@@ -175,6 +256,6 @@ static void cublas_fails(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(a_batch_is_one_launch), cmocka_unit_test(sddmm_runs), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
