@@ -1,0 +1,1917 @@
+// Generated from sparsek/sparsek.h by tests/current.rs: do not edit.
+
+pub const SPK_VERSION_MAJOR: u32 = 0;
+pub const SPK_VERSION_MINOR: u32 = 1;
+pub const SPK_VERSION_PATCH: u32 = 0;
+unsafe extern "C" {
+    pub fn spk_version() -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_commit() -> *const ::std::os::raw::c_char;
+}
+pub const SPK_OK: spk_status = spk_status(0);
+pub const SPK_ERR_ARGUMENT: spk_status = spk_status(1);
+pub const SPK_ERR_OUT_OF_MEMORY: spk_status = spk_status(2);
+pub const SPK_ERR_UNSUPPORTED: spk_status = spk_status(3);
+pub const SPK_ERR_UNAVAILABLE: spk_status = spk_status(4);
+pub const SPK_ERR_IO: spk_status = spk_status(5);
+pub const SPK_ERR_FORMAT: spk_status = spk_status(6);
+pub const SPK_ERR_NO_CANDIDATE: spk_status = spk_status(7);
+pub const SPK_ERR_UNKNOWN_CLASS: spk_status = spk_status(8);
+pub const SPK_ERR_INTERRUPTED: spk_status = spk_status(9);
+pub const SPK_ERR_NO_SPACE: spk_status = spk_status(10);
+pub const SPK_ERR_INTERNAL: spk_status = spk_status(11);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_status(pub ::std::os::raw::c_uint);
+unsafe extern "C" {
+    pub fn spk_status_name(status: spk_status) -> *const ::std::os::raw::c_char;
+}
+pub const SPK_DTYPE_DEFAULT: spk_dtype = spk_dtype(0);
+pub const SPK_F32: spk_dtype = spk_dtype(1);
+pub const SPK_F64: spk_dtype = spk_dtype(2);
+pub const SPK_F16: spk_dtype = spk_dtype(3);
+pub const SPK_BF16: spk_dtype = spk_dtype(4);
+pub const SPK_F8E4M3: spk_dtype = spk_dtype(5);
+pub const SPK_F8E5M2: spk_dtype = spk_dtype(6);
+pub const SPK_TF32: spk_dtype = spk_dtype(7);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_dtype(pub ::std::os::raw::c_uint);
+pub const SPK_ROW_MAJOR: spk_layout = spk_layout(0);
+pub const SPK_COL_MAJOR: spk_layout = spk_layout(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_layout(pub ::std::os::raw::c_uint);
+pub const SPK_NO_TRANS: spk_trans = spk_trans(0);
+pub const SPK_TRANS: spk_trans = spk_trans(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_trans(pub ::std::os::raw::c_uint);
+pub const SPK_I32: spk_index_type = spk_index_type(0);
+pub const SPK_I64: spk_index_type = spk_index_type(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_index_type(pub ::std::os::raw::c_uint);
+pub const SPK_HOST: spk_memory = spk_memory(0);
+pub const SPK_DEVICE: spk_memory = spk_memory(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_memory(pub ::std::os::raw::c_uint);
+pub const SPK_SPMM: spk_operation = spk_operation(1);
+pub const SPK_SDDMM: spk_operation = spk_operation(2);
+pub const SPK_GEMM: spk_operation = spk_operation(3);
+pub const SPK_ATTENTION: spk_operation = spk_operation(4);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_operation(pub ::std::os::raw::c_uint);
+pub const SPK_ACT_NONE: spk_activation = spk_activation(0);
+pub const SPK_ACT_RELU: spk_activation = spk_activation(1);
+pub const SPK_ACT_GELU_ERF: spk_activation = spk_activation(2);
+pub const SPK_ACT_GELU_TANH: spk_activation = spk_activation(3);
+pub const SPK_ACT_SILU: spk_activation = spk_activation(4);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_activation(pub ::std::os::raw::c_uint);
+pub const SPK_BIAS_NONE: spk_bias = spk_bias(0);
+pub const SPK_BIAS_PER_ROW: spk_bias = spk_bias(1);
+pub const SPK_BIAS_PER_COL: spk_bias = spk_bias(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_bias(pub ::std::os::raw::c_uint);
+unsafe extern "C" {
+    pub fn spk_dtype_name(dtype: spk_dtype) -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_dtype_bytes(dtype: spk_dtype) -> usize;
+}
+unsafe extern "C" {
+    pub fn spk_dtype_from_name(name: *const ::std::os::raw::c_char) -> spk_dtype;
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_context {
+    _unused: [u8; 0],
+}
+pub type spk_parallel_body = ::std::option::Option<
+    unsafe extern "C" fn(arg: *mut ::std::os::raw::c_void, task: i64),
+>;
+pub type spk_parallel_for = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        tasks: i64,
+        body: spk_parallel_body,
+        arg: *mut ::std::os::raw::c_void,
+    ),
+>;
+pub type spk_allocate = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        bytes: usize,
+        alignment: usize,
+    ) -> *mut ::std::os::raw::c_void,
+>;
+pub type spk_release = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        memory: *mut ::std::os::raw::c_void,
+        bytes: usize,
+    ),
+>;
+pub type spk_device_allocate = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        bytes: usize,
+        stream: *mut ::std::os::raw::c_void,
+    ) -> *mut ::std::os::raw::c_void,
+>;
+pub type spk_device_release = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        memory: *mut ::std::os::raw::c_void,
+        bytes: usize,
+        stream: *mut ::std::os::raw::c_void,
+    ),
+>;
+pub type spk_log = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        level: ::std::os::raw::c_int,
+        message: *const ::std::os::raw::c_char,
+    ),
+>;
+pub type spk_progress = ::std::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::std::os::raw::c_void,
+        done: i64,
+        total: i64,
+        what: *const ::std::os::raw::c_char,
+    ),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_context_options {
+    pub struct_size: usize,
+    pub device: *const ::std::os::raw::c_char,
+    pub store_path: *const ::std::os::raw::c_char,
+    pub threads: ::std::os::raw::c_int,
+    pub parallel_for: spk_parallel_for,
+    pub parallel_user: *mut ::std::os::raw::c_void,
+    pub allocate: spk_allocate,
+    pub release: spk_release,
+    pub allocate_user: *mut ::std::os::raw::c_void,
+    pub log: spk_log,
+    pub log_user: *mut ::std::os::raw::c_void,
+    pub progress: spk_progress,
+    pub progress_user: *mut ::std::os::raw::c_void,
+    pub device_allocate: spk_device_allocate,
+    pub device_release: spk_device_release,
+    pub device_user: *mut ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_context_options",
+    ][::std::mem::size_of::<spk_context_options>() - 128usize];
+    [
+        "Alignment of spk_context_options",
+    ][::std::mem::align_of::<spk_context_options>() - 8usize];
+    [
+        "Offset of field: spk_context_options::struct_size",
+    ][::std::mem::offset_of!(spk_context_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_context_options::device",
+    ][::std::mem::offset_of!(spk_context_options, device) - 8usize];
+    [
+        "Offset of field: spk_context_options::store_path",
+    ][::std::mem::offset_of!(spk_context_options, store_path) - 16usize];
+    [
+        "Offset of field: spk_context_options::threads",
+    ][::std::mem::offset_of!(spk_context_options, threads) - 24usize];
+    [
+        "Offset of field: spk_context_options::parallel_for",
+    ][::std::mem::offset_of!(spk_context_options, parallel_for) - 32usize];
+    [
+        "Offset of field: spk_context_options::parallel_user",
+    ][::std::mem::offset_of!(spk_context_options, parallel_user) - 40usize];
+    [
+        "Offset of field: spk_context_options::allocate",
+    ][::std::mem::offset_of!(spk_context_options, allocate) - 48usize];
+    [
+        "Offset of field: spk_context_options::release",
+    ][::std::mem::offset_of!(spk_context_options, release) - 56usize];
+    [
+        "Offset of field: spk_context_options::allocate_user",
+    ][::std::mem::offset_of!(spk_context_options, allocate_user) - 64usize];
+    [
+        "Offset of field: spk_context_options::log",
+    ][::std::mem::offset_of!(spk_context_options, log) - 72usize];
+    [
+        "Offset of field: spk_context_options::log_user",
+    ][::std::mem::offset_of!(spk_context_options, log_user) - 80usize];
+    [
+        "Offset of field: spk_context_options::progress",
+    ][::std::mem::offset_of!(spk_context_options, progress) - 88usize];
+    [
+        "Offset of field: spk_context_options::progress_user",
+    ][::std::mem::offset_of!(spk_context_options, progress_user) - 96usize];
+    [
+        "Offset of field: spk_context_options::device_allocate",
+    ][::std::mem::offset_of!(spk_context_options, device_allocate) - 104usize];
+    [
+        "Offset of field: spk_context_options::device_release",
+    ][::std::mem::offset_of!(spk_context_options, device_release) - 112usize];
+    [
+        "Offset of field: spk_context_options::device_user",
+    ][::std::mem::offset_of!(spk_context_options, device_user) - 120usize];
+};
+unsafe extern "C" {
+    pub fn spk_context_create(
+        options: *const spk_context_options,
+        context: *mut *mut spk_context,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_context_destroy(context: *mut *mut spk_context);
+}
+unsafe extern "C" {
+    pub fn spk_last_error(context: *const spk_context) -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_context_interrupt(context: *mut spk_context);
+}
+unsafe extern "C" {
+    pub fn spk_context_resume(context: *mut spk_context);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_device_info {
+    pub struct_size: usize,
+    pub kind: *const ::std::os::raw::c_char,
+    pub name: *const ::std::os::raw::c_char,
+    pub threads: ::std::os::raw::c_int,
+    pub isa_count: ::std::os::raw::c_int,
+    pub isa: [*const ::std::os::raw::c_char; 16usize],
+    pub l1_bytes: i64,
+    pub l2_bytes: i64,
+    pub l3_bytes: i64,
+    pub memory_bytes: i64,
+    pub processors: ::std::os::raw::c_int,
+    pub clock_mhz: f64,
+    pub power_w: f64,
+    pub proved_candidates: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_device_info"][::std::mem::size_of::<spk_device_info>() - 224usize];
+    ["Alignment of spk_device_info"][::std::mem::align_of::<spk_device_info>() - 8usize];
+    [
+        "Offset of field: spk_device_info::struct_size",
+    ][::std::mem::offset_of!(spk_device_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_device_info::kind",
+    ][::std::mem::offset_of!(spk_device_info, kind) - 8usize];
+    [
+        "Offset of field: spk_device_info::name",
+    ][::std::mem::offset_of!(spk_device_info, name) - 16usize];
+    [
+        "Offset of field: spk_device_info::threads",
+    ][::std::mem::offset_of!(spk_device_info, threads) - 24usize];
+    [
+        "Offset of field: spk_device_info::isa_count",
+    ][::std::mem::offset_of!(spk_device_info, isa_count) - 28usize];
+    [
+        "Offset of field: spk_device_info::isa",
+    ][::std::mem::offset_of!(spk_device_info, isa) - 32usize];
+    [
+        "Offset of field: spk_device_info::l1_bytes",
+    ][::std::mem::offset_of!(spk_device_info, l1_bytes) - 160usize];
+    [
+        "Offset of field: spk_device_info::l2_bytes",
+    ][::std::mem::offset_of!(spk_device_info, l2_bytes) - 168usize];
+    [
+        "Offset of field: spk_device_info::l3_bytes",
+    ][::std::mem::offset_of!(spk_device_info, l3_bytes) - 176usize];
+    [
+        "Offset of field: spk_device_info::memory_bytes",
+    ][::std::mem::offset_of!(spk_device_info, memory_bytes) - 184usize];
+    [
+        "Offset of field: spk_device_info::processors",
+    ][::std::mem::offset_of!(spk_device_info, processors) - 192usize];
+    [
+        "Offset of field: spk_device_info::clock_mhz",
+    ][::std::mem::offset_of!(spk_device_info, clock_mhz) - 200usize];
+    [
+        "Offset of field: spk_device_info::power_w",
+    ][::std::mem::offset_of!(spk_device_info, power_w) - 208usize];
+    [
+        "Offset of field: spk_device_info::proved_candidates",
+    ][::std::mem::offset_of!(spk_device_info, proved_candidates) - 216usize];
+};
+unsafe extern "C" {
+    pub fn spk_context_device(
+        context: *mut spk_context,
+        info: *mut spk_device_info,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_device_entry {
+    pub struct_size: usize,
+    pub device: *const ::std::os::raw::c_char,
+    pub name: *const ::std::os::raw::c_char,
+    pub memory_bytes: i64,
+    pub why: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_device_entry"][::std::mem::size_of::<spk_device_entry>() - 40usize];
+    [
+        "Alignment of spk_device_entry",
+    ][::std::mem::align_of::<spk_device_entry>() - 8usize];
+    [
+        "Offset of field: spk_device_entry::struct_size",
+    ][::std::mem::offset_of!(spk_device_entry, struct_size) - 0usize];
+    [
+        "Offset of field: spk_device_entry::device",
+    ][::std::mem::offset_of!(spk_device_entry, device) - 8usize];
+    [
+        "Offset of field: spk_device_entry::name",
+    ][::std::mem::offset_of!(spk_device_entry, name) - 16usize];
+    [
+        "Offset of field: spk_device_entry::memory_bytes",
+    ][::std::mem::offset_of!(spk_device_entry, memory_bytes) - 24usize];
+    [
+        "Offset of field: spk_device_entry::why",
+    ][::std::mem::offset_of!(spk_device_entry, why) - 32usize];
+};
+unsafe extern "C" {
+    pub fn spk_device_list(
+        visit: ::std::option::Option<
+            unsafe extern "C" fn(
+                user: *mut ::std::os::raw::c_void,
+                entry: *const spk_device_entry,
+            ) -> ::std::os::raw::c_int,
+        >,
+        user: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_library_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub found: ::std::os::raw::c_int,
+    pub path: *const ::std::os::raw::c_char,
+    pub version: *const ::std::os::raw::c_char,
+    pub why: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_library_info"][::std::mem::size_of::<spk_library_info>() - 48usize];
+    [
+        "Alignment of spk_library_info",
+    ][::std::mem::align_of::<spk_library_info>() - 8usize];
+    [
+        "Offset of field: spk_library_info::struct_size",
+    ][::std::mem::offset_of!(spk_library_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_library_info::name",
+    ][::std::mem::offset_of!(spk_library_info, name) - 8usize];
+    [
+        "Offset of field: spk_library_info::found",
+    ][::std::mem::offset_of!(spk_library_info, found) - 16usize];
+    [
+        "Offset of field: spk_library_info::path",
+    ][::std::mem::offset_of!(spk_library_info, path) - 24usize];
+    [
+        "Offset of field: spk_library_info::version",
+    ][::std::mem::offset_of!(spk_library_info, version) - 32usize];
+    [
+        "Offset of field: spk_library_info::why",
+    ][::std::mem::offset_of!(spk_library_info, why) - 40usize];
+};
+unsafe extern "C" {
+    pub fn spk_library_count(context: *const spk_context) -> ::std::os::raw::c_int;
+}
+unsafe extern "C" {
+    pub fn spk_context_library(
+        context: *mut spk_context,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_library_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_memory_allocate(
+        context: *mut spk_context,
+        bytes: usize,
+        memory: *mut *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_memory_release(
+        context: *mut spk_context,
+        memory: *mut *mut ::std::os::raw::c_void,
+    );
+}
+unsafe extern "C" {
+    pub fn spk_synchronize(
+        context: *mut spk_context,
+        stream: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_memory_copy(
+        context: *mut spk_context,
+        to: *mut ::std::os::raw::c_void,
+        to_kind: spk_memory,
+        from: *const ::std::os::raw::c_void,
+        from_kind: spk_memory,
+        bytes: usize,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_cast_values(
+        context: *mut spk_context,
+        to_dtype: spk_dtype,
+        to: *mut ::std::os::raw::c_void,
+        from_dtype: spk_dtype,
+        from: *const ::std::os::raw::c_void,
+        count: i64,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_pattern {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_bsr_indices {
+    pub struct_size: usize,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub nnzb: i64,
+    pub row_offsets: *const ::std::os::raw::c_void,
+    pub col_indices: *const ::std::os::raw::c_void,
+    pub index_type: spk_index_type,
+    pub index_memory: spk_memory,
+    pub deferred: ::std::os::raw::c_int,
+    pub stream: *mut ::std::os::raw::c_void,
+    pub longest_row: i64,
+    pub row_spread: f64,
+    pub row_overlap: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_bsr_indices"][::std::mem::size_of::<spk_bsr_indices>() - 112usize];
+    ["Alignment of spk_bsr_indices"][::std::mem::align_of::<spk_bsr_indices>() - 8usize];
+    [
+        "Offset of field: spk_bsr_indices::struct_size",
+    ][::std::mem::offset_of!(spk_bsr_indices, struct_size) - 0usize];
+    [
+        "Offset of field: spk_bsr_indices::rows",
+    ][::std::mem::offset_of!(spk_bsr_indices, rows) - 8usize];
+    [
+        "Offset of field: spk_bsr_indices::cols",
+    ][::std::mem::offset_of!(spk_bsr_indices, cols) - 16usize];
+    [
+        "Offset of field: spk_bsr_indices::block_rows",
+    ][::std::mem::offset_of!(spk_bsr_indices, block_rows) - 24usize];
+    [
+        "Offset of field: spk_bsr_indices::block_cols",
+    ][::std::mem::offset_of!(spk_bsr_indices, block_cols) - 32usize];
+    [
+        "Offset of field: spk_bsr_indices::nnzb",
+    ][::std::mem::offset_of!(spk_bsr_indices, nnzb) - 40usize];
+    [
+        "Offset of field: spk_bsr_indices::row_offsets",
+    ][::std::mem::offset_of!(spk_bsr_indices, row_offsets) - 48usize];
+    [
+        "Offset of field: spk_bsr_indices::col_indices",
+    ][::std::mem::offset_of!(spk_bsr_indices, col_indices) - 56usize];
+    [
+        "Offset of field: spk_bsr_indices::index_type",
+    ][::std::mem::offset_of!(spk_bsr_indices, index_type) - 64usize];
+    [
+        "Offset of field: spk_bsr_indices::index_memory",
+    ][::std::mem::offset_of!(spk_bsr_indices, index_memory) - 68usize];
+    [
+        "Offset of field: spk_bsr_indices::deferred",
+    ][::std::mem::offset_of!(spk_bsr_indices, deferred) - 72usize];
+    [
+        "Offset of field: spk_bsr_indices::stream",
+    ][::std::mem::offset_of!(spk_bsr_indices, stream) - 80usize];
+    [
+        "Offset of field: spk_bsr_indices::longest_row",
+    ][::std::mem::offset_of!(spk_bsr_indices, longest_row) - 88usize];
+    [
+        "Offset of field: spk_bsr_indices::row_spread",
+    ][::std::mem::offset_of!(spk_bsr_indices, row_spread) - 96usize];
+    [
+        "Offset of field: spk_bsr_indices::row_overlap",
+    ][::std::mem::offset_of!(spk_bsr_indices, row_overlap) - 104usize];
+};
+unsafe extern "C" {
+    pub fn spk_pattern_create(
+        context: *mut spk_context,
+        indices: *const spk_bsr_indices,
+        pattern: *mut *mut spk_pattern,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_pattern_destroy(pattern: *mut *mut spk_pattern);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_pattern_info {
+    pub struct_size: usize,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub grid_rows: i64,
+    pub grid_cols: i64,
+    pub nnzb: i64,
+    pub density: f64,
+    pub empty_rows: i64,
+    pub longest_row: i64,
+    pub row_spread: f64,
+    pub row_overlap: f64,
+    pub bandwidth: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_pattern_info"][::std::mem::size_of::<spk_pattern_info>() - 112usize];
+    [
+        "Alignment of spk_pattern_info",
+    ][::std::mem::align_of::<spk_pattern_info>() - 8usize];
+    [
+        "Offset of field: spk_pattern_info::struct_size",
+    ][::std::mem::offset_of!(spk_pattern_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_pattern_info::rows",
+    ][::std::mem::offset_of!(spk_pattern_info, rows) - 8usize];
+    [
+        "Offset of field: spk_pattern_info::cols",
+    ][::std::mem::offset_of!(spk_pattern_info, cols) - 16usize];
+    [
+        "Offset of field: spk_pattern_info::block_rows",
+    ][::std::mem::offset_of!(spk_pattern_info, block_rows) - 24usize];
+    [
+        "Offset of field: spk_pattern_info::block_cols",
+    ][::std::mem::offset_of!(spk_pattern_info, block_cols) - 32usize];
+    [
+        "Offset of field: spk_pattern_info::grid_rows",
+    ][::std::mem::offset_of!(spk_pattern_info, grid_rows) - 40usize];
+    [
+        "Offset of field: spk_pattern_info::grid_cols",
+    ][::std::mem::offset_of!(spk_pattern_info, grid_cols) - 48usize];
+    [
+        "Offset of field: spk_pattern_info::nnzb",
+    ][::std::mem::offset_of!(spk_pattern_info, nnzb) - 56usize];
+    [
+        "Offset of field: spk_pattern_info::density",
+    ][::std::mem::offset_of!(spk_pattern_info, density) - 64usize];
+    [
+        "Offset of field: spk_pattern_info::empty_rows",
+    ][::std::mem::offset_of!(spk_pattern_info, empty_rows) - 72usize];
+    [
+        "Offset of field: spk_pattern_info::longest_row",
+    ][::std::mem::offset_of!(spk_pattern_info, longest_row) - 80usize];
+    [
+        "Offset of field: spk_pattern_info::row_spread",
+    ][::std::mem::offset_of!(spk_pattern_info, row_spread) - 88usize];
+    [
+        "Offset of field: spk_pattern_info::row_overlap",
+    ][::std::mem::offset_of!(spk_pattern_info, row_overlap) - 96usize];
+    [
+        "Offset of field: spk_pattern_info::bandwidth",
+    ][::std::mem::offset_of!(spk_pattern_info, bandwidth) - 104usize];
+};
+unsafe extern "C" {
+    pub fn spk_pattern_get_info(
+        pattern: *const spk_pattern,
+        info: *mut spk_pattern_info,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_spmm {
+    pub struct_size: usize,
+    pub n: i64,
+    pub dtype_a: spk_dtype,
+    pub dtype_b: spk_dtype,
+    pub dtype_d: spk_dtype,
+    pub compute: spk_dtype,
+    pub trans_a: spk_trans,
+    pub block_layout: spk_layout,
+    pub layout_b: spk_layout,
+    pub layout_d: spk_layout,
+    pub ldb: i64,
+    pub ldc: i64,
+    pub ldd: i64,
+    pub ldr: i64,
+    pub ldp: i64,
+    pub use_c: ::std::os::raw::c_int,
+    pub bias: spk_bias,
+    pub activation: spk_activation,
+    pub use_residual: ::std::os::raw::c_int,
+    pub keep_preact: ::std::os::raw::c_int,
+    pub batch: i64,
+    pub stride_a: i64,
+    pub stride_b: i64,
+    pub stride_c: i64,
+    pub stride_d: i64,
+    pub stride_r: i64,
+    pub stride_p: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_spmm"][::std::mem::size_of::<spk_spmm>() - 168usize];
+    ["Alignment of spk_spmm"][::std::mem::align_of::<spk_spmm>() - 8usize];
+    [
+        "Offset of field: spk_spmm::struct_size",
+    ][::std::mem::offset_of!(spk_spmm, struct_size) - 0usize];
+    ["Offset of field: spk_spmm::n"][::std::mem::offset_of!(spk_spmm, n) - 8usize];
+    [
+        "Offset of field: spk_spmm::dtype_a",
+    ][::std::mem::offset_of!(spk_spmm, dtype_a) - 16usize];
+    [
+        "Offset of field: spk_spmm::dtype_b",
+    ][::std::mem::offset_of!(spk_spmm, dtype_b) - 20usize];
+    [
+        "Offset of field: spk_spmm::dtype_d",
+    ][::std::mem::offset_of!(spk_spmm, dtype_d) - 24usize];
+    [
+        "Offset of field: spk_spmm::compute",
+    ][::std::mem::offset_of!(spk_spmm, compute) - 28usize];
+    [
+        "Offset of field: spk_spmm::trans_a",
+    ][::std::mem::offset_of!(spk_spmm, trans_a) - 32usize];
+    [
+        "Offset of field: spk_spmm::block_layout",
+    ][::std::mem::offset_of!(spk_spmm, block_layout) - 36usize];
+    [
+        "Offset of field: spk_spmm::layout_b",
+    ][::std::mem::offset_of!(spk_spmm, layout_b) - 40usize];
+    [
+        "Offset of field: spk_spmm::layout_d",
+    ][::std::mem::offset_of!(spk_spmm, layout_d) - 44usize];
+    ["Offset of field: spk_spmm::ldb"][::std::mem::offset_of!(spk_spmm, ldb) - 48usize];
+    ["Offset of field: spk_spmm::ldc"][::std::mem::offset_of!(spk_spmm, ldc) - 56usize];
+    ["Offset of field: spk_spmm::ldd"][::std::mem::offset_of!(spk_spmm, ldd) - 64usize];
+    ["Offset of field: spk_spmm::ldr"][::std::mem::offset_of!(spk_spmm, ldr) - 72usize];
+    ["Offset of field: spk_spmm::ldp"][::std::mem::offset_of!(spk_spmm, ldp) - 80usize];
+    [
+        "Offset of field: spk_spmm::use_c",
+    ][::std::mem::offset_of!(spk_spmm, use_c) - 88usize];
+    [
+        "Offset of field: spk_spmm::bias",
+    ][::std::mem::offset_of!(spk_spmm, bias) - 92usize];
+    [
+        "Offset of field: spk_spmm::activation",
+    ][::std::mem::offset_of!(spk_spmm, activation) - 96usize];
+    [
+        "Offset of field: spk_spmm::use_residual",
+    ][::std::mem::offset_of!(spk_spmm, use_residual) - 100usize];
+    [
+        "Offset of field: spk_spmm::keep_preact",
+    ][::std::mem::offset_of!(spk_spmm, keep_preact) - 104usize];
+    [
+        "Offset of field: spk_spmm::batch",
+    ][::std::mem::offset_of!(spk_spmm, batch) - 112usize];
+    [
+        "Offset of field: spk_spmm::stride_a",
+    ][::std::mem::offset_of!(spk_spmm, stride_a) - 120usize];
+    [
+        "Offset of field: spk_spmm::stride_b",
+    ][::std::mem::offset_of!(spk_spmm, stride_b) - 128usize];
+    [
+        "Offset of field: spk_spmm::stride_c",
+    ][::std::mem::offset_of!(spk_spmm, stride_c) - 136usize];
+    [
+        "Offset of field: spk_spmm::stride_d",
+    ][::std::mem::offset_of!(spk_spmm, stride_d) - 144usize];
+    [
+        "Offset of field: spk_spmm::stride_r",
+    ][::std::mem::offset_of!(spk_spmm, stride_r) - 152usize];
+    [
+        "Offset of field: spk_spmm::stride_p",
+    ][::std::mem::offset_of!(spk_spmm, stride_p) - 160usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_spmm_args {
+    pub struct_size: usize,
+    pub values: *const ::std::os::raw::c_void,
+    pub b: *const ::std::os::raw::c_void,
+    pub c: *const ::std::os::raw::c_void,
+    pub d: *mut ::std::os::raw::c_void,
+    pub bias: *const ::std::os::raw::c_void,
+    pub residual: *const ::std::os::raw::c_void,
+    pub preact: *mut ::std::os::raw::c_void,
+    pub alpha: f64,
+    pub beta: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_spmm_args"][::std::mem::size_of::<spk_spmm_args>() - 104usize];
+    ["Alignment of spk_spmm_args"][::std::mem::align_of::<spk_spmm_args>() - 8usize];
+    [
+        "Offset of field: spk_spmm_args::struct_size",
+    ][::std::mem::offset_of!(spk_spmm_args, struct_size) - 0usize];
+    [
+        "Offset of field: spk_spmm_args::values",
+    ][::std::mem::offset_of!(spk_spmm_args, values) - 8usize];
+    [
+        "Offset of field: spk_spmm_args::b",
+    ][::std::mem::offset_of!(spk_spmm_args, b) - 16usize];
+    [
+        "Offset of field: spk_spmm_args::c",
+    ][::std::mem::offset_of!(spk_spmm_args, c) - 24usize];
+    [
+        "Offset of field: spk_spmm_args::d",
+    ][::std::mem::offset_of!(spk_spmm_args, d) - 32usize];
+    [
+        "Offset of field: spk_spmm_args::bias",
+    ][::std::mem::offset_of!(spk_spmm_args, bias) - 40usize];
+    [
+        "Offset of field: spk_spmm_args::residual",
+    ][::std::mem::offset_of!(spk_spmm_args, residual) - 48usize];
+    [
+        "Offset of field: spk_spmm_args::preact",
+    ][::std::mem::offset_of!(spk_spmm_args, preact) - 56usize];
+    [
+        "Offset of field: spk_spmm_args::alpha",
+    ][::std::mem::offset_of!(spk_spmm_args, alpha) - 64usize];
+    [
+        "Offset of field: spk_spmm_args::beta",
+    ][::std::mem::offset_of!(spk_spmm_args, beta) - 72usize];
+    [
+        "Offset of field: spk_spmm_args::workspace",
+    ][::std::mem::offset_of!(spk_spmm_args, workspace) - 80usize];
+    [
+        "Offset of field: spk_spmm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_spmm_args, workspace_bytes) - 88usize];
+    [
+        "Offset of field: spk_spmm_args::stream",
+    ][::std::mem::offset_of!(spk_spmm_args, stream) - 96usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_sddmm {
+    pub struct_size: usize,
+    pub k: i64,
+    pub dtype_x: spk_dtype,
+    pub dtype_y: spk_dtype,
+    pub dtype_d: spk_dtype,
+    pub compute: spk_dtype,
+    pub block_layout: spk_layout,
+    pub layout_x: spk_layout,
+    pub layout_y: spk_layout,
+    pub ldx: i64,
+    pub ldy: i64,
+    pub use_c: ::std::os::raw::c_int,
+    pub batch: i64,
+    pub stride_x: i64,
+    pub stride_y: i64,
+    pub stride_c: i64,
+    pub stride_d: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_sddmm"][::std::mem::size_of::<spk_sddmm>() - 112usize];
+    ["Alignment of spk_sddmm"][::std::mem::align_of::<spk_sddmm>() - 8usize];
+    [
+        "Offset of field: spk_sddmm::struct_size",
+    ][::std::mem::offset_of!(spk_sddmm, struct_size) - 0usize];
+    ["Offset of field: spk_sddmm::k"][::std::mem::offset_of!(spk_sddmm, k) - 8usize];
+    [
+        "Offset of field: spk_sddmm::dtype_x",
+    ][::std::mem::offset_of!(spk_sddmm, dtype_x) - 16usize];
+    [
+        "Offset of field: spk_sddmm::dtype_y",
+    ][::std::mem::offset_of!(spk_sddmm, dtype_y) - 20usize];
+    [
+        "Offset of field: spk_sddmm::dtype_d",
+    ][::std::mem::offset_of!(spk_sddmm, dtype_d) - 24usize];
+    [
+        "Offset of field: spk_sddmm::compute",
+    ][::std::mem::offset_of!(spk_sddmm, compute) - 28usize];
+    [
+        "Offset of field: spk_sddmm::block_layout",
+    ][::std::mem::offset_of!(spk_sddmm, block_layout) - 32usize];
+    [
+        "Offset of field: spk_sddmm::layout_x",
+    ][::std::mem::offset_of!(spk_sddmm, layout_x) - 36usize];
+    [
+        "Offset of field: spk_sddmm::layout_y",
+    ][::std::mem::offset_of!(spk_sddmm, layout_y) - 40usize];
+    [
+        "Offset of field: spk_sddmm::ldx",
+    ][::std::mem::offset_of!(spk_sddmm, ldx) - 48usize];
+    [
+        "Offset of field: spk_sddmm::ldy",
+    ][::std::mem::offset_of!(spk_sddmm, ldy) - 56usize];
+    [
+        "Offset of field: spk_sddmm::use_c",
+    ][::std::mem::offset_of!(spk_sddmm, use_c) - 64usize];
+    [
+        "Offset of field: spk_sddmm::batch",
+    ][::std::mem::offset_of!(spk_sddmm, batch) - 72usize];
+    [
+        "Offset of field: spk_sddmm::stride_x",
+    ][::std::mem::offset_of!(spk_sddmm, stride_x) - 80usize];
+    [
+        "Offset of field: spk_sddmm::stride_y",
+    ][::std::mem::offset_of!(spk_sddmm, stride_y) - 88usize];
+    [
+        "Offset of field: spk_sddmm::stride_c",
+    ][::std::mem::offset_of!(spk_sddmm, stride_c) - 96usize];
+    [
+        "Offset of field: spk_sddmm::stride_d",
+    ][::std::mem::offset_of!(spk_sddmm, stride_d) - 104usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_sddmm_args {
+    pub struct_size: usize,
+    pub x: *const ::std::os::raw::c_void,
+    pub y: *const ::std::os::raw::c_void,
+    pub c: *const ::std::os::raw::c_void,
+    pub d: *mut ::std::os::raw::c_void,
+    pub alpha: f64,
+    pub beta: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_sddmm_args"][::std::mem::size_of::<spk_sddmm_args>() - 80usize];
+    ["Alignment of spk_sddmm_args"][::std::mem::align_of::<spk_sddmm_args>() - 8usize];
+    [
+        "Offset of field: spk_sddmm_args::struct_size",
+    ][::std::mem::offset_of!(spk_sddmm_args, struct_size) - 0usize];
+    [
+        "Offset of field: spk_sddmm_args::x",
+    ][::std::mem::offset_of!(spk_sddmm_args, x) - 8usize];
+    [
+        "Offset of field: spk_sddmm_args::y",
+    ][::std::mem::offset_of!(spk_sddmm_args, y) - 16usize];
+    [
+        "Offset of field: spk_sddmm_args::c",
+    ][::std::mem::offset_of!(spk_sddmm_args, c) - 24usize];
+    [
+        "Offset of field: spk_sddmm_args::d",
+    ][::std::mem::offset_of!(spk_sddmm_args, d) - 32usize];
+    [
+        "Offset of field: spk_sddmm_args::alpha",
+    ][::std::mem::offset_of!(spk_sddmm_args, alpha) - 40usize];
+    [
+        "Offset of field: spk_sddmm_args::beta",
+    ][::std::mem::offset_of!(spk_sddmm_args, beta) - 48usize];
+    [
+        "Offset of field: spk_sddmm_args::workspace",
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace) - 56usize];
+    [
+        "Offset of field: spk_sddmm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace_bytes) - 64usize];
+    [
+        "Offset of field: spk_sddmm_args::stream",
+    ][::std::mem::offset_of!(spk_sddmm_args, stream) - 72usize];
+};
+pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
+pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
+pub const SPK_TUNE_EXHAUSTIVE: spk_effort = spk_effort(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_effort(pub ::std::os::raw::c_uint);
+pub const SPK_UNKNOWN_TUNE: spk_unknown = spk_unknown(0);
+pub const SPK_UNKNOWN_ESTIMATE: spk_unknown = spk_unknown(1);
+pub const SPK_UNKNOWN_FAIL: spk_unknown = spk_unknown(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_unknown(pub ::std::os::raw::c_uint);
+pub const SPK_COLD: spk_cache_mode = spk_cache_mode(0);
+pub const SPK_WARM: spk_cache_mode = spk_cache_mode(1);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_cache_mode(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_tune_options {
+    pub struct_size: usize,
+    pub effort: spk_effort,
+    pub unknown: spk_unknown,
+    pub cache: spk_cache_mode,
+    pub budget_s: f64,
+    pub tolerance: f64,
+    pub assume_finite: ::std::os::raw::c_int,
+    pub static_values: ::std::os::raw::c_int,
+    pub fresh: ::std::os::raw::c_int,
+    pub only: *const ::std::os::raw::c_char,
+    pub exclude: *const ::std::os::raw::c_char,
+    pub choice: *const ::std::os::raw::c_char,
+    pub seed: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_tune_options"][::std::mem::size_of::<spk_tune_options>() - 88usize];
+    [
+        "Alignment of spk_tune_options",
+    ][::std::mem::align_of::<spk_tune_options>() - 8usize];
+    [
+        "Offset of field: spk_tune_options::struct_size",
+    ][::std::mem::offset_of!(spk_tune_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_tune_options::effort",
+    ][::std::mem::offset_of!(spk_tune_options, effort) - 8usize];
+    [
+        "Offset of field: spk_tune_options::unknown",
+    ][::std::mem::offset_of!(spk_tune_options, unknown) - 12usize];
+    [
+        "Offset of field: spk_tune_options::cache",
+    ][::std::mem::offset_of!(spk_tune_options, cache) - 16usize];
+    [
+        "Offset of field: spk_tune_options::budget_s",
+    ][::std::mem::offset_of!(spk_tune_options, budget_s) - 24usize];
+    [
+        "Offset of field: spk_tune_options::tolerance",
+    ][::std::mem::offset_of!(spk_tune_options, tolerance) - 32usize];
+    [
+        "Offset of field: spk_tune_options::assume_finite",
+    ][::std::mem::offset_of!(spk_tune_options, assume_finite) - 40usize];
+    [
+        "Offset of field: spk_tune_options::static_values",
+    ][::std::mem::offset_of!(spk_tune_options, static_values) - 44usize];
+    [
+        "Offset of field: spk_tune_options::fresh",
+    ][::std::mem::offset_of!(spk_tune_options, fresh) - 48usize];
+    [
+        "Offset of field: spk_tune_options::only",
+    ][::std::mem::offset_of!(spk_tune_options, only) - 56usize];
+    [
+        "Offset of field: spk_tune_options::exclude",
+    ][::std::mem::offset_of!(spk_tune_options, exclude) - 64usize];
+    [
+        "Offset of field: spk_tune_options::choice",
+    ][::std::mem::offset_of!(spk_tune_options, choice) - 72usize];
+    [
+        "Offset of field: spk_tune_options::seed",
+    ][::std::mem::offset_of!(spk_tune_options, seed) - 80usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_plan {
+    _unused: [u8; 0],
+}
+unsafe extern "C" {
+    pub fn spk_plan_spmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        options: *const spk_tune_options,
+        plan: *mut *mut spk_plan,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_plan_sddmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        options: *const spk_tune_options,
+        plan: *mut *mut spk_plan,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_plan_destroy(plan: *mut *mut spk_plan);
+}
+unsafe extern "C" {
+    pub fn spk_run_spmm(
+        plan: *const spk_plan,
+        args: *const spk_spmm_args,
+        stream: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_run_sddmm(
+        plan: *const spk_plan,
+        args: *const spk_sddmm_args,
+        stream: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_plan_update_values(
+        plan: *mut spk_plan,
+        values: *const ::std::os::raw::c_void,
+        stream: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_plan_info {
+    pub struct_size: usize,
+    pub kernel: *const ::std::os::raw::c_char,
+    pub params: *const ::std::os::raw::c_char,
+    pub why: *const ::std::os::raw::c_char,
+    pub from_store: ::std::os::raw::c_int,
+    pub workspace_bytes: usize,
+    pub prepare_us: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_plan_info"][::std::mem::size_of::<spk_plan_info>() - 56usize];
+    ["Alignment of spk_plan_info"][::std::mem::align_of::<spk_plan_info>() - 8usize];
+    [
+        "Offset of field: spk_plan_info::struct_size",
+    ][::std::mem::offset_of!(spk_plan_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_plan_info::kernel",
+    ][::std::mem::offset_of!(spk_plan_info, kernel) - 8usize];
+    [
+        "Offset of field: spk_plan_info::params",
+    ][::std::mem::offset_of!(spk_plan_info, params) - 16usize];
+    [
+        "Offset of field: spk_plan_info::why",
+    ][::std::mem::offset_of!(spk_plan_info, why) - 24usize];
+    [
+        "Offset of field: spk_plan_info::from_store",
+    ][::std::mem::offset_of!(spk_plan_info, from_store) - 32usize];
+    [
+        "Offset of field: spk_plan_info::workspace_bytes",
+    ][::std::mem::offset_of!(spk_plan_info, workspace_bytes) - 40usize];
+    [
+        "Offset of field: spk_plan_info::prepare_us",
+    ][::std::mem::offset_of!(spk_plan_info, prepare_us) - 48usize];
+};
+unsafe extern "C" {
+    pub fn spk_plan_get_info(
+        plan: *const spk_plan,
+        info: *mut spk_plan_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_plan_workspace_bytes(plan: *const spk_plan) -> usize;
+}
+unsafe extern "C" {
+    pub fn spk_plan_choice(plan: *const spk_plan) -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_matmul(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        args: *const spk_spmm_args,
+        options: *const spk_tune_options,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matmul_sampled(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        args: *const spk_sddmm_args,
+        options: *const spk_tune_options,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_oracle_spmm(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const spk_spmm,
+        args: *const spk_spmm_args,
+        rows: *const i64,
+        row_count: i64,
+        out: *mut f64,
+        preact: *mut f64,
+        magnitude: *mut f64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_oracle_sddmm(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const spk_sddmm,
+        args: *const spk_sddmm_args,
+        rows: *const i64,
+        row_count: i64,
+        out: *mut f64,
+        magnitude: *mut f64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_default_tolerance(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const spk_spmm,
+        tolerance: *mut f64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_default_tolerance_sddmm(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const spk_sddmm,
+        tolerance: *mut f64,
+    ) -> spk_status;
+}
+pub const SPK_KIND_OWN: spk_kind = spk_kind(1);
+pub const SPK_KIND_VENDOR: spk_kind = spk_kind(2);
+pub const SPK_KIND_DENSE: spk_kind = spk_kind(3);
+pub const SPK_KIND_REFERENCE: spk_kind = spk_kind(4);
+pub const SPK_KIND_PEER: spk_kind = spk_kind(5);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_kind(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_kernel_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub operation: spk_operation,
+    pub kind: spk_kind,
+    pub device: *const ::std::os::raw::c_char,
+    pub isa: *const ::std::os::raw::c_char,
+    pub tunables: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_kernel_info"][::std::mem::size_of::<spk_kernel_info>() - 48usize];
+    ["Alignment of spk_kernel_info"][::std::mem::align_of::<spk_kernel_info>() - 8usize];
+    [
+        "Offset of field: spk_kernel_info::struct_size",
+    ][::std::mem::offset_of!(spk_kernel_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_kernel_info::name",
+    ][::std::mem::offset_of!(spk_kernel_info, name) - 8usize];
+    [
+        "Offset of field: spk_kernel_info::operation",
+    ][::std::mem::offset_of!(spk_kernel_info, operation) - 16usize];
+    [
+        "Offset of field: spk_kernel_info::kind",
+    ][::std::mem::offset_of!(spk_kernel_info, kind) - 20usize];
+    [
+        "Offset of field: spk_kernel_info::device",
+    ][::std::mem::offset_of!(spk_kernel_info, device) - 24usize];
+    [
+        "Offset of field: spk_kernel_info::isa",
+    ][::std::mem::offset_of!(spk_kernel_info, isa) - 32usize];
+    [
+        "Offset of field: spk_kernel_info::tunables",
+    ][::std::mem::offset_of!(spk_kernel_info, tunables) - 40usize];
+};
+unsafe extern "C" {
+    pub fn spk_kernel_count() -> ::std::os::raw::c_int;
+}
+unsafe extern "C" {
+    pub fn spk_kernel_get(
+        index: ::std::os::raw::c_int,
+        info: *mut spk_kernel_info,
+    ) -> spk_status;
+}
+pub const SPK_CANDIDATE_OK: spk_candidate_status = spk_candidate_status(0);
+pub const SPK_CANDIDATE_WRONG: spk_candidate_status = spk_candidate_status(1);
+pub const SPK_CANDIDATE_FAILED: spk_candidate_status = spk_candidate_status(2);
+pub const SPK_CANDIDATE_TIMED_OUT: spk_candidate_status = spk_candidate_status(3);
+pub const SPK_CANDIDATE_PRUNED: spk_candidate_status = spk_candidate_status(4);
+pub const SPK_CANDIDATE_NOT_ELIGIBLE: spk_candidate_status = spk_candidate_status(5);
+pub const SPK_CANDIDATE_NOT_APPLICABLE: spk_candidate_status = spk_candidate_status(6);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_candidate_status(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_candidate_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub params: *const ::std::os::raw::c_char,
+    pub hash: *const ::std::os::raw::c_char,
+    pub kind: spk_kind,
+    pub status: spk_candidate_status,
+    pub why: *const ::std::os::raw::c_char,
+    pub predicted_us: f64,
+    pub median_us: f64,
+    pub spread_us: f64,
+    pub prepare_us: f64,
+    pub error: f64,
+    pub tolerance: f64,
+    pub sample_count: i64,
+    pub samples_us: *const f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_candidate_info",
+    ][::std::mem::size_of::<spk_candidate_info>() - 112usize];
+    [
+        "Alignment of spk_candidate_info",
+    ][::std::mem::align_of::<spk_candidate_info>() - 8usize];
+    [
+        "Offset of field: spk_candidate_info::struct_size",
+    ][::std::mem::offset_of!(spk_candidate_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_candidate_info::name",
+    ][::std::mem::offset_of!(spk_candidate_info, name) - 8usize];
+    [
+        "Offset of field: spk_candidate_info::params",
+    ][::std::mem::offset_of!(spk_candidate_info, params) - 16usize];
+    [
+        "Offset of field: spk_candidate_info::hash",
+    ][::std::mem::offset_of!(spk_candidate_info, hash) - 24usize];
+    [
+        "Offset of field: spk_candidate_info::kind",
+    ][::std::mem::offset_of!(spk_candidate_info, kind) - 32usize];
+    [
+        "Offset of field: spk_candidate_info::status",
+    ][::std::mem::offset_of!(spk_candidate_info, status) - 36usize];
+    [
+        "Offset of field: spk_candidate_info::why",
+    ][::std::mem::offset_of!(spk_candidate_info, why) - 40usize];
+    [
+        "Offset of field: spk_candidate_info::predicted_us",
+    ][::std::mem::offset_of!(spk_candidate_info, predicted_us) - 48usize];
+    [
+        "Offset of field: spk_candidate_info::median_us",
+    ][::std::mem::offset_of!(spk_candidate_info, median_us) - 56usize];
+    [
+        "Offset of field: spk_candidate_info::spread_us",
+    ][::std::mem::offset_of!(spk_candidate_info, spread_us) - 64usize];
+    [
+        "Offset of field: spk_candidate_info::prepare_us",
+    ][::std::mem::offset_of!(spk_candidate_info, prepare_us) - 72usize];
+    [
+        "Offset of field: spk_candidate_info::error",
+    ][::std::mem::offset_of!(spk_candidate_info, error) - 80usize];
+    [
+        "Offset of field: spk_candidate_info::tolerance",
+    ][::std::mem::offset_of!(spk_candidate_info, tolerance) - 88usize];
+    [
+        "Offset of field: spk_candidate_info::sample_count",
+    ][::std::mem::offset_of!(spk_candidate_info, sample_count) - 96usize];
+    [
+        "Offset of field: spk_candidate_info::samples_us",
+    ][::std::mem::offset_of!(spk_candidate_info, samples_us) - 104usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_report {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_report_info {
+    pub struct_size: usize,
+    pub candidate_count: ::std::os::raw::c_int,
+    pub chosen: ::std::os::raw::c_int,
+    pub from_store: ::std::os::raw::c_int,
+    pub tuning_s: f64,
+    pub measured_at: i64,
+    pub class_key: *const ::std::os::raw::c_char,
+    pub summary: *const ::std::os::raw::c_char,
+    pub interrupted: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 64usize];
+    ["Alignment of spk_report_info"][::std::mem::align_of::<spk_report_info>() - 8usize];
+    [
+        "Offset of field: spk_report_info::struct_size",
+    ][::std::mem::offset_of!(spk_report_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_report_info::candidate_count",
+    ][::std::mem::offset_of!(spk_report_info, candidate_count) - 8usize];
+    [
+        "Offset of field: spk_report_info::chosen",
+    ][::std::mem::offset_of!(spk_report_info, chosen) - 12usize];
+    [
+        "Offset of field: spk_report_info::from_store",
+    ][::std::mem::offset_of!(spk_report_info, from_store) - 16usize];
+    [
+        "Offset of field: spk_report_info::tuning_s",
+    ][::std::mem::offset_of!(spk_report_info, tuning_s) - 24usize];
+    [
+        "Offset of field: spk_report_info::measured_at",
+    ][::std::mem::offset_of!(spk_report_info, measured_at) - 32usize];
+    [
+        "Offset of field: spk_report_info::class_key",
+    ][::std::mem::offset_of!(spk_report_info, class_key) - 40usize];
+    [
+        "Offset of field: spk_report_info::summary",
+    ][::std::mem::offset_of!(spk_report_info, summary) - 48usize];
+    [
+        "Offset of field: spk_report_info::interrupted",
+    ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
+};
+unsafe extern "C" {
+    pub fn spk_report_get_info(
+        report: *const spk_report,
+        info: *mut spk_report_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_report_candidate(
+        report: *const spk_report,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_candidate_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_report_destroy(report: *mut *mut spk_report);
+}
+unsafe extern "C" {
+    pub fn spk_list_spmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_list_sddmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_tune_spmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_tune_sddmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_explain_spmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_explain_sddmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_race_options {
+    pub struct_size: usize,
+    pub rounds: ::std::os::raw::c_int,
+    pub choices: *const ::std::os::raw::c_char,
+    pub keep: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_race_options"][::std::mem::size_of::<spk_race_options>() - 32usize];
+    [
+        "Alignment of spk_race_options",
+    ][::std::mem::align_of::<spk_race_options>() - 8usize];
+    [
+        "Offset of field: spk_race_options::struct_size",
+    ][::std::mem::offset_of!(spk_race_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_race_options::rounds",
+    ][::std::mem::offset_of!(spk_race_options, rounds) - 8usize];
+    [
+        "Offset of field: spk_race_options::choices",
+    ][::std::mem::offset_of!(spk_race_options, choices) - 16usize];
+    [
+        "Offset of field: spk_race_options::keep",
+    ][::std::mem::offset_of!(spk_race_options, keep) - 24usize];
+};
+unsafe extern "C" {
+    pub fn spk_race_spmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_spmm,
+        options: *const spk_tune_options,
+        race: *const spk_race_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_race_sddmm(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const spk_sddmm,
+        options: *const spk_tune_options,
+        race: *const spk_race_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_matrix {
+    _unused: [u8; 0],
+}
+pub const SPK_DENSE: spk_format = spk_format(1);
+pub const SPK_COO: spk_format = spk_format(2);
+pub const SPK_CSR: spk_format = spk_format(3);
+pub const SPK_BSR: spk_format = spk_format(4);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_format(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_matrix_desc {
+    pub struct_size: usize,
+    pub format: spk_format,
+    pub dtype: spk_dtype,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub layout: spk_layout,
+    pub ld: i64,
+    pub nnz: i64,
+    pub index_type: spk_index_type,
+    pub row_offsets: *const ::std::os::raw::c_void,
+    pub row_indices: *const ::std::os::raw::c_void,
+    pub col_indices: *const ::std::os::raw::c_void,
+    pub values: *const ::std::os::raw::c_void,
+    pub pattern_only: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_matrix_desc"][::std::mem::size_of::<spk_matrix_desc>() - 120usize];
+    ["Alignment of spk_matrix_desc"][::std::mem::align_of::<spk_matrix_desc>() - 8usize];
+    [
+        "Offset of field: spk_matrix_desc::struct_size",
+    ][::std::mem::offset_of!(spk_matrix_desc, struct_size) - 0usize];
+    [
+        "Offset of field: spk_matrix_desc::format",
+    ][::std::mem::offset_of!(spk_matrix_desc, format) - 8usize];
+    [
+        "Offset of field: spk_matrix_desc::dtype",
+    ][::std::mem::offset_of!(spk_matrix_desc, dtype) - 12usize];
+    [
+        "Offset of field: spk_matrix_desc::rows",
+    ][::std::mem::offset_of!(spk_matrix_desc, rows) - 16usize];
+    [
+        "Offset of field: spk_matrix_desc::cols",
+    ][::std::mem::offset_of!(spk_matrix_desc, cols) - 24usize];
+    [
+        "Offset of field: spk_matrix_desc::block_rows",
+    ][::std::mem::offset_of!(spk_matrix_desc, block_rows) - 32usize];
+    [
+        "Offset of field: spk_matrix_desc::block_cols",
+    ][::std::mem::offset_of!(spk_matrix_desc, block_cols) - 40usize];
+    [
+        "Offset of field: spk_matrix_desc::layout",
+    ][::std::mem::offset_of!(spk_matrix_desc, layout) - 48usize];
+    [
+        "Offset of field: spk_matrix_desc::ld",
+    ][::std::mem::offset_of!(spk_matrix_desc, ld) - 56usize];
+    [
+        "Offset of field: spk_matrix_desc::nnz",
+    ][::std::mem::offset_of!(spk_matrix_desc, nnz) - 64usize];
+    [
+        "Offset of field: spk_matrix_desc::index_type",
+    ][::std::mem::offset_of!(spk_matrix_desc, index_type) - 72usize];
+    [
+        "Offset of field: spk_matrix_desc::row_offsets",
+    ][::std::mem::offset_of!(spk_matrix_desc, row_offsets) - 80usize];
+    [
+        "Offset of field: spk_matrix_desc::row_indices",
+    ][::std::mem::offset_of!(spk_matrix_desc, row_indices) - 88usize];
+    [
+        "Offset of field: spk_matrix_desc::col_indices",
+    ][::std::mem::offset_of!(spk_matrix_desc, col_indices) - 96usize];
+    [
+        "Offset of field: spk_matrix_desc::values",
+    ][::std::mem::offset_of!(spk_matrix_desc, values) - 104usize];
+    [
+        "Offset of field: spk_matrix_desc::pattern_only",
+    ][::std::mem::offset_of!(spk_matrix_desc, pattern_only) - 112usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_create(
+        context: *mut spk_context,
+        desc: *const spk_matrix_desc,
+        matrix: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_destroy(matrix: *mut *mut spk_matrix);
+}
+unsafe extern "C" {
+    pub fn spk_matrix_view(
+        matrix: *const spk_matrix,
+        desc: *mut spk_matrix_desc,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_pattern_from_matrix(
+        context: *mut spk_context,
+        bsr: *const spk_matrix,
+        pattern: *mut *mut spk_pattern,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_bsr(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        block_rows: i64,
+        block_cols: i64,
+        block_layout: spk_layout,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_csr(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_coo(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_dense(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        layout: spk_layout,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_cast(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        dtype: spk_dtype,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_transpose(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_canonicalize(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+pub const SPK_NORM_L1: spk_norm = spk_norm(1);
+pub const SPK_NORM_L2: spk_norm = spk_norm(2);
+pub const SPK_NORM_MAX: spk_norm = spk_norm(3);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_norm(pub ::std::os::raw::c_uint);
+unsafe extern "C" {
+    pub fn spk_matrix_prune(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        block_rows: i64,
+        block_cols: i64,
+        density: f64,
+        norm: spk_norm,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_block_advice {
+    pub struct_size: usize,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub nnzb: i64,
+    pub density: f64,
+    pub fill: f64,
+    pub score: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_block_advice"][::std::mem::size_of::<spk_block_advice>() - 56usize];
+    [
+        "Alignment of spk_block_advice",
+    ][::std::mem::align_of::<spk_block_advice>() - 8usize];
+    [
+        "Offset of field: spk_block_advice::struct_size",
+    ][::std::mem::offset_of!(spk_block_advice, struct_size) - 0usize];
+    [
+        "Offset of field: spk_block_advice::block_rows",
+    ][::std::mem::offset_of!(spk_block_advice, block_rows) - 8usize];
+    [
+        "Offset of field: spk_block_advice::block_cols",
+    ][::std::mem::offset_of!(spk_block_advice, block_cols) - 16usize];
+    [
+        "Offset of field: spk_block_advice::nnzb",
+    ][::std::mem::offset_of!(spk_block_advice, nnzb) - 24usize];
+    [
+        "Offset of field: spk_block_advice::density",
+    ][::std::mem::offset_of!(spk_block_advice, density) - 32usize];
+    [
+        "Offset of field: spk_block_advice::fill",
+    ][::std::mem::offset_of!(spk_block_advice, fill) - 40usize];
+    [
+        "Offset of field: spk_block_advice::score",
+    ][::std::mem::offset_of!(spk_block_advice, score) - 48usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_advise(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        advice: *mut spk_block_advice,
+        count: *mut ::std::os::raw::c_int,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_read_options {
+    pub struct_size: usize,
+    pub tensor: *const ::std::os::raw::c_char,
+    pub dtype: spk_dtype,
+    pub max_bytes: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_read_options"][::std::mem::size_of::<spk_read_options>() - 32usize];
+    [
+        "Alignment of spk_read_options",
+    ][::std::mem::align_of::<spk_read_options>() - 8usize];
+    [
+        "Offset of field: spk_read_options::struct_size",
+    ][::std::mem::offset_of!(spk_read_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_read_options::tensor",
+    ][::std::mem::offset_of!(spk_read_options, tensor) - 8usize];
+    [
+        "Offset of field: spk_read_options::dtype",
+    ][::std::mem::offset_of!(spk_read_options, dtype) - 16usize];
+    [
+        "Offset of field: spk_read_options::max_bytes",
+    ][::std::mem::offset_of!(spk_read_options, max_bytes) - 24usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_read(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        options: *const spk_read_options,
+        matrix: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_write_options {
+    pub struct_size: usize,
+    pub tensor: *const ::std::os::raw::c_char,
+    pub comment: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_write_options"][::std::mem::size_of::<spk_write_options>() - 24usize];
+    [
+        "Alignment of spk_write_options",
+    ][::std::mem::align_of::<spk_write_options>() - 8usize];
+    [
+        "Offset of field: spk_write_options::struct_size",
+    ][::std::mem::offset_of!(spk_write_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_write_options::tensor",
+    ][::std::mem::offset_of!(spk_write_options, tensor) - 8usize];
+    [
+        "Offset of field: spk_write_options::comment",
+    ][::std::mem::offset_of!(spk_write_options, comment) - 16usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_write(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        path: *const ::std::os::raw::c_char,
+        options: *const spk_write_options,
+    ) -> spk_status;
+}
+pub const SPK_GEN_UNIFORM: spk_generator = spk_generator(1);
+pub const SPK_GEN_BERNOULLI: spk_generator = spk_generator(2);
+pub const SPK_GEN_BANDED: spk_generator = spk_generator(3);
+pub const SPK_GEN_WINDOW: spk_generator = spk_generator(4);
+pub const SPK_GEN_CAUSAL: spk_generator = spk_generator(5);
+pub const SPK_GEN_DIAGONAL: spk_generator = spk_generator(6);
+pub const SPK_GEN_POWER_LAW: spk_generator = spk_generator(7);
+pub const SPK_GEN_EMPTY_ROWS: spk_generator = spk_generator(8);
+pub const SPK_GEN_ELASTICITY: spk_generator = spk_generator(9);
+pub const SPK_GEN_EXPERTS: spk_generator = spk_generator(10);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_generator(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_generate {
+    pub struct_size: usize,
+    pub generator: spk_generator,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub density: f64,
+    pub seed: u64,
+    pub dtype: spk_dtype,
+    pub cells_x: i64,
+    pub cells_y: i64,
+    pub cells_z: i64,
+    pub young: f64,
+    pub poisson: f64,
+    pub experts: i64,
+    pub tokens: *const i64,
+    pub tokens_least: i64,
+    pub tokens_most: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_generate"][::std::mem::size_of::<spk_generate>() - 144usize];
+    ["Alignment of spk_generate"][::std::mem::align_of::<spk_generate>() - 8usize];
+    [
+        "Offset of field: spk_generate::struct_size",
+    ][::std::mem::offset_of!(spk_generate, struct_size) - 0usize];
+    [
+        "Offset of field: spk_generate::generator",
+    ][::std::mem::offset_of!(spk_generate, generator) - 8usize];
+    [
+        "Offset of field: spk_generate::rows",
+    ][::std::mem::offset_of!(spk_generate, rows) - 16usize];
+    [
+        "Offset of field: spk_generate::cols",
+    ][::std::mem::offset_of!(spk_generate, cols) - 24usize];
+    [
+        "Offset of field: spk_generate::block_rows",
+    ][::std::mem::offset_of!(spk_generate, block_rows) - 32usize];
+    [
+        "Offset of field: spk_generate::block_cols",
+    ][::std::mem::offset_of!(spk_generate, block_cols) - 40usize];
+    [
+        "Offset of field: spk_generate::density",
+    ][::std::mem::offset_of!(spk_generate, density) - 48usize];
+    [
+        "Offset of field: spk_generate::seed",
+    ][::std::mem::offset_of!(spk_generate, seed) - 56usize];
+    [
+        "Offset of field: spk_generate::dtype",
+    ][::std::mem::offset_of!(spk_generate, dtype) - 64usize];
+    [
+        "Offset of field: spk_generate::cells_x",
+    ][::std::mem::offset_of!(spk_generate, cells_x) - 72usize];
+    [
+        "Offset of field: spk_generate::cells_y",
+    ][::std::mem::offset_of!(spk_generate, cells_y) - 80usize];
+    [
+        "Offset of field: spk_generate::cells_z",
+    ][::std::mem::offset_of!(spk_generate, cells_z) - 88usize];
+    [
+        "Offset of field: spk_generate::young",
+    ][::std::mem::offset_of!(spk_generate, young) - 96usize];
+    [
+        "Offset of field: spk_generate::poisson",
+    ][::std::mem::offset_of!(spk_generate, poisson) - 104usize];
+    [
+        "Offset of field: spk_generate::experts",
+    ][::std::mem::offset_of!(spk_generate, experts) - 112usize];
+    [
+        "Offset of field: spk_generate::tokens",
+    ][::std::mem::offset_of!(spk_generate, tokens) - 120usize];
+    [
+        "Offset of field: spk_generate::tokens_least",
+    ][::std::mem::offset_of!(spk_generate, tokens_least) - 128usize];
+    [
+        "Offset of field: spk_generate::tokens_most",
+    ][::std::mem::offset_of!(spk_generate, tokens_most) - 136usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_generate(
+        context: *mut spk_context,
+        options: *const spk_generate,
+        matrix: *mut *mut spk_matrix,
+        shortfall: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_generator_name(generator: spk_generator) -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_generator_from_name(name: *const ::std::os::raw::c_char) -> spk_generator;
+}
+unsafe extern "C" {
+    pub fn spk_fill_random(
+        context: *mut spk_context,
+        dtype: spk_dtype,
+        count: i64,
+        seed: u64,
+        out: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_path(context: *const spk_context) -> *const ::std::os::raw::c_char;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_store_entry {
+    pub struct_size: usize,
+    pub class_key: *const ::std::os::raw::c_char,
+    pub device: *const ::std::os::raw::c_char,
+    pub choice: *const ::std::os::raw::c_char,
+    pub median_us: f64,
+    pub candidate_count: ::std::os::raw::c_int,
+    pub measured_at: i64,
+    pub bytes: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_store_entry"][::std::mem::size_of::<spk_store_entry>() - 64usize];
+    ["Alignment of spk_store_entry"][::std::mem::align_of::<spk_store_entry>() - 8usize];
+    [
+        "Offset of field: spk_store_entry::struct_size",
+    ][::std::mem::offset_of!(spk_store_entry, struct_size) - 0usize];
+    [
+        "Offset of field: spk_store_entry::class_key",
+    ][::std::mem::offset_of!(spk_store_entry, class_key) - 8usize];
+    [
+        "Offset of field: spk_store_entry::device",
+    ][::std::mem::offset_of!(spk_store_entry, device) - 16usize];
+    [
+        "Offset of field: spk_store_entry::choice",
+    ][::std::mem::offset_of!(spk_store_entry, choice) - 24usize];
+    [
+        "Offset of field: spk_store_entry::median_us",
+    ][::std::mem::offset_of!(spk_store_entry, median_us) - 32usize];
+    [
+        "Offset of field: spk_store_entry::candidate_count",
+    ][::std::mem::offset_of!(spk_store_entry, candidate_count) - 40usize];
+    [
+        "Offset of field: spk_store_entry::measured_at",
+    ][::std::mem::offset_of!(spk_store_entry, measured_at) - 48usize];
+    [
+        "Offset of field: spk_store_entry::bytes",
+    ][::std::mem::offset_of!(spk_store_entry, bytes) - 56usize];
+};
+unsafe extern "C" {
+    pub fn spk_store_list(
+        context: *mut spk_context,
+        visit: ::std::option::Option<
+            unsafe extern "C" fn(
+                user: *mut ::std::os::raw::c_void,
+                entry: *const spk_store_entry,
+            ) -> ::std::os::raw::c_int,
+        >,
+        user: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_export(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        count: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_import(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        count: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_verify(
+        context: *mut spk_context,
+        good: *mut i64,
+        bad: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_clear(context: *mut spk_context, removed: *mut i64) -> spk_status;
+}

@@ -1,0 +1,28 @@
+//! Bindings to the C library [sparsek](https://docs.rs/sparsek): every function, type and constant of `sparsek/sparsek.h`,
+//! under its C name. The header describes them; it comes with this crate, in `sparsek/include`. The crate `sparsek` is the
+//! safe interface.
+//!
+//! ```
+//! use std::ffi::CStr;
+//! // SAFETY: it takes nothing and returns a static string.
+//! let version = unsafe { CStr::from_ptr(sparsek_sys::spk_version()) };
+//! assert_eq!(version.to_str(), Ok("0.1.0"));
+//! ```
+//!
+//! # Where the library comes from
+//!
+//! 1. `SPARSEK_ROOT`, the prefix of an installation;
+//! 2. else what `pkg-config` finds, of the same minor version;
+//! 3. else the C sources in this crate, built with CMake (3.25 or newer) and GCC and linked statically. They need SQLite and
+//!    Jansson with their headers (`libsqlite3-dev libjansson-dev`). The feature `system` forbids this step.
+//!
+//! Running on a GPU wants the helper `sparsek-prover` too, which only an installation has: of the bundled library those
+//! candidates run there that need no proving, or name the helper in `SPARSEK_PROVER`.
+#![allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals)]
+
+#[rustfmt::skip]
+mod bindings;
+pub use bindings::*;
+
+/// What a batch's input that all items share has as its stride.
+pub const SPK_STRIDE_SHARED: i64 = -1;
