@@ -52,7 +52,7 @@ step() {
 for name in "${steps[@]}"; do
     case "$name" in
     check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" --json "$logs/check.json" ;;
-    device) for test in streams threads contexts graphs aligned allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
+    device) for test in streams threads contexts graphs aligned deferred allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
     proof)
         rm -rf "$SPARSEK_CACHE_DIR/proof"
         SPARSEK_CACHE_DIR=$SPARSEK_CACHE_DIR/proof step proof 180 "$build/tests/test_device" proof

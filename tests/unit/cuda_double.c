@@ -19,6 +19,12 @@ static struct {
     size_t bytes;
 } blocks[MOST_BLOCKS];
 
+static struct held {
+    void *to;
+    CUdeviceptr from;
+    size_t bytes;
+} held;
+
 static CUcontext current, context = (CUcontext)(void *)&current;
 static char things[8];
 
@@ -87,16 +93,13 @@ CUresult double_memory_release(CUdeviceptr memory)
     int i = block_of(memory);
     if (i < 0)
         return 1;
+    if (held.to != NULL && block_of(held.from) == i)
+        held.to = NULL;
     free(blocks[i].begin);
     blocks[i].begin = NULL;
     STATE->live_memory--;
     return 0;
 }
-static struct held {
-    void *to;
-    CUdeviceptr from;
-    size_t bytes;
-} held;
 CUresult double_pinned_allocate(void **memory, size_t bytes, unsigned flags)
 {
     if (STATE->allocate != 0)
