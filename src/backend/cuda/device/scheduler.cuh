@@ -11,6 +11,7 @@ struct spk_tile_order {
     int tiles;  /* row_tiles * col_tiles */
     int direct; /* 1: D is stored element by element, without TMA */
     int across; /* 1: column tiles fastest; 0: row tiles */
+    int item_columns; /* column tiles of an item of the batch: those of the items follow one another */
 };
 
 namespace sm90 {

@@ -106,7 +106,7 @@ template <int piece_rows, int width, int registers> SPK_INLINE void stage_column
 /* Finished values through `buffers` staging tiles and TMA. By all 128 threads of a warpgroup with its own staging and named barrier; row_of(piece):
  * D's row of a piece's first row, negative: none. */
 template <int columns, int piece_rows, int buffers, class Rows>
-SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of)
+SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of, [[maybe_unused]] int item = 0)
 {
     constexpr int width = columns < 64 ? columns : 64;
     const bool leader = threadIdx.x % 128 == 0;
@@ -126,10 +126,11 @@ SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[column
                 const int i = row_of(piece);
                 if (i >= 0 && j < n) {
                     const unsigned from = tile + piece * (piece_rows * width * 2);
-#if LAYOUT_D == ROW_MAJOR
-                    tma_store_2d(map, from, j, i);
+                    const int x = LAYOUT_D == ROW_MAJOR ? j : i, y = LAYOUT_D == ROW_MAJOR ? i : j;
+#if BATCHED
+                    tma_store_3d(map, from, x, y, item);
 #else
-                    tma_store_2d(map, from, i, j);
+                    tma_store_2d(map, from, x, y);
 #endif
                 }
             }

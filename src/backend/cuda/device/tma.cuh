@@ -40,6 +40,13 @@ SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned bar
                  : "memory");
 }
 
+SPK_INLINE void tma_load_4d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int w)
+{
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to), "l"(map),
+                 "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                 : "memory");
+}
+
 /* Into the same place of every block of the cluster whose bit is set in `blocks`; each one's barrier there counts the bytes. */
 SPK_INLINE void tma_load_3d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, unsigned short blocks)
 {
@@ -52,6 +59,11 @@ SPK_INLINE void tma_load_3d_multicast(unsigned to, const spk_tensor_map *map, un
 SPK_INLINE void tma_store_2d(const spk_tensor_map *map, unsigned from, int x, int y)
 {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y) : "memory");
+}
+
+SPK_INLINE void tma_store_3d(const spk_tensor_map *map, unsigned from, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y), "r"(z) : "memory");
 }
 
 SPK_INLINE void tma_store_commit()

@@ -21,7 +21,7 @@ enum {
 /* Of device/scheduler.cuh. */
 typedef struct sm90_tile_order {
     const int *order;
-    int row_tiles, col_tiles, tiles, direct, across;
+    int row_tiles, col_tiles, tiles, direct, across, item_columns;
 } sm90_tile_order;
 
 static inline int sm90_block_rows(const spk_problem *problem)
@@ -68,6 +68,8 @@ static inline bool sm90_applicable(const spk_problem *problem, const char **why)
         *why = "it keeps its sums in f32";
     else if (problem->ldb % 8 != 0)
         *why = "the leading dimension of B is not a multiple of 8";
+    else if (problem->stride_a % 8 != 0 || problem->stride_b % 8 != 0)
+        *why = "the items of the batch are not a multiple of 8 elements apart";
     else if (problem->m > high - 256 || problem->n > high - 256 || problem->k > high - 256 ||
              problem->pattern->nnzb * (problem->pattern->block_rows > problem->pattern->block_cols ? problem->pattern->block_rows : problem->pattern->block_cols) > high - 256)
         *why = "it counts rows with 31 bits";
@@ -75,6 +77,17 @@ static inline bool sm90_applicable(const spk_problem *problem, const char **why)
 }
 
 /* ---- tensor maps */
+
+/* A further dimension where there is a batch: its items, `stride` elements apart (0: one for all). */
+static inline spk_tensor_map_desc sm90_map_items(const spk_problem *problem, spk_tensor_map_desc map, int64_t stride)
+{
+    if (problem->batch == 1)
+        return map;
+    map.sizes[map.rank] = stride != 0 ? problem->batch : 1;
+    map.strides[map.rank] = stride != 0 ? stride : 8;
+    map.box[map.rank++] = 1;
+    return map;
+}
 
 /* values, a box of `rows` rows by `chunk` columns of one block. Every tile lies in shared memory as device/mma.cuh says. */
 static inline spk_tensor_map_desc sm90_map_values(const spk_bound *bound, const void *values, int rows, int chunk)
@@ -127,7 +140,7 @@ static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d
 static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
 {
     const int64_t line = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
-    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || line % 8 != 0 || (uintptr_t)d % 16 != 0;
+    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || problem->stride_d % 8 != 0 || line % 8 != 0 || (uintptr_t)d % 16 != 0;
 }
 
 static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_args *args)

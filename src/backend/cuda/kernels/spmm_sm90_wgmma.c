@@ -78,7 +78,7 @@ typedef struct tile_count {
 
 static tile_count count_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape)
 {
-    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]), parts = shape->parts, chunks = shape->chunks;
+    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]) * (double)problem->batch, parts = shape->parts, chunks = shape->chunks;
     const int processors = sm90_processors(device);
     return (tile_count){.tiles = (double)sm90_grid_rows(problem) * parts * columns, .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
                         .longest = sm90_longest_row(problem) * chunks, .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
@@ -193,11 +193,12 @@ static int64_t longest_of(const spk_bsr_view *view)
 
 static spk_status set_tiles(const spk_bound *bound, state *made)
 {
-    const int64_t rows = bound->view.grid_rows * made->shape.parts, columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN];
+    const int64_t rows = bound->view.grid_rows * made->shape.parts, item_columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN],
+                  columns = item_columns * bound->problem.batch;
     const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
-    if (rows * columns > INT_MAX)
+    if ((double)rows * (double)columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
-    made->tiles = (sm90_tile_order){.row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns)};
+    made->tiles = (sm90_tile_order){.row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .item_columns = (int)item_columns};
     made->blocks = made->tiles.tiles < slots ? made->tiles.tiles : slots;
     return SPK_OK;
 }
@@ -295,9 +296,10 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     spk_cuda_arguments arguments;
     sm90_tile_order tiles = made->tiles;
     tiles.direct = sm90_d_direct(&bound->problem, args->d);
-    const spk_tensor_map_desc a = sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk);
-    const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
-    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, 64, staging_columns(&bound->params));
+    const spk_problem *p = &bound->problem;
+    const spk_tensor_map_desc a = sm90_map_items(p, sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->stride_a);
+    const spk_tensor_map_desc b = sm90_map_items(p, sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->stride_b);
+    const spk_tensor_map_desc d = sm90_map_items(p, sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->stride_d);
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
@@ -324,5 +326,6 @@ const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
                                             .unbind = unbind,
                                             .takes = sm90_takes,
                                             .run = run,
+                                            .batched = true,
                                             .direct = true,
                                             .source_hash = SPK_SOURCE_HASH};

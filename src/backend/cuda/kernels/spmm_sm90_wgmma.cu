@@ -48,10 +48,17 @@ inline row_stages stages_of(const spk_cuda_arguments &arg, int block_row)
 
 /* A tile, or the cluster's share of one, and the stages that a block works through for it. */
 struct tile_work {
-    int row, col;
+    int row, col, item; /* col: of the item of the batch */
     bool split; /* the cluster adds its sums */
     row_stages stages;
 };
+
+/* The item that a column tile is of, and its place there. */
+inline void find_item(const spk_tile_order &order, tile_work &work)
+{
+    work.item = BATCHED ? work.col / order.item_columns : 0;
+    work.col = BATCHED ? work.col % order.item_columns : work.col;
+}
 
 #if SPLIT > 1
 inline bool has_tile(const spk_tile_order &order, int turn)
@@ -69,6 +76,7 @@ inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order
     work.row = piece.x;
     work.split = piece.y < 0;
     work.col = work.split ? ~piece.y : piece.y;
+    find_item(order, work);
     row_stages &stages = work.stages;
     stages.first = piece.z;
     stages.last = piece.w;
@@ -85,6 +93,7 @@ inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order
     if (tile < 0)
         return false;
     tile_place(order, tile, work.row, work.col);
+    find_item(order, work);
     work.split = false;
     work.stages = stages_of(arg, work.row / PARTS);
     return true;
@@ -106,17 +115,25 @@ inline void fetch_ahead(const spk_cuda_arguments &arg, const spk_tile_order &ord
     }
 }
 
-inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes)
+#if BATCHED /* the maps have a dimension more: the item */
+inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int item) { tma_load_3d(to, map, barrier, x, y, item); }
+inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int item) { tma_load_4d(to, map, barrier, x, y, z, item); }
+#else
+inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int) { tma_load_2d(to, map, barrier, x, y); }
+inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int) { tma_load_3d(to, map, barrier, x, y, z); }
+#endif
+
+inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes, int item)
 {
 #if LAYOUT_B == COL_MAJOR
-    tma_load_2d(to, map, barrier, k, j0);
+    load_2d(to, map, barrier, k, j0, item);
 #elif BN < 64
-    tma_load_2d(to, map, barrier, j0, k);
+    load_2d(to, map, barrier, j0, k, item);
 #elif B_WHOLE
-    tma_load_3d(to, map, barrier, 0, k, j0 / 64);
+    load_3d(to, map, barrier, 0, k, j0 / 64, item);
 #else
     for (int box = 0; box < boxes; box++)
-        tma_load_2d(to + box * (CHUNK * 128), map, barrier, j0 + box * 64, k);
+        load_2d(to + box * (CHUNK * 128), map, barrier, j0 + box * 64, k, item);
 #endif
 }
 
@@ -127,7 +144,7 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
     tile_work tile;
     for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
         const row_stages &work = tile.stages;
-        const int part = tile.row % PARTS, j0 = tile.col * BN;
+        const int part = tile.row % PARTS, j0 = tile.col * BN, item_a = arg.stride_a != 0 ? tile.item : 0, item_b = arg.stride_b != 0 ? tile.item : 0;
         const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
         const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
         int next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
@@ -145,11 +162,11 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
                 at.wait_empty();
                 barrier_arrive_expect(at.full_barrier(), bytes);
 #if A_K_CONTIGUOUS
-                tma_load_2d(a, map_a, at.full_barrier(), chunk * CHUNK, block * BLOCK_ROWS + part * TILE_M);
+                load_2d(a, map_a, at.full_barrier(), chunk * CHUNK, block * BLOCK_ROWS + part * TILE_M, item_a);
 #else
-                tma_load_3d(a, map_a, at.full_barrier(), 0, block * BLOCK_COLS + chunk * CHUNK, part * (TILE_M / 64));
+                load_3d(a, map_a, at.full_barrier(), 0, block * BLOCK_COLS + chunk * CHUNK, part * (TILE_M / 64), item_a);
 #endif
-                load_b(a + A_BYTES, map_b, at.full_barrier(), column * BLOCK_COLS + chunk * CHUNK, j0, boxes);
+                load_b(a + A_BYTES, map_b, at.full_barrier(), column * BLOCK_COLS + chunk * CHUNK, j0, boxes, item_b);
                 at.advance();
             }
         }
@@ -255,24 +272,25 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         if (before >= 0 && leader)
             at.release(before);
 
+        item_view item = item_arguments(arg, tile.item);
         const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
 #if SPLIT > 1
         if (tile.split) {
-            finish_cluster(arg, all, sum, i0, j0);
+            finish_cluster(item, all, sum, i0, j0);
             continue;
         }
 #endif
 #pragma unroll
         for (int m = 0; m < WG_M; m++) {
             const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
-            finish_tile<WG_N>(arg, sum[m], warp_i, j0);
+            finish_tile<WG_N>(item, sum[m], warp_i, j0);
 #if DTYPE_D != F32
             if (!order.direct)
                 store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128), buffer, 1 + group, j0, (int)arg.n,
-                                             [i](int) { return i; });
+                                             [i](int) { return i; }, tile.item);
             else
 #endif
-                store_direct<WG_N>(arg, sum[m], warp_i, j0);
+                store_direct<WG_N>(item, sum[m], warp_i, j0);
         }
     }
     if (leader)
