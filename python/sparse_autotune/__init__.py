@@ -1,0 +1,13 @@
+"""Block-sparse times dense matrix multiplication for PyTorch, chosen by measurement.
+
+>>> import sparse_autotune as sa
+>>> A = sa.BSR.from_dense(weight, block=64, density=0.1)
+>>> y = sa.matmul(A, x)
+"""
+
+from ._bsr import BSR
+from ._matmul import bsr_gemm, matmul, sddmm
+from ._options import clear_cache, get_options, no_tuning, set_options
+
+__version__ = "0.1.0"
+__all__ = ["BSR", "bsr_gemm", "clear_cache", "get_options", "matmul", "no_tuning", "sddmm", "set_options"]

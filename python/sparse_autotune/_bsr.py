@@ -1,0 +1,248 @@
+"""sa.BSR: a block-sparse matrix as its component tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree
+
+
+class BSR:
+    """A block-sparse matrix in BSR (block compressed sparse rows).
+
+    row_offsets: int32 or int64, [ceil(rows / block_rows) + 1]; block row i holds the blocks row_offsets[i] .. row_offsets[i + 1] - 1.
+    col_indices: the same dtype, [nnzb]; the block column of each block, increasing within a block row.
+    values: float32, float64, float16 or bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256
+    high and wide. May require a gradient.
+    shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
+
+    A @ B works on either side; in a function that torch.compile sees, write sa.matmul(A, B).
+
+    Indices are looked through once, at the first product (again after a change in place that PyTorch counts). Wrong ones raise RuntimeError then.
+    """
+
+    __slots__ = ("row_offsets", "col_indices", "values", "shape", "__weakref__")
+
+    def __init__(self, row_offsets: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, int]):
+        if values.dim() < 3:
+            raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
+        if len(shape) != 2:
+            raise ValueError(f"shape: must be (rows, cols), not {tuple(shape)}")
+        self.row_offsets, self.col_indices, self.values = row_offsets, col_indices, values
+        self.shape = (shape[0], shape[1])
+
+    # ------------------------------------------------------------------------------------------------ facts
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.values.device
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """(block_rows, block_cols)"""
+        return self.values.shape[-2], self.values.shape[-1]
+
+    @property
+    def nnzb(self) -> int:
+        """Stored blocks."""
+        return self.col_indices.shape[0]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Blocks down and across, edge blocks included."""
+        return -(-self.shape[0] // self.block[0]), -(-self.shape[1] // self.block[1])
+
+    @property
+    def density(self) -> float:
+        """Stored blocks over all; 0 for an empty grid."""
+        return self.nnzb / (self.grid[0] * self.grid[1]) if self.grid[0] and self.grid[1] else 0.0
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.values.requires_grad
+
+    def __repr__(self) -> str:
+        rows, cols = self.shape
+        return f"BSR({rows} x {cols}, {self.block[0]}x{self.block[1]} blocks, {self.nnzb} stored, {100 * self.density:.4g} %, {self.dtype}, {self.device})"
+
+    # ------------------------------------------------------------------------------------------------ from and to
+
+    @classmethod
+    def from_dense(cls, dense: Tensor, block: int | tuple[int, int], *, density: float | None = None, by: str = "l2") -> BSR:
+        """The blocks of a matrix [rows, cols] that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm.
+
+        by: "l1", "l2" or "max". Ties: the lower block first.
+        """
+        if dense.dim() != 2:
+            raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
+        blocks = _blocked(dense, _pair(block))
+        keep = _largest(block_norms(dense, block, by), density) if density is not None else (blocks != 0).flatten(2).any(2)
+        return cls.from_mask(dense, keep, block)
+
+    @classmethod
+    def from_mask(cls, dense: Tensor, mask: Tensor, block: int | tuple[int, int]) -> BSR:
+        """The blocks of a matrix [rows, cols] that a mask [grid rows, grid cols] keeps; their values are copied (gradients flow through)."""
+        blocks = _blocked(dense, _pair(block))
+        if mask.shape != blocks.shape[:2]:
+            raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {list(blocks.shape[:2])}")
+        row_offsets, col_indices = indices_of(mask)
+        return cls(row_offsets, col_indices, blocks[mask], (dense.shape[0], dense.shape[1]))
+
+    @classmethod
+    def from_torch(cls, matrix: Tensor) -> BSR:
+        """A torch.sparse_bsr matrix, without a copy: values and indices are the same memory."""
+        if matrix.layout is not torch.sparse_bsr:
+            raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {matrix.layout}")
+        if matrix.dim() != 2 or matrix.dense_dim():
+            raise ValueError("matrix: batches and dense dimensions of torch.sparse_bsr are not taken; give the components")
+        return cls(matrix.crow_indices(), matrix.col_indices(), matrix.values().detach(), (matrix.shape[0], matrix.shape[1]))
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, block: int | tuple[int, int] | None = None) -> BSR:
+        """A SciPy sparse matrix or array. BSR whose blocks are in order is taken without a copy; unsorted blocks are sorted, duplicates summed.
+
+        block: of the result; needed where the matrix is not in BSR.
+        """
+        if block is not None:
+            matrix = matrix.tobsr(blocksize=_pair(block))
+        elif matrix.format != "bsr":
+            raise ValueError("block: must be given for a matrix that is not in BSR")
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data), matrix.shape)
+
+    def to_torch(self) -> Tensor:
+        """As torch.sparse_bsr, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""
+        self._plain("to_torch")
+        if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
+            raise ValueError(f"shape: {self.shape} is not a multiple of the block {self.block}, as torch.sparse_bsr wants")
+        return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, check_invariants=False)
+
+    def to_scipy(self) -> Any:
+        """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the block."""
+        import scipy.sparse
+
+        self._plain("to_scipy")
+        parts = (self.values.detach().cpu().numpy(), self.col_indices.cpu().numpy(), self.row_offsets.cpu().numpy())
+        return scipy.sparse.bsr_array(parts, shape=self.shape, blocksize=self.block, copy=False)
+
+    def to_dense(self) -> Tensor:
+        """[..., rows, cols]; gradients flow to the values."""
+        down, across = self.grid
+        high, wide = self.block
+        lead = self.values.shape[:-3]
+        flat = self.values.new_zeros(*lead, down * across, high, wide)
+        at = self.block_rows_of() * across + self.col_indices.long()
+        full = flat.index_copy(len(lead), at, self.values).unflatten(len(lead), (down, across))
+        full = full.transpose(-3, -2).reshape(*lead, down * high, across * wide)
+        return full[..., : self.shape[0], : self.shape[1]]
+
+    def block_rows_of(self) -> Tensor:
+        """int64 [nnzb]: the block row of each block."""
+        counts = torch.diff(self.row_offsets).long()
+        return torch.repeat_interleave(torch.arange(counts.shape[0], device=self.device), counts, output_size=self.nnzb)
+
+    # ------------------------------------------------------------------------------------------------ variants
+
+    def with_values(self, values: Tensor) -> BSR:
+        """Other values on the same pattern."""
+        return BSR(self.row_offsets, self.col_indices, values, self.shape)
+
+    def transpose(self) -> BSR:
+        """The transposed matrix, with indices and values of its own; gradients flow to the values.
+
+        A product does not need it: matmul(..., transpose=True) reads this matrix as it lies.
+        """
+        rows = self.block_rows_of()
+        order = torch.argsort(self.col_indices.long() * max(self.grid[0], 1) + rows)
+        counts = torch.bincount(self.col_indices.long(), minlength=self.grid[1])
+        offsets = torch.zeros(self.grid[1] + 1, dtype=self.row_offsets.dtype, device=self.device)
+        offsets[1:] = torch.cumsum(counts, 0)
+        values = self.values.index_select(self.values.dim() - 3, order).mT
+        return BSR(offsets, rows[order].to(self.col_indices.dtype), values, (self.shape[1], self.shape[0]))
+
+    @property
+    def T(self) -> BSR:  # noqa: N802
+        return self.transpose()
+
+    def to(self, *args: Any, **kwargs: Any) -> BSR:
+        """As Tensor.to: dtype for the values, device for everything."""
+        values = self.values.to(*args, **kwargs)
+        return BSR(self.row_offsets.to(values.device), self.col_indices.to(values.device), values, self.shape)
+
+    def detach(self) -> BSR:
+        return self.with_values(self.values.detach())
+
+    def requires_grad_(self, requires_grad: bool = True) -> BSR:
+        self.values.requires_grad_(requires_grad)
+        return self
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        from ._matmul import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Tensor) -> Tensor:
+        from ._matmul import matmul
+
+        return matmul(other, self)
+
+    def _plain(self, name: str) -> None:
+        if self.values.dim() != 3:
+            raise ValueError(f"values: {name} takes no batch")
+
+
+def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Row offsets and block columns (int32) of a boolean mask [grid rows, grid cols]."""
+    row_offsets = torch.zeros(mask.shape[0] + 1, dtype=torch.int32, device=mask.device)
+    row_offsets[1:] = torch.cumsum(mask.sum(1), 0)
+    return row_offsets, mask.nonzero()[:, 1].to(torch.int32)
+
+
+def block_norms(dense: Tensor, block: int | tuple[int, int], by: str = "l2") -> Tensor:
+    """The norm of each block of a matrix, [grid rows, grid cols] in float32 (float64 for float64). by: "l1", "l2" or "max"."""
+    if by not in ("l1", "l2", "max"):
+        raise ValueError(f'by: must be "l1", "l2" or "max", not {by!r}')
+    wide = dense.detach().to(torch.float64 if dense.dtype is torch.float64 else torch.float32)
+    return torch.linalg.vector_norm(_blocked(wide, _pair(block)), ord={"l1": 1, "l2": 2, "max": float("inf")}[by], dim=(2, 3))
+
+
+def _largest(norms: Tensor, density: float) -> Tensor:
+    if not 0 <= density <= 1:
+        raise ValueError(f"density: must be from 0 to 1, not {density}")
+    count = int(density * norms.numel() + 0.5)
+    mask = torch.zeros(norms.numel(), dtype=torch.bool, device=norms.device)
+    mask[torch.argsort(norms.flatten(), descending=True, stable=True)[:count]] = True
+    return mask.view_as(norms)
+
+
+def _pair(block: int | tuple[int, int]) -> tuple[int, int]:
+    high, wide = (block, block) if isinstance(block, int) else block
+    if not (1 <= high <= 256 and 1 <= wide <= 256):
+        raise ValueError(f"block: must be 1 to 256 high and wide, not {high} x {wide}")
+    return high, wide
+
+
+def _blocked(dense: Tensor, block: tuple[int, int]) -> Tensor:
+    """[grid rows, grid cols, block rows, block cols]; edges filled with zeros."""
+    high, wide = block
+    rows, cols = dense.shape
+    down, across = -(-rows // high), -(-cols // wide)
+    if down * high != rows or across * wide != cols:
+        dense = torch.nn.functional.pad(dense, (0, across * wide - cols, 0, down * high - rows))
+    return dense.reshape(down, high, across, wide).transpose(1, 2)
+
+
+_pytree.register_pytree_node(
+    BSR,
+    lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),
+    lambda parts, shape: BSR(*parts, shape),
+    serialized_type_name="sparse_autotune.BSR",
+)

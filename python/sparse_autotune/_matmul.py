@@ -1,0 +1,135 @@
+"""The products: matmul, bsr_gemm, sddmm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _ops
+from ._bsr import BSR
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS
+
+
+def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
+    """The matrix as sa.BSR if it is a sparse one, else None. A torch.sparse_bsr tensor keeps its components once they were asked for."""
+    if isinstance(matrix, BSR):
+        return matrix
+    if isinstance(matrix, Tensor):
+        if matrix.layout is not torch.sparse_bsr:
+            if matrix.layout is not torch.strided:
+                raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {matrix.layout}")
+            return None
+        if matrix.requires_grad and torch.is_grad_enabled():
+            raise TypeError(f"{name}: a torch.sparse_bsr tensor gets no gradient; give sa.BSR, whose values may require one")
+        kept = getattr(matrix, "_sparse_autotune", None)
+        if kept is None or kept[0] != matrix._version:
+            kept = (matrix._version, BSR.from_torch(matrix))
+            matrix._sparse_autotune = kept  # type: ignore[attr-defined]
+        return kept[1]
+    if hasattr(matrix, "format") and hasattr(matrix, "tobsr"):
+        return BSR.from_scipy(matrix)
+    raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {type(matrix).__name__}")
+
+
+def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
+    values = sparse.values
+    cast = _ops.autocast_dtype(dense)
+    if cast is not None:
+        values, dense, bias = values.to(cast), dense.to(cast), None if bias is None else bias.to(cast)
+    rows, cols = sparse.shape
+    flags |= _ops.tf32_flag(dense)
+    if activation is None and out is None:
+        return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+    graded = _ops.wants_gradient(values, dense, bias)
+    if out is not None:
+        if graded or out.requires_grad:
+            raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
+        flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
+        version = _ops.version_of(sparse.row_offsets, sparse.col_indices)
+        _ops.raw_spmm_out(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, version, out)
+        return out
+    if graded:
+        return _ops.activate(_ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags), activation)
+    return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags | ACTIVATIONS[activation] << ACTIVATION_SHIFT)
+
+
+def matmul(
+    A: Any,  # noqa: N803
+    B: Any,  # noqa: N803
+    *,
+    transpose: bool = False,
+    bias: Tensor | None = None,
+    activation: str | None = None,
+    out: Tensor | None = None,
+    assume_finite: bool = False,
+) -> Tensor:
+    """A @ B, where one of them is sparse.
+
+    The sparse one is an sa.BSR, a torch.sparse_bsr tensor or a SciPy matrix, [rows, cols]; the other one dense, of any strides that are read without a
+    copy where rows or columns are contiguous, with any dimensions before the last two (a batch), or a vector. Both on one device (CPU or CUDA), of one dtype:
+    float32, float64, float16, bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
+
+    transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu".
+    out: a contiguous tensor for the result. assume_finite: the dense one holds no infinity or NaN, so that kernels that multiply
+    filled-in zeros may be chosen.
+
+    Values, the dense tensor and bias may require gradients. RuntimeError, TypeError or ValueError name the argument that is wrong.
+    """
+    flags = (TRANS if transpose else 0) | (FINITE if assume_finite else 0)
+    sparse = A if type(A) is BSR else as_bsr(A, "A")
+    if sparse is not None:
+        if not isinstance(B, Tensor) or B.layout is not torch.strided:
+            raise TypeError(f"B: must be a dense tensor where A is sparse, not {type(B).__name__}")
+        if B.dim() == 1:
+            if bias is not None:
+                raise ValueError("bias: is added to rows, of which a vector has none")
+            return _product(sparse, B.unsqueeze(1), flags, None, activation, out).squeeze(-1)
+        return _product(sparse, B, flags, bias, activation, out)
+    sparse = as_bsr(B, "B")
+    if sparse is None:
+        raise TypeError("A: neither A nor B is sparse; use torch.matmul")
+    if A.dim() == 1:
+        return _product(sparse, A.unsqueeze(0), flags | RIGHT, bias, activation, out).squeeze(-2)
+    return _product(sparse, A, flags | RIGHT, bias, activation, out)
+
+
+def bsr_gemm(*operands: Any, shape: tuple[int, int] | None = None, **options: Any) -> Tensor:
+    """bsr_gemm(A, B), or bsr_gemm(row_offsets, col_indices, values, B): A B with a sparse A, whole or as its components; options as of matmul.
+
+    shape: (rows, cols) of A with components; by default all whole block rows, and the rows of B.
+    """
+    if len(operands) == 2:
+        sparse = as_bsr(operands[0], "A")
+        if sparse is None:
+            raise TypeError("A: must be sparse")
+        return matmul(sparse, operands[1], **options)
+    if len(operands) != 4:
+        raise TypeError(f"bsr_gemm takes (A, B) or (row_offsets, col_indices, values, B), not {len(operands)} operands")
+    row_offsets, col_indices, values, dense = operands
+    if shape is None:
+        if options.get("transpose"):
+            raise ValueError("shape: must be given with transpose")
+        shape = ((row_offsets.shape[0] - 1) * values.shape[-2], dense.shape[0 if dense.dim() == 1 else -2])
+    return matmul(BSR(row_offsets, col_indices, values, shape), dense, **options)
+
+
+def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) -> BSR:  # noqa: N803
+    """The blocks of X Y that are stored in pattern, as an sa.BSR on the same indices (sampled dense-dense product).
+
+    pattern: sa.BSR, torch.sparse_bsr or SciPy BSR, [rows, cols]; its values are not read. X: [..., rows, k], Y: [..., k, cols], dense, of one dtype and on the
+    pattern's device, either by rows or by columns without a copy. What of an edge block lies beyond the shape is zero. X and Y may require gradients.
+    """
+    sparse = pattern if type(pattern) is BSR else as_bsr(pattern, "pattern")
+    if sparse is None:
+        raise TypeError("pattern: must be sparse")
+    cast = _ops.autocast_dtype(X)
+    if cast is not None:
+        X, Y = X.to(cast), Y.to(cast)  # noqa: N806
+    flags = (FINITE if assume_finite else 0) | _ops.tf32_flag(X)
+    rows, cols = sparse.shape
+    high, wide = sparse.block
+    return sparse.with_values(_ops.sddmm(X, Y, sparse.row_offsets, sparse.col_indices, rows, cols, high, wide, flags))

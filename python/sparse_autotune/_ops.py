@@ -1,0 +1,244 @@
+"""The operators on component tensors: shapes for compilation, gradients, and the raw entry points of the front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C  # noqa: F401  registers the operators
+
+TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
+ACTIVATION_SHIFT = 4
+ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+
+raw_spmm = torch.ops.sparse_autotune._spmm.default
+raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
+raw_sddmm = torch.ops.sparse_autotune._sddmm.default
+raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
+public_spmm = torch.ops.sparse_autotune.spmm.default
+public_sddmm = torch.ops.sparse_autotune.sddmm.default
+
+_transforming = torch._C._are_functorch_transforms_active
+_compiling = torch.compiler.is_compiling
+_VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
+
+
+def version_of(row_offsets: Tensor, col_indices: Tensor) -> int:
+    """What tells the extension that indices were changed in place; tensors made in inference mode count nothing, and are compared."""
+    try:
+        return row_offsets._version << 31 ^ col_indices._version
+    except RuntimeError:
+        return _VERSION_NONE
+
+
+# ------------------------------------------------------------------------------------------------ shapes
+
+
+def _check_alike(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
+    torch._check(tensor.device == like.device, lambda: f"sparse_autotune: {name}: must be on the device of {other}")
+    torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}")
+
+
+def _spmm_shape(values: Tensor, dense: Tensor, rows: int, cols: int, flags: int) -> list[Any]:
+    _check_alike("dense", dense, "values", values)
+    inner, given = (rows if bool(flags & TRANS) != bool(flags & RIGHT) else cols), dense.shape[-1 if flags & RIGHT else -2]
+    torch._check(given == inner, lambda: f"sparse_autotune: dense: its shape is {list(dense.shape)}; the product needs {inner}")
+    lead = values.shape[:-3] if values.dim() > 3 and dense.dim() == 2 else dense.shape[:-2]
+    if flags & RIGHT:
+        return [*lead, dense.shape[-2], rows if flags & TRANS else cols]
+    return [*lead, cols if flags & TRANS else rows, dense.shape[-1]]
+
+
+@torch.library.register_fake("sparse_autotune::spmm")
+def _fake_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+    return dense.new_empty(_spmm_shape(values, dense, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm")
+def _fake_raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version):
+    return dense.new_empty(_spmm_shape(values, dense, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm_out")
+def _fake_raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
+    return None
+
+
+def _sddmm_shape(x: Tensor, y: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
+    _check_alike("y", y, "x", x)
+    lead = x.shape[:-2] if x.dim() >= y.dim() else y.shape[:-2]
+    return [*lead, col_indices.shape[0], block_rows, block_cols]
+
+
+@torch.library.register_fake("sparse_autotune::sddmm")
+def _fake_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+    return x.new_empty(_sddmm_shape(x, y, col_indices, block_rows, block_cols))
+
+
+@torch.library.register_fake("sparse_autotune::_sddmm")
+def _fake_raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version):
+    return x.new_empty(_sddmm_shape(x, y, col_indices, block_rows, block_cols))
+
+
+@torch.library.register_fake("sparse_autotune::_sddmm_out")
+def _fake_raw_sddmm_out(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version, out):
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+
+def _sum_to(gradient: Tensor, dims: int) -> Tensor:
+    return gradient.sum(dim=tuple(range(gradient.dim() - dims))) if gradient.dim() > dims else gradient
+
+
+def _spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
+    """Of D = op(A) B, or B op(A): one product with op turned round, and one SDDMM at A's blocks."""
+    values, row_offsets, col_indices, dense = ctx.saved_tensors
+    rows, cols, flags = ctx.sizes
+    right, trans = flags & RIGHT, flags & TRANS
+    want_values, want_dense, want_bias = ctx.needs_input_grad[0], ctx.needs_input_grad[3], ctx.needs_input_grad[4]
+    by_values = by_dense = by_bias = None
+    if want_dense:
+        by_dense = _sum_to(spmm(values, row_offsets, col_indices, grad, None, rows, cols, flags ^ TRANS), dense.dim())
+    if want_values:
+        if right and values.dim() == 3:  # items of a batch are more rows
+            grad_2d, dense_2d = grad.reshape(-1, grad.shape[-1]), dense.reshape(-1, dense.shape[-1])
+        else:
+            grad_2d, dense_2d = grad, dense
+        if right:
+            x, y = (grad_2d.mT, dense_2d) if trans else (dense_2d.mT, grad_2d)
+        else:
+            x, y = (dense_2d, grad_2d.mT) if trans else (grad_2d, dense_2d.mT)
+        block_rows, block_cols = values.shape[-2:]
+        by_values = _sum_to(sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags & (FINITE | TF32)), values.dim())
+    if want_bias:
+        by_bias = _sum_to(grad, 1)
+    return by_values, None, None, by_dense, by_bias, None, None, None
+
+
+def _sddmm_gradients(ctx, grad: Tensor, spmm):
+    x, y, row_offsets, col_indices = ctx.saved_tensors
+    rows, cols, flags = ctx.sizes
+    by_x = by_y = None
+    if ctx.needs_input_grad[0]:
+        by_x = _sum_to(spmm(grad, row_offsets, col_indices, y.mT, None, rows, cols, flags), x.dim())
+    if ctx.needs_input_grad[1]:
+        by_y = _sum_to(spmm(grad, row_offsets, col_indices, x.mT, None, rows, cols, flags | RIGHT), y.dim())
+    return by_x, by_y, None, None, None, None, None, None, None
+
+
+def _save_spmm(ctx, inputs, output):
+    values, row_offsets, col_indices, dense, _bias, rows, cols, flags = inputs
+    if flags >> ACTIVATION_SHIFT:
+        raise NotImplementedError("sparse_autotune::spmm: flags: an activation inside the product has no gradient; apply it to the result")
+    ctx.save_for_backward(values, row_offsets, col_indices, dense)
+    ctx.sizes = (rows, cols, flags)
+
+
+def _save_sddmm(ctx, inputs, output):
+    x, y, row_offsets, col_indices, rows, cols, _block_rows, _block_cols, flags = inputs
+    ctx.save_for_backward(x, y, row_offsets, col_indices)
+    ctx.sizes = (rows, cols, flags)
+
+
+torch.library.register_autograd("sparse_autotune::spmm", lambda ctx, grad: _spmm_gradients(ctx, grad, public_spmm, public_sddmm), setup_context=_save_spmm)
+torch.library.register_autograd("sparse_autotune::sddmm", lambda ctx, grad: _sddmm_gradients(ctx, grad, public_spmm), setup_context=_save_sddmm)
+
+
+class _Spmm(torch.autograd.Function):
+    """Eager training: a third of the cost of the registered formula. The backward pass can be differentiated again."""
+
+    @staticmethod
+    def forward(ctx, values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+        ctx.save_for_backward(values, row_offsets, col_indices, dense)
+        ctx.sizes = (rows, cols, flags)
+        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _spmm_gradients(ctx, grad, spmm, sddmm)
+
+
+class _Sddmm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+        ctx.save_for_backward(x, y, row_offsets, col_indices)
+        ctx.sizes = (rows, cols, flags)
+        return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version_of(row_offsets, col_indices))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _sddmm_gradients(ctx, grad, spmm)
+
+
+class _FunctionalSpmm(_Spmm):
+    """For torch.func, which wants the context apart; slower."""
+
+    @staticmethod
+    def forward(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, _VERSION_UNKNOWN)
+
+    setup_context = staticmethod(_save_spmm)
+
+
+class _FunctionalSddmm(_Sddmm):
+    @staticmethod
+    def forward(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+        return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, _VERSION_UNKNOWN)
+
+    setup_context = staticmethod(_save_sddmm)
+
+
+# ------------------------------------------------------------------------------------------------ the cheapest way
+
+
+def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> Tensor:
+    """D = op(A) dense, or dense op(A), without activation: the raw operator where no gradient is wanted."""
+    if _compiling():
+        return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    if _transforming():
+        return _FunctionalSpmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    if torch.is_grad_enabled() and (values.requires_grad or dense.requires_grad or (bias is not None and bias.requires_grad)):
+        return _Spmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
+
+
+def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int) -> Tensor:
+    """The blocks of x y that a pattern names."""
+    if _compiling():
+        return public_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
+    if _transforming():
+        return _FunctionalSddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
+    if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
+        return _Sddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
+    return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version_of(row_offsets, col_indices))
+
+
+def wants_gradient(*tensors: Tensor | None) -> bool:
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def activate(x: Tensor, activation: str | None) -> Tensor:
+    """The activation on its own, for passes that keep what its gradient needs."""
+    if activation == "relu":
+        return torch.nn.functional.relu(x)
+    if activation == "gelu":
+        return torch.nn.functional.gelu(x)
+    if activation == "gelu_tanh":
+        return torch.nn.functional.gelu(x, approximate="tanh")
+    if activation == "silu":
+        return torch.nn.functional.silu(x)
+    return x
+
+
+def tf32_flag(dense: Tensor) -> int:
+    return TF32 if dense.is_cuda and dense.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest" else 0
+
+
+def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
+    """The dtype that autocast asks of a product on the tensor's device, or None."""
+    kind = tensor.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) and tensor.dtype is not torch.float64 else None

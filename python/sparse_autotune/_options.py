@@ -1,0 +1,83 @@
+"""Options of tuning, for the whole process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator
+
+from . import _C
+
+_EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
+_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What set_options sets."""
+
+    effort: str = "measure"
+    unknown: str = "tune"
+    warm: bool = False
+    budget_s: float = 0.0
+    only: str = ""
+    exclude: str = ""
+    choice: str = ""
+    store: str | None = None
+
+
+_current = Options()
+
+
+def _apply(options: Options) -> None:
+    global _current
+    if options.effort not in _EFFORTS:
+        raise ValueError(f"effort: must be one of {', '.join(_EFFORTS)}, not {options.effort!r}")
+    if options.unknown not in _UNKNOWN:
+        raise ValueError(f"unknown: must be one of {', '.join(_UNKNOWN)}, not {options.unknown!r}")
+    if not 0 <= options.budget_s <= 86400:
+        raise ValueError(f"budget_s: must be from 0 to 86400, not {options.budget_s}")
+    store = None if options.store is None else os.fspath(options.store)
+    _C.set_options(
+        _EFFORTS[options.effort], _UNKNOWN[options.unknown], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store
+    )
+    _current = options
+
+
+def set_options(**changes: object) -> Options:
+    """Sets options of tuning for the whole process, and returns what was before (restore with set_options(**dataclasses.asdict(before))).
+
+    effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
+    unknown: what a product of an unknown class does: "tune" (the default), "estimate", "fail".
+    budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
+    only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says.
+    store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.
+    """
+    before = _current
+    names = {field.name for field in dataclasses.fields(Options)}
+    for name in changes:
+        if name not in names:
+            raise TypeError(f"set_options: unknown option {name!r}; there are {', '.join(sorted(names))}")
+    _apply(dataclasses.replace(before, **changes))  # type: ignore[arg-type]
+    return before
+
+
+def get_options() -> Options:
+    """The options in force."""
+    return _current
+
+
+@contextlib.contextmanager
+def no_tuning() -> Iterator[None]:
+    """Inside, nothing is measured: what the store does not know is estimated. For the whole process, other threads included."""
+    _C.forbid_tuning(1)
+    try:
+        yield
+    finally:
+        _C.forbid_tuning(-1)
+
+
+def clear_cache() -> None:
+    """Forgets patterns, plans and devices of this process (not the store)."""
+    _C.clear()

@@ -1,0 +1,96 @@
+/* The Python module sparse_autotune._C: its import registers the operators; its functions set options. */
+#include <Python.h>
+
+#include <string>
+
+#include "state.h"
+
+namespace sparse_autotune {
+
+namespace {
+
+PyObject *callback = nullptr; /* progress; read and set under the interpreter's lock */
+
+/* Tuning runs without the interpreter's lock. A pending signal (Ctrl-C) stops it, and is raised again when the call has returned. */
+bool on_progress(int64_t done, int64_t total, const char *what)
+{
+    PyGILState_STATE held = PyGILState_Ensure();
+    bool stop = PyErr_CheckSignals() != 0;
+    if (stop) {
+        PyErr_Clear();
+        PyErr_SetInterrupt();
+    } else if (callback != nullptr) {
+        PyObject *result = PyObject_CallFunction(callback, "LLs", static_cast<long long>(done), static_cast<long long>(total), what == nullptr ? "" : what);
+        if (result == nullptr)
+            PyErr_WriteUnraisable(callback);
+        Py_XDECREF(result);
+    }
+    PyGILState_Release(held);
+    return stop;
+}
+
+PyObject *set_options(PyObject *, PyObject *args)
+{
+    Options o;
+    const char *only, *exclude, *choice, *store;
+    if (!PyArg_ParseTuple(args, "iiidsssz", &o.effort, &o.unknown, &o.warm, &o.budget_s, &only, &exclude, &choice, &store))
+        return nullptr;
+    o.only = only;
+    o.exclude = exclude;
+    o.choice = choice;
+    o.has_store = store != nullptr;
+    o.store = store != nullptr ? store : "";
+    Py_BEGIN_ALLOW_THREADS
+    sparse_autotune::set_options(std::move(o));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+PyObject *set_progress(PyObject *, PyObject *function)
+{
+    PyObject *old = callback;
+    callback = function == Py_None ? nullptr : Py_NewRef(function);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+PyObject *forbid(PyObject *, PyObject *args)
+{
+    int change;
+    if (!PyArg_ParseTuple(args, "i", &change))
+        return nullptr;
+    forbid_tuning(change);
+    Py_RETURN_NONE;
+}
+
+PyObject *clear(PyObject *, PyObject *)
+{
+    Py_BEGIN_ALLOW_THREADS
+    forget();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+PyObject *version(PyObject *, PyObject *)
+{
+    return PyUnicode_FromString(spk_version());
+}
+
+PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
+                         {"set_progress", set_progress, METH_O, nullptr},
+                         {"forbid_tuning", forbid, METH_VARARGS, nullptr},
+                         {"clear", clear, METH_NOARGS, nullptr},
+                         {"version", version, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef module = {PyModuleDef_HEAD_INIT, "sparse_autotune._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+
+} // namespace
+
+} // namespace sparse_autotune
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    sparse_autotune::progress_hook = sparse_autotune::on_progress;
+    return PyModule_Create(&sparse_autotune::module);
+}

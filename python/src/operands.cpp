@@ -1,0 +1,352 @@
+#include "operands.h"
+
+#include <algorithm>
+
+namespace sparse_autotune {
+
+namespace {
+
+std::vector<int64_t> sizes_of(const Tensor &t)
+{
+    const auto sizes = t.sizes();
+    return {sizes.begin(), sizes.end()};
+}
+
+int32_t dtype_of(const Tensor &t)
+{
+    int32_t dtype = 0;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(t.get(), &dtype));
+    return dtype;
+}
+
+spk_dtype library_dtype(const char *name, int32_t dtype)
+{
+    static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64(), f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16();
+    if (dtype == f32)
+        return SPK_F32;
+    if (dtype == f64)
+        return SPK_F64;
+    if (dtype == f16)
+        return SPK_F16;
+    if (dtype == bf16)
+        return SPK_BF16;
+    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16");
+}
+
+void check_device(const char *name, const Tensor &t, const Tensor &like, const char *like_name)
+{
+    int32_t type[2], index[2];
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(t.get(), &type[0]));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &type[1]));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(t.get(), &index[0]));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index[1]));
+    if (type[0] != type[1] || index[0] != index[1])
+        refuse(std::string(name) + ": must be on the device of " + like_name);
+}
+
+void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape)
+{
+    static const int32_t i32 = aoti_torch_dtype_int32(), i64 = aoti_torch_dtype_int64();
+    check_device("row_offsets", row_offsets, like, like_name);
+    check_device("col_indices", col_indices, like, like_name);
+    const int32_t dtype = dtype_of(row_offsets);
+    if (dtype != i32 && dtype != i64)
+        refuse("row_offsets: its dtype must be int32 or int64");
+    if (dtype_of(col_indices) != dtype)
+        refuse("col_indices: its dtype must be that of row_offsets");
+    if (row_offsets.dim() != 1 || (row_offsets.numel() > 1 && row_offsets.stride(0) != 1))
+        refuse("row_offsets: must be a contiguous tensor of one dimension");
+    if (col_indices.dim() != 1 || (col_indices.numel() > 1 && col_indices.stride(0) != 1))
+        refuse("col_indices: must be a contiguous tensor of one dimension");
+    if (shape.rows < 0 || shape.cols < 0)
+        refuse("shape: sizes must not be negative");
+    if (shape.block_rows < 1 || shape.block_rows > 256 || shape.block_cols < 1 || shape.block_cols > 256)
+        refuse("values: blocks must be 1 to 256 high and wide, not " + text_of({shape.block_rows, shape.block_cols}));
+    const int64_t grid = (shape.rows + shape.block_rows - 1) / shape.block_rows;
+    if (row_offsets.numel() != grid + 1)
+        refuse("row_offsets: has " + std::to_string(row_offsets.numel()) + " entries; a matrix of " + std::to_string(shape.rows) + " rows in blocks of " +
+               std::to_string(shape.block_rows) + " needs " + std::to_string(grid + 1));
+}
+
+Values values_of(const Tensor &given)
+{
+    Values v;
+    const int64_t d = given.dim();
+    if (d < 3)
+        refuse("values: must have the dimensions [..., blocks, block rows, block columns], not " + text_of(sizes_of(given)));
+    const std::vector<int64_t> sizes = sizes_of(given);
+    v.nnzb = sizes[d - 3];
+    v.block_rows = sizes[d - 2];
+    v.block_cols = sizes[d - 1];
+    v.batched = d > 3;
+    for (int64_t i = 0; i < d - 3; i++)
+        v.batch *= sizes[i];
+    v.tensor = given;
+    if (given.is_contiguous())
+        return v;
+    /* Blocks stored by columns are read in place, as a transposed view has them. */
+    std::vector<int64_t> by_columns(d);
+    int64_t tight = v.block_rows * v.block_cols;
+    by_columns[d - 1] = v.block_rows;
+    by_columns[d - 2] = 1;
+    for (int64_t i = d - 3; i >= 0; i--) {
+        by_columns[i] = tight;
+        tight *= sizes[i];
+    }
+    const auto strides = given.strides();
+    bool same = true;
+    for (int64_t i = 0; i < d; i++)
+        same = same && (sizes[i] == 1 || strides[i] == by_columns[i]);
+    if (same)
+        v.layout = SPK_COL_MAJOR;
+    else
+        v.tensor = torch::stable::contiguous(given);
+    return v;
+}
+
+/* False where the library cannot read the tensor in place. */
+bool describe(const Tensor &t, Matrix *m)
+{
+    const int64_t d = t.dim();
+    const auto sizes = t.sizes(), strides = t.strides();
+    m->tensor = t;
+    m->rows = sizes[d - 2];
+    m->cols = sizes[d - 1];
+    const int64_t down = strides[d - 2], across = strides[d - 1];
+    if ((across == 1 || m->cols <= 1) && (down >= std::max<int64_t>(m->cols, 1) || m->rows <= 1)) {
+        m->layout = SPK_ROW_MAJOR;
+        m->ld = m->rows <= 1 ? std::max<int64_t>(m->cols, 1) : down;
+    } else if ((down == 1 || m->rows <= 1) && (across >= std::max<int64_t>(m->rows, 1) || m->cols <= 1)) {
+        m->layout = SPK_COL_MAJOR;
+        m->ld = m->cols <= 1 ? std::max<int64_t>(m->rows, 1) : across;
+    } else {
+        return false;
+    }
+    m->batch = 1;
+    m->stride = 0;
+    int64_t next = -1; /* the stride that the next outer dimension must have */
+    for (int64_t i = d - 3; i >= 0; i--) {
+        if (sizes[i] != 1) {
+            if (next >= 0 && strides[i] != next)
+                return false;
+            if (next < 0)
+                m->stride = strides[i];
+            next = strides[i] * sizes[i];
+        }
+        m->batch *= sizes[i];
+    }
+    return true;
+}
+
+Matrix matrix_of(const char *name, const Tensor &t)
+{
+    Matrix m;
+    if (t.dim() < 2)
+        refuse(std::string(name) + ": must have two dimensions or more");
+    if (!describe(t, &m) && !describe(torch::stable::contiguous(t), &m))
+        refuse(std::string(name) + ": strides that cannot be read");
+    return m;
+}
+
+/* Items one below the other are one matrix with more rows, where they lie so. */
+bool fold(Matrix *m)
+{
+    if (m->batch == 1)
+        return true;
+    if (m->layout != SPK_ROW_MAJOR || m->stride != m->rows * m->ld)
+        return false;
+    m->rows *= m->batch;
+    m->batch = 1;
+    m->stride = 0;
+    return true;
+}
+
+void check_batch(const char *name, int64_t batch, const char *other, int64_t other_batch)
+{
+    if (batch != other_batch && batch != 1 && other_batch != 1)
+        refuse(std::string(name) + ": a batch of " + std::to_string(batch) + ", but " + other + " has " + std::to_string(other_batch));
+}
+
+int64_t shared_or(int64_t stride)
+{
+    return stride == 0 ? SPK_STRIDE_SHARED : stride;
+}
+
+/* op(A) dense; a product from the right is that of the transposes, whose arrays lie as they are. */
+void fill_problem(Multiply *call, int64_t flags, int64_t m)
+{
+    const bool right = flags & FLAG_RIGHT;
+    const Matrix b = right ? call->dense.transposed() : call->dense;
+    spk_spmm &p = call->problem;
+    p.struct_size = sizeof p;
+    p.n = b.cols;
+    p.dtype_a = p.dtype_b = p.dtype_d = library_dtype("values", call->dtype);
+    p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.trans_a = ((flags & FLAG_TRANS) != 0) != right ? SPK_TRANS : SPK_NO_TRANS;
+    p.block_layout = call->values.layout;
+    p.layout_b = b.layout;
+    p.layout_d = right ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+    p.ldb = b.ld;
+    p.ldd = std::max<int64_t>(right ? m : b.cols, 1);
+    p.bias = !call->bias ? SPK_BIAS_NONE : right ? SPK_BIAS_PER_ROW : SPK_BIAS_PER_COL;
+    p.activation = static_cast<spk_activation>(flags >> FLAG_ACTIVATION_SHIFT & FLAG_ACTIVATION_MASK);
+    const int64_t batch = std::max(call->values.batch, b.batch);
+    if (batch > 1) {
+        p.batch = batch;
+        p.stride_a = call->values.batch > 1 ? call->values.nnzb * call->values.block_rows * call->values.block_cols : 0;
+        p.stride_b = b.batch > 1 ? shared_or(b.stride) : SPK_STRIDE_SHARED;
+        p.stride_d = m * b.cols;
+    }
+    spk_spmm_args &a = call->args;
+    a.struct_size = sizeof a;
+    a.values = call->values.tensor.const_data_ptr();
+    a.b = b.data();
+    a.bias = call->bias ? call->bias->const_data_ptr() : nullptr;
+    a.alpha = 1;
+    a.stream = call->pattern->device->stream();
+}
+
+void check_bias(const Multiply &call, const Tensor &like, int64_t length)
+{
+    const Tensor &bias = *call.bias;
+    check_device("bias", bias, like, "values");
+    if (dtype_of(bias) != call.dtype)
+        refuse("bias: its dtype must be that of values");
+    if (bias.dim() != 1 || bias.numel() != length || (length > 1 && bias.stride(0) != 1))
+        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries");
+}
+
+} // namespace
+
+std::string text_of(const std::vector<int64_t> &sizes)
+{
+    std::string text = "[";
+    for (size_t i = 0; i < sizes.size(); i++)
+        text += (i ? ", " : "") + std::to_string(sizes[i]);
+    return text + "]";
+}
+
+Matrix Matrix::transposed() const
+{
+    Matrix m = *this;
+    std::swap(m.rows, m.cols);
+    m.layout = layout == SPK_ROW_MAJOR ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+    return m;
+}
+
+Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype)
+{
+    std::vector<int64_t> strides(sizes.size());
+    int64_t tight = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+        strides[i] = tight;
+        tight *= std::max<int64_t>(sizes[i], 1);
+    }
+    int32_t type = 0, index = 0;
+    AtenTensorHandle made = nullptr;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &type));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, type, index, &made));
+    return Tensor(made);
+}
+
+void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype)
+{
+    check_device("out", out, like, "the operands");
+    if (dtype_of(out) != dtype)
+        refuse("out: its dtype must be that of the operands");
+    if (sizes_of(out) != sizes)
+        refuse("out: its shape is " + text_of(sizes_of(out)) + ", the result's " + text_of(sizes));
+    if (!out.is_contiguous())
+        refuse("out: must be contiguous");
+}
+
+Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
+                     int64_t cols, int64_t flags, int64_t version)
+{
+    Multiply call;
+    const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
+    call.values = values_of(values);
+    call.dtype = dtype_of(values);
+    call.assume_finite = flags & FLAG_FINITE;
+    const Shape shape = {rows, cols, call.values.block_rows, call.values.block_cols};
+    check_indices(row_offsets, col_indices, values, "values", shape);
+    if (call.values.nnzb != col_indices.numel())
+        refuse("values: has " + std::to_string(call.values.nnzb) + " blocks, but col_indices " + std::to_string(col_indices.numel()) + " entries");
+    check_device("dense", dense, values, "values");
+    if (dtype_of(dense) != call.dtype)
+        refuse("dense: its dtype must be that of values");
+    call.dense = matrix_of("dense", dense);
+    const int64_t inner = trans != right ? rows : cols, m = trans != right ? cols : rows, given = right ? call.dense.cols : call.dense.rows;
+    if (given != inner)
+        refuse("dense: its shape is " + text_of(sizes_of(dense)) + "; the product needs " + std::to_string(inner) + (right ? " columns" : " rows"));
+    const std::vector<int64_t> lead = sizes_of(dense);
+    check_batch("values", call.values.batch, "dense", call.dense.batch);
+    if (call.values.batched && call.dense.batch == 1 && lead.size() == 2)
+        for (int64_t i = 0; i < values.dim() - 3; i++)
+            call.out_sizes.push_back(values.size(i));
+    else if (call.values.batched && call.values.batch != call.dense.batch)
+        refuse("values: a batch of " + std::to_string(call.values.batch) + ", but dense has " + std::to_string(call.dense.batch));
+    call.out_sizes.insert(call.out_sizes.end(), lead.begin(), lead.end() - 2);
+    call.out_sizes.push_back(right ? lead[lead.size() - 2] : m);
+    call.out_sizes.push_back(right ? m : lead.back());
+    if (right && call.values.batch == 1)
+        fold(&call.dense);
+    call.bias = bias;
+    if (bias)
+        check_bias(call, values, call.out_sizes.back());
+    call.pattern = pattern_of(device_of(values), row_offsets, col_indices, shape, version);
+    fill_problem(&call, flags, m);
+    return call;
+}
+
+Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+                 int64_t block_cols, int64_t flags, int64_t version)
+{
+    Sample call;
+    const Shape shape = {rows, cols, block_rows, block_cols};
+    check_indices(row_offsets, col_indices, x, "x", shape);
+    check_device("y", y, x, "x");
+    call.dtype = dtype_of(x);
+    if (dtype_of(y) != call.dtype)
+        refuse("y: its dtype must be that of x");
+    call.x = matrix_of("x", x);
+    call.y = matrix_of("y", y);
+    if (call.x.rows != rows)
+        refuse("x: its shape is " + text_of(sizes_of(x)) + "; the pattern has " + std::to_string(rows) + " rows");
+    if (call.y.cols != cols)
+        refuse("y: its shape is " + text_of(sizes_of(y)) + "; the pattern has " + std::to_string(cols) + " columns");
+    if (call.x.cols != call.y.rows)
+        refuse("y: has " + std::to_string(call.y.rows) + " rows, but x " + std::to_string(call.x.cols) + " columns");
+    check_batch("x", call.x.batch, "y", call.y.batch);
+    const int64_t batch = std::max(call.x.batch, call.y.batch), nnzb = col_indices.numel();
+    const std::vector<int64_t> lead = sizes_of(call.x.batch >= call.y.batch && x.dim() >= y.dim() ? x : y);
+    call.out_sizes.assign(lead.begin(), lead.end() - 2);
+    call.out_sizes.insert(call.out_sizes.end(), {nnzb, block_rows, block_cols});
+    call.pattern = pattern_of(device_of(x), row_offsets, col_indices, shape, version);
+    call.assume_finite = flags & FLAG_FINITE;
+    spk_sddmm &p = call.problem;
+    p.struct_size = sizeof p;
+    p.k = call.x.cols;
+    p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call.dtype);
+    p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.layout_x = call.x.layout;
+    p.layout_y = call.y.layout;
+    p.ldx = call.x.ld;
+    p.ldy = call.y.ld;
+    if (batch > 1) {
+        p.batch = batch;
+        p.stride_x = call.x.batch > 1 ? shared_or(call.x.stride) : SPK_STRIDE_SHARED;
+        p.stride_y = call.y.batch > 1 ? shared_or(call.y.stride) : SPK_STRIDE_SHARED;
+        p.stride_d = nnzb * block_rows * block_cols;
+    }
+    spk_sddmm_args &a = call.args;
+    a.struct_size = sizeof a;
+    a.x = call.x.data();
+    a.y = call.y.data();
+    a.alpha = 1;
+    a.stream = call.pattern->device->stream();
+    return call;
+}
+
+} // namespace sparse_autotune

@@ -1,0 +1,135 @@
+/* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where none is wanted. */
+#include "operands.h"
+#include "report.h"
+
+namespace sparse_autotune {
+
+namespace {
+
+void run(const Multiply &call, const Tensor &out)
+{
+    if (out.numel() == 0)
+        return;
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, call.assume_finite);
+    spk_spmm_args args = call.args;
+    args.d = out.mutable_data_ptr();
+    const Device &device = *call.pattern->device;
+    device.check(spk_matmul(device.context, call.pattern->handle, &call.problem, &args, &tune));
+}
+
+void run(const Sample &call, const Tensor &out)
+{
+    if (out.numel() == 0)
+        return;
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, call.assume_finite);
+    spk_sddmm_args args = call.args;
+    args.d = out.mutable_data_ptr();
+    const Device &device = *call.pattern->device;
+    device.check(spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, &tune));
+}
+
+Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
+                int64_t cols, int64_t flags, int64_t version)
+{
+    const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    Tensor out = empty_like(dense, call.out_sizes, call.dtype);
+    run(call, out);
+    return out;
+}
+
+void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
+                  int64_t cols, int64_t flags, int64_t version, Tensor out)
+{
+    const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    check_out(out, dense, call.out_sizes, call.dtype);
+    run(call, out);
+}
+
+Tensor spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
+            int64_t cols, int64_t flags)
+{
+    return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN);
+}
+
+Tensor raw_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+                 int64_t block_cols, int64_t flags, int64_t version)
+{
+    const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
+    Tensor out = empty_like(x, call.out_sizes, call.dtype);
+    run(call, out);
+    return out;
+}
+
+void raw_sddmm_out(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+                   int64_t block_cols, int64_t flags, int64_t version, Tensor out)
+{
+    const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
+    check_out(out, x, call.out_sizes, call.dtype);
+    run(call, out);
+}
+
+Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+             int64_t block_cols, int64_t flags)
+{
+    return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN);
+}
+
+std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias,
+                        int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
+{
+    return report_of(multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN), action, rounds);
+}
+
+std::string report_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+                         int64_t block_cols, int64_t flags, int64_t action, int64_t rounds)
+{
+    return report_of(sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN), action, rounds);
+}
+
+std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols)
+{
+    return inspect_of(pattern_of(device_of(row_offsets), row_offsets, col_indices, {rows, cols, block_rows, block_cols}, VERSION_UNKNOWN));
+}
+
+} // namespace
+
+} // namespace sparse_autotune
+
+#define SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor? bias, int rows, int cols, int flags"
+#define SAMPLE_OPERANDS "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
+
+STABLE_TORCH_LIBRARY(sparse_autotune, library)
+{
+    library.def("spmm(" SPARSE_OPERANDS ") -> Tensor");
+    library.def("sddmm(" SAMPLE_OPERANDS ") -> Tensor");
+    library.def("_spmm(" SPARSE_OPERANDS ", int version) -> Tensor");
+    library.def("_spmm_out(" SPARSE_OPERANDS ", int version, Tensor(a!) out) -> ()");
+    library.def("_sddmm(" SAMPLE_OPERANDS ", int version) -> Tensor");
+    library.def("_sddmm_out(" SAMPLE_OPERANDS ", int version, Tensor(a!) out) -> ()");
+    library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
+    library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
+    library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
+}
+
+#define IMPLEMENT_ALL(library)                                          \
+    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));            \
+    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));          \
+    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));       \
+    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out)); \
+    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));     \
+    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out)); \
+    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm)); \
+    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm)); \
+    library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
+
+STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)
+{
+    IMPLEMENT_ALL(library);
+}
+
+STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CUDA, library)
+{
+    IMPLEMENT_ALL(library);
+}

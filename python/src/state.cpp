@@ -1,0 +1,349 @@
+#include "state.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <mutex>
+#include <new>
+#include <tuple>
+#include <vector>
+
+/* Not there in a PyTorch without CUDA, whose library has no such symbols. */
+extern "C" {
+__attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void **stream);
+struct CUDAStreamGuardOpaque;
+__attribute__((weak)) AOTITorchError aoti_torch_create_cuda_stream_guard(void *stream, int32_t device_index, CUDAStreamGuardOpaque **guard);
+__attribute__((weak)) AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStreamGuardOpaque *guard);
+}
+
+namespace sparse_autotune {
+
+bool (*progress_hook)(int64_t done, int64_t total, const char *what) = nullptr;
+
+namespace {
+
+constexpr size_t MOST_PATTERNS = 128;
+
+using DeviceKey = std::tuple<int32_t, int32_t, uint32_t>; /* type, index, threads */
+/* device, addresses, index type, shape, blocks, versions */
+using PatternKey = std::tuple<const Device *, const void *, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+
+struct State {
+    std::mutex lock;
+    std::map<DeviceKey, std::shared_ptr<Device>> devices;
+    std::list<std::pair<PatternKey, std::shared_ptr<Pattern>>> recent; /* the last used first */
+    std::map<PatternKey, decltype(recent)::iterator> patterns;
+    std::shared_ptr<const Options> options = std::make_shared<Options>();
+    int forbidden = 0;
+};
+
+/* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks must not
+ * cross a fork; only the options go along. */
+std::atomic<State *> the_state{nullptr};
+
+void before_fork() { the_state.load()->lock.lock(); }
+void after_fork_parent() { the_state.load()->lock.unlock(); }
+void after_fork_child()
+{
+    State *old = the_state.load(), *made = new State;
+    made->options = old->options;
+    made->forbidden = old->forbidden;
+    the_state.store(made);
+}
+
+State &state()
+{
+    static std::once_flag once;
+    std::call_once(once, [] {
+        the_state.store(new State);
+        pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    });
+    return *the_state.load();
+}
+
+void parallel_for(void *, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    torch::stable::parallel_for(0, tasks, 1, [=](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; task++)
+            body(arg, task);
+    });
+}
+
+/* Makes `stream` the current one of its device, as PyTorch's allocator takes memory for the current stream. */
+class StreamGuard {
+    CUDAStreamGuardOpaque *guard_ = nullptr;
+
+  public:
+    StreamGuard(void *stream, int32_t index)
+    {
+        if (aoti_torch_create_cuda_stream_guard != nullptr)
+            aoti_torch_create_cuda_stream_guard(stream, index, &guard_);
+    }
+    ~StreamGuard()
+    {
+        if (guard_ != nullptr)
+            aoti_torch_delete_cuda_stream_guard(guard_);
+    }
+};
+
+/* Device memory from PyTorch's caching allocator: a tensor of bytes for each piece, found again by its address. */
+std::mutex pieces_lock;
+std::map<void *, AtenTensorHandle> &pieces()
+{
+    static auto *all = new std::map<void *, AtenTensorHandle>;
+    return *all;
+}
+
+void *device_allocate(void *user, size_t bytes, void *stream)
+{
+    const auto *device = static_cast<const Device *>(user);
+    StreamGuard guard(stream, device->index);
+    const int64_t size = static_cast<int64_t>(bytes > 0 ? bytes : 1), stride = 1;
+    AtenTensorHandle tensor = nullptr;
+    void *memory = nullptr;
+    if (aoti_torch_empty_strided(1, &size, &stride, aoti_torch_dtype_uint8(), device->type, device->index, &tensor) != AOTI_TORCH_SUCCESS)
+        return nullptr;
+    if (aoti_torch_get_data_ptr(tensor, &memory) != AOTI_TORCH_SUCCESS || memory == nullptr) {
+        aoti_torch_delete_tensor_object(tensor);
+        return nullptr;
+    }
+    std::lock_guard<std::mutex> hold(pieces_lock);
+    pieces()[memory] = tensor;
+    return memory;
+}
+
+void device_release(void *, void *memory, size_t, void *)
+{
+    AtenTensorHandle tensor = nullptr;
+    {
+        std::lock_guard<std::mutex> hold(pieces_lock);
+        auto found = pieces().find(memory);
+        if (found == pieces().end())
+            return;
+        tensor = found->second;
+        pieces().erase(found);
+    }
+    aoti_torch_delete_tensor_object(tensor);
+}
+
+void on_progress(void *user, int64_t done, int64_t total, const char *what)
+{
+    if (progress_hook != nullptr && progress_hook(done, total, what))
+        spk_context_interrupt(static_cast<Device *>(user)->context);
+}
+
+std::shared_ptr<Device> make_device(int32_t type, int32_t index, uint32_t threads, const Options &options)
+{
+    auto made = std::make_shared<Device>();
+    made->type = type;
+    made->index = index;
+    const std::string name = type == 0 ? "cpu" : "cuda:" + std::to_string(index);
+    spk_context_options o = {};
+    o.struct_size = sizeof o;
+    o.device = name.c_str();
+    o.store_path = options.has_store ? options.store.c_str() : nullptr;
+    o.threads = static_cast<int>(threads);
+    o.parallel_for = parallel_for;
+    o.progress = on_progress;
+    o.progress_user = made.get();
+    if (type != 0) {
+        o.device_allocate = device_allocate;
+        o.device_release = device_release;
+        o.device_user = made.get();
+    }
+    if (spk_context_create(&o, &made->context) != SPK_OK)
+        refuse(std::string("device ") + name + ": " + spk_last_error(nullptr));
+    return made;
+}
+
+int64_t dispatched(const char *op, const Tensor &tensor)
+{
+    StableIValue stack[1] = {torch::stable::detail::from(tensor)};
+    STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(op, "", stack, TORCH_ABI_VERSION));
+    return torch::stable::detail::to<int64_t>(stack[0]);
+}
+
+bool is_inference(const Tensor &tensor)
+{
+    StableIValue stack[1] = {torch::stable::detail::from(tensor)};
+    STABLE_TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::is_inference", "", stack, TORCH_ABI_VERSION));
+    return torch::stable::detail::to<bool>(stack[0]);
+}
+
+int64_t version_of(const Tensor &row_offsets, const Tensor &col_indices)
+{
+    if (is_inference(row_offsets) || is_inference(col_indices))
+        return VERSION_NONE;
+    return dispatched("aten::_version", row_offsets) << 31 ^ dispatched("aten::_version", col_indices);
+}
+
+std::string contents_of(const Device &device, const Tensor &row_offsets, const Tensor &col_indices)
+{
+    const size_t width = row_offsets.element_size(), first = row_offsets.numel() * width, second = col_indices.numel() * width;
+    std::string bytes(first + second, '\0');
+    const spk_memory memory = device.is_cuda() ? SPK_DEVICE : SPK_HOST;
+    device.check(spk_synchronize(device.context, device.stream()));
+    device.check(spk_memory_copy(device.context, &bytes[0], SPK_HOST, row_offsets.const_data_ptr(), memory, first));
+    device.check(spk_memory_copy(device.context, &bytes[first], SPK_HOST, col_indices.const_data_ptr(), memory, second));
+    return bytes;
+}
+
+std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape)
+{
+    auto made = std::make_shared<Pattern>();
+    made->device = device;
+    made->row_offsets = row_offsets;
+    made->col_indices = col_indices;
+    spk_bsr_indices indices = {};
+    indices.struct_size = sizeof indices;
+    indices.rows = shape.rows;
+    indices.cols = shape.cols;
+    indices.block_rows = shape.block_rows;
+    indices.block_cols = shape.block_cols;
+    indices.nnzb = col_indices.numel();
+    indices.row_offsets = row_offsets.const_data_ptr();
+    indices.col_indices = col_indices.const_data_ptr();
+    indices.index_type = row_offsets.element_size() == 8 ? SPK_I64 : SPK_I32;
+    if (device->is_cuda()) {
+        indices.index_memory = SPK_DEVICE;
+        device->check(spk_synchronize(device->context, device->stream()));
+    }
+    device->check(spk_pattern_create(device->context, &indices, &made->handle));
+    return made;
+}
+
+} // namespace
+
+void *Device::stream() const
+{
+    void *stream = nullptr;
+    if (type == 0)
+        return nullptr;
+    if (aoti_torch_get_current_cuda_stream == nullptr)
+        refuse("this PyTorch has no CUDA");
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(index, &stream));
+    return stream;
+}
+
+void Device::check(spk_status status) const
+{
+    if (status == SPK_OK)
+        return;
+    const std::string message = spk_last_error(context);
+    if (status == SPK_ERR_INTERRUPTED)
+        spk_context_resume(context);
+    refuse(message.empty() ? spk_status_name(status) : message);
+}
+
+std::shared_ptr<Device> device_of(const Tensor &tensor)
+{
+    int32_t type = 0, index = 0;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type));
+    if (type == aoti_torch_device_type_cpu())
+        type = index = 0;
+    else
+        STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(tensor.get(), &index));
+    const uint32_t threads = type == 0 ? torch::stable::get_num_threads() : 0;
+    State &s = state();
+    std::lock_guard<std::mutex> hold(s.lock);
+    std::shared_ptr<Device> &device = s.devices[DeviceKey(type, index, threads)];
+    if (!device)
+        device = make_device(type, index, threads, *s.options);
+    return device;
+}
+
+std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version)
+{
+    if (version == VERSION_UNKNOWN)
+        version = version_of(row_offsets, col_indices);
+    const std::string contents = version == VERSION_NONE ? contents_of(*device, row_offsets, col_indices) : std::string();
+    const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(), static_cast<int32_t>(row_offsets.element_size()), shape.rows,
+                         shape.cols, shape.block_rows, shape.block_cols, col_indices.numel(), version);
+    State &s = state();
+    {
+        std::lock_guard<std::mutex> hold(s.lock);
+        auto found = s.patterns.find(key);
+        if (found != s.patterns.end() && found->second->second->contents == contents) {
+            s.recent.splice(s.recent.begin(), s.recent, found->second);
+            return found->second->second;
+        }
+    }
+    auto made = make_pattern(device, row_offsets, col_indices, shape);
+    made->contents = contents;
+    std::shared_ptr<Pattern> dropped; /* destroyed after the lock is given back */
+    std::lock_guard<std::mutex> hold(s.lock);
+    auto found = s.patterns.find(key);
+    if (found != s.patterns.end()) {
+        dropped = found->second->second;
+        s.recent.erase(found->second);
+        s.patterns.erase(found);
+    } else if (s.recent.size() >= MOST_PATTERNS) {
+        dropped = s.recent.back().second;
+        s.patterns.erase(s.recent.back().first);
+        s.recent.pop_back();
+    }
+    s.recent.emplace_front(key, made);
+    s.patterns[key] = s.recent.begin();
+    return made;
+}
+
+std::shared_ptr<const Options> current_options()
+{
+    State &s = state();
+    std::lock_guard<std::mutex> hold(s.lock);
+    if (s.forbidden == 0 || s.options->unknown != SPK_UNKNOWN_TUNE)
+        return s.options;
+    auto quiet = std::make_shared<Options>(*s.options);
+    quiet->unknown = SPK_UNKNOWN_ESTIMATE;
+    return quiet;
+}
+
+void set_options(Options options)
+{
+    State &s = state();
+    bool moved = false;
+    {
+        std::lock_guard<std::mutex> hold(s.lock);
+        moved = options.has_store != s.options->has_store || options.store != s.options->store;
+        s.options = std::make_shared<Options>(std::move(options));
+    }
+    if (moved)
+        forget();
+}
+
+void forget()
+{
+    State &s = state();
+    decltype(s.recent) recent;
+    decltype(s.devices) devices;
+    std::lock_guard<std::mutex> hold(s.lock);
+    s.patterns.clear();
+    recent.swap(s.recent);
+    devices.swap(s.devices);
+}
+
+void forbid_tuning(int change)
+{
+    State &s = state();
+    std::lock_guard<std::mutex> hold(s.lock);
+    s.forbidden += change;
+}
+
+spk_tune_options tune_options(const Options &options, bool assume_finite)
+{
+    spk_tune_options tune = {};
+    tune.struct_size = sizeof tune;
+    tune.effort = static_cast<spk_effort>(options.effort);
+    tune.unknown = static_cast<spk_unknown>(options.unknown);
+    tune.cache = options.warm ? SPK_WARM : SPK_COLD;
+    tune.budget_s = options.budget_s;
+    tune.assume_finite = assume_finite;
+    tune.only = options.only.empty() ? nullptr : options.only.c_str();
+    tune.exclude = options.exclude.empty() ? nullptr : options.exclude.c_str();
+    tune.choice = options.choice.empty() ? nullptr : options.choice.c_str();
+    return tune;
+}
+
+} // namespace sparse_autotune

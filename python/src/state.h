@@ -1,0 +1,70 @@
+/* What the extension keeps between calls: a context for each device, a pattern for each pair of index tensors, the options. */
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include <sparsek/sparsek.h>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+namespace sparse_autotune {
+
+using torch::stable::Tensor;
+
+[[noreturn]] inline void refuse(const std::string &message)
+{
+    throw std::runtime_error("sparse_autotune: " + message);
+}
+
+struct Options {
+    int effort = SPK_TUNE_MEASURE, unknown = SPK_UNKNOWN_TUNE, warm = 0;
+    double budget_s = 0;
+    std::string only, exclude, choice, store;
+    bool has_store = false; /* false: the library's own place */
+};
+
+/* A context, and where it runs. */
+struct Device {
+    spk_context *context = nullptr;
+    int32_t type = 0, index = 0;
+    ~Device() { spk_context_destroy(&context); }
+    bool is_cuda() const { return type != 0; }
+    /* PyTorch's current stream; NULL on the CPU. */
+    void *stream() const;
+    /* Throws where a call failed, with the library's message. */
+    void check(spk_status status) const;
+};
+
+struct Pattern {
+    std::shared_ptr<Device> device;
+    spk_pattern *handle = nullptr;
+    Tensor row_offsets, col_indices; /* held, so that no other tensor gets their addresses while the entry lives */
+    std::string contents;            /* of inference tensors, which count no versions */
+    ~Pattern() { spk_pattern_destroy(&handle); }
+};
+
+struct Shape {
+    int64_t rows, cols, block_rows, block_cols;
+};
+
+/* Versions of the two index tensors, as one number; asks the dispatcher where the caller knows none. */
+enum : int64_t { VERSION_UNKNOWN = -1, VERSION_NONE = -2 };
+
+std::shared_ptr<Device> device_of(const Tensor &tensor);
+std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version);
+std::shared_ptr<const Options> current_options();
+void set_options(Options options);
+/* Forgets contexts and patterns; running calls keep theirs. */
+void forget();
+/* 1: estimate what is not known, whatever the options say; counted. */
+void forbid_tuning(int change);
+spk_tune_options tune_options(const Options &options, bool assume_finite);
+
+/* Set by module.cpp: called during tuning; returns true to stop. */
+extern bool (*progress_hook)(int64_t done, int64_t total, const char *what);
+
+} // namespace sparse_autotune

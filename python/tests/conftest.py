@@ -1,0 +1,60 @@
+"""Every test with a store in memory and nothing measured, unless it says otherwise; on the CPU, and on CUDA where there is one."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import sparse_autotune as sa
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13, torch.float16: 3e-3, torch.bfloat16: 2e-2}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _options():
+    sa.set_options(store="", effort="estimate")
+
+
+@pytest.fixture(autouse=True)
+def _restored():
+    before = sa.get_options()
+    torch.manual_seed(20)
+    yield
+    if sa.get_options() != before:
+        sa.set_options(**dataclasses.asdict(before))
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+@pytest.fixture(params=DTYPES, ids=lambda d: str(d).split(".")[1])
+def dtype(request):
+    return request.param
+
+
+def random_bsr(rows, cols, block, density=0.4, dtype=torch.float32, device="cpu", batch=(), seed=0):
+    """A random pattern, an empty block row among it where there are several."""
+    generator = torch.Generator().manual_seed(seed)
+    high, wide = (block, block) if isinstance(block, int) else block
+    mask = torch.rand(-(-rows // high), -(-cols // wide), generator=generator) < density
+    if mask.shape[0] > 2:
+        mask[1] = False
+    row_offsets = torch.zeros(mask.shape[0] + 1, dtype=torch.int32)
+    row_offsets[1:] = torch.cumsum(mask.sum(1), 0)
+    col_indices = mask.nonzero()[:, 1].to(torch.int32)
+    values = torch.randn(*batch, col_indices.shape[0], high, wide, generator=generator, dtype=torch.float64).to(dtype)
+    return sa.BSR(row_offsets.to(device), col_indices.to(device), values.to(device), (rows, cols))
+
+
+def close(got, want, magnitude=None):
+    """Within the tolerance of the dtype, relative to the largest entry (or the magnitude) of what is wanted."""
+    assert got.shape == want.shape, f"shape {tuple(got.shape)}, wanted {tuple(want.shape)}"
+    if want.numel() == 0:
+        return
+    scale = want.abs().max().item() if magnitude is None else magnitude
+    error = (got.double() - want.double()).abs().max().item()
+    assert error <= TOLERANCE[got.dtype] * max(scale, 1), f"off by {error:.3g}, scale {scale:.3g}"

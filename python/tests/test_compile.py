@@ -1,0 +1,56 @@
+"""torch.compile, opcheck."""
+
+import pytest
+import torch
+from conftest import close, random_bsr
+
+import sparse_autotune as sa
+
+ops = torch.ops.sparse_autotune
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_opcheck(graded, device):
+    a = random_bsr(20, 24, (4, 8), device=device)
+    values, b = a.values.clone().requires_grad_(graded), torch.randn(24, 5, device=device, requires_grad=graded)
+    bias = torch.randn(5, device=device, requires_grad=graded)
+    x, y = torch.randn(20, 6, device=device, requires_grad=graded), torch.randn(6, 24, device=device, requires_grad=graded)
+    indices = (a.row_offsets, a.col_indices)
+    torch.library.opcheck(ops.spmm.default, (values, *indices, b, bias, 20, 24, 0))
+    torch.library.opcheck(ops.spmm.default, (values, *indices, torch.randn(3, 24, device=device), None, 20, 24, 3))
+    torch.library.opcheck(ops.sddmm.default, (x, y, *indices, 20, 24, 4, 8, 0))
+
+
+def test_opcheck_out_variants(device):
+    a = random_bsr(20, 24, (4, 8), device=device)
+    b, x, y = torch.randn(24, 5, device=device), torch.randn(20, 6, device=device), torch.randn(6, 24, device=device)
+    indices = (a.row_offsets, a.col_indices)
+    names = ("test_schema", "test_faketensor")
+    torch.library.opcheck(ops._spmm_out.default, (a.values, *indices, b, None, 20, 24, 0, -1, torch.empty(20, 5, device=device)), test_utils=names)
+    torch.library.opcheck(ops._sddmm_out.default, (x, y, *indices, 20, 24, 4, 8, 0, -1, torch.empty_like(a.values)), test_utils=names)
+
+
+def test_compiled_product_and_gradients():
+    a = random_bsr(32, 24, 8)
+
+    def step(values, x):
+        return sa.matmul(x, a.with_values(values), transpose=True, activation="gelu").square().sum()
+
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5, 8):
+        got = [a.values.clone().requires_grad_(), torch.randn(tokens, 24, requires_grad=True)]
+        want = [t.detach().clone().requires_grad_() for t in got]
+        compiled(*got).backward()
+        step(*want).backward()
+        for g, w in zip(got, want, strict=True):
+            close(g.grad, w.grad)
+
+
+def test_compiled_sddmm_into_spmm():
+    a = random_bsr(32, 24, 8)
+    x, y = torch.randn(32, 6), torch.randn(6, 24)
+
+    def both(x, y):
+        return sa.matmul(sa.sddmm(a, x, y), y.mT)
+
+    close(torch.compile(both, fullgraph=True, backend="aot_eager")(x, y), both(x, y))

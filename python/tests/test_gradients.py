@@ -1,0 +1,100 @@
+"""Gradients: gradcheck in float64, the second order too, functorch, autocast."""
+
+import pytest
+import torch
+from conftest import close, random_bsr
+from torch.autograd import gradcheck, gradgradcheck
+
+import sparse_autotune as sa
+
+
+def of(matrix, values):
+    return matrix.with_values(values)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+def test_products(transpose, lead):
+    a = random_bsr(7, 9, (2, 3), dtype=torch.float64)
+    m, k = (9, 7) if transpose else (7, 9)
+    values = a.values.requires_grad_()
+    b = torch.randn(*lead, k, 3, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(*lead, 3, m, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(k, dtype=torch.float64, requires_grad=True)
+    # the overhang of edge blocks takes no part: its gradient is zero on both sides
+    inside = a.with_values(torch.ones_like(a.values)).to_dense()
+    assert inside.shape == (7, 9)
+    assert gradcheck(lambda v, d: sa.matmul(of(a, v), d, transpose=transpose), (values, b))
+    assert gradcheck(lambda v, d, c: sa.matmul(d, of(a, v), transpose=transpose, bias=c, activation="silu"), (values, x, bias))
+    assert gradgradcheck(lambda v, d: sa.matmul(of(a, v), d, transpose=transpose), (values, b))
+    assert gradgradcheck(lambda v, d: sa.matmul(d, of(a, v), transpose=transpose), (values, x))
+
+
+def test_batched_values():
+    a = random_bsr(6, 8, 2, dtype=torch.float64, batch=(3,))
+    values = a.values.requires_grad_()
+    b = torch.randn(3, 8, 4, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda v, d: of(a, v) @ d, (values, b))
+    assert gradcheck(lambda v, d: of(a, v) @ d, (values, b[0].detach().requires_grad_()))
+    x = torch.randn(3, 4, 6, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda v, d: d @ of(a, v), (values, x))
+
+
+@pytest.mark.parametrize("lead", [(), (2,)])
+def test_sddmm(lead):
+    a = random_bsr(7, 9, (2, 3), dtype=torch.float64)
+    x = torch.randn(*lead, 7, 4, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(*lead, 4, 9, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda p, q: sa.sddmm(a, p, q).values, (x, y))
+    assert gradgradcheck(lambda p, q: sa.sddmm(a, p, q).values, (x, y))
+
+
+def test_conversions():
+    dense = torch.randn(7, 9, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda d: sa.BSR.from_mask(d, torch.eye(4, 3) > 0, (2, 3)).to_dense(), (dense,))
+    a = random_bsr(7, 9, (2, 3), dtype=torch.float64)
+    assert gradcheck(lambda v: of(a, v).T.to_dense(), (a.values.requires_grad_(),))
+
+
+def test_functorch():
+    a = random_bsr(8, 12, 4, dtype=torch.float64)
+    b = torch.randn(12, 3, dtype=torch.float64)
+
+    def loss(values, dense):
+        return (of(a, values) @ dense).square().sum()
+
+    got = torch.func.grad(loss, argnums=(0, 1))(a.values, b)
+    v, d = a.values.clone().requires_grad_(), b.clone().requires_grad_()
+    want = torch.autograd.grad(loss(v, d), (v, d))
+    close(got[0], want[0])
+    close(got[1], want[1])
+
+
+def test_expanded_gradients(dtype, device):
+    a = random_bsr(32, 24, 8, dtype=dtype, device=device).requires_grad_()
+    x = torch.randn(5, 24, device=device).to(dtype).requires_grad_()
+    sa.matmul(x, a, transpose=True).sum().backward()
+    close(x.grad, a.to_dense().detach().double().sum(0).expand(5, -1))
+    stored = a.with_values(torch.ones_like(a.values)).to_dense().double()
+    close(a.with_values(a.values.grad).to_dense(), x.detach().double().sum(0) * stored)
+
+
+def test_what_has_no_gradient():
+    a = random_bsr(8, 8, 4).requires_grad_()
+    with pytest.raises(RuntimeError, match="out"):
+        sa.matmul(a, torch.randn(8, 3), out=torch.empty(8, 3))
+    t = random_bsr(8, 8, 4).to_torch().requires_grad_()
+    with pytest.raises(TypeError, match="gets no gradient"):
+        sa.matmul(t, torch.randn(8, 3))
+    with torch.no_grad():
+        sa.matmul(t, torch.randn(8, 3))
+
+
+def test_autocast():
+    a = random_bsr(32, 16, 8).requires_grad_()
+    x = torch.randn(4, 16, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = sa.matmul(x, a, transpose=True)
+    assert y.dtype is torch.bfloat16
+    y.float().square().sum().backward()
+    assert a.values.grad.dtype is torch.float32 and x.grad.dtype is torch.float32
