@@ -1,0 +1,239 @@
+"""sa.SparseLinear: a linear layer with a block-sparse weight, and what puts it into models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import _ops
+from ._bsr import BSR, _largest, _pair, block_norms, indices_of
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS
+
+_LINEAR = RIGHT | TRANS | FINITE
+
+
+class SparseLinear(nn.Module):
+    """y = activation(x W^T + bias), W [out_features, in_features] in BSR with a trainable array of values.
+
+    in_features, out_features: need not be multiples of the block. block: (rows, columns) of W's blocks, or one number for both; 1 to 256.
+    density: share of blocks that are stored, drawn at random (from torch's generator); or pattern: a boolean mask [grid rows, grid cols] of the blocks to
+    store, or an sa.BSR whose pattern is taken. activation: None, "relu", "gelu", "gelu_tanh", "silu"; part of the product where no gradient is wanted.
+
+    Parameters: values [nnzb, block rows, block cols] and bias [out_features]. Buffers: row_offsets, col_indices (int32).
+    Input [..., in_features] of the values' dtype (any under autocast), output [..., out_features]. The input must be finite: an infinity may
+    give NaN in places that it would not reach (see sa.matmul's assume_finite).
+    ValueError names a wrong argument.
+    """
+
+    row_offsets: Tensor
+    col_indices: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        block: int | tuple[int, int] = 64,
+        density: float | None = None,
+        bias: bool = True,
+        *,
+        pattern: Tensor | BSR | None = None,
+        activation: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        if (density is None) == (pattern is None):
+            raise ValueError("density: give either density or pattern")
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+        self.in_features, self.out_features, self.activation = in_features, out_features, activation
+        self.block = pattern.block if isinstance(pattern, BSR) else _pair(block)
+        row_offsets, col_indices = self._indices(density, pattern)
+        self.register_buffer("row_offsets", row_offsets.to(device=device, dtype=torch.int32))
+        self.register_buffer("col_indices", col_indices.to(device=device, dtype=torch.int32))
+        self.values = nn.Parameter(torch.empty(col_indices.shape[0], *self.block, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.reset_parameters()
+
+    def _indices(self, density: float | None, pattern: Tensor | BSR | None) -> tuple[Tensor, Tensor]:
+        grid = (-(-self.out_features // self.block[0]), -(-self.in_features // self.block[1]))
+        if isinstance(pattern, BSR):
+            if pattern.shape != (self.out_features, self.in_features):
+                raise ValueError(f"pattern: its shape is {pattern.shape}, the weight's {(self.out_features, self.in_features)}")
+            return pattern.row_offsets, pattern.col_indices
+        if pattern is None:
+            assert density is not None
+            pattern = _largest(torch.rand(grid, device="cpu"), density)
+        if tuple(pattern.shape) != grid:
+            raise ValueError(f"pattern: its shape is {list(pattern.shape)}, the grid of blocks {list(grid)}")
+        return indices_of(pattern.bool())
+
+    def reset_parameters(self) -> None:
+        """Uniform, as nn.Linear's, for the inputs that an output really has on average. What of edge blocks lies beyond the weight is zero."""
+        used = self.values.numel() / max(self.out_features, 1)
+        bound = 1 / math.sqrt(used) if used > 0 else 0.0
+        with torch.no_grad():
+            self.values.uniform_(-bound, bound)
+            self._clear_overhang()
+            if self.bias is not None:
+                self.bias.uniform_(-bound, bound)
+
+    def _clear_overhang(self) -> None:
+        down, across = self.out_features % self.block[0], self.in_features % self.block[1]
+        if down:
+            self.values[int(self.row_offsets[-2]) :, down:] = 0
+        if across:
+            self.values[self.col_indices == self.in_features // self.block[1], :, across:] = 0
+
+    # ------------------------------------------------------------------------------------------------ the product
+
+    def forward(self, x: Tensor) -> Tensor:
+        values, bias, activation = self.values, self.bias, self.activation
+        if torch.is_autocast_enabled(x.device.type):
+            cast = _ops.autocast_dtype(x)
+            if cast is not None:
+                x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
+        if x.dim() == 1:
+            return self._product(x.unsqueeze(0), values, bias, activation).squeeze(0)
+        return self._product(x, values, bias, activation)
+
+    def _product(self, x: Tensor, values: Tensor, bias: Tensor | None, activation: str | None) -> Tensor:
+        flags = _LINEAR | _ops.tf32_flag(x) if x.is_cuda else _LINEAR
+        if activation is None:
+            return _ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags)
+        if _ops.wants_gradient(values, x, bias):
+            return _ops.activate(_ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags), activation)
+        flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
+        return _ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags)
+
+    # ------------------------------------------------------------------------------------------------ from and to
+
+    @property
+    def weight(self) -> BSR:
+        """W on the layer's own tensors."""
+        return BSR(self.row_offsets, self.col_indices, self.values, (self.out_features, self.in_features))
+
+    @property
+    def nnzb(self) -> int:
+        """Stored blocks."""
+        return self.col_indices.shape[0]
+
+    @property
+    def density(self) -> float:
+        """Stored blocks over all."""
+        return self.weight.density
+
+    @classmethod
+    def from_linear(
+        cls, linear: nn.Linear, block: int | tuple[int, int] = 64, density: float = 0.1, by: str = "l2", *, activation: str | None = None
+    ) -> SparseLinear:
+        """A layer with the round(density * grid) blocks of largest norm of an nn.Linear's weight, and its bias; copies.
+
+        by: "l1", "l2" or "max". Ties: the lower block first.
+        """
+        weight = linear.weight.detach()
+        mask = _largest(block_norms(weight, block, by), density)
+        bias = linear.bias is not None
+        made = cls(linear.in_features, linear.out_features, block, bias=bias, pattern=mask, activation=activation, device=weight.device, dtype=weight.dtype)
+        with torch.no_grad():
+            made.values.copy_(BSR.from_mask(weight, mask, block).values)
+            if made.bias is not None:
+                made.bias.copy_(linear.bias)
+        made.values.requires_grad_(linear.weight.requires_grad)
+        return made.train(linear.training)
+
+    def to_dense(self) -> nn.Linear:
+        """An nn.Linear with the same weight and bias; copies. An activation is not part of it."""
+        made = nn.Linear(self.in_features, self.out_features, self.bias is not None, device=self.values.device, dtype=self.values.dtype)
+        with torch.no_grad():
+            made.weight.copy_(self.weight.to_dense())
+            if self.bias is not None:
+                made.bias.copy_(self.bias)
+        return made.train(self.training)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Another pattern of the same layer may have another number of blocks: room is made for it."""
+        stored = state_dict.get(prefix + "col_indices"), state_dict.get(prefix + "values")
+        if all(isinstance(t, Tensor) for t in stored) and stored[0].shape != self.col_indices.shape and stored[1].shape[1:] == self.values.shape[1:]:
+            self.col_indices = self.col_indices.new_empty(stored[0].shape)
+            self.values.data = self.values.data.new_empty(stored[1].shape)
+            self.values.grad = None
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def extra_repr(self) -> str:
+        text = f"in_features={self.in_features}, out_features={self.out_features}, block={self.block}, density={self.density:.4g}, bias={self.bias is not None}"
+        return text + (f", activation={self.activation!r}" if self.activation else "")
+
+
+def _replace(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Module | None]) -> nn.Module:
+    """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces it."""
+    made: dict[int, nn.Module] = {}
+    for name, module in list(model.named_modules(remove_duplicate=True)):
+        new = wanted(name, module)
+        if new is not None:
+            made[id(module)] = new
+    if id(model) in made:
+        return made[id(model)]
+    for module in model.modules():
+        for name, child in list(module._modules.items()):
+            if child is not None and id(child) in made:
+                module._modules[name] = made[id(child)]
+    return model
+
+
+def to_block_sparse(
+    model: nn.Module,
+    density: float,
+    block: int | tuple[int, int] = 64,
+    filter: Callable[[str, nn.Linear], bool] | None = None,  # noqa: A002
+    *,
+    by: str = "l2",
+) -> nn.Module:
+    """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
+
+    filter: called with the name and the layer; by default those at least a block high and wide. ValueError where no layer was taken.
+    """
+    high, wide = _pair(block)
+
+    def make(name: str, module: nn.Module) -> nn.Module | None:
+        if type(module) is not nn.Linear:
+            return None
+        taken = filter(name, module) if filter is not None else module.out_features >= high and module.in_features >= wide
+        return SparseLinear.from_linear(module, block, density, by) if taken else None
+
+    count = 0
+
+    def counted(name: str, module: nn.Module) -> nn.Module | None:
+        nonlocal count
+        new = make(name, module)
+        count += new is not None
+        return new
+
+    changed = _replace(model, counted)
+    if count == 0:
+        raise ValueError("model: no nn.Linear was taken")
+    return changed
+
+
+def to_dense(model: nn.Module) -> nn.Module:
+    """Replaces the SparseLinear layers of a model by nn.Linear (followed by the activation, where a layer has one). Changes the model, and returns it."""
+
+    def make(_name: str, module: nn.Module) -> nn.Module | None:
+        if not isinstance(module, SparseLinear):
+            return None
+        return nn.Sequential(module.to_dense(), _Activation(module.activation)) if module.activation else module.to_dense()
+
+    return _replace(model, make)
+
+
+class _Activation(nn.Module):
+    def __init__(self, activation: str | None):
+        super().__init__()
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _ops.activate(x, self.activation)

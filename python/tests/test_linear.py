@@ -1,0 +1,167 @@
+"""sa.SparseLinear and what puts it into models."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from conftest import close
+from torch import nn
+
+import sparse_autotune as sa
+
+
+def dense_of(layer, x):
+    y = nn.functional.linear(x.double(), layer.weight.to_dense().double(), None if layer.bias is None else layer.bias.double())
+    return {None: lambda t: t, "relu": torch.relu, "silu": nn.functional.silu, "gelu": nn.functional.gelu}[layer.activation](y)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", [None, "gelu"])
+def test_forward(bias, activation, dtype, device):
+    layer = sa.SparseLinear(100, 60, (8, 16), 0.4, bias, activation=activation, dtype=dtype, device=device)
+    for lead in ((), (5,), (2, 5), (2, 3, 4), (0,)):
+        x = torch.randn(*lead, 100, device=device).to(dtype)
+        with torch.no_grad():
+            close(layer(x), dense_of(layer, x))
+        close(layer(x), dense_of(layer, x))
+    close(layer.eval().to_dense()(x), nn.functional.linear(x, layer.weight.to_dense(), layer.bias))
+
+
+def test_training_follows_dense():
+    """A few steps of the layer and of a dense one with the gradient masked."""
+    layer = sa.SparseLinear(48, 32, 16, 0.5, activation="relu", dtype=torch.float64)
+    dense = layer.to_dense()
+    mask = layer.weight.with_values(torch.ones_like(layer.values)).to_dense()
+    ours, theirs = torch.optim.Adam(layer.parameters(), 1e-2), torch.optim.Adam(dense.parameters(), 1e-2)
+    for _ in range(5):
+        x = torch.randn(7, 48, dtype=torch.float64)
+        ours.zero_grad(), theirs.zero_grad()
+        layer(x).square().sum().backward()
+        torch.relu(dense(x)).square().sum().backward()
+        dense.weight.grad *= mask
+        ours.step(), theirs.step()
+    close(layer.weight.to_dense(), dense.weight)
+    close(layer.bias, dense.bias)
+
+
+def test_from_linear_keeps_the_largest_blocks():
+    linear = nn.Linear(32, 24)
+    layer = sa.SparseLinear.from_linear(linear, 8, 0.25)
+    assert layer.nnzb == 3
+    norms = linear.weight.detach().view(3, 8, 4, 8).square().sum((1, 3)).sqrt().flatten()
+    kept = layer.weight.block_rows_of() * 4 + layer.col_indices
+    assert sorted(kept.tolist()) == sorted(norms.topk(3).indices.tolist())
+    close(sa.SparseLinear.from_linear(linear, 8, 1.0)(torch.eye(32)), linear(torch.eye(32)))
+    assert sa.SparseLinear.from_linear(linear, 8, 0.0).nnzb == 0
+
+
+def test_initialisation_leaves_the_overhang_zero():
+    layer = sa.SparseLinear(21, 19, 8, 1.0)
+    x = torch.zeros(3, 3, 8, 8)
+    x[layer.weight.block_rows_of(), layer.col_indices.long()] = layer.values.detach()
+    full = x.transpose(1, 2).reshape(24, 24)
+    assert not full[19:].any() and not full[:, 21:].any() and full[:19, :21].all()
+
+
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        (dict(block=0, density=0.5), "block"),
+        (dict(density=1.5), "density"),
+        (dict(), "density"),
+        (dict(density=0.5, activation="tan"), "activation"),
+        (dict(block=8, pattern=torch.ones(3, 3)), "pattern"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sa.SparseLinear(32, 32, **arguments)
+
+
+def test_saving():
+    torch.manual_seed(1)
+    layer, x = sa.SparseLinear(32, 24, 8, 0.5, activation="silu"), torch.randn(5, 32)
+    want = layer(x)
+    close(copy.deepcopy(layer)(x), want)
+    close(pickle.loads(pickle.dumps(layer))(x), want)
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    state = torch.load(file, weights_only=True)
+    other = sa.SparseLinear(32, 24, 8, 0.25, activation="silu")
+    other(x)  # its old pattern is known
+    other.load_state_dict(state)
+    close(other(x), want)
+    same_count = sa.SparseLinear(32, 24, 8, 0.5, activation="silu")
+    same_count(x)
+    same_count.load_state_dict(state)
+    close(same_count(x), want)
+
+
+def test_models():
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Sequential(nn.Linear(128, 64)), nn.Linear(64, 3))
+    x = torch.randn(7, 64)
+    full = sa.to_block_sparse(copy.deepcopy(model), 1.0, 16)
+    assert isinstance(full[0], sa.SparseLinear) and isinstance(full[2][0], sa.SparseLinear) and type(full[3]) is nn.Linear
+    close(full(x), model(x))
+    close(sa.to_dense(full)(x), model(x))
+    assert type(full[0]) is nn.Linear
+    some = sa.to_block_sparse(copy.deepcopy(model), 0.5, 16, lambda name, layer: name == "2.0")
+    assert type(some[0]) is nn.Linear and isinstance(some[2][0], sa.SparseLinear)
+    assert isinstance(sa.to_block_sparse(nn.Linear(32, 32), 0.5, 16), sa.SparseLinear)
+    with pytest.raises(ValueError, match="model"):
+        sa.to_block_sparse(nn.ReLU(), 0.5)
+
+
+def test_tied_layers_stay_tied():
+    shared = nn.Linear(32, 32)
+    model = sa.to_block_sparse(nn.Sequential(shared, nn.ReLU(), shared), 0.5, 16)
+    assert model[0] is model[2]
+
+
+def test_half_and_autocast():
+    layer = sa.SparseLinear(32, 24, 8, 0.5)
+    x = torch.randn(5, 32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+    assert y.dtype is torch.bfloat16
+    y.float().sum().backward()
+    assert layer.values.grad.dtype is torch.float32
+    half = copy.deepcopy(layer).bfloat16()
+    assert half.col_indices.dtype is torch.int32
+    close(half(x.bfloat16()), dense_of(half, x.bfloat16()))
+
+
+def test_compiled_training_step():
+    layer = sa.SparseLinear(32, 24, 8, 0.5, activation="gelu")
+    compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5, 9):
+        x = torch.randn(2, tokens, 32)
+        layer.zero_grad(), compiled.zero_grad()
+        layer(x).square().sum().backward()
+        compiled(x).square().sum().backward()
+        for ours, theirs in zip(layer.parameters(), compiled.parameters(), strict=True):
+            close(theirs.grad, ours.grad)
+    with torch.no_grad():
+        close(compiled(x), layer(x))
+
+
+def test_export():
+    layer = sa.SparseLinear(32, 24, 8, 0.5).eval()
+    tokens = torch.export.Dim("tokens", min=2, max=64)
+    with torch.no_grad():
+        program = torch.export.export(layer, (torch.randn(5, 32),), dynamic_shapes=({0: tokens},))
+        x = torch.randn(11, 32)
+        close(program.module()(x), layer(x))
+
+
+def test_functional_call():
+    layer, x = sa.SparseLinear(32, 24, 8, 0.5, dtype=torch.float64), torch.randn(5, 32, dtype=torch.float64)
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+    got = torch.func.grad(lambda p: torch.func.functional_call(layer, p, (x,)).square().sum())(parameters)
+    layer(x).square().sum().backward()
+    close(got["values"], layer.values.grad)
+    close(got["bias"], layer.bias.grad)
