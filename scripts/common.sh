@@ -64,10 +64,10 @@ install_nvrtc() {
 # An environment with torch and what the Python tests need; fails where none can be had.
 install_torch() {
     python=$root/build/python-venv/bin/python
-    "$python" -c 'import torch, pytest, scipy, expecttest, ruff' 2>/dev/null && return 0
+    "$python" -c 'import torch, pytest, scipy, expecttest, ruff, mypy' 2>/dev/null && return 0
     say "installing PyTorch into build/python-venv (some 5 GB, with its CUDA libraries)"
     [ -d build/python-venv ] || /usr/bin/python3 -m venv build/python-venv
-    "$python" -m pip install -q --disable-pip-version-check 'torch>=2.10' numpy scipy pytest expecttest ruff
+    "$python" -m pip install -q --disable-pip-version-check 'torch>=2.10' numpy scipy pytest expecttest ruff mypy
 }
 
 # build PRESET [CMAKE_OPTION...] [--target NAME...]: configures and builds into build/PRESET; all of it, or what is named.

@@ -9,6 +9,26 @@ from ._bsr import BSR
 from ._linear import SparseLinear, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
+from ._report import Inspection, Report
+from ._tuning import benchmark, explain, inspect, tune
 
 __version__ = "0.1.0"
-__all__ = ["BSR", "SparseLinear", "bsr_gemm", "clear_cache", "get_options", "matmul", "no_tuning", "sddmm", "set_options", "to_block_sparse", "to_dense"]
+__all__ = [
+    "BSR",
+    "Inspection",
+    "Report",
+    "SparseLinear",
+    "benchmark",
+    "bsr_gemm",
+    "clear_cache",
+    "explain",
+    "get_options",
+    "inspect",
+    "matmul",
+    "no_tuning",
+    "sddmm",
+    "set_options",
+    "to_block_sparse",
+    "to_dense",
+    "tune",
+]

@@ -243,6 +243,6 @@ def _blocked(dense: Tensor, block: tuple[int, int]) -> Tensor:
 _pytree.register_pytree_node(
     BSR,
     lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),
-    lambda parts, shape: BSR(*parts, shape),
+    lambda parts, shape: BSR(*parts, shape=shape),  # type: ignore[misc]
     serialized_type_name="sparse_autotune.BSR",
 )

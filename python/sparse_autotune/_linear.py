@@ -92,7 +92,9 @@ class SparseLinear(nn.Module):
     # ------------------------------------------------------------------------------------------------ the product
 
     def forward(self, x: Tensor) -> Tensor:
-        values, bias, activation = self.values, self.bias, self.activation
+        values: Tensor = self.values
+        bias: Tensor | None = self.bias
+        activation = self.activation
         if torch.is_autocast_enabled(x.device.type):
             cast = _ops.autocast_dtype(x)
             if cast is not None:
@@ -157,11 +159,12 @@ class SparseLinear(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Another pattern of the same layer may have another number of blocks: room is made for it."""
-        stored = state_dict.get(prefix + "col_indices"), state_dict.get(prefix + "values")
-        if all(isinstance(t, Tensor) for t in stored) and stored[0].shape != self.col_indices.shape and stored[1].shape[1:] == self.values.shape[1:]:
-            self.col_indices = self.col_indices.new_empty(stored[0].shape)
-            self.values.data = self.values.data.new_empty(stored[1].shape)
-            self.values.grad = None
+        indices, values = state_dict.get(prefix + "col_indices"), state_dict.get(prefix + "values")
+        if isinstance(indices, Tensor) and isinstance(values, Tensor):
+            if indices.shape != self.col_indices.shape and values.shape[1:] == self.values.shape[1:]:
+                self.col_indices = self.col_indices.new_empty(indices.shape)
+                self.values.data = self.values.data.new_empty(values.shape)
+                self.values.grad = None
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:

@@ -73,8 +73,52 @@ void put_candidate(Json &json, const spk_candidate_info &c)
     json.close(']').close('}');
 }
 
-std::string text_of_report(const Device &device, spk_report *report)
+const char *layout_name(spk_layout layout)
 {
+    return layout == SPK_COL_MAJOR ? "col" : "row";
+}
+
+const char *compute_name(spk_dtype compute, spk_dtype dtype)
+{
+    return spk_dtype_name(compute != SPK_DTYPE_DEFAULT ? compute : dtype == SPK_F64 ? SPK_F64 : SPK_F32);
+}
+
+void put_pattern(Json &json, const spk_pattern_info &info, int64_t n, spk_operation operation)
+{
+    const bool sddmm = operation == SPK_SDDMM; /* M and N are the pattern's there, and n is the sum's length */
+    json.key("op").string(sddmm ? "sddmm" : "spmm").key("m").number(info.rows).key("k").number(sddmm ? n : info.cols).key("n").number(sddmm ? info.cols : n);
+    json.key("block_rows").number(info.block_rows).key("block_cols").number(info.block_cols).key("nnzb").number(info.nnzb).key("density").number(info.density);
+}
+
+void put_problem(Json &json, const spk_spmm &p, const spk_pattern_info &info)
+{
+    static const char *const activations[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
+    put_pattern(json, info, p.n, SPK_SPMM);
+    json.key("dtype").string(spk_dtype_name(p.dtype_a)).key("dtype_d").string(spk_dtype_name(p.dtype_d)).key("compute").string(compute_name(p.compute, p.dtype_a));
+    json.key("trans_a").string(p.trans_a == SPK_TRANS ? "t" : "n").key("layout_b").string(layout_name(p.layout_b)).key("layout_d").string(layout_name(p.layout_d));
+    json.key("bias").number(p.bias != SPK_BIAS_NONE).key("activation").string(activations[p.activation]);
+    json.key("batch").number(p.batch > 1 ? p.batch : 1);
+}
+
+void put_problem(Json &json, const spk_sddmm &p, const spk_pattern_info &info)
+{
+    put_pattern(json, info, p.k, SPK_SDDMM);
+    json.key("dtype").string(spk_dtype_name(p.dtype_x)).key("dtype_d").string(spk_dtype_name(p.dtype_d)).key("compute").string(compute_name(p.compute, p.dtype_x));
+    json.key("layout_a").string(layout_name(p.layout_x)).key("layout_b").string(layout_name(p.layout_y)).key("batch").number(p.batch > 1 ? p.batch : 1);
+}
+
+spk_pattern_info info_of(const Pattern &pattern)
+{
+    spk_pattern_info info = {};
+    info.struct_size = sizeof info;
+    pattern.device->check(spk_pattern_get_info(pattern.handle, &info));
+    return info;
+}
+
+template <typename Call>
+std::string text_of_report(const Call &call, bool warm, spk_report *report)
+{
+    const Device &device = *call.pattern->device;
     std::unique_ptr<spk_report, void (*)(spk_report *)> hold(report, [](spk_report *r) { spk_report_destroy(&r); });
     spk_report_info info = {};
     info.struct_size = sizeof info;
@@ -83,7 +127,14 @@ std::string text_of_report(const Device &device, spk_report *report)
     facts.struct_size = sizeof facts;
     device.check(spk_context_device(device.context, &facts));
     Json json;
-    json.open('{').key("device").string(facts.name).key("threads").number(facts.threads).key("version").string(spk_version()).key("commit").string(spk_commit());
+    json.open('{').key("sparsek").string(spk_version()).key("commit").string(spk_commit()).key("device").open('{').key("kind").string(facts.kind);
+    json.key("name").string(facts.name).key("threads").number(facts.threads).key("isa").open('[');
+    for (int i = 0; i < facts.isa_count; i++)
+        json.string(facts.isa[i]);
+    json.close(']').key("clocks_mhz").number(facts.clock_mhz > 0 ? facts.clock_mhz : NAN).key("power_w").number(facts.power_w > 0 ? facts.power_w : NAN).close('}');
+    json.key("problem").open('{');
+    put_problem(json, call.problem, info_of(*call.pattern));
+    json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
     json.key("measured_at").number(static_cast<double>(info.measured_at)).key("class_key").string(info.class_key).key("summary").string(info.summary);
     json.key("candidates").open('[');
@@ -122,8 +173,10 @@ std::string make_report(const Call &call, int64_t action, int64_t rounds, spk_st
     }
     if (status != SPK_OK)
         spk_report_destroy(&report);
+    if (status == SPK_ERR_UNKNOWN_CLASS && action == REPORT_EXPLAIN)
+        return "null";
     device.check(status);
-    return text_of_report(device, report);
+    return text_of_report(call, options->warm != 0, report);
 }
 
 } // namespace
@@ -140,9 +193,7 @@ std::string report_of(const Sample &call, int64_t action, int64_t rounds)
 
 std::string inspect_of(const std::shared_ptr<Pattern> &pattern)
 {
-    spk_pattern_info info = {};
-    info.struct_size = sizeof info;
-    pattern->device->check(spk_pattern_get_info(pattern->handle, &info));
+    const spk_pattern_info info = info_of(*pattern);
     Json json;
     json.open('{').key("rows").number(info.rows).key("cols").number(info.cols).key("block_rows").number(info.block_rows).key("block_cols").number(info.block_cols);
     json.key("grid_rows").number(info.grid_rows).key("grid_cols").number(info.grid_cols).key("nnzb").number(info.nnzb).key("density").number(info.density);

@@ -1,0 +1,198 @@
+"""What tuning found: Report and Inspection, as text, as HTML, as a picture, as a dict in the shape of bench's JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import html
+import statistics
+from typing import Any
+
+_BAR = 18
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "-"
+    if value >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.{digits}g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspection:
+    """Structure of a pattern; sizes in elements, grid and longest_row in blocks, the rest as the library's spk_pattern_info says."""
+
+    rows: int
+    cols: int
+    block_rows: int
+    block_cols: int
+    grid_rows: int
+    grid_cols: int
+    nnzb: int
+    density: float
+    empty_rows: int
+    longest_row: int
+    row_spread: float
+    row_overlap: float
+    bandwidth: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows} x {self.cols} in blocks of {self.block_rows} x {self.block_cols}: {self.nnzb} of {self.grid_rows * self.grid_cols} blocks stored"
+            f" ({100 * self.density:.4g} %)\n"
+            f"block rows: {self.empty_rows} of {self.grid_rows} empty, longest {self.longest_row}, spread {self.row_spread:.3g} of the mean\n"
+            f"share of a block row's columns that the next one has too: {self.row_overlap:.3g}; distance from the diagonal: {self.bandwidth:.3g}"
+        )
+
+
+class Report:
+    """Every candidate of a product, the fastest first, and which one was chosen.
+
+    problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen: the name, or None.
+    choice: the chosen candidate as set_options(choice=...) takes it. summary: why it won.
+    """
+
+    def __init__(self, found: dict[str, Any]):
+        self.problem: dict[str, Any] = found["problem"]
+        self.device: dict[str, Any] = found["device"]
+        for key in ("nnzb", "m", "k", "n", "block_rows", "block_cols", "batch"):
+            self.problem[key] = int(self.problem[key])
+        for key in ("assume_finite", "bias"):
+            if key in self.problem:
+                self.problem[key] = bool(self.problem[key])
+        self.device["threads"] = int(self.device["threads"])
+        self.from_store = bool(found["from_store"])
+        self.tuning_s: float = found["tuning_s"]
+        self.summary: str = found["summary"] or ""
+        self.class_key: str = found["class_key"]
+        self._version, self._commit = found["sparsek"], found["commit"]
+        chosen = int(found["chosen"])
+        self.candidates: list[dict[str, Any]] = found["candidates"]
+        best = self.candidates[chosen] if chosen >= 0 else None
+        for candidate in self.candidates:
+            self._add_rates(candidate)
+            candidate["ratios"] = None
+        self._best = best
+        self.chosen: str | None = best["name"] if best else None
+        self.choice: str | None = f"{best['name']} {best['params']}".strip() if best else None
+        self._sort()
+        if best is not None:
+            others = {c["name"]: c for c in reversed(self.candidates) if c["name"] != best["name"]}  # the fastest of each kernel
+            best["ratios"] = {name: r for name, c in reversed(others.items()) if (r := _ratio(c, best)) is not None}
+
+    def _add_rates(self, row: dict[str, Any]) -> None:
+        p, us = self.problem, row.get("median_us")
+        stored = 2.0 * p["nnzb"] * p["block_rows"] * p["block_cols"] * p["batch"] * (p["k"] if p["op"] == "sddmm" else p["n"])
+        dense = 2.0 * p["m"] * p["k"] * p["n"] * p["batch"]
+        row["tflops"] = stored / us * 1e-6 if us else None
+        row["dense_equivalent_tflops"] = dense / us * 1e-6 if us else None
+
+    def _sort(self) -> None:
+        self.candidates.sort(key=lambda c: (c is not self._best, c["median_us"] is None, c["median_us"] or 0))
+
+    def add(self, name: str, times_us: list[float], *, why: str | None = None) -> None:
+        """A row measured elsewhere, of kind "peer"; without times it says why."""
+        row: dict[str, Any] = dict(name=name, params="", hash=None, kind="peer", status="ok" if times_us else "failed", why=why)
+        row.update(median_us=None, spread_us=None, prepare_us=None, predicted_us=None, error=None, tolerance=None, samples_us=times_us, ratios=None)
+        if times_us:
+            quartiles = statistics.quantiles(times_us, n=4) if len(times_us) > 1 else [times_us[0]] * 3
+            row.update(median_us=statistics.median(times_us), spread_us=(quartiles[2] - quartiles[0]) / 2)
+        self._add_rates(row)
+        self.candidates.append(row)
+        self._sort()
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        """The first row of a name; KeyError where there is none."""
+        for candidate in self.candidates:
+            if candidate["name"] == name:
+                return candidate
+        raise KeyError(name)
+
+    # ------------------------------------------------------------------------------------------------ shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the shape of `sparsek bench --json`: one entry in results."""
+        drop = ("samples_us", "predicted_us")
+        candidates = [{k: v for k, v in c.items() if k not in drop} for c in self.candidates]
+        result = dict(problem=self.problem, chosen=self.chosen, from_store=self.from_store, tuning_s=self.tuning_s, candidates=candidates)
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        head = dict(schema=1, sparsek=self._version, commit=self._commit, date=now, command="sparse_autotune")
+        return dict(**head, device=self.device, results=[result])
+
+    def _heading(self) -> str:
+        p = self.problem
+        if p["op"] == "sddmm":
+            what = f"{p['dtype']}, X {p['m']} x {p['k']} times Y {p['k']} x {p['n']} at {p['nnzb']} blocks of {p['block_rows']}x{p['block_cols']}"
+        else:
+            turned = ", transposed" if p["trans_a"] == "t" else ""
+            what = f"{p['dtype']}, A {p['m']} x {p['k']} ({p['block_rows']}x{p['block_cols']} blocks, {p['nnzb']} stored, {100 * p['density']:.4g} %{turned})"
+            what += f" times {p['n']} columns"
+        if p["batch"] > 1:
+            what += f", batch of {p['batch']}"
+        when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
+        return f"{what}\n{self.device['name']}, {self.device['threads']} threads, {p['cache']} operands; {when}"
+
+    def _rows(self) -> list[list[str]]:
+        timed = [c for c in self.candidates if c["median_us"]]
+        dense = min((c["median_us"] for c in timed if c["kind"] == "dense" or c["name"] == "pytorch_dense"), default=None)
+        fastest = min((c["median_us"] for c in timed), default=1.0)
+        rows = []
+        for c in timed:
+            note = "" if c["status"] == "ok" and not c["why"] else f"{c['status']}{': ' + c['why'] if c['why'] else ''}"
+            bar = "█" * max(1, round(_BAR * fastest / c["median_us"]))
+            times = f"{dense / c['median_us']:.2f}" if dense else ""
+            mark = "> " if c is self._best else "  "
+            gflops = _number(1e3 * c["tflops"])
+            rows.append([mark + c["name"], c["params"], _number(c["median_us"]), "±" + _number(c["spread_us"]), gflops, times, note or bar])
+        return rows
+
+    _HEAD = ["  kernel", "params", "median us", "spread", "GFLOP/s", "x dense", ""]
+
+    def __str__(self) -> str:
+        rows = [self._HEAD, *self._rows()]
+        widths = [max(len(r[i]) for r in rows) for i in range(7)]
+        lines = [self._heading(), ""]
+        for row in rows:
+            cells = [cell.ljust(w) if i in (0, 1, 6) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+            lines.append("  ".join(cells).rstrip())
+        absent = [c for c in self.candidates if not c["median_us"] and c["kind"] == "peer"]
+        lines += [f"  {c['name']}: {c['why']}" for c in absent]
+        return "\n".join([*lines, "", self.summary]).rstrip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style='text-align:left'>{html.escape(h.strip())}</th>" for h in self._HEAD)
+        body = ""
+        for row in self._rows():
+            weight = "bold" if row[0].startswith(">") else "normal"
+            body += (
+                f"<tr style='font-weight:{weight}'>" + "".join(f"<td style='text-align:left'>{html.escape(cell.strip('> '))}</td>" for cell in row) + "</tr>"
+            )
+        heading = html.escape(self._heading()).replace("\n", "<br>")
+        return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.summary)}</p></div>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Horizontal bars of the median times, on a matplotlib axes (a new one by default), which is returned. Needs matplotlib."""
+        import matplotlib.pyplot as plt
+
+        timed = [c for c in self.candidates if c["median_us"]]
+        if ax is None:
+            _, ax = plt.subplots(figsize=(8, 1 + 0.35 * len(timed)))
+        colours = ["tab:green" if c is self._best else "tab:gray" if c["kind"] in ("dense", "peer", "reference") else "tab:blue" for c in timed]
+        ax.barh([f"{c['name']} {c['params']}" for c in timed], [c["median_us"] for c in timed], xerr=[c["spread_us"] or 0 for c in timed], color=colours)
+        ax.invert_yaxis()
+        ax.set_xscale("log")
+        ax.set_xlabel("median, µs")
+        ax.set_title(self._heading().split("\n")[0], fontsize="small")
+        return ax
+
+
+def _ratio(candidate: dict[str, Any], best: dict[str, Any]) -> dict[str, Any] | None:
+    """Median of a candidate's times over the best's of the same rounds."""
+    pairs = [a / b for a, b in zip(candidate["samples_us"], best["samples_us"], strict=False) if b > 0]
+    return dict(median=statistics.median(pairs), pairs=len(pairs)) if pairs else None

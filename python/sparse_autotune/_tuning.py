@@ -1,0 +1,174 @@
+"""benchmark, tune, explain, inspect."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C, _ops
+from ._matmul import as_bsr, matmul
+from ._ops import FINITE, RIGHT, TRANS
+from ._report import Inspection, Report
+
+_TUNE, _EXPLAIN, _RACE, _FRESH = 0, 1, 3, 4
+
+
+@contextlib.contextmanager
+def _progress(wanted: bool | None) -> Iterator[None]:
+    """A tqdm bar while something is measured; by default where the standard error is a terminal and tqdm is there."""
+    if wanted is None:
+        wanted = sys.stderr.isatty()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        wanted = False
+    if not wanted:
+        yield
+        return
+    with tqdm(total=1, leave=False) as bar:
+
+        def step(done: int, total: int, what: str) -> None:
+            bar.total, bar.n = max(total, 1), done
+            bar.set_description(what, refresh=False)
+            bar.refresh()
+
+        _C.set_progress(step)
+        try:
+            yield
+        finally:
+            _C.set_progress(None)
+
+
+def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool) -> dict[str, Any] | None:
+    flags = FINITE if assume_finite else 0
+    if len(operands) == 3:
+        pattern, x, y = as_bsr(operands[0], "pattern"), operands[1], operands[2]
+        if pattern is None:
+            raise TypeError("pattern: must be sparse")
+        rows, cols = pattern.shape
+        parts: tuple[Any, ...] = (x, y, pattern.row_offsets, pattern.col_indices, rows, cols, *pattern.block, flags | _ops.tf32_flag(x))
+        op: Callable[..., str] = torch.ops.sparse_autotune._report_sddmm
+    elif len(operands) == 2:
+        sparse, dense = as_bsr(operands[0], "A"), operands[1]
+        if sparse is None:
+            sparse, dense, flags = as_bsr(operands[1], "B"), operands[0], flags | RIGHT
+        if sparse is None:
+            raise TypeError("A: neither A nor B is sparse")
+        if dense.dim() == 1:
+            dense = dense.unsqueeze(0 if flags & RIGHT else 1)
+        rows, cols = sparse.shape
+        flags |= (TRANS if transpose else 0) | _ops.tf32_flag(dense)
+        parts = (sparse.values, sparse.row_offsets, sparse.col_indices, dense, None, rows, cols, flags)
+        op = torch.ops.sparse_autotune._report_spmm
+    else:
+        raise TypeError(f"operands: must be (A, B) or (pattern, X, Y), not {len(operands)}")
+    with torch.no_grad(), _progress(progress):
+        return json.loads(op(*(p.detach() if isinstance(p, Tensor) else p for p in parts), action, rounds))
+
+
+def tune(*operands: Any, transpose: bool = False, assume_finite: bool = False, fresh: bool = False, progress: bool | None = None) -> Report:
+    """Tunes the product A B (or with three operands sddmm(pattern, X, Y)) as its first call would, and tells what was found.
+
+    Where the class of problems is known, that is what the store has; fresh: measure again. Operands and flags as of matmul and sddmm; only their shapes, types
+    and layouts count. progress: a tqdm bar; by default on a terminal.
+    """
+    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite)
+    assert found is not None
+    return Report(found)
+
+
+def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False) -> Report:
+    """What the store knows of the product A B, or sddmm(pattern, X, Y). Measures nothing. LookupError where its class was never tuned."""
+    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite)
+    if found is None:
+        raise LookupError("the store does not know this class of problems; tune it first")
+    return Report(found)
+
+
+def inspect(matrix: Any) -> Inspection:
+    """Structure of a sparse matrix: sa.BSR, torch.sparse_bsr or SciPy BSR."""
+    sparse = as_bsr(matrix, "matrix")
+    if sparse is None:
+        raise TypeError("matrix: must be sparse")
+    found = json.loads(torch.ops.sparse_autotune._inspect(sparse.row_offsets, sparse.col_indices, *sparse.shape, *sparse.block))
+    whole = {k: int(v) if k in ("rows", "cols", "nnzb", "empty_rows", "longest_row") or k.startswith(("block_", "grid_")) else v for k, v in found.items()}
+    return Inspection(**whole)
+
+
+def _times(calls: dict[str, Callable[[], Any]], rounds: int, cuda: bool) -> dict[str, list[float]]:
+    """Microseconds of calls in interleaved rounds, each sample some calls long."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    repeats = {}
+    for name, call in calls.items():
+        call()
+        begin = time.perf_counter()
+        call()
+        if cuda:
+            torch.cuda.synchronize()
+        repeats[name] = max(1, min(1000, int(1e-3 / max(time.perf_counter() - begin, 1e-7))))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            if cuda:
+                torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(repeats[name]):
+                call()
+            if cuda:
+                torch.cuda.synchronize()
+            times[name].append((time.perf_counter() - begin) / repeats[name] * 1e6)
+    return times
+
+
+def benchmark(
+    A: Any,  # noqa: N803
+    B: Any,  # noqa: N803
+    *,
+    transpose: bool = False,
+    assume_finite: bool = False,
+    rounds: int = 20,
+    progress: bool | None = None,
+) -> Report:
+    """The race of every candidate for A B, dense multiplication among them, and beside them PyTorch's own products.
+
+    The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul, all of its overhead
+    included), pytorch_dense (torch.matmul) and pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved rounds of the last phase.
+    The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
+    """
+    found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)
+    assert found is not None
+    report = Report(found)
+    with torch.no_grad():
+        _add_peers(report, A, B, transpose, assume_finite, rounds)
+    return report
+
+
+def _add_peers(report: Report, A: Any, B: Any, transpose: bool, assume_finite: bool, rounds: int) -> None:  # noqa: N803
+    left, right = as_bsr(A, "A"), None
+    if left is None:
+        right = as_bsr(B, "B")
+    sparse = left if left is not None else right
+    assert sparse is not None
+    full = sparse.to_dense()
+    full = full.mT.contiguous() if transpose else full
+    calls: dict[str, Callable[[], Any]] = {}
+    calls["sparse_autotune"] = lambda: matmul(A, B, transpose=transpose, assume_finite=assume_finite)
+    calls["pytorch_dense"] = (lambda: torch.matmul(full, B)) if left is not None else (lambda: torch.matmul(A, full))
+    why = None
+    try:
+        native = (sparse.transpose() if transpose else sparse).to_torch()
+        native_call = (lambda: native @ B) if left is not None else (lambda: A @ native)
+        native_call()
+        calls["pytorch_bsr"] = native_call
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        why = str(error).split("\n")[0]
+    for name, times in _times(calls, max(3, min(rounds, 20)), sparse.values.is_cuda).items():
+        report.add(name, times)
+    if why is not None:
+        report.add("pytorch_bsr", [], why=why)

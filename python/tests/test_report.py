@@ -1,0 +1,96 @@
+"""benchmark, tune, explain, inspect, the command line."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from conftest import random_bsr
+
+import sparse_autotune as sa
+
+
+@pytest.fixture
+def measuring():
+    sa.set_options(effort="measure", budget_s=0.05)
+
+
+def test_tune_then_explain(measuring):
+    a, b = random_bsr(96, 80, 16), torch.randn(80, 33)
+    with pytest.raises(LookupError, match="class"):
+        sa.explain(a, b)
+    report = sa.tune(a, b)
+    assert not report.from_store and report.chosen in report.choice
+    assert report[report.chosen]["median_us"] > 0
+    again = sa.tune(a, b)
+    assert again.from_store and again.choice == report.choice == sa.explain(a, b).choice
+    assert not sa.tune(a, b, fresh=True).from_store
+    sa.set_options(choice=report.choice)
+    assert torch.isfinite(a @ b).all()
+    sa.set_options(choice="spmm_nonsense")
+    with pytest.raises(RuntimeError, match="spmm_nonsense"):
+        a @ torch.randn(80, 34)
+
+
+def test_tune_other_products(measuring):
+    a = random_bsr(48, 64, 16)
+    right = sa.tune(torch.randn(5, 7, 64), a, transpose=True)
+    assert (right.problem["m"], right.problem["k"], right.problem["n"]) == (48, 64, 35) and right.problem["layout_b"] == "col"
+    sampled = sa.tune(a, torch.randn(48, 9), torch.randn(9, 64))
+    assert sampled.problem["op"] == "sddmm" and sampled.problem["k"] == 9
+    with pytest.raises(TypeError, match="operands"):
+        sa.tune(a)
+    with pytest.raises(TypeError, match="A: neither"):
+        sa.tune(torch.randn(3, 3), torch.randn(3, 3))
+
+
+def test_benchmark(measuring):
+    a, b = random_bsr(64, 64, 16), torch.randn(64, 20)
+    report = sa.benchmark(a, b, rounds=3)
+    names = {c["name"] for c in report.candidates}
+    assert {"sparse_autotune", "pytorch_dense", "pytorch_bsr", "reference"} <= names
+    result = report.to_dict()["results"][0]
+    assert result["chosen"] == report.chosen and result["candidates"][0]["name"] == report.chosen
+    assert {"name", "params", "hash", "kind", "status", "why", "median_us", "spread_us", "tflops", "ratios"} <= set(result["candidates"][0])
+    assert result["problem"]["nnzb"] == a.nnzb and result["candidates"][0]["ratios"]
+    text = str(report)
+    assert f"> {report.chosen}" in text and "pytorch_dense" in text and report.summary in text
+    page = report._repr_html_()
+    assert page.count("<tr") == 1 + sum(1 for c in report.candidates if c["median_us"]) and report.chosen in page
+
+
+def test_what_pytorch_cannot_do_says_so(measuring):
+    report = sa.benchmark(random_bsr(60, 64, 16), torch.randn(64, 4), rounds=3)
+    assert report["pytorch_bsr"]["median_us"] is None and "multiple" in report["pytorch_bsr"]["why"]
+    assert report["sparse_autotune"]["median_us"] > 0
+
+
+def test_plot(measuring):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    report = sa.tune(random_bsr(64, 64, 16), torch.randn(64, 20))
+    assert len(report.plot().patches) == sum(1 for c in report.candidates if c["median_us"])
+
+
+def test_progress(measuring, monkeypatch):
+    from sparse_autotune import _C
+
+    steps = []
+    _C.set_progress(lambda done, total, what: steps.append((done, total, what)))
+    try:
+        sa.tune(random_bsr(64, 80, 16), torch.randn(80, 21))
+    finally:
+        _C.set_progress(None)
+    assert steps and all(0 <= done <= total for done, total, _ in steps)
+
+
+def test_inspect():
+    a = random_bsr(70, 64, (16, 8))
+    found = sa.inspect(a)
+    assert (found.rows, found.grid_rows, found.nnzb) == (70, 5, a.nnzb) and found.empty_rows >= 1
+    assert f"{a.nnzb} of 40 blocks" in str(found) and found.to_dict()["density"] == pytest.approx(a.density)
+
+
+def test_command_line():
+    done = subprocess.run([sys.executable, "-m", "sparse_autotune", "--version"], capture_output=True, text=True, check=True)
+    assert sa.__version__ in done.stdout
