@@ -76,11 +76,17 @@ PyObject *version(PyObject *, PyObject *)
     return PyUnicode_FromString(spk_version());
 }
 
+PyObject *commit(PyObject *, PyObject *)
+{
+    return PyUnicode_FromString(spk_commit());
+}
+
 PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
                          {"set_progress", set_progress, METH_O, nullptr},
                          {"forbid_tuning", forbid, METH_VARARGS, nullptr},
                          {"clear", clear, METH_NOARGS, nullptr},
                          {"version", version, METH_NOARGS, nullptr},
+                         {"commit", commit, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "sparse_autotune._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};

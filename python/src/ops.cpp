@@ -1,4 +1,5 @@
 /* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where none is wanted. */
+#include "capture.h"
 #include "operands.h"
 #include "report.h"
 
@@ -10,11 +11,13 @@ void run(const Multiply &call, const Tensor &out)
 {
     if (out.numel() == 0)
         return;
-    const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, call.assume_finite);
+    const Device &device = *call.pattern->device;
     spk_spmm_args args = call.args;
     args.d = out.mutable_data_ptr();
-    const Device &device = *call.pattern->device;
+    if (is_capturing(device))
+        return run_captured(call, args);
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, call.assume_finite);
     device.check(spk_matmul(device.context, call.pattern->handle, &call.problem, &args, &tune));
 }
 
@@ -22,11 +25,13 @@ void run(const Sample &call, const Tensor &out)
 {
     if (out.numel() == 0)
         return;
-    const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, call.assume_finite);
+    const Device &device = *call.pattern->device;
     spk_sddmm_args args = call.args;
     args.d = out.mutable_data_ptr();
-    const Device &device = *call.pattern->device;
+    if (is_capturing(device))
+        return run_captured(call, args);
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, call.assume_finite);
     device.check(spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, &tune));
 }
 
