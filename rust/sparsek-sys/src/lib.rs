@@ -26,3 +26,8 @@ pub use bindings::*;
 
 /// What a batch's input that all items share has as its stride.
 pub const SPK_STRIDE_SHARED: i64 = -1;
+
+/// The README's program compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,30 @@
+//! What the builders of problems share.
+
+/// Setters of a problem, each with the example that documentation shows.
+macro_rules! setters {
+    ($problem:ident: $(#[$doc:meta] $name:ident($argument:ident: $type:ident) $field:ident = $value:expr;)*) => {$(
+        #[$doc]
+        ///
+        /// ```
+        /// # use sparsek::*;
+        #[doc = concat!("let problem = ", stringify!($problem), "::new(8).", stringify!($name), "(", example!($type), ");")]
+        /// # let _ = problem;
+        /// ```
+        pub fn $name(mut self, $argument: $type) -> Self {
+            self.raw.$field = $value;
+            self
+        }
+    )*};
+}
+
+macro_rules! example {
+    (usize) => {
+        "16"
+    };
+    (Layout) => {
+        "Layout::ColMajor"
+    };
+    (Activation) => {
+        "Activation::Relu"
+    };
+}

@@ -1,0 +1,178 @@
+//! Problems bound to kernels.
+use super::args::{Extents, SpmmArgs};
+use super::{Spmm, SpmmPointers};
+use crate::error::{Error, Result};
+use crate::extent::check_length;
+use crate::pattern::Pattern;
+use crate::plan::{PlanInfo, RawPlan};
+use crate::sys;
+use crate::tune::TuneOptions;
+use crate::types::{Element, Product};
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+
+/// A problem bound to a kernel. It may run in several threads at once.
+///
+/// ```
+/// use sparsek::{Context, Pattern, Spmm, SpmmArgs, SpmmPlan, TuneOptions};
+/// # let context = Context::builder().store_in_memory().build()?;
+/// let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+/// let plan: SpmmPlan<f64> = pattern.plan_spmm(&Spmm::new(1), &TuneOptions::new().estimate())?;
+/// let mut d = [0.0; 2];
+/// plan.run(SpmmArgs::new(&[1., 2., 3., 4.], &[1., 1.], &mut d))?;
+/// assert_eq!(d, [3., 7.]);
+/// # Ok::<(), sparsek::Error>(())
+/// ```
+pub struct SpmmPlan<A: Product<D>, D: Element = A> {
+    plan: RawPlan,
+    needed: Extents,
+    is_static: bool,
+    kept: Vec<Arc<[A]>>, // what the library has pointers to: the last, and those of updates that failed since; dropped after the plan
+    types: PhantomData<fn(A) -> D>,
+}
+
+impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
+    /// Multiplies, on the CPU.
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmArgs, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &TuneOptions::new().estimate())?;
+    /// let mut d = [0f32; 1];
+    /// let error = plan.run(SpmmArgs::new(&[1.; 4], &[1.; 2], &mut d)).unwrap_err();
+    /// assert_eq!(error.to_string(), "d has 1 elements: the problem needs 2");
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn run(&self, mut args: SpmmArgs<'_, A, D>) -> Result<()> {
+        let context = self.plan.pattern.context();
+        context.check_host()?;
+        if self.is_static && self.kept.is_empty() {
+            return Err(Error::argument("the plan has static values: update_values must come before the first run"));
+        }
+        let raw = args.checked(&self.needed, self.is_static)?;
+        // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, and the workspace
+        // is the plan's own.
+        context.check(unsafe { sys::spk_run_spmm(self.plan.raw(), &raw, ptr::null_mut()) })
+    }
+
+    /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
+    ///
+    /// # Safety
+    /// Every pointer that the problem uses is to as many elements as its sizes, leading dimensions and strides span, in memory
+    /// of the context's device; `d` and `preact` overlap nothing but what may be D. The stream is null on the CPU, else one of
+    /// the device's primary context. All of it, and the plan, stays until the work is done; without a workspace, no two
+    /// threads run the plan on one stream at once.
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmPointers, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &TuneOptions::new().estimate())?;
+    /// let (values, b, mut d) = ([1f32; 4], [1f32; 2], [0f32; 2]);
+    /// let pointers = SpmmPointers::new(values.as_ptr(), b.as_ptr(), d.as_mut_ptr());
+    /// // SAFETY: A is 2 x 2, B and D are 2 x 1.
+    /// unsafe { plan.run_pointers(&pointers, std::ptr::null_mut()) }?;
+    /// assert_eq!(d, [2., 2.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub unsafe fn run_pointers(&self, pointers: &SpmmPointers<A, D>, stream: *mut c_void) -> Result<()> {
+        // SAFETY: as the caller promises.
+        self.plan.pattern.context().check(unsafe { sys::spk_run_spmm(self.plan.raw(), &pointers.raw(), stream) })
+    }
+
+    /// Gives the values (again) to a plan with [`TuneOptions::static_values`], on the CPU. Those of later runs are ignored.
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmArgs, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let options = TuneOptions::new().estimate().static_values(true);
+    /// let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &options)?;
+    /// plan.update_values(vec![2f32; 4])?;
+    /// let mut d = [0f32; 2];
+    /// plan.run(SpmmArgs::new(&[], &[1.; 2], &mut d))?;
+    /// assert_eq!(d, [4., 4.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn update_values(&mut self, values: impl Into<Arc<[A]>>) -> Result<()> {
+        let values = values.into();
+        let context = self.plan.pattern.context();
+        context.check_host()?;
+        check_length("values", values.len(), self.needed.values)?;
+        let pointer = values.as_ptr().cast();
+        if self.is_static {
+            self.kept.push(values);
+        }
+        // SAFETY: the values are as many as the problem has, and stay; &mut keeps runs away.
+        context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), pointer, ptr::null_mut()) })?;
+        self.kept.drain(..self.kept.len() - 1);
+        Ok(())
+    }
+
+    /// Likewise, with values in the memory of the context's device.
+    ///
+    /// # Safety
+    /// The values are as many as the problem has, in memory of the context's device, and stay until the next update or the
+    /// plan's end; the stream is as in [`SpmmPlan::run_pointers`].
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmPointers, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let options = TuneOptions::new().estimate().static_values(true);
+    /// let values = [2f32; 4];
+    /// let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &options)?;
+    /// // SAFETY: A is 2 x 2, and the array outlives the plan.
+    /// unsafe { plan.update_values_pointer(values.as_ptr(), std::ptr::null_mut()) }?;
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub unsafe fn update_values_pointer(&mut self, values: *const A, stream: *mut c_void) -> Result<()> {
+        let context = self.plan.pattern.context();
+        // SAFETY: as the caller promises.
+        context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), values.cast(), stream) })
+    }
+
+    /// The kernel, and how it was chosen.
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &TuneOptions::new().only("reference"))?;
+    /// assert_eq!(plan.info()?.kernel, "reference");
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn info(&self) -> Result<PlanInfo> {
+        self.plan.info()
+    }
+}
+
+impl Pattern {
+    /// Binds a problem to a kernel: A and B of `A`, D of `D` (`A`, or f32 for 16-bit types).
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, TuneOptions, half::bf16};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let plan = pattern.plan_spmm::<bf16, f32>(&Spmm::new(1), &TuneOptions::new().estimate())?;
+    /// # let _ = plan;
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn plan_spmm<A: Product<D>, D: Element>(
+        &self,
+        problem: &Spmm,
+        options: &TuneOptions,
+    ) -> Result<SpmmPlan<A, D>> {
+        let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
+        let mut raw = ptr::null_mut();
+        // SAFETY: context and pattern are alive and belong together, structs and texts live during the call.
+        let status =
+            unsafe { sys::spk_plan_spmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, &mut raw) };
+        self.context().check(status)?;
+        let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
+        Ok(SpmmPlan { plan, needed, is_static: options.static_values, kept: Vec::new(), types: PhantomData })
+    }
+}

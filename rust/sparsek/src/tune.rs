@@ -1,0 +1,243 @@
+//! How a kernel is chosen.
+use crate::error::{Result, c_text};
+use crate::sys;
+use crate::types::sized;
+use std::ffi::CString;
+use std::ptr;
+use std::time::Duration;
+
+/// How a kernel is chosen. The default: from the store, else measured for up to two seconds on a CPU, five on a GPU.
+///
+/// ```
+/// use std::time::Duration;
+/// let options = sparsek::TuneOptions::new().budget(Duration::from_millis(300)).exclude("reference").seed(1);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct TuneOptions {
+    effort: Option<sys::spk_effort>,
+    unknown: Option<sys::spk_unknown>,
+    warm: bool,
+    budget: Option<Duration>,
+    tolerance: f64,
+    assume_finite: bool,
+    pub(crate) static_values: bool,
+    fresh: bool,
+    only: Option<String>,
+    exclude: Option<String>,
+    choice: Option<String>,
+    seed: u64,
+}
+
+/// The library's options with the texts they point to.
+pub(crate) struct RawTune {
+    pub raw: sys::spk_tune_options,
+    _texts: [Option<CString>; 3],
+}
+
+impl TuneOptions {
+    /// The defaults.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new();
+    /// # let _ = options;
+    /// ```
+    pub fn new() -> TuneOptions {
+        TuneOptions::default()
+    }
+
+    /// Runs nothing: the nearest class that the store knows, else the cost model.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().estimate();
+    /// # let _ = options;
+    /// ```
+    pub fn estimate(mut self) -> Self {
+        self.effort = Some(sys::SPK_TUNE_ESTIMATE);
+        self
+    }
+
+    /// Measures every applicable candidate, without a budget unless one is set.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().exhaustive();
+    /// # let _ = options;
+    /// ```
+    pub fn exhaustive(mut self) -> Self {
+        self.effort = Some(sys::SPK_TUNE_EXHAUSTIVE);
+        self
+    }
+
+    /// A class that the store does not know is estimated, not tuned.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().estimate_unknown();
+    /// # let _ = options;
+    /// ```
+    pub fn estimate_unknown(mut self) -> Self {
+        self.unknown = Some(sys::SPK_UNKNOWN_ESTIMATE);
+        self
+    }
+
+    /// A class that the store does not know is an error, [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().fail_unknown();
+    /// # let _ = options;
+    /// ```
+    pub fn fail_unknown(mut self) -> Self {
+        self.unknown = Some(sys::SPK_UNKNOWN_FAIL);
+        self
+    }
+
+    /// Measures with the same operands again and again, that the caches hold. The default is cold: operands rotate.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().warm();
+    /// # let _ = options;
+    /// ```
+    pub fn warm(mut self) -> Self {
+        self.warm = true;
+        self
+    }
+
+    /// The time to measure for, up to a day; what takes no nanosecond is the default.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().budget(std::time::Duration::from_secs(1));
+    /// # let _ = options;
+    /// ```
+    pub fn budget(mut self, budget: Duration) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
+    /// The largest norm-wise relative error of a candidate; 0: from the element type and the inner size.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().tolerance(1e-5);
+    /// # let _ = options;
+    /// ```
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// The dense operand holds no infinity and no NaN: candidates that multiply filled-in zeros may win.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().assume_finite(true);
+    /// # let _ = options;
+    /// ```
+    pub fn assume_finite(mut self, yes: bool) -> Self {
+        self.assume_finite = yes;
+        self
+    }
+
+    /// Values change only through [`SpmmPlan::update_values`](crate::SpmmPlan::update_values), so that packing them is free.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().static_values(true);
+    /// # let _ = options;
+    /// ```
+    pub fn static_values(mut self, yes: bool) -> Self {
+        self.static_values = yes;
+        self
+    }
+
+    /// Measures again though the class is known.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().fresh(true);
+    /// # let _ = options;
+    /// ```
+    pub fn fresh(mut self, yes: bool) -> Self {
+        self.fresh = yes;
+        self
+    }
+
+    /// Only these kernels: names with commas between them.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().only("spmm_portable,reference");
+    /// # let _ = options;
+    /// ```
+    pub fn only(mut self, kernels: impl Into<String>) -> Self {
+        self.only = Some(kernels.into());
+        self
+    }
+
+    /// All but these kernels.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().exclude("reference");
+    /// # let _ = options;
+    /// ```
+    pub fn exclude(mut self, kernels: impl Into<String>) -> Self {
+        self.exclude = Some(kernels.into());
+        self
+    }
+
+    /// This candidate, as [`PlanInfo::choice`](crate::PlanInfo::choice) names it, without measuring.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().choice("spmm_portable NV=1 PACK=0 GROUP=1");
+    /// # let _ = options;
+    /// ```
+    pub fn choice(mut self, choice: impl Into<String>) -> Self {
+        self.choice = Some(choice.into());
+        self
+    }
+
+    /// The seed of the random operands; 0: from the clock.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().seed(7);
+    /// # let _ = options;
+    /// ```
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub(crate) fn to_raw(&self) -> Result<RawTune> {
+        let text = |name: &str, value: &Option<String>| value.as_ref().map(|v| c_text(name, v.as_str())).transpose();
+        let texts = [text("only", &self.only)?, text("exclude", &self.exclude)?, text("choice", &self.choice)?];
+        let [only, exclude, choice] = texts.each_ref().map(|text| text.as_ref().map_or(ptr::null(), |t| t.as_ptr()));
+        let mut raw = sized!(spk_tune_options);
+        raw.effort = self.effort.unwrap_or(sys::SPK_TUNE_MEASURE);
+        raw.unknown = self.unknown.unwrap_or(sys::SPK_UNKNOWN_TUNE);
+        raw.cache = if self.warm { sys::SPK_WARM } else { sys::SPK_COLD };
+        raw.budget_s = self.budget.map_or(0.0, |budget| budget.as_secs_f64());
+        raw.tolerance = self.tolerance;
+        raw.assume_finite = self.assume_finite.into();
+        raw.static_values = self.static_values.into();
+        raw.fresh = self.fresh.into();
+        (raw.only, raw.exclude, raw.choice) = (only, exclude, choice);
+        raw.seed = self.seed;
+        Ok(RawTune { raw, _texts: texts })
+    }
+}
+
+/// Options of a race, see [`Pattern::race_spmm`](crate::Pattern::race_spmm).
+///
+/// ```
+/// let race = sparsek::Race { rounds: 5, ..Default::default() };
+/// # let _ = race;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Race {
+    /// Interleaved rounds of the last phase; 0: 20.
+    pub rounds: u16,
+    /// Choices to race against each other; empty: the best parameters of every kernel.
+    pub choices: Vec<String>,
+    /// The result goes to the store.
+    pub keep: bool,
+}
+
+impl Race {
+    pub(crate) fn text(&self) -> Result<Option<CString>> {
+        if self.choices.is_empty() { Ok(None) } else { c_text("choices", self.choices.join(";")).map(Some) }
+    }
+}
