@@ -120,9 +120,8 @@ void spk_cuda_deferrals_release(const spk_cuda_driver *driver, const spk_mem *me
 
 static bool has_come(const page *p, int slot)
 {
-    const bool come = p->slots[slot].stamp == p->stamps[slot] && p->slots[slot].stamp_again == p->stamps[slot];
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return come;
+    return __atomic_load_n(&p->slots[slot].stamp, __ATOMIC_ACQUIRE) == p->stamps[slot] &&
+           __atomic_load_n(&p->slots[slot].stamp_again, __ATOMIC_ACQUIRE) == p->stamps[slot];
 }
 
 /* Under the lock. */
