@@ -61,13 +61,13 @@ install_nvrtc() {
     export SPARSEK_NVRTC="$root/$nvrtc"
 }
 
-# An environment with torch and what the Python tests need; fails where none can be had.
+# install_torch FOLDER VERSION: an environment build/FOLDER with torch and what the Python tests need, its interpreter in $python; fails where none can be had.
 install_torch() {
-    python=$root/build/python-venv/bin/python
+    python=$root/build/$1/bin/python
     "$python" -c 'import torch, pytest, scipy, expecttest, ruff, mypy' 2>/dev/null && return 0
-    say "installing PyTorch into build/python-venv (some 5 GB, with its CUDA libraries)"
-    [ -d build/python-venv ] || /usr/bin/python3 -m venv build/python-venv
-    "$python" -m pip install -q --disable-pip-version-check 'torch>=2.10' numpy scipy pytest expecttest ruff mypy
+    say "installing torch$2 into build/$1 (some 5 GB, with its CUDA libraries)"
+    [ -d "build/$1" ] || /usr/bin/python3 -m venv "build/$1"
+    "$python" -m pip install -q --disable-pip-version-check "torch$2" numpy scipy pytest expecttest ruff mypy
 }
 
 # build PRESET [CMAKE_OPTION...] [--target NAME...]: configures and builds into build/PRESET; all of it, or what is named.
