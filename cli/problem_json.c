@@ -49,6 +49,8 @@ json_t *problem_json(const problem *p)
     json_put(o, "dtype_d", json_string(spk_dtype_name(s->dtype_d)));
     json_put(o, "compute", json_string(spk_dtype_name(compute_type(s))));
     json_put(o, "trans_a", json_string(s->trans_a ? "t" : "n"));
+    if (s->block_layout == SPK_COL_MAJOR)
+        json_put(o, "block_layout", json_string("col"));
     if (p->operation == SPK_SDDMM)
         json_put(o, "layout_a", json_string(layout_names[p->sddmm.layout_x]));
     json_put(o, "layout_b", json_string(layout_names[s->layout_b]));

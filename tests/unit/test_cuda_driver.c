@@ -106,7 +106,7 @@ static void body_off(cuda_double *state)
     spk_context *context = NULL;
     double start = spk_now_us();
     CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda", .store_path = ""}, &context) == SPK_ERR_UNAVAILABLE);
-    CHECK(spk_now_us() - start < 20000); /* much less, but for a busy machine */
+    CHECK(spk_now_us() - start < 2e6); /* much less, but for a busy machine */
     CHECK(strstr(spk_last_error(NULL), "device = \"cuda\"") != NULL && strstr(spk_last_error(NULL), "SPARSEK_CUDA=none") != NULL);
     CHECK(context == NULL);
 }
