@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
+
 enum { SIZE = 2048, BLOCK = 16, N = 8, ROUNDS = 501 };
 
 static spk_context *context;
@@ -19,25 +21,6 @@ static spk_context *context;
             exit(1);                                                                     \
         }                                                                                \
     } while (0)
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *samples, int count)
-{
-    qsort(samples, (size_t)count, sizeof *samples, compare);
-    return samples[count / 2];
-}
 
 static spk_matrix *fresh_matrix(uint64_t seed)
 {

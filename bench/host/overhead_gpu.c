@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
+
 enum { SIZE = 8192, BLOCK = 64, ROUNDS = 301, CALLS = 10, PARAMETER_BYTES = 512 };
 
 typedef void *handle;
@@ -69,25 +71,6 @@ static void open_driver(void)
     DRIVER(cu.stream_create(&stream, 1));
     DRIVER(cu.load(&module, empty_text));
     DRIVER(cu.function(&empty_kernel, module, "empty"));
-}
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *samples, int count)
-{
-    qsort(samples, (size_t)count, sizeof *samples, compare);
-    return samples[count / 2];
 }
 
 static void *device_zeros(size_t bytes)

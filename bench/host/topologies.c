@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "timing.h"
+
 enum { BLOCK = 128, MODEL = 2048, HIDDEN = 4096, FEWEST = 16, MOST = 256, STEPS = 1000, MOST_EXPERTS = 64 };
 enum { GRID_ROWS = MOST_EXPERTS * MOST / BLOCK, PER_ROW = HIDDEN / BLOCK };
 
@@ -22,19 +24,6 @@ static spk_context *context;
             exit(1);                                                                     \
         }                                                                                \
     } while (0)
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static unsigned draw(unsigned below)
 {
