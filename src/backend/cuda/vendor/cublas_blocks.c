@@ -311,17 +311,22 @@ static spk_status multiply(const spk_bound *bound, const blocks_state *s, const 
     return spk_around_finish(bound, &s->around, args, sums, stream);
 }
 
+static bool aligned(const spk_bound *bound, const blocks_state *s, const spk_args *args)
+{
+    const uintptr_t all = (uintptr_t)args->a | (uintptr_t)args->b | (s->around.direct ? (uintptr_t)args->d : 0);
+    return !is_fast(&bound->problem) || all % FAST_ALIGNMENT == 0;
+}
+
 static bool takes(const spk_bound *bound, const spk_args *args)
 {
     const blocks_state *s = bound->state;
-    const uintptr_t all = (uintptr_t)args->a | (uintptr_t)args->b | (s->around.direct ? (uintptr_t)args->d : 0);
-    return !is_fast(&bound->problem) || all % FAST_ALIGNMENT == 0;
+    return aligned(bound, s, args) && spk_around_takes(bound, &s->around, args);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     spk_cuda_scope scope;
-    if (!takes(bound, args))
+    if (!aligned(bound, bound->state, args))
         return spk_fail(SPK_ERR_UNSUPPORTED, "cublas_blocks takes values, B and D on %d bytes", FAST_ALIGNMENT);
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = multiply(bound, bound->state, args, stream);

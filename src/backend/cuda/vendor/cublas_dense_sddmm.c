@@ -1,5 +1,6 @@
 /* cublas_dense_sddmm: one dense cuBLASLt product, then the stored blocks of it: the yardstick of SDDMM. It computes everything, but keeps only what is asked
  * for, so nothing need be finite. ALGO: the library's first, second ... recommendation. */
+#include <float.h>
 #include <stdio.h>
 
 #include "backend/cuda/kernels/sddmm.h"
@@ -122,9 +123,12 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     const bool finished = !bound->problem.epilogue.use_c;
     void *acc = args->workspace;
     spk_cuda_arguments arguments;
-    SPK_TRY(spk_lt_run(&s->product, finished ? args->alpha : 1, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
+    const bool vanishes = (bound->problem.dtype_a == SPK_F64 ? args->alpha : (double)(float)args->alpha) == 0;
+    const double least = bound->problem.dtype_a == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
+    /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes after. */
+    SPK_TRY(spk_lt_run(&s->product, !finished ? 1 : vanishes ? least : args->alpha, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
     spk_cuda_arguments_fill(&s->index, args, &arguments);
-    if (finished)
+    if (finished && !vanishes)
         arguments.alpha = 1;
     long long ld = s->ld;
     void *parameters[] = {&arguments, &acc, &ld};

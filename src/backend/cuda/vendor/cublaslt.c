@@ -166,7 +166,8 @@ spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void 
     float alpha32 = (float)alpha64, beta32 = (float)beta64;
     const void *alpha = product->wide ? (void *)&alpha64 : (void *)&alpha32, *beta = product->wide ? (void *)&beta64 : (void *)&beta32;
     const bool aligned = (((uintptr_t)first | (uintptr_t)second | (uintptr_t)c | (uintptr_t)d) & 15) == 0;
-    return lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, c, product->layouts[2], d,
+    void *layout_c = product->layouts[c == d ? 3 : 2]; /* an array cannot be C in one layout and D in another */
+    return lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, c, layout_c, d,
                             product->layouts[3], aligned ? &product->aligned : &product->unaligned, workspace, product->workspace_bytes, stream),
                   "cublasLtMatmul");
 }

@@ -343,8 +343,19 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return status;
 }
 
-const spk_kernel_ops cusparse_bsr_ops = {
-    .applicable = bsr_applicable, .predict_us = bsr_predict, .bind = bsr_bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH};
+static bool takes(const spk_bound *bound, const spk_args *args)
+{
+    const sparse_state *s = bound->state;
+    return spk_around_takes(bound, &s->around, args);
+}
+
+const spk_kernel_ops cusparse_bsr_ops = {.applicable = bsr_applicable,
+                                         .predict_us = bsr_predict,
+                                         .bind = bsr_bind,
+                                         .unbind = unbind,
+                                         .takes = takes,
+                                         .run = run,
+                                         .source_hash = SPK_SOURCE_HASH};
 
 const spk_kernel_ops cusparse_blocked_ell_ops = {.applicable = ell_applicable,
                                                  .predict_us = ell_predict,
