@@ -202,6 +202,28 @@ void cli_close(cli *app)
     spk_context_destroy(&app->context);
 }
 
+/* text, and where there is a word " --name word"; frees text. */
+static char *with_option(char *text, const char *name, const char *word)
+{
+    if (word == NULL)
+        return text;
+    char *quoted = cli_quoted(word), *longer = cli_format("%s --%s %s", text, name, quoted);
+    free(quoted);
+    free(text);
+    return longer;
+}
+
+char *cli_common_text(const cli *app)
+{
+    char threads[24];
+    snprintf(threads, sizeof threads, "%lld", (long long)app->threads);
+    char *text = with_option(cli_format("%s", ""), "threads", app->threads ? threads : NULL);
+    text = with_option(text, "device", app->device);
+    text = with_option(text, "store", app->store);
+    text = with_option(text, "only", app->only);
+    return with_option(text, "exclude", app->exclude);
+}
+
 void cli_tune_options(const cli *app, spk_tune_options *options)
 {
     *options = (spk_tune_options){SPK_SIZED(spk_tune_options)};

@@ -34,6 +34,9 @@ typedef struct cli {
 /* The options that all commands take. */
 void cli_common_options(args *a, cli *app);
 
+/* Those given of them that choose a class and its store, each after a space: " --device cuda:0 --threads 2". The caller frees it. */
+char *cli_common_text(const cli *app);
+
 /* Checks the common options, sees that --json can be written, opens the context. Returns an exit code. */
 int cli_open(cli *app);
 

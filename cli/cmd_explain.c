@@ -35,9 +35,11 @@ int cmd_explain(cli *app, int argc, char **argv)
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
     spk_report_destroy(&report);
-    if (status == SPK_ERR_UNKNOWN_CLASS)
-        code = cli_fail(app, EXIT_SHORT, "the store does not know this problem's class; 'sparsek tune %s' measures it", p.flags);
-    else
+    if (status == SPK_ERR_UNKNOWN_CLASS) {
+        char *common = cli_common_text(app);
+        code = cli_fail(app, EXIT_SHORT, "the store does not know this problem's class; 'sparsek tune %s%s' measures it", p.flags, common);
+        free(common);
+    } else
         code = cli_status(app, NULL, status, NULL);
     if (code == EXIT_DONE) {
         json_t *results = json_array();

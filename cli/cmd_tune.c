@@ -17,7 +17,7 @@ static const char about[] =
     "problems from a JSON file (--from).\n\n"
     "The list is an array of objects whose keys are the options' names with '_' for '-' (\"m\", \"k\", \"n\", \"block\",\n"
     "\"density\", \"pattern\", \"dtype\", \"layout_b\", \"assume_finite\", ...; \"file\" names a matrix file), or the file that a\n"
-    "bench wrote with --json: its problems are taken.";
+    "bench wrote with --json: its problems are taken. Options of the command line hold where an object says nothing.";
 
 static int parse(cli *app, tune_flags *f, int argc, char **argv)
 {
@@ -97,6 +97,7 @@ static int tune_list(cli *app, const tune_flags *f, json_t *results)
     json_array_foreach(list, index, one) /* all are read before the first is measured */
     {
         char *where = cli_format("%s: problem %zu", f->list, index);
+        flags[index] = f->problem;
         if (code == EXIT_DONE)
             code = problem_from_json(app, one, where, &flags[index]);
         free(where);

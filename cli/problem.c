@@ -6,6 +6,7 @@
 
 #include "experts.h"
 
+static const args_cells default_cells = {10, 10, 10};
 static const char *const bias_names[] = {"none", "row", "col"};
 static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu"};
 
@@ -35,23 +36,23 @@ void problem_options(args *a, problem_flags *f)
         {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
         {"compute", 0, ARGS_CHOICE, &f->compute, PROBLEM_COMPUTES, 0, 0,
          "type of the sums; tf32, for f32: products of values rounded to TF32 (default: f64 for f64, else f32)"},
-        {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
+        {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed; of spmm (default: n)"},
         {"block-layout", 0, ARGS_CHOICE, &f->block_layout, "row|col", 0, 0, "inside a block: row- or column-major (default: row)"},
-        {"layout-a", 0, ARGS_CHOICE, &f->layout_a, "row|col", 0, 0, "X of sddmm: row- or column-major (default: row)"},
-        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B, or Y of sddmm: row- or column-major (default: row)"},
-        {"layout-d", 0, ARGS_CHOICE, &f->layout_d, "row|col", 0, 0, "C and D: row- or column-major (default: row)"},
+        {"layout-a", 0, ARGS_CHOICE, &f->layout_a, "row|col", 0, 0, "X: row- or column-major; of sddmm (default: row)"},
+        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B or Y: row- or column-major (default: row)"},
+        {"layout-d", 0, ARGS_CHOICE, &f->layout_d, "row|col", 0, 0, "C and D: row- or column-major; of spmm (default: row)"},
         {"use-c", 0, ARGS_FLAG, &f->use_c, NULL, 0, 0, "add beta C"},
-        {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column (default: none)"},
-        {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum (default: none)"},
-        {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation"},
-        {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too"},
+        {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column; of spmm (default: none)"},
+        {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum; of spmm (default: none)"},
+        {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation; of spmm"},
+        {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too; of spmm"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once, of one A (default: 1)"},
-        {"batch-values", 0, ARGS_FLAG, &f->batch_values, NULL, 0, 0, "each product of the batch has values of A of its own"},
+        {"batch-values", 0, ARGS_FLAG, &f->batch_values, NULL, 0, 0, "each product of the batch has values of A of its own; of spmm"},
     };
     const args_option promises[] = {
         {"cache", 0, ARGS_CHOICE, &f->cache, "cold|warm", 0, 0, "operands come from memory, or stay in the cache (default: cold)"},
         {"assume-finite", 0, ARGS_FLAG, &f->assume_finite, NULL, 0, 0, "B holds no inf or NaN: dense implementations may win"},
-        {"static-values", 0, ARGS_FLAG, &f->static_values, NULL, 0, 0, "A's values stay: packing them once is free"},
+        {"static-values", 0, ARGS_FLAG, &f->static_values, NULL, 0, 0, "A's values stay: packing them once is free; of spmm"},
     };
     args_add(a, "Matrix", matrix, (int)(sizeof(matrix) / sizeof(*matrix)));
     args_add(a, "Operation", operation, (int)(sizeof(operation) / sizeof(*operation)));
@@ -142,7 +143,7 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
     if (options.generator == SPK_GEN_ELASTICITY) {
         if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0)
             return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --%s or --density", f->op ? "n" : "k");
-        args_cells cells = f->cells.x ? f->cells : (args_cells){10, 10, 10};
+        const args_cells cells = f->cells.x ? f->cells : default_cells;
         options.cells_x = cells.x;
         options.cells_y = cells.y;
         options.cells_z = cells.z;
@@ -233,8 +234,7 @@ static char *flags_text(const problem_flags *f, const problem *p)
         free(file);
         free(tensor);
     } else if (f->pattern == SPK_GEN_ELASTICITY)
-        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)(f->cells.x ? f->cells.x : 10),
-                            (long long)(f->cells.x ? f->cells.y : 10), (long long)(f->cells.x ? f->cells.z : 10), block);
+        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)p->cells.x, (long long)p->cells.y, (long long)p->cells.z, block);
     else if (f->pattern == SPK_GEN_EXPERTS) {
         char experts[32] = "";
         if (f->experts)
@@ -263,7 +263,7 @@ static char *flags_text(const problem_flags *f, const problem *p)
 
 int problem_make(cli *app, const problem_flags *f, problem *out)
 {
-    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .experts = f->experts, .tokens = f->tokens, .info = {SPK_SIZED(spk_pattern_info)}};
+    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .experts = f->experts, .tokens = f->tokens, .cells = f->cells, .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
     int code = check_flags(app, f);
     if (code)
@@ -302,6 +302,8 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     p.options.assume_finite = f->assume_finite;
     p.options.static_values = f->static_values;
     p.options.seed = f->seed;
+    if (f->pattern == SPK_GEN_ELASTICITY && p.cells.x == 0)
+        p.cells = default_cells;
     const char *slash = f->file ? strrchr(f->file, '/') : NULL;
     p.source = f->file ? cli_format("file:%s", slash ? slash + 1 : f->file) : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
     p.flags = flags_text(f, &p);

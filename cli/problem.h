@@ -38,6 +38,7 @@ typedef struct problem {
     const char *file, *tensor; /* as given, borrowed from the flags; NULL: generated */
     int64_t experts;           /* as given; 0: not */
     const char *tokens;
+    args_cells cells; /* of elasticity */
     char *source; /* generator's name, or "file:<basename>" */
     char *flags;  /* options that make this problem again: "--m 2048 ... " */
 } problem;
@@ -51,9 +52,9 @@ void problem_options(args *a, problem_flags *flags);
 int problem_make(cli *app, const problem_flags *flags, problem *out);
 void problem_release(problem *p);
 
-/* Flags from one object of a list (`tune --from`), in the shape of a result's "problem" or with the names of the options. 0, or an exit
- * code after a message that begins with `where`. Strings are borrowed from the object. */
-int problem_from_json(const cli *app, const json_t *object, const char *where, problem_flags *flags);
+/* Flags from one object of a list (`tune --from`), in the shape of a result's "problem" or with the names of the options; *flags holds what the object leaves
+ * open. 0, or an exit code after a message that begins with `where`. Strings are borrowed from the object, where tokens become text. */
+int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags);
 
 /* The "problem" object of a result. */
 json_t *problem_json(const problem *p);

@@ -41,6 +41,8 @@ json_t *problem_json(const problem *p)
         json_put(o, "experts", json_integer(p->experts));
     if (p->tokens)
         json_put(o, "tokens", json_text(p->tokens));
+    if (p->cells.x)
+        json_put(o, "cells", json_sprintf("%lldx%lldx%lld", (long long)p->cells.x, (long long)p->cells.y, (long long)p->cells.z));
     if (p->file)
         json_put(o, "file", json_text(p->file));
     if (p->file && p->tensor)
@@ -66,7 +68,7 @@ json_t *problem_json(const problem *p)
     return o;
 }
 
-typedef enum field_kind { FIELD_INT, FIELD_SEED, FIELD_REAL, FIELD_BOOL, FIELD_CHOICE, FIELD_DTYPE, FIELD_BLOCK, FIELD_SIDE, FIELD_CELLS, FIELD_PATTERN, FIELD_TEXT,
+typedef enum field_kind { FIELD_INT, FIELD_SEED, FIELD_REAL, FIELD_BOOL, FIELD_CHOICE, FIELD_DTYPE, FIELD_BLOCK, FIELD_SIDE, FIELD_CELLS, FIELD_PATTERN, FIELD_TEXT, FIELD_TOKENS,
                           FIELD_EPILOGUE, FIELD_IGNORED } field_kind;
 
 typedef struct field {
@@ -170,6 +172,7 @@ static bool take_field(const json_t *value, const field *f, problem_flags *flags
         return text && args_read_cells(text, &flags->cells);
     case FIELD_PATTERN:
         return text && take_pattern(text, flags);
+    case FIELD_TOKENS:
     case FIELD_TEXT:
         *(const char **)f->to = text;
         return text != NULL;
@@ -181,9 +184,30 @@ static bool take_field(const json_t *value, const field *f, problem_flags *flags
     return true;
 }
 
-int problem_from_json(const cli *app, const json_t *object, const char *where, problem_flags *flags)
+/* [16, 200, 31] as the option has it, "16,200,31", put in its place; anything else stays. */
+static void spell_tokens(json_t *object)
 {
-    problem_flags f = problem_defaults();
+    const json_t *list = json_object_get(object, "tokens");
+    size_t index;
+    json_t *one;
+    char *text = cli_format("%s", "");
+    if (json_is_array(list)) {
+        json_array_foreach(list, index, one)
+        {
+            char *longer = json_is_integer(one) ? cli_format("%s%s%lld", text, index ? "," : "", (long long)json_integer_value(one)) : NULL;
+            free(text);
+            text = longer;
+            if (text == NULL)
+                return;
+        }
+        json_put(object, "tokens", json_text(text));
+    }
+    free(text);
+}
+
+int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags)
+{
+    problem_flags f = *flags;
     const double most = 2147483647;
     const field fields[] = {
         {"file", FIELD_TEXT, &f.file, NULL, 0, 0},
@@ -200,7 +224,7 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
         {"pattern", FIELD_PATTERN, NULL, NULL, 0, 0},
         {"cells", FIELD_CELLS, NULL, NULL, 0, 0},
         {"experts", FIELD_INT, &f.experts, NULL, 1, 1 << 30},
-        {"tokens", FIELD_TEXT, &f.tokens, NULL, 0, 0},
+        {"tokens", FIELD_TOKENS, &f.tokens, NULL, 0, 0},
         {"dtype", FIELD_DTYPE, &f.dtype, NULL, 0, 0},
         {"dtype_d", FIELD_DTYPE, &f.dtype_d, NULL, 0, 0},
         {"compute", FIELD_CHOICE, &f.compute, PROBLEM_COMPUTES, 0, 0},
@@ -229,7 +253,8 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
     if (!json_is_object(object))
         return cli_fail(app, EXIT_INPUT, "%s: is not an object", where);
     json_t *value;
-    json_object_foreach((json_t *)object, key, value)
+    spell_tokens(object);
+    json_object_foreach(object, key, value)
     {
         int at = 0;
         while (at < COUNT && strcmp(names[at], key) != 0)
@@ -240,7 +265,8 @@ int problem_from_json(const cli *app, const json_t *object, const char *where, p
                         : cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"", where, key);
         }
         if (!json_is_null(value) && !take_field(value, &fields[at], &f))
-            return cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value", where, key);
+            return cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value%s", where, key,
+                            fields[at].kind == FIELD_TOKENS ? "; it takes \"16-256\", \"16,200,31\" or [16, 200, 31]" : "");
     }
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);

@@ -174,6 +174,8 @@ class Bench(CliTest):
 
 class Tune(CliTest):
     def test_tune_then_explain(self):
+        asks = self.cli("explain", *SMALL, "--threads", "1", "--only", "reference", "--store", "a store.db", code=1).stderr
+        self.assertIn(" --threads 1 --store 'a store.db' --only reference' measures it", asks)
         self.cli("explain", *SMALL, code=1)
         tuned = self.bench("tune", *SMALL)["results"][0]
         told = self.bench("explain", *SMALL)["results"][0]
@@ -200,11 +202,24 @@ class Tune(CliTest):
         self.assertTrue(all(r["from_store"] for r in again["results"]))
         self.assertEqual([r["problem"] for r in again["results"]], [r["problem"] for r in result["results"]])
 
+    def test_options_hold_where_a_list_says_nothing(self):
+        self.write("list.json", json.dumps([{"m": 64}, {"m": 48, "n": 3, "dtype": "f32"}, {"pattern": "experts", "tokens": [5, 9], "k": 32}]))
+        made = self.bench("tune", "--from", "list.json", "--n", "8", "--block", "8", "--dtype", "f64", "--budget", "0.2")["results"]
+        self.assertEqual([(r["problem"]["n"], r["problem"]["dtype"], r["problem"]["block_rows"]) for r in made], [(8, "f64", 8), (3, "f32", 8), (8, "f64", 8)])
+        self.assertEqual(made[2]["problem"]["tokens"], "5,9")
+
+    def test_elasticity_is_fed_back(self):
+        self.cli("bench", "--pattern", "elasticity", "--cells", "3x2x1", "--n", "4", "--budget", "0.2", "--json", "one.json")
+        again = self.bench("tune", "--from", "one.json", "--budget", "0.2")["results"][0]
+        self.assertTrue(again["from_store"])
+        self.assertEqual(again["problem"], json.loads((self.folder / "one.json").read_text())["results"][0]["problem"])
+
     def test_bad_lists(self):
         for text, message in (("", "line 1"), ("[", "line 1"), ("3", "line 1"), ("{}", "neither a list"), ("[3]", "problem 0: is not an object"),
                               ('[{"m": 8}, {"desity": 1}]', 'problem 1: unknown key "desity"; did you mean "density"?'),
                               ('[{"m": "8"}]', '"m" has a wrong value'), ('[{"density": 2}]', '"density" has a wrong value'),
                               ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
+                              ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value; it takes'),
                               ('[{"block_rows": 4}]', "go together"), ('[{"m": 1, "m": 2}]', "duplicate")):
             with self.subTest(text=text):
                 self.write("bad.json", text)
