@@ -9,12 +9,14 @@ from ._bsr import BSR
 from ._linear import SparseLinear, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
+from ._pruner import BlockPruner
 from ._report import Inspection, Report
 from ._tuning import benchmark, explain, inspect, tune
 
 __version__ = "0.1.0"
 __all__ = [
     "BSR",
+    "BlockPruner",
     "Inspection",
     "Report",
     "SparseLinear",

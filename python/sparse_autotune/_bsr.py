@@ -199,6 +199,9 @@ class BSR:
             raise ValueError(f"values: {name} takes no batch")
 
 
+_NORMS = {"l1": 1, "l2": 2, "max": float("inf")}
+
+
 def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
     """Row offsets and block columns (int32) of a boolean mask [grid rows, grid cols]."""
     row_offsets = torch.zeros(mask.shape[0] + 1, dtype=torch.int32, device=mask.device)
@@ -208,10 +211,15 @@ def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 def block_norms(dense: Tensor, block: int | tuple[int, int], by: str = "l2") -> Tensor:
     """The norm of each block of a matrix, [grid rows, grid cols] in float32 (float64 for float64). by: "l1", "l2" or "max"."""
-    if by not in ("l1", "l2", "max"):
-        raise ValueError(f'by: must be "l1", "l2" or "max", not {by!r}')
     wide = dense.detach().to(torch.float64 if dense.dtype is torch.float64 else torch.float32)
-    return torch.linalg.vector_norm(_blocked(wide, _pair(block)), ord={"l1": 1, "l2": 2, "max": float("inf")}[by], dim=(2, 3))
+    return norms_of(_blocked(wide, _pair(block)), by)
+
+
+def norms_of(blocks: Tensor, by: str = "l2") -> Tensor:
+    """The norm of each block of a tensor [..., block rows, block cols]. by: "l1", "l2" or "max"."""
+    if by not in _NORMS:
+        raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
+    return torch.linalg.vector_norm(blocks, ord=_NORMS[by], dim=(-2, -1))
 
 
 def _largest(norms: Tensor, density: float) -> Tensor:

@@ -163,7 +163,7 @@ class SparseLinear(nn.Module):
         if isinstance(indices, Tensor) and isinstance(values, Tensor):
             if indices.shape != self.col_indices.shape and values.shape[1:] == self.values.shape[1:]:
                 self.col_indices = self.col_indices.new_empty(indices.shape)
-                self.values.data = self.values.data.new_empty(values.shape)
+                replace_data(self.values, self.values.detach().new_empty(values.shape))
                 self.values.grad = None
         super()._load_from_state_dict(state_dict, prefix, *args)
 
@@ -172,7 +172,16 @@ class SparseLinear(nn.Module):
         return text + (f", activation={self.activation!r}" if self.activation else "")
 
 
-def _replace(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Module | None]) -> nn.Module:
+def replace_data(parameter: nn.Parameter, data: Tensor) -> None:
+    """Data of another shape for the same object, which optimizers and hooks keep.
+
+    A graph that is still alive keeps autograd's record of the old shape, and later graphs would take it over; a passing dtype makes autograd drop it.
+    """
+    parameter.data = data.new_empty(0, dtype=torch.float32 if data.dtype is torch.float16 else torch.float16)
+    parameter.data = data
+
+
+def replace_modules(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Module | None]) -> nn.Module:
     """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces it."""
     made: dict[int, nn.Module] = {}
     for name, module in list(model.named_modules(remove_duplicate=True)):
@@ -216,7 +225,7 @@ def to_block_sparse(
         count += new is not None
         return new
 
-    changed = _replace(model, counted)
+    changed = replace_modules(model, counted)
     if count == 0:
         raise ValueError("model: no nn.Linear was taken")
     return changed
@@ -230,7 +239,7 @@ def to_dense(model: nn.Module) -> nn.Module:
             return None
         return nn.Sequential(module.to_dense(), _Activation(module.activation)) if module.activation else module.to_dense()
 
-    return _replace(model, make)
+    return replace_modules(model, make)
 
 
 class _Activation(nn.Module):
