@@ -1,6 +1,7 @@
 /* What an SDDMM decides, whatever the element type: Y is packed as SpMM packs B, each block column into panels of a few vectors; then a stored block is
  * a few register tiles over K, taken in steps, so that Y's part stays in the first caches and X's, in place or a copy, serves all blocks of a row. Sums wait
- * in the workspace between steps. A task is a run of stored blocks. */
+ * in the workspace between steps. A task is a run of stored blocks; where there are fewer blocks than tasks are wanted, K is split among several tasks, each
+ * with sums of its own, which are added in the order of K. */
 #ifndef SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 
@@ -20,14 +21,21 @@ typedef struct sddmm_state {
     int width;                             /* of the widest panel */
     int64_t chunk;                         /* rows of Y packed at a time: all, unless they are very many */
     int64_t depth;                         /* of them a step */
-    int64_t parts;                         /* tasks */
+    int64_t parts, splits;                 /* tasks: runs of blocks, parts of K */
     int64_t y_elements, x_elements;        /* of the workspace: packed Y; a copy of some of X for each task; */
-    int64_t sum_elements;                  /* and the sums of each block */
+    int64_t sum_elements;                  /* and the sums of each block and part of K */
 } sddmm_state;
 
 static inline int64_t sddmm_step(const spk_params *params, int64_t k)
 {
     return k < params->v[SDDMM_DEPTH] ? k : params->v[SDDMM_DEPTH];
+}
+
+/* Parts of K, whole steps each. */
+static inline int64_t sddmm_splits(int64_t blocks, int threads, int64_t steps)
+{
+    const int64_t wanted = blocks > 0 && threads > 1 ? 4 * threads / blocks : 1;
+    return wanted < 1 || steps < 1 ? 1 : wanted < steps ? wanted : steps;
 }
 
 static inline bool sddmm_applicable(const spk_problem *problem, const spk_params *params, const tile_machine *machine, const char **why)
@@ -61,10 +69,11 @@ static inline spk_status sddmm_bind(spk_bound *bound, const tile_machine *machin
     state->depth = sddmm_step(&bound->params, k);
     state->chunk = row * k <= most || state->depth == 0 ? k : (most / row > state->depth ? most / row / state->depth : 1) * state->depth;
     state->parts = serial || view->nnzb < 2 ? 1 : view->nnzb < 4 * threads ? view->nnzb : 4 * threads;
+    state->splits = serial ? 1 : sddmm_splits(view->nnzb, (int)threads, state->depth > 0 ? tile_ceil(state->chunk, state->depth) : 1);
     state->y_elements = tile_ceil(row * state->chunk, 16) * 16;
     state->x_elements = tile_ceil((view->block_rows + SDDMM_GAP) * (state->depth + SDDMM_GAP), 16) * 16;
     state->sum_elements = view->block_rows * state->vectors * lanes;
-    const int64_t elements = state->y_elements + state->parts * state->x_elements + view->nnzb * state->sum_elements;
+    const int64_t elements = state->y_elements + state->splits * (state->parts * state->x_elements + view->nnzb * state->sum_elements);
     bound->workspace_bytes = (size_t)(elements * machine->element_bytes);
     bound->state = state;
     return SPK_OK;
@@ -90,7 +99,8 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     cycles += packed * (double)tiles->element_bytes / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
     cycles += (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
-    return cost_finish(problem, device, &machine, cycles, blocks, 2);
+    const int64_t splits = sddmm_splits(pattern->nnzb, device->executor.threads, (int64_t)steps + 1);
+    return cost_finish(problem, device, &machine, cycles, blocks * (double)splits, splits > 1 ? 3 : 2);
 }
 
 #endif

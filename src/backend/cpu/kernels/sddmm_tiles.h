@@ -7,6 +7,7 @@ typedef struct S(sddmm_run) {
     const sddmm_state *state;
     REAL *y, *x, *sums;
     int64_t k0, k1; /* the rows of Y that are packed */
+    bool adds_up;   /* the sums are there: they are added and finished */
 } S(sddmm_run);
 
 /* Some rows of Y for all block columns: Y is read along its rows. */
@@ -52,8 +53,22 @@ static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows,
     x->col_stride = row_major ? 1 : stride;
 }
 
-/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already. */
-static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x)
+/* A part of K among the rows of Y that are packed, and the sums that it has. */
+typedef struct S(sddmm_range) {
+    int64_t k0, k1;
+    REAL *sums;
+} S(sddmm_range);
+
+static S(sddmm_range) S(sddmm_part)(const S(sddmm_run) *run, int64_t part)
+{
+    const sddmm_state *state = run->state;
+    const int64_t rows = run->k1 - run->k0, steps = state->depth > 0 ? tile_ceil(rows, state->depth) : 0;
+    const int64_t begin = steps * part / state->splits * state->depth, end = steps * (part + 1) / state->splits * state->depth;
+    return (S(sddmm_range)){run->k0 + begin, end < rows ? run->k0 + end : run->k1, run->sums + part * run->bound->view.nnzb * state->sum_elements};
+}
+
+/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already unless they are the first. */
+static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x, REAL *all, bool first)
 {
     static const int32_t first_column = 0;
     const sddmm_state *state = run->state;
@@ -65,16 +80,16 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
     for (int64_t panel = 0; panel < state->panels; panel++) {
         const int64_t start = state->starts[panel];
         const int width = (int)(state->starts[panel + 1] - start);
-        REAL *sums = run->sums + p * state->sum_elements + start * T(lanes);
+        REAL *sums = all + p * state->sum_elements + start * T(lanes);
         job.panel_stride = width * T(lanes);
         job.panel = run->y + (block_column * state->vectors + start) * T(lanes) * state->chunk + (k0 - run->k0) * job.panel_stride;
         job.values = x->first;
         for (int tile = 0; tile < split->tiles; tile++) {
             const int height = split->low + (tile < split->taller);
-            job.out = k0 == 0 ? sums : step;
-            job.out_stride = k0 == 0 ? stride : job.panel_stride;
+            job.out = first ? sums : step;
+            job.out_stride = first ? stride : job.panel_stride;
             T(tiles)[width - 1][height - 1](&job);
-            for (int64_t i = 0; k0 > 0 && i < height; i++)
+            for (int64_t i = 0; !first && i < height; i++)
                 for (int64_t j = 0; j < job.panel_stride; j += T(lanes))
                     T(store)(sums + i * stride + j, T(load)(sums + i * stride + j) + T(load)(step + i * job.panel_stride + j));
             job.values += height * x->row_stride;
@@ -107,24 +122,39 @@ static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
     }
 }
 
-/* Stored blocks first .. last - 1, all of one block row. */
-static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, S(sddmm_x) *x)
+/* The sums of the parts of K to those of the first part. */
+static void S(sddmm_add_up)(const S(sddmm_run) *run, int64_t p)
+{
+    const sddmm_state *state = run->state;
+    REAL *sums = run->sums + p * state->sum_elements;
+    for (int64_t part = 1; part < state->splits; part++) {
+        const REAL *more = sums + part * run->bound->view.nnzb * state->sum_elements;
+        for (int64_t i = 0; i < state->sum_elements; i += T(lanes))
+            T(store)(sums + i, T(load)(sums + i) + T(load)(more + i));
+    }
+}
+
+/* Stored blocks first .. last - 1, all of one block row, and a part of K. */
+static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, int64_t part, S(sddmm_x) *x)
 {
     const spk_problem *problem = &run->bound->problem;
     const int64_t height = run->bound->view.block_rows, row0 = block_row * height, rows = row0 + height <= problem->m ? height : problem->m - row0;
     const tile_split split = tile_make_split(&T(machine), (int)rows, run->state->width);
-    int64_t k0 = run->k0;
-    do { /* once for K = 0 too */
-        const int64_t depth = run->k1 - k0 < run->state->depth ? run->k1 - k0 : run->state->depth;
+    const S(sddmm_range) range = S(sddmm_part)(run, part);
+    for (int64_t k0 = range.k0; !run->adds_up && (k0 < range.k1 || (run->k0 == 0 && k0 == range.k0));) { /* once at the beginning for no K, too: sums of 0 */
+        const int64_t depth = range.k1 - k0 < run->state->depth ? range.k1 - k0 : run->state->depth;
         if (depth > 0)
             S(sddmm_take_x)(run, row0, rows, k0, depth, x);
         for (int64_t p = first; p < last; p++)
-            S(sddmm_block)(run, &split, p, k0, depth, x);
+            S(sddmm_block)(run, &split, p, k0, depth, x, range.sums, run->k0 == 0 && k0 == range.k0);
+        if (depth == 0)
+            break;
         k0 += depth;
-    } while (k0 < run->k1);
-    if (run->k1 == problem->k)
-        for (int64_t p = first; p < last; p++)
-            S(sddmm_finish)(run, p, rows);
+    }
+    for (int64_t p = first; (run->adds_up || (run->state->splits == 1 && run->k1 == problem->k)) && p < last; p++) {
+        S(sddmm_add_up)(run, p);
+        S(sddmm_finish)(run, p, rows);
+    }
 }
 
 static void S(sddmm_task)(void *arg, int64_t task)
@@ -132,9 +162,9 @@ static void S(sddmm_task)(void *arg, int64_t task)
     const S(sddmm_run) *run = arg;
     const sddmm_state *state = run->state;
     const spk_bsr_view *view = &run->bound->view;
-    const int64_t end = view->nnzb * (task + 1) / state->parts;
+    const int64_t run_of_blocks = task % state->parts, end = view->nnzb * (run_of_blocks + 1) / state->parts;
     S(sddmm_x) x = {.copy = run->x + task * state->x_elements};
-    int64_t p = view->nnzb * task / state->parts, low = 0, high = view->grid_rows;
+    int64_t p = view->nnzb * run_of_blocks / state->parts, low = 0, high = view->grid_rows;
     while (high - low > 1) { /* the block row of p: the last one that begins at p or before */
         const int64_t middle = (low + high) / 2;
         if (view->offsets[middle] <= p)
@@ -145,7 +175,7 @@ static void S(sddmm_task)(void *arg, int64_t task)
     for (int64_t row = low; p < end; row++) {
         const int64_t last = view->offsets[row + 1] < end ? view->offsets[row + 1] : end;
         if (p < last)
-            S(sddmm_row)(run, row, p, last, &x);
+            S(sddmm_row)(run, row, p, last, task / state->parts, &x);
         p = last;
     }
 }
@@ -159,12 +189,15 @@ static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
     if (bound->view.nnzb == 0)
         return SPK_OK;
     run.x = run.y + state->y_elements;
-    run.sums = run.x + state->parts * state->x_elements;
+    run.sums = run.x + state->parts * state->splits * state->x_elements;
     do {
         run.k0 = run.k1;
         run.k1 = k - run.k0 < state->chunk ? k : run.k0 + state->chunk;
         spk_execute(executor, tile_ceil(run.k1 - run.k0, TILE_PACK_ROWS), S(sddmm_pack_task), &run);
-        spk_execute(executor, state->parts, S(sddmm_task), &run);
+        spk_execute(executor, state->parts * state->splits, S(sddmm_task), &run);
     } while (run.k1 < k);
+    run.adds_up = true;
+    if (state->splits > 1)
+        spk_execute(executor, state->parts, S(sddmm_task), &run);
     return SPK_OK;
 }
