@@ -1,40 +1,7 @@
 /* spmm_f32_avx2: D = epilogue(A_bsr B) in float32 with AVX2 and FMA. Any block, layout, orientation, N and epilogue.
  * Register tiles of 12 / NV rows by NV vectors of 8; PACK=1 copies B into column panels first. Bound: the FMA units from 16 x 16 blocks on. */
-#include "backend/cpu/kernels/cost.h"
-
-#define REAL float
 #define REAL_BITS 32
 #define VECTOR_BYTES 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/tile_real_row.h"
 
-#include "backend/cpu/kernels/epilogue_body.h"
-#include "backend/cpu/kernels/tile_micro.h"
-#include "backend/cpu/kernels/transpose.h"
-
-#include "backend/cpu/kernels/tile_pack.h"
-#include "backend/cpu/kernels/tile_values.h"
-
-#include "backend/cpu/kernels/tile_spmm.h"
-
-static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
-{
-    (void)device;
-    if (problem->dtype_a != SPK_F32)
-        *why = "it is for f32";
-    return *why == NULL && tile_applicable(problem, params, &machine_f32, why);
-}
-
-static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
-{
-    return cost_of_tiles(problem, device, params, &machine_f32);
-}
-
-static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
-{
-    (void)stream;
-    return tile_execute_f32(bound, args);
-}
-
-const spk_kernel_ops spmm_f32_avx2_ops = {
-    .applicable = applicable, .predict_us = predict_us, .bind = tile_bind_f32, .unbind = tile_unbind_f32, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops spmm_f32_avx2_ops = TILE_OPS;

@@ -1,0 +1,38 @@
+/* Tiled SpMM for float16 and bfloat16 with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+#include "backend/cpu/kernels/cost.h"
+#include "base/half.h"
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
+#include "backend/cpu/kernels/tile_values.h"
+
+#include "backend/cpu/kernels/tile_half.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    if (!tile_converts(problem))
+        *why = "it is for f16 and bf16";
+    return *why == NULL && tile_applicable(problem, params, &machine_f32, why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    return cost_of_tiles(problem, device, params, &machine_f32);
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    return tile_execute_half(bound, args);
+}
+
+#define TILE_OPS \
+    {.applicable = applicable, .predict_us = predict_us, .bind = tile_bind_half, .unbind = tile_unbind_half, .run = run, .source_hash = SPK_SOURCE_HASH}

@@ -1,0 +1,44 @@
+/* Tiled SpMM for elements of REAL_BITS (32 or 64) with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+#include "backend/cpu/kernels/cost.h"
+
+#if REAL_BITS == 64
+#define REAL double
+#define T(name) name##_f64
+#define TILE_DTYPE SPK_F64
+#else
+#define REAL float
+#define T(name) name##_f32
+#define TILE_DTYPE SPK_F32
+#endif
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
+#include "backend/cpu/kernels/transpose.h"
+
+#include "backend/cpu/kernels/tile_pack.h"
+#include "backend/cpu/kernels/tile_values.h"
+
+#include "backend/cpu/kernels/tile_spmm.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    if (problem->dtype_a != TILE_DTYPE)
+        *why = TILE_DTYPE == SPK_F64 ? "it is for f64" : "it is for f32";
+    return *why == NULL && tile_applicable(problem, params, &T(machine), why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    return cost_of_tiles(problem, device, params, &T(machine));
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    return T(tile_execute)(bound, args);
+}
+
+#define TILE_OPS \
+    {.applicable = applicable, .predict_us = predict_us, .bind = T(tile_bind), .unbind = T(tile_unbind), .run = run, .source_hash = SPK_SOURCE_HASH}
