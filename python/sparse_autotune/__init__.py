@@ -12,6 +12,7 @@ from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
 from ._report import Inspection, Report
 from ._tuning import benchmark, explain, inspect, tune
+from ._weight import SparseWeight, sparsify_weights
 
 __version__ = "0.1.0"
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Inspection",
     "Report",
     "SparseLinear",
+    "SparseWeight",
     "benchmark",
     "bsr_gemm",
     "clear_cache",
@@ -30,6 +32,7 @@ __all__ = [
     "no_tuning",
     "sddmm",
     "set_options",
+    "sparsify_weights",
     "to_block_sparse",
     "to_dense",
     "tune",

@@ -232,14 +232,22 @@ def to_block_sparse(
 
 
 def to_dense(model: nn.Module) -> nn.Module:
-    """Replaces the SparseLinear layers of a model by nn.Linear (followed by the activation, where a layer has one). Changes the model, and returns it."""
+    """Replaces the SparseLinear layers of a model by nn.Linear (followed by the activation, where a layer has one), and every sa.SparseWeight by a dense
+    Parameter. Changes the model, and returns it."""
 
     def make(_name: str, module: nn.Module) -> nn.Module | None:
         if not isinstance(module, SparseLinear):
             return None
         return nn.Sequential(module.to_dense(), _Activation(module.activation)) if module.activation else module.to_dense()
 
-    return replace_modules(model, make)
+    changed = replace_modules(model, make)
+    made: dict[int, nn.Parameter] = {}
+    for module in changed.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None and hasattr(type(parameter), "bsr"):
+                made.setdefault(id(parameter), nn.Parameter(parameter.to_dense(), requires_grad=parameter.requires_grad))
+                module._parameters[name] = made[id(parameter)]
+    return changed
 
 
 class _Activation(nn.Module):

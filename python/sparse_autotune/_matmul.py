@@ -20,7 +20,10 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
         if matrix.layout is not torch.sparse_bsr:
             if matrix.layout is not torch.strided:
                 raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {matrix.layout}")
-            return None
+            if type(matrix) is Tensor or not hasattr(type(matrix), "bsr"):
+                return None
+            weight: Any = matrix  # an sa.SparseWeight
+            return weight.bsr.transpose() if weight.bsr_transposed else weight.bsr
         if matrix.requires_grad and torch.is_grad_enabled():
             raise TypeError(f"{name}: a torch.sparse_bsr tensor gets no gradient; give sa.BSR, whose values may require one")
         kept = getattr(matrix, "_sparse_autotune", None)
