@@ -394,7 +394,8 @@ SPK_API void spk_plan_destroy(spk_plan **plan);
 /* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
  * when the work is on it. With a workspace of its own: no lock, no allocation, no access to the store.
  * A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it; without a
- * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. */
+ * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. A plan that
+ * needs no measuring may be made during the capture, too: what that does on the device is no part of the graph. */
 SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
 SPK_API spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream);
 

@@ -16,6 +16,7 @@ ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu":
 raw_spmm = torch.ops.sparse_autotune._spmm.default
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
 raw_sddmm = torch.ops.sparse_autotune._sddmm.default
+raw_gradients = torch.ops.sparse_autotune._spmm_gradients.default
 raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
 public_spmm = torch.ops.sparse_autotune.spmm.default
 public_sddmm = torch.ops.sparse_autotune.sddmm.default
@@ -66,6 +67,11 @@ def _fake_raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols
     return None
 
 
+@torch.library.register_fake("sparse_autotune::_spmm_gradients")
+def _fake_raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want):
+    return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
+
+
 def _sddmm_shape(x: Tensor, y: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
     _check_alike("y", y, "x", x)
     lead = x.shape[:-2] if x.dim() >= y.dim() else y.shape[:-2]
@@ -94,16 +100,13 @@ def _sum_to(gradient: Tensor, dims: int) -> Tensor:
     return gradient.sum(dim=tuple(range(gradient.dim() - dims))) if gradient.dim() > dims else gradient
 
 
-def _spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
-    """Of D = op(A) B, or B op(A): one product with op turned round, and one SDDMM at A's blocks."""
-    values, row_offsets, col_indices, dense = ctx.saved_tensors
-    rows, cols, flags = ctx.sizes
+def _spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad: Tensor, spmm, sddmm):
+    """Of D = op(A) B, or B op(A): one product with op turned round, and one SDDMM at A's blocks. wanted: of values, dense and bias."""
     right, trans = flags & RIGHT, flags & TRANS
-    want_values, want_dense, want_bias = ctx.needs_input_grad[0], ctx.needs_input_grad[3], ctx.needs_input_grad[4]
-    by_values = by_dense = by_bias = None
-    if want_dense:
+    by_values = by_dense = None
+    if wanted[1]:
         by_dense = _sum_to(spmm(values, row_offsets, col_indices, grad, None, rows, cols, flags ^ TRANS), dense.dim())
-    if want_values:
+    if wanted[0]:
         if right and values.dim() == 3:  # items of a batch are more rows
             grad_2d, dense_2d = grad.reshape(-1, grad.shape[-1]), dense.reshape(-1, dense.shape[-1])
         else:
@@ -114,9 +117,12 @@ def _spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
             x, y = (dense_2d, grad_2d.mT) if trans else (grad_2d, dense_2d.mT)
         block_rows, block_cols = values.shape[-2:]
         by_values = _sum_to(sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags & (FINITE | TF32)), values.dim())
-    if want_bias:
-        by_bias = _sum_to(grad, 1)
-    return by_values, None, None, by_dense, by_bias, None, None, None
+    return by_values, None, None, by_dense, _sum_to(grad, 1) if wanted[2] else None, None, None, None
+
+
+def _saved_spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
+    needs = ctx.needs_input_grad
+    return _spmm_gradients((needs[0], needs[3], needs[4]), *ctx.saved_tensors, *ctx.sizes, grad, spmm, sddmm)
 
 
 def _sddmm_gradients(ctx, grad: Tensor, spmm):
@@ -144,7 +150,7 @@ def _save_sddmm(ctx, inputs, output):
     ctx.sizes = (rows, cols, flags)
 
 
-torch.library.register_autograd("sparse_autotune::spmm", lambda ctx, grad: _spmm_gradients(ctx, grad, public_spmm, public_sddmm), setup_context=_save_spmm)
+torch.library.register_autograd("sparse_autotune::spmm", lambda ctx, grad: _saved_spmm_gradients(ctx, grad, public_spmm, public_sddmm), setup_context=_save_spmm)
 torch.library.register_autograd("sparse_autotune::sddmm", lambda ctx, grad: _sddmm_gradients(ctx, grad, public_spmm), setup_context=_save_sddmm)
 
 
@@ -153,13 +159,24 @@ class _Spmm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, values, row_offsets, col_indices, dense, bias, rows, cols, flags):
-        ctx.save_for_backward(values, row_offsets, col_indices, dense)
-        ctx.sizes = (rows, cols, flags)
-        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
+        version = version_of(row_offsets, col_indices)
+        ctx.save_for_backward(values, dense)
+        ctx.rest = (row_offsets, col_indices, rows, cols, flags, version)
+        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version)
 
     @staticmethod
     def backward(ctx, grad):
-        return _spmm_gradients(ctx, grad, spmm, sddmm)
+        values, dense = ctx.saved_tensors
+        row_offsets, col_indices, rows, cols, flags, version = ctx.rest
+        by_values, _, _, by_dense, by_bias, _, _, _ = ctx.needs_input_grad
+        if version != version_of(row_offsets, col_indices):
+            raise RuntimeError("sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass")
+        if torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
+            return _spmm_gradients((by_values, by_dense, by_bias), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
+        of_values = of_dense = None
+        if by_values or by_dense:
+            of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, by_dense + 2 * by_values)
+        return of_values, None, None, of_dense, _sum_to(grad, 1) if by_bias else None, None, None, None
 
 
 class _Sddmm(torch.autograd.Function):
@@ -182,6 +199,10 @@ class _FunctionalSpmm(_Spmm):
         return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, _VERSION_UNKNOWN)
 
     setup_context = staticmethod(_save_spmm)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _saved_spmm_gradients(ctx, grad, spmm, sddmm)
 
 
 class _FunctionalSddmm(_Sddmm):

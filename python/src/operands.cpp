@@ -206,6 +206,32 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     a.stream = call->pattern->device->stream();
 }
 
+void fill_problem(Sample *call, int64_t flags, int64_t stored)
+{
+    spk_sddmm &p = call->problem;
+    p.struct_size = sizeof p;
+    p.k = call->x.cols;
+    p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call->dtype);
+    p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.layout_x = call->x.layout;
+    p.layout_y = call->y.layout;
+    p.ldx = call->x.ld;
+    p.ldy = call->y.ld;
+    const int64_t batch = std::max(call->x.batch, call->y.batch);
+    if (batch > 1) {
+        p.batch = batch;
+        p.stride_x = call->x.batch > 1 ? shared_or(call->x.stride) : SPK_STRIDE_SHARED;
+        p.stride_y = call->y.batch > 1 ? shared_or(call->y.stride) : SPK_STRIDE_SHARED;
+        p.stride_d = stored;
+    }
+    spk_sddmm_args &a = call->args;
+    a.struct_size = sizeof a;
+    a.x = call->x.data();
+    a.y = call->y.data();
+    a.alpha = 1;
+    a.stream = call->pattern->device->stream();
+}
+
 void check_bias(const Multiply &call, const Tensor &like, int64_t length)
 {
     const Tensor &bias = *call.bias;
@@ -300,52 +326,47 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     return call;
 }
 
+Matrix rows_of(const char *name, const Tensor &t)
+{
+    Matrix m = matrix_of(name, t);
+    if (fold(&m))
+        return m;
+    m = matrix_of(name, torch::stable::contiguous(t));
+    fold(&m);
+    return m;
+}
+
 Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
                  int64_t block_cols, int64_t flags, int64_t version)
 {
+    const Matrix left = matrix_of("x", x), right = matrix_of("y", y);
+    const std::vector<int64_t> lead = sizes_of(left.batch >= right.batch && x.dim() >= y.dim() ? x : y);
+    return sample_of(left, right, {lead.begin(), lead.end() - 2}, row_offsets, col_indices, {rows, cols, block_rows, block_cols}, flags, version);
+}
+
+Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
+                 int64_t flags, int64_t version)
+{
     Sample call;
-    const Shape shape = {rows, cols, block_rows, block_cols};
-    check_indices(row_offsets, col_indices, x, "x", shape);
-    check_device("y", y, x, "x");
-    call.dtype = dtype_of(x);
-    if (dtype_of(y) != call.dtype)
+    check_indices(row_offsets, col_indices, x.tensor, "x", shape);
+    check_device("y", y.tensor, x.tensor, "x");
+    call.dtype = dtype_of(x.tensor);
+    if (dtype_of(y.tensor) != call.dtype)
         refuse("y: its dtype must be that of x");
-    call.x = matrix_of("x", x);
-    call.y = matrix_of("y", y);
-    if (call.x.rows != rows)
-        refuse("x: its shape is " + text_of(sizes_of(x)) + "; the pattern has " + std::to_string(rows) + " rows");
-    if (call.y.cols != cols)
-        refuse("y: its shape is " + text_of(sizes_of(y)) + "; the pattern has " + std::to_string(cols) + " columns");
-    if (call.x.cols != call.y.rows)
-        refuse("y: has " + std::to_string(call.y.rows) + " rows, but x " + std::to_string(call.x.cols) + " columns");
-    check_batch("x", call.x.batch, "y", call.y.batch);
-    const int64_t batch = std::max(call.x.batch, call.y.batch), nnzb = col_indices.numel();
-    const std::vector<int64_t> lead = sizes_of(call.x.batch >= call.y.batch && x.dim() >= y.dim() ? x : y);
-    call.out_sizes.assign(lead.begin(), lead.end() - 2);
-    call.out_sizes.insert(call.out_sizes.end(), {nnzb, block_rows, block_cols});
-    call.pattern = pattern_of(device_of(x), row_offsets, col_indices, shape, version);
+    call.x = x;
+    call.y = y;
+    if (x.rows != shape.rows)
+        refuse("x: its shape is " + text_of(sizes_of(x.tensor)) + "; the pattern has " + std::to_string(shape.rows) + " rows");
+    if (y.cols != shape.cols)
+        refuse("y: its shape is " + text_of(sizes_of(y.tensor)) + "; the pattern has " + std::to_string(shape.cols) + " columns");
+    if (x.cols != y.rows)
+        refuse("y: has " + std::to_string(y.rows) + " rows, but x " + std::to_string(x.cols) + " columns");
+    check_batch("x", x.batch, "y", y.batch);
+    call.out_sizes = std::move(lead);
+    call.out_sizes.insert(call.out_sizes.end(), {col_indices.numel(), shape.block_rows, shape.block_cols});
+    call.pattern = pattern_of(device_of(x.tensor), row_offsets, col_indices, shape, version);
     call.assume_finite = flags & FLAG_FINITE;
-    spk_sddmm &p = call.problem;
-    p.struct_size = sizeof p;
-    p.k = call.x.cols;
-    p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call.dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
-    p.layout_x = call.x.layout;
-    p.layout_y = call.y.layout;
-    p.ldx = call.x.ld;
-    p.ldy = call.y.ld;
-    if (batch > 1) {
-        p.batch = batch;
-        p.stride_x = call.x.batch > 1 ? shared_or(call.x.stride) : SPK_STRIDE_SHARED;
-        p.stride_y = call.y.batch > 1 ? shared_or(call.y.stride) : SPK_STRIDE_SHARED;
-        p.stride_d = nnzb * block_rows * block_cols;
-    }
-    spk_sddmm_args &a = call.args;
-    a.struct_size = sizeof a;
-    a.x = call.x.data();
-    a.y = call.y.data();
-    a.alpha = 1;
-    a.stream = call.pattern->device->stream();
+    fill_problem(&call, flags, col_indices.numel() * shape.block_rows * shape.block_cols);
     return call;
 }
 

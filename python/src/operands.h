@@ -55,6 +55,12 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
                      int64_t cols, int64_t flags, int64_t version);
 Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
                  int64_t block_cols, int64_t flags, int64_t version);
+/* The same of matrices; lead: the dimensions of the result before the blocks. */
+Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
+                 int64_t flags, int64_t version);
+
+/* A tensor [..., rows, columns] as one matrix whose rows are those of all items; copied where they do not lie so. */
+Matrix rows_of(const char *name, const Tensor &t);
 
 /* An uninitialised contiguous tensor like another one. */
 Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype);

@@ -81,6 +81,36 @@ Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const 
     return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN);
 }
 
+/* Both gradients of D = op(A) dense, or dense op(A), in one call: the product with op turned round, and the blocks of A's gradient. No batch of values.
+ * want: 1: that of dense, 2: that of values. */
+std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices,
+                                                                       const Tensor &dense, const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
+                                                                       int64_t version, int64_t want)
+{
+    if (values.dim() != 3 || (!(flags & FLAG_RIGHT) && dense.dim() != 2))
+        refuse("values: the gradients in one call are for products without a batch");
+    const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
+    const int64_t plain = flags & (FLAG_RIGHT | FLAG_TRANS | FLAG_FINITE | FLAG_TF32);
+    std::tuple<std::optional<Tensor>, std::optional<Tensor>> made;
+    const Matrix grad = rows_of("gradient", gradient);
+    if (want & 1) {
+        const Multiply call = multiply_of(values, row_offsets, col_indices, grad.tensor, std::nullopt, rows, cols, plain ^ FLAG_TRANS, version);
+        Tensor out = empty_like(dense, call.out_sizes, call.dtype);
+        run(call, out);
+        std::get<0>(made) = std::move(out);
+    }
+    if (want & 2) {
+        const Matrix given = rows_of("dense", dense);
+        const Matrix &x = right == trans ? grad : given, &y = right == trans ? given : grad;
+        const Shape shape = {rows, cols, values.size(1), values.size(2)};
+        const Sample call = sample_of(right ? x.transposed() : x, right ? y : y.transposed(), {}, row_offsets, col_indices, shape, plain, version);
+        Tensor out = empty_like(dense, call.out_sizes, call.dtype);
+        run(call, out);
+        std::get<1>(made) = std::move(out);
+    }
+    return made;
+}
+
 std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias,
                         int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
 {
@@ -113,6 +143,8 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("_spmm_out(" SPARSE_OPERANDS ", int version, Tensor(a!) out) -> ()");
     library.def("_sddmm(" SAMPLE_OPERANDS ", int version) -> Tensor");
     library.def("_sddmm_out(" SAMPLE_OPERANDS ", int version, Tensor(a!) out) -> ()");
+    library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, int flags, "
+                "int version, int want) -> (Tensor?, Tensor?)");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
@@ -125,6 +157,7 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out)); \
     library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));     \
     library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out)); \
+    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients)); \
     library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm)); \
     library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm)); \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))

@@ -1,4 +1,4 @@
-#include "state.h"
+#include "capture.h"
 
 #include <pthread.h>
 
@@ -179,12 +179,21 @@ int64_t version_of(const Tensor &row_offsets, const Tensor &col_indices)
     return dispatched("aten::_version", row_offsets) << 31 ^ dispatched("aten::_version", col_indices);
 }
 
+/* Indices are read on the host: what the stream was given before must be done. */
+void await_indices(const Device &device)
+{
+    if (is_capturing(device))
+        refuse("the indices are not known yet and cannot be read while the stream is captured: run the product once before the capture");
+    device.check(spk_synchronize(device.context, device.stream()));
+}
+
 std::string contents_of(const Device &device, const Tensor &row_offsets, const Tensor &col_indices)
 {
     const size_t width = row_offsets.element_size(), first = row_offsets.numel() * width, second = col_indices.numel() * width;
     std::string bytes(first + second, '\0');
     const spk_memory memory = device.is_cuda() ? SPK_DEVICE : SPK_HOST;
-    device.check(spk_synchronize(device.context, device.stream()));
+    if (device.is_cuda())
+        await_indices(device);
     device.check(spk_memory_copy(device.context, &bytes[0], SPK_HOST, row_offsets.const_data_ptr(), memory, first));
     device.check(spk_memory_copy(device.context, &bytes[first], SPK_HOST, col_indices.const_data_ptr(), memory, second));
     return bytes;
@@ -208,7 +217,7 @@ std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, con
     indices.index_type = row_offsets.element_size() == 8 ? SPK_I64 : SPK_I32;
     if (device->is_cuda()) {
         indices.index_memory = SPK_DEVICE;
-        device->check(spk_synchronize(device->context, device->stream()));
+        await_indices(*device);
     }
     device->check(spk_pattern_create(device->context, &indices, &made->handle));
     return made;

@@ -73,8 +73,14 @@ CUresult double_context_pop(CUcontext *popped)
 }
 CUresult double_context_current(CUcontext *out) { return *out = current, 0; }
 CUresult double_memory_info(size_t *free_bytes, size_t *total_bytes) { return *free_bytes = 12345678, *total_bytes = (size_t)1 << 30, 0; }
+/* What a capture under way forbids to a thread that has not asked otherwise. */
+enum { CAPTURE_RELAXED = 2, CAPTURE_UNSUPPORTED = 900 };
+static bool forbidden(void) { return STATE->capturing != 0 && STATE->capture_mode != CAPTURE_RELAXED; }
+
 CUresult double_memory_allocate(CUdeviceptr *memory, size_t bytes)
 {
+    if (forbidden())
+        return CAPTURE_UNSUPPORTED;
     if (STATE->allocate != 0)
         return STATE->allocate;
     for (int i = 0; i < MOST_BLOCKS; i++) {
@@ -190,6 +196,8 @@ CUresult double_stream_synchronize(CUstream stream) { return STATE->query; }
 CUresult double_stream_query(CUstream stream)
 {
     STATE->queries++;
+    if (forbidden())
+        return CAPTURE_UNSUPPORTED;
     if (held.to != NULL && STATE->held_stream == NULL)
         memcpy(held.to, (void *)held.from, held.bytes);
     held.to = STATE->held_stream == NULL ? NULL : held.to;

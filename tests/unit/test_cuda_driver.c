@@ -317,6 +317,22 @@ static void lose(cuda_double *state, int query, const char *first, const char *l
 static void body_fault(cuda_double *state) { lose(state, 700, "CUDA_ERROR_ILLEGAL_ADDRESS (700): in words; the device's context", "died"); }
 static void body_hang(cuda_double *state) { lose(state, 600, "did not finish within 0.05 s", "did not end"); }
 
+/* A plan may be made while its thread captures a stream: memory and copies of the library's own. */
+static void body_captured(cuda_double *state)
+{
+    spk_device *device = open_device();
+    void *memory = NULL;
+    int number = 7, back = 0;
+    state->capturing = 1;
+    CHECK(spk_backend_cuda.allocate(device, sizeof number, &memory) == SPK_OK);
+    CHECK(spk_backend_cuda.copy_in(device, memory, &number, sizeof number) == SPK_OK);
+    CHECK(spk_backend_cuda.copy_out(device, &back, memory, sizeof number) == SPK_OK && back == 7);
+    check_thread(state);
+    spk_backend_cuda.release(device, memory);
+    state->capturing = 0;
+    close_device(device, state);
+}
+
 static void body_scratch(cuda_double *state)
 {
     spk_device *device = open_device();
@@ -459,6 +475,7 @@ static void test_no_nvml(void **state) { (void)state; in_child(DOUBLE, body_no_n
 static void test_timing(void **state) { (void)state; in_child(DOUBLE, body_timing); }
 static void test_fault(void **state) { (void)state; in_child(DOUBLE, body_fault); }
 static void test_hang(void **state) { (void)state; in_child(DOUBLE, body_hang); }
+static void test_captured(void **state) { (void)state; in_child(DOUBLE, body_captured); }
 static void test_scratch(void **state) { (void)state; in_child(DOUBLE, body_scratch); }
 
 /* ------------------------------------------------------------------------------------------------ tensor maps */
@@ -497,7 +514,7 @@ int main(void)
         cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file),  cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
         cmocka_unit_test(test_listed),
         cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers), cmocka_unit_test(test_indices),
-        cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_captured), cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_given),    cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

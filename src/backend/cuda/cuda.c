@@ -13,7 +13,7 @@
 #include "backend/cpu/probe.h"
 #include "base/clock.h"
 
-enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_THREAD_LOCAL = 1 };
+enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
 enum { /* CUdevice_attribute */
     CLOCK_KHZ = 13,
     PROCESSORS = 16,
@@ -74,10 +74,10 @@ void spk_cuda_leave(spk_cuda_scope *scope)
     scope->pushed = 0;
 }
 
-int spk_cuda_capture_local(const spk_cuda *cuda)
+int spk_cuda_capture_relax(const spk_cuda *cuda)
 {
-    int mode = CAPTURE_THREAD_LOCAL;
-    return cuda->driver->capture_mode(&mode) == CUDA_SUCCESS_ ? mode : CAPTURE_THREAD_LOCAL;
+    int mode = CAPTURE_RELAXED;
+    return cuda->driver->capture_mode(&mode) == CUDA_SUCCESS_ ? mode : CAPTURE_RELAXED;
 }
 
 void spk_cuda_capture_restore(const spk_cuda *cuda, int mode)
@@ -140,7 +140,7 @@ static spk_status cuda_allocate(spk_device *device, size_t bytes, void **memory)
 {
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(device, &scope));
-    int mode = spk_cuda_capture_local(spk_cuda_of(device));
+    int mode = spk_cuda_capture_relax(spk_cuda_of(device));
     spk_status status = allocate_here(device, bytes, memory);
     spk_cuda_capture_restore(spk_cuda_of(device), mode);
     spk_cuda_leave(&scope);
@@ -154,7 +154,7 @@ static void cuda_release(spk_device *device, void *memory)
     spk_cuda_scope scope;
     if (memory == NULL || is_lost(cuda) || spk_cuda_enter(device, &scope) != SPK_OK)
         return; /* a lost device: its memory goes with the process */
-    int mode = spk_cuda_capture_local(cuda);
+    int mode = spk_cuda_capture_relax(cuda);
     cuda->driver->memory_release((CUdeviceptr)(uintptr_t)memory);
     spk_cuda_capture_restore(cuda, mode);
     spk_cuda_leave(&scope);
@@ -187,7 +187,7 @@ static spk_status copy(spk_device *device, void *to, const void *from, size_t by
         return SPK_OK;
     SPK_TRY(spk_cuda_enter(device, &scope));
     pthread_mutex_lock(&cuda->stream_lock);
-    int mode = spk_cuda_capture_local(cuda);
+    int mode = spk_cuda_capture_relax(cuda);
     spk_status status = spk_cuda_check(device, start_copy(cuda, to, from, bytes, kind, byte), calls[kind]);
     if (status == SPK_OK)
         status = spk_cuda_wait(device);
@@ -308,7 +308,7 @@ static spk_status make_stream(spk_device *device, spk_cuda *cuda)
 {
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(device, &scope));
-    int mode = spk_cuda_capture_local(cuda);
+    int mode = spk_cuda_capture_relax(cuda);
     spk_status status = spk_cuda_check(device, cuda->driver->stream_create(&cuda->stream, STREAM_NON_BLOCKING), "cuStreamCreate");
     spk_cuda_capture_restore(cuda, mode);
     spk_cuda_leave(&scope);
@@ -325,7 +325,7 @@ static void cuda_close(spk_device **out)
     spk_mem mem = device->mem;
     spk_cuda_scope scope = {.pushed = 0};
     bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
-    int mode = there ? spk_cuda_capture_local(cuda) : 0;
+    int mode = there ? spk_cuda_capture_relax(cuda) : 0;
     spk_cuda_deferrals_release(there ? cuda->driver : NULL, &mem, &cuda->deferrals);
     spk_cuda_shared_indices_release(device, &cuda->shared_indices);
     spk_cuda_programs_release(there ? cuda->driver : NULL, &cuda->programs);

@@ -52,8 +52,9 @@ void spk_cuda_leave(spk_cuda_scope *scope);
 /* spk_cuda_try for what a device was asked: after an error that kills its context, later calls on this device fail at once. */
 spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call);
 
-/* Calls that another thread's global capture would forbid are between these two; this thread's own capture still forbids them. */
-int spk_cuda_capture_local(const spk_cuda *cuda);
+/* Calls that a capture under way would forbid, another thread's or this one's, are between these two: allocating, loading programs, work on cuda->stream and waiting
+ * for it. None of it enters the captured graph, so that a plan may be made during a capture; nothing here may touch the captured stream. */
+int spk_cuda_capture_relax(const spk_cuda *cuda);
 void spk_cuda_capture_restore(const spk_cuda *cuda, int mode);
 
 /* Waits for cuda->stream; gives up after watchdog_s and counts the device as lost then, as a hung kernel cannot be stopped. */

@@ -75,7 +75,7 @@ static spk_status add_page(spk_device *device, struct spk_cuda_deferrals *all)
     page *made = NULL;
     void *slots = NULL;
     SPK_TRY(spk_calloc(&device->mem, 1, sizeof *made, &made));
-    const int mode = spk_cuda_capture_local(cuda);
+    const int mode = spk_cuda_capture_relax(cuda);
     const spk_status status = spk_cuda_check(device, cuda->driver->pinned_allocate(&slots, PAGE_SLOTS * sizeof(verdict), PINNED_PORTABLE), "cuMemHostAlloc");
     spk_cuda_capture_restore(cuda, mode);
     if (status != SPK_OK) {

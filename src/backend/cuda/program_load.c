@@ -72,7 +72,7 @@ static spk_status load(const spk_device *device, const void *cubin, program *one
 {
     const spk_cuda *cuda = spk_cuda_of(device);
     const spk_cuda_driver *driver = cuda->driver;
-    const int shared = one->build.shared_bytes, mode = spk_cuda_capture_local(cuda);
+    const int shared = one->build.shared_bytes, mode = spk_cuda_capture_relax(cuda);
     spk_status status = SPK_OK;
     SPK_GOTO(spk_cuda_check(device, driver->module_load(&one->module, cubin), "cuModuleLoadData"));
     SPK_GOTO(spk_cuda_check(device, driver->module_function(&one->function, one->module, one->build.entry), "cuModuleGetFunction"));

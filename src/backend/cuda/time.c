@@ -115,7 +115,7 @@ static spk_status time_locked(timing *t, double *us)
 static spk_status time_alone(timing *t, double *us)
 {
     pthread_mutex_lock(&t->cuda->stream_lock);
-    int mode = spk_cuda_capture_local(t->cuda);
+    int mode = spk_cuda_capture_relax(t->cuda);
     spk_status status = time_locked(t, us);
     spk_cuda_capture_restore(t->cuda, mode);
     pthread_mutex_unlock(&t->cuda->stream_lock);

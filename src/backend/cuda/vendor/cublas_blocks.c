@@ -48,8 +48,11 @@ static spk_status get_handle(const spk_device *device, blas_handle *handle)
         memcpy(&blas, found, sizeof blas);
         have_functions = true;
     }
-    if (status == SPK_OK && handles[ordinal] == NULL)
+    if (status == SPK_OK && handles[ordinal] == NULL) {
+        const int mode = spk_cuda_capture_relax(spk_cuda_of(device));
         status = blas_try(blas.create(&handles[ordinal]), "cublasCreate");
+        spk_cuda_capture_restore(spk_cuda_of(device), mode);
+    }
     *handle = handles[ordinal];
     pthread_mutex_unlock(&lock);
     return status;

@@ -76,8 +76,11 @@ static spk_status get_handle(const spk_device *device, lt_object *handle)
         memcpy(&lt, found, sizeof lt);
         have_functions = true;
     }
-    if (status == SPK_OK && handles[ordinal] == NULL)
+    if (status == SPK_OK && handles[ordinal] == NULL) {
+        const int mode = spk_cuda_capture_relax(spk_cuda_of(device));
         status = lt_try(lt.create(&handles[ordinal]), "cublasLtCreate");
+        spk_cuda_capture_restore(spk_cuda_of(device), mode);
+    }
     *handle = handles[ordinal];
     pthread_mutex_unlock(&lock);
     return status;

@@ -40,8 +40,12 @@ static spk_status get_handle_locked(const spk_device *device, void **handle)
         memcpy(&sparse, found, sizeof sparse);
         have_functions = true;
     }
-    if (handles[ordinal] == NULL)
-        SPK_TRY(spk_sparse_try(sparse.create(&handles[ordinal]), "cusparseCreate"));
+    if (handles[ordinal] == NULL) {
+        const int mode = spk_cuda_capture_relax(spk_cuda_of(device));
+        const spk_status status = spk_sparse_try(sparse.create(&handles[ordinal]), "cusparseCreate");
+        spk_cuda_capture_restore(spk_cuda_of(device), mode);
+        SPK_TRY(status);
+    }
     *handle = handles[ordinal];
     return SPK_OK;
 }
