@@ -1,12 +1,16 @@
-"""Layers of the Python package beside PyTorch's dense ones, in one run: python bench/python/layers.py [--device cpu|cuda] [--json FILE].
+"""Layers of the Python package beside PyTorch's dense ones: python bench/python/layers.py [--device cpu|cuda] [--json FILE [--add]] [--only REGEX].
 
-Each case times all its calls in interleaved rounds, back to back within a sample; a ratio is the median over rounds of dense time over the row's time.
-On CUDA a sample is timed by events around its calls, so that host cost shows where it is longer than the kernels; "graph" rows replay a captured call.
+Each case times all its calls in interleaved rounds, back to back within a sample; ratios are medians over the rounds. On CUDA a sample is timed by events around
+its calls, so that host cost shows where it is longer than the kernels. "graph" rows replay a graph with one call, "kernel" rows a graph with
+twenty of them, per call: what the device takes when nothing waits for the host. --add keeps the cases of FILE that were not measured now; it is
+written after each case.
 """
 
 import argparse
 import datetime
 import json
+import os
+import re
 import statistics
 import sys
 import time
@@ -18,6 +22,8 @@ import sparse_autotune as sa
 from sparse_autotune import _C
 
 ROUNDS = 15
+SAMPLE_US = 5e3
+IN_A_GRAPH = 20
 
 
 def sample(call, repeats, cuda):
@@ -36,24 +42,29 @@ def sample(call, repeats, cuda):
     return begin.elapsed_time(end) / repeats * 1e3
 
 
-def race(case, calls, cuda):
-    """Rows of a case; the first call is the dense one."""
+def race(calls, cuda):
+    """Rows of a case: {name: call, or (call, how many products it does)}; the first is what the others are compared with."""
+    calls = {name: call if isinstance(call, tuple) else (call, 1) for name, call in calls.items()}
     repeats, times, rows = {}, {name: [] for name in calls}, []
-    for name, call in calls.items():
+    for name, (call, _) in calls.items():
         for _ in range(3):
             call()
-        repeats[name] = max(1, min(500, int(5e3 / max(sample(call, 2, cuda), 0.1))))
+        repeats[name] = max(1, min(500, int(SAMPLE_US / max(sample(call, 2, cuda), 0.1))))
     for _ in range(ROUNDS):
-        for name, call in calls.items():
-            times[name].append(sample(call, repeats[name], cuda))
-    dense = times[next(iter(calls))]
+        for name, (call, count) in calls.items():
+            times[name].append(sample(call, repeats[name], cuda) / count)
+    first = next(iter(times))
     for name, measured in times.items():
         low, _, high = statistics.quantiles(measured, n=4)
-        ratio = statistics.median(d / t for d, t in zip(dense, measured, strict=True))
-        row = dict(case=case, name=name, median_us=statistics.median(measured), spread_us=(high - low) / 2, times_dense=ratio, rounds=ROUNDS)
-        print(f"{case:44} {name:22} {row['median_us']:12.2f} us ±{row['spread_us']:9.2f}  {ratio:7.2f} x dense", flush=True)
+        over = {other: paired(measured, times[other]) for other in (first, "kernel") if other in times and other != name}
+        row = dict(name=name, median_us=round(statistics.median(measured), 3), spread_us=round((high - low) / 2, 3), over=over)
+        print(f"  {name:22} {row['median_us']:12.2f} us ±{row['spread_us']:9.2f}  " + ", ".join(f"{r:.3f} x {o}" for o, r in over.items()), flush=True)
         rows.append(row)
     return rows
+
+
+def paired(ours, theirs):
+    return round(statistics.median(a / b for a, b in zip(ours, theirs, strict=True)), 4)
 
 
 def step(layer, x, gradient):
@@ -67,8 +78,8 @@ def step(layer, x, gradient):
     return call
 
 
-def graph_of(call):
-    """A replay of a captured call."""
+def graph_of(call, count=1):
+    """A replay of a graph with the call, `count` times; and the count."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -77,14 +88,9 @@ def graph_of(call):
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        call()
-    return graph.replay
-
-
-def layers(inputs, outputs, block, density, dtype, device):
-    dense = torch.nn.Linear(inputs, outputs, bias=False, dtype=dtype, device=device)
-    sparse = sa.SparseLinear(inputs, outputs, block, density, bias=False, dtype=dtype, device=device)
-    return dense, sparse
+        for _ in range(count):
+            call()
+    return graph.replay, count
 
 
 def native(sparse, x):
@@ -93,74 +99,137 @@ def native(sparse, x):
     try:
         F.linear(x, weight)
     except (RuntimeError, NotImplementedError) as error:
-        print("PyTorch BSR:", str(error).split("\n")[0])
+        print("  PyTorch BSR:", str(error).split("\n")[0])
         return None
     return lambda: F.linear(x, weight)
 
 
-def forward(sizes, block, density, dtype, device, tokens, graphs=False):
-    dense, sparse = layers(*sizes, block, density, dtype, device)
-    x = torch.randn(tokens, sizes[0], dtype=dtype, device=device)
-    case = f"{str(dtype)[6:]} {sizes[0]}->{sizes[1]} {density:.0%} block {block} T={tokens}"
-    with torch.no_grad():
-        calls = {"nn.Linear": lambda: dense(x), "SparseLinear": lambda: sparse(x)}
-        theirs = native(sparse, x)
-        if theirs is not None:
-            calls["PyTorch BSR"] = theirs
-        rows = race(case, calls, device != "cpu")
-        if graphs:
-            replays = {f"{name}, graph": graph_of(calls[name]) for name in ("nn.Linear", "SparseLinear")}
-            rows += race(case, replays, True)
-    return rows
+class MLP(torch.nn.Module):
+    """down(silu(gate(x)) * up(x)), what is elementwise in place; with sparse layers silu is part of gate's product."""
+
+    def __init__(self, width, hidden, block, density, dtype, device):
+        super().__init__()
+        options = dict(bias=False, dtype=dtype, device=device)
+        if density is None:
+            self.gate, self.up, self.down = (torch.nn.Linear(*sizes, **options) for sizes in ((width, hidden), (width, hidden), (hidden, width)))
+        else:
+            self.gate = sa.SparseLinear(width, hidden, block, density, activation="silu", **options)
+            self.up, self.down = (sa.SparseLinear(*sizes, block, density, **options) for sizes in ((width, hidden), (hidden, width)))
+        self.activation = torch.nn.SiLU(inplace=True) if density is None else torch.nn.Identity()
+
+    def forward(self, x):
+        return self.down(self.activation(self.gate(x)).mul_(self.up(x)))
 
 
-def training(sizes, block, density, dtype, device, tokens):
-    dense, sparse = layers(*sizes, block, density, dtype, device)
-    x = torch.randn(tokens, sizes[0], dtype=dtype, device=device, requires_grad=True)
-    gradient = torch.randn(tokens, sizes[1], dtype=dtype, device=device)
-    case = f"{str(dtype)[6:]} {sizes[0]}->{sizes[1]} {density:.0%} block {block} T={tokens} forward+backward"
-    return race(case, {"nn.Linear": step(dense, x, gradient), "SparseLinear": step(sparse, x, gradient)}, device != "cpu")
+class Case:
+    """sizes: (inputs, outputs) of a layer, (width, hidden) of an MLP."""
+
+    def __init__(self, what, sizes, tokens, block, density, dtype, device):
+        self.what, self.sizes, self.tokens, self.block, self.density, self.dtype, self.device = what, sizes, tokens, block, density, dtype, device
+        self.cuda = device != "cpu"
+        self.name = f"{what} {str(dtype)[6:]} {sizes[0]}->{sizes[1]} {density:.0%} block {block} T={tokens}"
+
+    def facts(self):
+        return dict(case=self.name, what=self.what, inputs=self.sizes[0], outputs=self.sizes[1], tokens=self.tokens, block=self.block, density=self.density,
+                    dtype=str(self.dtype)[6:], rounds=ROUNDS)
+
+    def layers(self):
+        options = dict(bias=False, dtype=self.dtype, device=self.device)
+        return torch.nn.Linear(*self.sizes, **options), sa.SparseLinear(*self.sizes, self.block, self.density, **options)
+
+    def input(self, width, **options):
+        return torch.randn(self.tokens, width, dtype=self.dtype, device=self.device, **options)
+
+    def measure(self):
+        return getattr(self, "measure_" + self.what)()
+
+    def measure_forward(self):
+        dense, sparse = self.layers()
+        x = self.input(self.sizes[0])
+        with torch.no_grad():
+            calls = {"nn.Linear": lambda: dense(x), "SparseLinear": lambda: sparse(x)}
+            sparse(x)  # tuned before what is beside it is compiled
+            theirs = native(sparse, x) if not self.cuda or self.tokens <= 512 else None
+            if theirs is not None:
+                calls["PyTorch BSR"] = theirs
+            if self.cuda:
+                calls |= {"nn.Linear, graph": graph_of(calls["nn.Linear"]), "graph": graph_of(calls["SparseLinear"]),
+                          "kernel": graph_of(calls["SparseLinear"], IN_A_GRAPH)}
+            return race(calls, self.cuda)
+
+    def measure_training(self):
+        dense, sparse = self.layers()
+        x, gradient = self.input(self.sizes[0], requires_grad=True), self.input(self.sizes[1])
+        return race({"nn.Linear": step(dense, x, gradient), "SparseLinear": step(sparse, x, gradient)}, self.cuda)
+
+    def measure_mlp(self):
+        dense, sparse = (MLP(*self.sizes, self.block, density, self.dtype, self.device) for density in (None, self.density))
+        x = self.input(self.sizes[0])
+        with torch.no_grad():
+            return race({"dense": lambda: dense(x), "sparse": lambda: sparse(x)}, self.cuda)
+
+    def measure_host(self):
+        """Products so small that the call is what is timed."""
+        dense, sparse = self.layers()
+        a, b, x, gradient = sparse.weight.detach(), self.input(16), self.input(16, requires_grad=True), self.input(16)
+        with torch.no_grad():
+            rows = race({"F.linear": lambda: F.linear(b, b), "nn.Linear": lambda: dense(b), "sa.matmul": lambda: sa.matmul(a, b), "SparseLinear": lambda: sparse(b)},
+                        self.cuda)
+        steps = {"nn.Linear, forward and backward": step(dense, x, gradient), "SparseLinear, forward and backward": step(sparse, x, gradient)}
+        return rows + race(steps, self.cuda)
 
 
-def host_cost(device):
-    """A product so small that the call is what is timed."""
-    dense, sparse = layers(16, 16, 16, 1.0, torch.float32, device)
-    a, b, x = sparse.weight.detach(), torch.randn(16, 16, device=device), torch.randn(16, 16, device=device, requires_grad=True)
-    gradient = torch.randn(16, 16, device=device)
-    with torch.no_grad():
-        calls = {"F.linear": lambda: F.linear(b, b), "sa.matmul": lambda: sa.matmul(a, b), "SparseLinear": lambda: sparse(b), "nn.Linear": lambda: dense(b)}
-        rows = race("host cost, no gradient", calls, device != "cpu")
-    calls = {"nn.Linear": step(dense, x, gradient), "SparseLinear": step(sparse, x, gradient)}
-    return rows + race("host cost, forward+backward", calls, device != "cpu")
+def cases(device):
+    host = Case("host", (16, 16), 16, 16, 1.0, torch.float32, device)
+    if device == "cpu":
+        return [Case(what, (2048, 2048), 256, 64, 0.1, torch.float32, device) for what in ("forward", "training")] + [host]
+    found, sizes, bf16 = [host], (4096, 14336), torch.bfloat16
+    found += [Case("forward", sizes, tokens, block, 0.1, bf16, device) for block in (64, 128) for tokens in (1, 16, 64, 512, 4096)]
+    found += [Case("training", sizes, 8192, block, 0.1, bf16, device) for block in (64, 128)]
+    return found + [Case("mlp", sizes, 4096, block, density, bf16, device) for block in (64, 128) for density in (0.25, 0.1)]
+
+
+def device_of(device):
+    if device != "cpu":
+        return dict(kind="cuda", name=torch.cuda.get_device_name(), threads=torch.get_num_threads())
+    found = sa.tune(sa.BSR.from_dense(torch.eye(8), 4), torch.eye(8)).device
+    return dict(kind="cpu", name=found["name"], threads=torch.get_num_threads())
+
+
+def stamp():
+    return dict(commit=_C.commit(), date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def write(path, head, done):
+    if path:
+        with open(path + ".part", "w") as file:
+            json.dump(dict(**head, layers=list(done.values())), file, indent=1)
+            file.write("\n")
+        os.replace(path + ".part", path)
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--add", action="store_true", help="keep the cases that FILE has")
+    parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
+    parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
     options = parser.parse_args()
     torch.manual_seed(1)
-    rows = []
-    if options.device == "cpu":
-        rows += forward((2048, 2048), 64, 0.1, torch.float32, "cpu", 256)
-        rows += training((2048, 2048), 64, 0.1, torch.float32, "cpu", 256)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        rows += host_cost("cpu")
-        torch.set_num_threads(threads)
-    else:
-        rows += host_cost(options.device)
-        for block in (64, 128):
-            for tokens in (1, 16, 64, 512, 4096):
-                rows += forward((4096, 14336), block, 0.1, torch.bfloat16, options.device, tokens, graphs=tokens >= 512)
-            rows += training((4096, 14336), block, 0.1, torch.bfloat16, options.device, 8192)
-    name = torch.cuda.get_device_name() if options.device != "cpu" else sa.tune(sa.BSR.from_dense(torch.eye(8), 4), torch.eye(8)).device["name"]
-    head = dict(schema=1, sparsek=_C.version(), commit=_C.commit(), torch=torch.__version__, device=name, threads=torch.get_num_threads())
-    head |= dict(date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), command="python " + " ".join(sys.argv))
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(dict(**head, rows=rows), file, indent=1)
-            file.write("\n")
+    done, begin, threads = {}, time.monotonic(), torch.get_num_threads()
+    head = dict(schema=1, sparsek=_C.version(), **stamp(), command="python " + " ".join(sys.argv), device=device_of(options.device),
+                versions=dict(torch=torch.__version__, cuda=torch.version.cuda))
+    if options.add and options.json and os.path.exists(options.json):
+        with open(options.json) as file:
+            done = {case["case"]: case for case in json.load(file)["layers"]}
+    for case in cases(options.device):
+        if not re.search(options.only, case.name) or time.monotonic() - begin > options.limit_s:
+            continue
+        print(case.name, flush=True)
+        torch.set_num_threads(1 if case.what == "host" else threads)
+        done[case.name] = case.facts() | dict(rows=case.measure()) | stamp()
+        write(options.json, head, done)
 
 
 if __name__ == "__main__":
