@@ -8,7 +8,8 @@ from one of them.
 matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/venv && build/venv/bin/pip install matplotlib` and then
 `build/venv/bin/python bench/performance.py`.
 
-Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), roofs (`bench/roofs.py`). Races
+Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), roofs (`bench/roofs.py`), layers and
+tests of the Python package (`bench/python/layers.py`, `tests.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
@@ -16,7 +17,7 @@ import os
 import pathlib
 import sys
 
-from page import readme
+from page import layers, readme
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -58,8 +59,11 @@ def section(device, files):
         is_gpu = any((d.get("device") or {}).get("kind") == "cuda" for _, d in members)
         targets = targets_lines(members, [(stem, document) for stem, kind, document in mine if kind == "regret"])
         lines += ["", *targets, f"### {group}", ""] + group_lines(members, *((1, "TFLOP/s") if is_gpu else (1000, "GFLOP/s"))) + [""] + origins(members)
+    python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
+    lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
-                              ("roofs", "Roofs", roofs_table), ("other", "Other results", lambda _: [])):
+                              ("roofs", "Roofs", roofs_table),
+                              ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
         if chosen:
             body_lines = body(chosen)
@@ -83,6 +87,11 @@ def host_table(chosen):
 
 def roofs_table(chosen):
     return table(["file", "what", "measured"], [[stem, name, digits(d["roofs"].get(key), 4)] for stem, d in chosen for key, name in ROOF_NAMES])
+
+
+def tests_table(chosen):
+    return table(["file", "passed", "failed", "skipped", "seconds"], [[stem, *(str(d[key]) for key in ("passed", "failed", "skipped")), digits(d["seconds"])]
+                                                                      for stem, d in chosen])
 
 
 def document_of(files):

@@ -18,6 +18,10 @@ def kind_of(document):
         return "host"
     if "roofs" in document:
         return "roofs"
+    if "layers" in document:
+        return "layers"
+    if "passed" in document:
+        return "tests"
     if results and all("problem" in r and isinstance(r.get("candidates"), list) for r in results):
         return "race"
     return "other"

@@ -165,11 +165,12 @@ def span(values):
 def origin(stem, document):
     """A row: file, date, commit, versions, command, clock, power, reasons for slower clocks."""
     device = document.get("device") or {}
-    cards = [r["card"] for r in document.get("results") or [] if r.get("card")] or [device.get("card") or {}]
+    parts = document.get("results") or document.get("layers") or []
+    cards = [r["card"] for r in parts if r.get("card")] or [device.get("card") or {}]
     clocks, powers = [c.get("sm_mhz") for c in cards], [c.get("power_w") for c in cards]
     reasons = sorted({f"{int(c['throttle'], 16):#x}" for c in cards if re.fullmatch("0[xX][0-9a-fA-F]+", c.get("throttle") or "")} - {"0x0"})
-    commits = sorted({r["commit"] for r in document.get("results") or [] if r.get("commit")} | {str(document.get("commit", "-"))})
-    dates = sorted({str(r["date"]) for r in document.get("results") or [] if r.get("date")} | {str(document.get("date") or "-")})
+    commits = sorted({r["commit"] for r in parts if r.get("commit")} | {str(document.get("commit", "-"))})
+    dates = sorted({str(r["date"]) for r in parts if r.get("date")} | {str(document.get("date") or "-")})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     versions = [f"{k} {v}" for k, v in (document.get("versions") or {}).items()] + ([f"driver {device['driver']}"] if device.get("driver") else [])
     return [f"[{stem}](../bench/results/{stem}.json)", date, ", ".join(f"`{c}`" for c in commits), f"`{cell(document.get('command', '-'))}`",

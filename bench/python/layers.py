@@ -1,15 +1,16 @@
 """Layers of the Python package beside PyTorch's dense ones: python bench/python/layers.py [--device cpu|cuda] [--json FILE [--add]] [--only REGEX].
 
-Each case times all its calls in interleaved rounds, back to back within a sample; ratios are medians over the rounds. On CUDA a sample is timed by events around
-its calls, so that host cost shows where it is longer than the kernels. "graph" rows replay a graph with one call, "kernel" rows a graph with
-twenty of them, per call: what the device takes when nothing waits for the host. --add keeps the cases of FILE that were not measured now; it is
-written after each case.
+Each case times all its calls in interleaved rounds, back to back within a sample; ratios are medians over the rounds. On CUDA a sample is timed by events
+around its calls, so that host cost shows where it is longer than the kernels. "graph" rows replay a graph with one call, "kernel" rows a graph with twenty of
+them, per call: what the device takes when nothing waits for the host. --add keeps the cases of FILE that were not measured now; it is written after
+each case.
 """
 
 import argparse
 import datetime
 import json
 import os
+import pathlib
 import re
 import statistics
 import sys
@@ -20,6 +21,9 @@ import torch.nn.functional as F  # noqa: N812
 
 import sparse_autotune as sa
 from sparse_autotune import _C
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from race.harness import card  # noqa: E402
 
 ROUNDS = 15
 SAMPLE_US = 5e3
@@ -56,7 +60,7 @@ def race(calls, cuda):
     first = next(iter(times))
     for name, measured in times.items():
         low, _, high = statistics.quantiles(measured, n=4)
-        over = {other: paired(measured, times[other]) for other in (first, "kernel") if other in times and other != name}
+        over = {other: paired(measured, times[other]) for other in (first, "kernel", "PyTorch BSR") if other in times and other != name}
         row = dict(name=name, median_us=round(statistics.median(measured), 3), spread_us=round((high - low) / 2, 3), over=over)
         print(f"  {name:22} {row['median_us']:12.2f} us ±{row['spread_us']:9.2f}  " + ", ".join(f"{r:.3f} x {o}" for o, r in over.items()), flush=True)
         rows.append(row)
@@ -130,8 +134,17 @@ class Case:
         self.name = f"{what} {str(dtype)[6:]} {sizes[0]}->{sizes[1]} {density:.0%} block {block} T={tokens}"
 
     def facts(self):
-        return dict(case=self.name, what=self.what, inputs=self.sizes[0], outputs=self.sizes[1], tokens=self.tokens, block=self.block, density=self.density,
-                    dtype=str(self.dtype)[6:], rounds=ROUNDS)
+        return dict(
+            case=self.name,
+            what=self.what,
+            inputs=self.sizes[0],
+            outputs=self.sizes[1],
+            tokens=self.tokens,
+            block=self.block,
+            density=self.density,
+            dtype=str(self.dtype)[6:],
+            rounds=ROUNDS,
+        )
 
     def layers(self):
         options = dict(bias=False, dtype=self.dtype, device=self.device)
@@ -153,8 +166,11 @@ class Case:
             if theirs is not None:
                 calls["PyTorch BSR"] = theirs
             if self.cuda:
-                calls |= {"nn.Linear, graph": graph_of(calls["nn.Linear"]), "graph": graph_of(calls["SparseLinear"]),
-                          "kernel": graph_of(calls["SparseLinear"], IN_A_GRAPH)}
+                calls |= {
+                    "nn.Linear, graph": graph_of(calls["nn.Linear"]),
+                    "graph": graph_of(calls["SparseLinear"]),
+                    "kernel": graph_of(calls["SparseLinear"], IN_A_GRAPH),
+                }
             return race(calls, self.cuda)
 
     def measure_training(self):
@@ -173,8 +189,10 @@ class Case:
         dense, sparse = self.layers()
         a, b, x, gradient = sparse.weight.detach(), self.input(16), self.input(16, requires_grad=True), self.input(16)
         with torch.no_grad():
-            rows = race({"F.linear": lambda: F.linear(b, b), "nn.Linear": lambda: dense(b), "sa.matmul": lambda: sa.matmul(a, b), "SparseLinear": lambda: sparse(b)},
-                        self.cuda)
+            rows = race(
+                {"F.linear": lambda: F.linear(b, b), "nn.Linear": lambda: dense(b), "sa.matmul": lambda: sa.matmul(a, b), "SparseLinear": lambda: sparse(b)},
+                self.cuda,
+            )
         steps = {"nn.Linear, forward and backward": step(dense, x, gradient), "SparseLinear, forward and backward": step(sparse, x, gradient)}
         return rows + race(steps, self.cuda)
 
@@ -218,8 +236,14 @@ def main():
     options = parser.parse_args()
     torch.manual_seed(1)
     done, begin, threads = {}, time.monotonic(), torch.get_num_threads()
-    head = dict(schema=1, sparsek=_C.version(), **stamp(), command="python " + " ".join(sys.argv), device=device_of(options.device),
-                versions=dict(torch=torch.__version__, cuda=torch.version.cuda))
+    head = dict(
+        schema=1,
+        sparsek=_C.version(),
+        **stamp(),
+        command="python " + " ".join(sys.argv),
+        device=device_of(options.device),
+        versions=dict(torch=torch.__version__, cuda=torch.version.cuda),
+    )
     if options.add and options.json and os.path.exists(options.json):
         with open(options.json) as file:
             done = {case["case"]: case for case in json.load(file)["layers"]}
@@ -228,7 +252,7 @@ def main():
             continue
         print(case.name, flush=True)
         torch.set_num_threads(1 if case.what == "host" else threads)
-        done[case.name] = case.facts() | dict(rows=case.measure()) | stamp()
+        done[case.name] = case.facts() | dict(rows=case.measure()) | stamp() | (dict(card=card()) if case.cuda else {})
         write(options.json, head, done)
 
 

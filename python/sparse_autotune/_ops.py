@@ -121,8 +121,8 @@ def _spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols,
 
 
 def _saved_spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
-    needs = ctx.needs_input_grad
-    return _spmm_gradients((needs[0], needs[3], needs[4]), *ctx.saved_tensors, *ctx.sizes, grad, spmm, sddmm)
+    needs, (values, row_offsets, col_indices, dense), (rows, cols, flags) = ctx.needs_input_grad, ctx.saved_tensors, ctx.sizes
+    return _spmm_gradients((needs[0], needs[3], needs[4]), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
 
 
 def _sddmm_gradients(ctx, grad: Tensor, spmm):
@@ -150,7 +150,9 @@ def _save_sddmm(ctx, inputs, output):
     ctx.sizes = (rows, cols, flags)
 
 
-torch.library.register_autograd("sparse_autotune::spmm", lambda ctx, grad: _saved_spmm_gradients(ctx, grad, public_spmm, public_sddmm), setup_context=_save_spmm)
+torch.library.register_autograd(
+    "sparse_autotune::spmm", lambda ctx, grad: _saved_spmm_gradients(ctx, grad, public_spmm, public_sddmm), setup_context=_save_spmm
+)
 torch.library.register_autograd("sparse_autotune::sddmm", lambda ctx, grad: _sddmm_gradients(ctx, grad, public_spmm), setup_context=_save_sddmm)
 
 
