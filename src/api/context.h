@@ -62,15 +62,31 @@ spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const 
 
 /* ---- what the entry points of each operation share (operation.c) */
 
-/* Enters the context and reads the options; pattern and problem must not be NULL. */
-spk_status spk_enter_problem(const spk_context *context, const spk_pattern *pattern, const void *problem, const spk_tune_options *theirs, spk_tune_options *options);
+/* What differs between them: how a caller's description becomes a problem, and a caller's arguments ours (stream may be NULL). */
+typedef struct spk_entry {
+    spk_operation operation;
+    spk_status (*read_problem)(spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem);
+    spk_status (*read_args)(const void *theirs, spk_args *args, void **stream);
+} spk_entry;
 
-/* The oracle on a caller's rows, which are checked. */
-spk_status spk_oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows, int64_t row_count, double *out,
-                           double *preact, double *magnitude);
+/* A caller's question, nothing of it checked yet. problem is the operation's description; options may be NULL. */
+typedef struct spk_asked {
+    const spk_entry *entry;
+    spk_context *context;
+    spk_pattern *pattern;
+    const void *problem;
+    const spk_tune_options *options;
+} spk_asked;
 
 typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
-spk_status spk_race_problem(spk_context *context, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race, spk_report **report);
+
+spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan);
+spk_status spk_asked_run(const spk_entry *entry, const spk_plan *plan, const void *args, void *stream);
+spk_status spk_asked_now(const spk_asked *asked, const void *args);
+spk_status spk_asked_oracle(const spk_asked *asked, const void *args, const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude);
+spk_status spk_asked_tolerance(const spk_asked *asked, double *tolerance);
+spk_status spk_asked_report(const spk_asked *asked, spk_report_maker maker, spk_report **report);
+spk_status spk_asked_race(const spk_asked *asked, const spk_race_options *race, spk_report **report);
 
 /* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);

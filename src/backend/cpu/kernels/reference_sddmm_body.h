@@ -44,7 +44,7 @@ static void T(sample_block_row)(void *arg, int64_t block_row)
         T(sample_block)(s, block_row * view->block_rows, (int64_t)view->columns[p] * view->block_cols, p * view->block_stride);
 }
 
-static void T(sample)(const spk_bound *bound, const spk_args *args)
+static void T(product)(const spk_bound *bound, const spk_args *args)
 {
     T(sampling) s = {bound, args};
     spk_execute(&bound->device->executor, bound->view.grid_rows, T(sample_block_row), &s);
