@@ -96,12 +96,28 @@ class BSR:
 
     @classmethod
     def from_torch(cls, matrix: Tensor) -> BSR:
-        """A torch.sparse_bsr matrix, without a copy: values and indices are the same memory."""
+        """A torch.sparse_bsr matrix, without a copy: values and indices are the same memory.
+
+        A gradient goes on to the values of which the matrix was made. A leaf that requires one is refused: PyTorch cannot keep a gradient in it.
+        """
         if matrix.layout is not torch.sparse_bsr:
             raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {matrix.layout}")
         if matrix.dim() != 2 or matrix.dense_dim():
             raise ValueError("matrix: batches and dense dimensions of torch.sparse_bsr are not taken; give the components")
-        return cls(matrix.crow_indices(), matrix.col_indices(), matrix.values().detach(), (matrix.shape[0], matrix.shape[1]))
+        shape = (matrix.shape[0], matrix.shape[1])
+        if not matrix.requires_grad or not torch.is_grad_enabled():
+            return cls(matrix.crow_indices(), matrix.col_indices(), matrix.values().detach(), shape)
+        if matrix.is_leaf:
+            raise TypeError(
+                "matrix: a torch.sparse_bsr leaf gets no gradient, as PyTorch can keep none in it; make it of values that require one, "
+                "torch.sparse_bsr_tensor(crow_indices, col_indices, values), or give sa.BSR"
+            )
+        return cls(matrix.crow_indices(), matrix.col_indices(), _ValuesOf.apply(matrix), shape)
+
+    @classmethod
+    def from_dlpack(cls, row_offsets: Any, col_indices: Any, values: Any, shape: tuple[int, int]) -> BSR:
+        """Components of any library that has DLPack, without a copy. The other way, give the tensors of this matrix to that library's from_dlpack."""
+        return cls(torch.from_dlpack(row_offsets), torch.from_dlpack(col_indices), torch.from_dlpack(values), shape)
 
     @classmethod
     def from_scipy(cls, matrix: Any, block: int | tuple[int, int] | None = None) -> BSR:
@@ -119,7 +135,7 @@ class BSR:
         return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data), matrix.shape)
 
     def to_torch(self) -> Tensor:
-        """As torch.sparse_bsr, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""
+        """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""
         self._plain("to_torch")
         if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
             raise ValueError(f"shape: {self.shape} is not a multiple of the block {self.block}, as torch.sparse_bsr wants")
@@ -194,9 +210,26 @@ class BSR:
 
         return matmul(other, self)
 
+    def __reduce__(self) -> Any:
+        return BSR, (self.row_offsets, self.col_indices, self.values, self.shape)
+
     def _plain(self, name: str) -> None:
         if self.values.dim() != 3:
             raise ValueError(f"values: {name} takes no batch")
+
+
+class _ValuesOf(torch.autograd.Function):
+    """The values of a torch.sparse_bsr tensor. Unlike its values(), it keeps no reference to the tensor, which may so keep the result."""
+
+    @staticmethod
+    def forward(ctx, matrix):
+        ctx.save_for_backward(matrix.crow_indices(), matrix.col_indices())
+        ctx.shape = matrix.shape
+        return matrix.values().detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.sparse_bsr_tensor(*ctx.saved_tensors, grad, ctx.shape, check_invariants=False)
 
 
 _NORMS = {"l1": 1, "l2": 2, "max": float("inf")}
@@ -248,6 +281,7 @@ def _blocked(dense: Tensor, block: tuple[int, int]) -> Tensor:
     return dense.reshape(down, high, across, wide).transpose(1, 2)
 
 
+torch.serialization.add_safe_globals([BSR])  # for torch.load(..., weights_only=True)
 _pytree.register_pytree_node(
     BSR,
     lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),

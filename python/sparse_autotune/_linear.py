@@ -53,8 +53,9 @@ class SparseLinear(nn.Module):
         self.in_features, self.out_features, self.activation = in_features, out_features, activation
         self.block = pattern.block if isinstance(pattern, BSR) else _pair(block)
         row_offsets, col_indices = self._indices(density, pattern)
-        self.register_buffer("row_offsets", row_offsets.to(device=device, dtype=torch.int32))
-        self.register_buffer("col_indices", col_indices.to(device=device, dtype=torch.int32))
+        # copies: layers made of one pattern may be loaded with different ones
+        self.register_buffer("row_offsets", row_offsets.to(device=device, dtype=torch.int32, copy=True))
+        self.register_buffer("col_indices", col_indices.to(device=device, dtype=torch.int32, copy=True))
         self.values = nn.Parameter(torch.empty(col_indices.shape[0], *self.block, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()

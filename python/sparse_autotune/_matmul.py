@@ -24,11 +24,10 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
                 return None
             weight: Any = matrix  # an sa.SparseWeight
             return weight.bsr.transpose() if weight.bsr_transposed else weight.bsr
-        if matrix.requires_grad and torch.is_grad_enabled():
-            raise TypeError(f"{name}: a torch.sparse_bsr tensor gets no gradient; give sa.BSR, whose values may require one")
         kept = getattr(matrix, "_sparse_autotune", None)
-        if kept is None or kept[0] != matrix._version:
-            kept = (matrix._version, BSR.from_torch(matrix))
+        state = (matrix._version, matrix.requires_grad and torch.is_grad_enabled())
+        if kept is None or kept[0] != state:
+            kept = (state, BSR.from_torch(matrix))
             matrix._sparse_autotune = kept  # type: ignore[attr-defined]
         return kept[1]
     if hasattr(matrix, "format") and hasattr(matrix, "tobsr"):

@@ -1,5 +1,7 @@
 """Gradients: gradcheck in float64, the second order too, functorch, autocast."""
 
+import weakref
+
 import pytest
 import torch
 from conftest import close, random_bsr
@@ -84,10 +86,40 @@ def test_what_has_no_gradient():
     with pytest.raises(RuntimeError, match="out"):
         sa.matmul(a, torch.randn(8, 3), out=torch.empty(8, 3))
     t = random_bsr(8, 8, 4).to_torch().requires_grad_()
-    with pytest.raises(TypeError, match="gets no gradient"):
-        sa.matmul(t, torch.randn(8, 3))
+    for call in (lambda: sa.matmul(t, torch.randn(8, 3)), lambda: sa.matmul(torch.randn(3, 8), t), lambda: sa.BSR.from_torch(t)):
+        with pytest.raises(TypeError, match="leaf gets no gradient"):
+            call()
     with torch.no_grad():
-        sa.matmul(t, torch.randn(8, 3))
+        close(sa.matmul(t, torch.eye(8)), t.to_dense())
+    close(sa.matmul(t.detach(), torch.eye(8)), t.to_dense().detach())
+
+
+@pytest.mark.parametrize("block", [4, (2, 4)], ids=str)
+def test_torch_bsr_made_of_values(block):
+    """The gradient goes through a torch.sparse_bsr tensor, used twice and with non-square blocks, too, where PyTorch's own product has none."""
+    a = random_bsr(8, 12, block, dtype=torch.float64)
+    b, x = torch.randn(12, 3, dtype=torch.float64, requires_grad=True), torch.randn(5, 8, dtype=torch.float64)
+    values, same = a.values.clone().requires_grad_(), a.values.clone().requires_grad_()
+    m = torch.sparse_bsr_tensor(a.row_offsets, a.col_indices, values, a.shape)
+    with torch.no_grad():
+        close(sa.matmul(m, b), a.to_dense() @ b)
+    (sa.matmul(m, b).square().sum() + sa.matmul(x, m).square().sum()).backward()
+    by_b = b.grad.clone()
+    b.grad = None
+    (sa.matmul(of(a, same), b).square().sum() + sa.matmul(x, of(a, same)).square().sum()).backward()
+    close(values.grad, same.grad)
+    close(by_b, b.grad)
+
+
+def test_a_torch_bsr_tensor_is_freed():
+    """What a tensor keeps of itself does not keep the tensor."""
+    a = random_bsr(8, 8, 4)
+    for graded in (False, True):
+        m = torch.sparse_bsr_tensor(a.row_offsets, a.col_indices, a.values.clone().requires_grad_(graded), a.shape)
+        sa.matmul(m, torch.randn(8, 3))
+        gone = weakref.ref(m)
+        del m
+        assert gone() is None, graded
 
 
 def test_autocast():
