@@ -112,6 +112,15 @@ bool describe(const Tensor &t, Matrix *m)
     m->tensor = t;
     m->rows = sizes[d - 2];
     m->cols = sizes[d - 1];
+    if (t.numel() == 0) { /* contiguous to PyTorch, whatever its strides are; nothing of it is read */
+        m->layout = SPK_ROW_MAJOR;
+        m->ld = std::max<int64_t>(m->cols, 1);
+        m->stride = m->rows * m->ld;
+        m->batch = 1;
+        for (int64_t i = 0; i < d - 2; i++)
+            m->batch *= sizes[i];
+        return true;
+    }
     const int64_t down = strides[d - 2], across = strides[d - 1];
     if ((across == 1 || m->cols <= 1) && (down >= std::max<int64_t>(m->cols, 1) || m->rows <= 1)) {
         m->layout = SPK_ROW_MAJOR;

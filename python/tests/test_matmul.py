@@ -63,6 +63,8 @@ def test_vectors(dtype, device):
 def test_empty(rows, cols, n, device):
     a = random_bsr(rows, cols, 4, density=1, device=device)
     close(a @ torch.randn(cols, n, device=device), torch.zeros(rows, n, device=device))
+    turned = torch.randn(3, 2, n, cols, device=device).transpose(0, 1).mT  # PyTorch takes empty ones as contiguous, whatever their strides are
+    close(a @ turned, torch.zeros(2, 3, rows, n, device=device))
     none = random_bsr(8, 8, 4, density=0, device=device)
     assert none.nnzb == 0
     close(none @ torch.randn(8, 3, device=device), torch.zeros(8, 3, device=device))
