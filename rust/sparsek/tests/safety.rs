@@ -278,3 +278,18 @@ fn rayon_runs_the_kernels() {
     let (left, right) = pool.install(|| rayon::join(tune, tune));
     assert_eq!(left, right);
 }
+
+#[test]
+fn a_product_that_nobody_wrote_is_no_operand() {
+    let context = Context::builder().store_in_memory().build().unwrap();
+    let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0]).unwrap();
+    let (values, b, options) = ([1f32; 4], [1f32; 2], TuneOptions::new().estimate());
+    let mut d = Vec::<f32>::with_capacity(2);
+    let args = SpmmArgs::uninit(&values, &b, &mut d.spare_capacity_mut()[..2]).c_in_place(1.0);
+    let error = pattern.matmul(&Spmm::new(1).use_c(), args, &options).unwrap_err();
+    assert!(error.to_string().contains("c cannot be a D that was never written"), "{error}");
+    let args = SpmmArgs::uninit(&values, &b, &mut d.spare_capacity_mut()[..2]).residual_in_place();
+    assert!(pattern.matmul(&Spmm::new(1).residual(), args, &options).is_err());
+    let args = SpmmArgs::uninit(&values, &b, &mut d.spare_capacity_mut()[..1]);
+    assert!(pattern.matmul(&Spmm::new(1), args, &options).is_err());
+}

@@ -1,10 +1,11 @@
 //! Operands in host memory, checked against the problem.
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extent::{Strided, check_length, items};
 use crate::pattern::Pattern;
 use crate::sys;
 use crate::types::{Element, Product, sized};
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 
 /// Elements that each operand needs; `None` where no memory holds them.
@@ -57,6 +58,28 @@ enum Addend<'a, D> {
     InPlace,
 }
 
+/// Where the product goes.
+enum Target<'a, D> {
+    Slice(&'a mut [D]),
+    Uninit(&'a mut [MaybeUninit<D>]),
+}
+
+impl<D> Target<'_, D> {
+    fn len(&self) -> usize {
+        match self {
+            Target::Slice(slice) => slice.len(),
+            Target::Uninit(slice) => slice.len(),
+        }
+    }
+
+    fn pointer(&mut self) -> *mut c_void {
+        match self {
+            Target::Slice(slice) => slice.as_mut_ptr().cast(),
+            Target::Uninit(slice) => slice.as_mut_ptr().cast(),
+        }
+    }
+}
+
 /// The operands of a run in host memory.
 ///
 /// ```
@@ -77,7 +100,7 @@ pub struct SpmmArgs<'a, A, D = A> {
     values: &'a [A],
     b: &'a [A],
     c: Addend<'a, D>,
-    d: &'a mut [D],
+    d: Target<'a, D>,
     bias: Option<&'a [D]>,
     residual: Addend<'a, D>,
     preact: Option<&'a mut [D]>,
@@ -94,6 +117,29 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
     /// # let _ = args;
     /// ```
     pub fn new(values: &'a [A], b: &'a [A], d: &'a mut [D]) -> Self {
+        SpmmArgs::to(values, b, Target::Slice(d))
+    }
+
+    /// As [`SpmmArgs::new`], with a D that nobody wrote yet. After a run that succeeded the product is in it; what lies between
+    /// its lines or items (a leading dimension, a stride) stays unwritten. It cannot be C or the residual.
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmArgs, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let mut d = Vec::with_capacity(2);
+    /// let args = SpmmArgs::uninit(&[1f32, 0., 0., 2.], &[3., 4.], &mut d.spare_capacity_mut()[..2]);
+    /// pattern.matmul(&Spmm::new(1), args, &TuneOptions::new().estimate())?;
+    /// // SAFETY: the product of 2 x 1 elements was written.
+    /// unsafe { d.set_len(2) };
+    /// assert_eq!(d, [3., 8.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn uninit(values: &'a [A], b: &'a [A], d: &'a mut [MaybeUninit<D>]) -> Self {
+        SpmmArgs::to(values, b, Target::Uninit(d))
+    }
+
+    fn to(values: &'a [A], b: &'a [A], d: Target<'a, D>) -> Self {
         let (c, residual) = (Addend::None, Addend::None);
         SpmmArgs { values, b, c, d, bias: None, residual, preact: None, alpha: 1.0, beta: 0.0 }
     }
@@ -198,9 +244,9 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
         check_length("b", self.b.len(), needed.b)?;
         check_length("d", self.d.len(), needed.d)?;
         raw.b = self.b.as_ptr().cast();
-        raw.d = self.d.as_mut_ptr().cast();
+        raw.d = self.d.pointer();
         if needed.use_c {
-            raw.c = addend("c", self.c, raw.d, self.d.len(), needed.c)?;
+            raw.c = self.addend("c", self.c, raw.d, needed.c)?;
         }
         if needed.use_bias {
             let bias = self.bias.unwrap_or_default();
@@ -208,7 +254,7 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
             raw.bias = bias.as_ptr().cast();
         }
         if needed.use_residual {
-            raw.residual = addend("residual", self.residual, raw.d, self.d.len(), needed.residual)?;
+            raw.residual = self.addend("residual", self.residual, raw.d, needed.residual)?;
         }
         if needed.keep_preact {
             let preact = self.preact.as_deref_mut().unwrap_or_default();
@@ -217,21 +263,24 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
         }
         Ok(raw)
     }
-}
 
-/// C or the residual, which may be D.
-fn addend<D>(
-    name: &str,
-    addend: Addend<'_, D>,
-    d: *mut c_void,
-    d_len: usize,
-    needed: Option<usize>,
-) -> Result<*const c_void> {
-    let (pointer, has) = match addend {
-        Addend::None => (ptr::null(), 0),
-        Addend::Slice(slice) => (slice.as_ptr().cast(), slice.len()),
-        Addend::InPlace => (d.cast_const(), d_len),
-    };
-    check_length(name, has, needed)?;
-    Ok(pointer)
+    /// C or the residual, which may be D.
+    fn addend(
+        &self,
+        name: &str,
+        addend: Addend<'_, D>,
+        d: *mut c_void,
+        needed: Option<usize>,
+    ) -> Result<*const c_void> {
+        let (pointer, has) = match (addend, &self.d) {
+            (Addend::None, _) => (ptr::null(), 0),
+            (Addend::Slice(slice), _) => (slice.as_ptr().cast(), slice.len()),
+            (Addend::InPlace, Target::Slice(_)) => (d.cast_const(), self.d.len()),
+            (Addend::InPlace, Target::Uninit(_)) => {
+                return Err(Error::argument(format!("{name} cannot be a D that was never written")));
+            }
+        };
+        check_length(name, has, needed)?;
+        Ok(pointer)
+    }
 }

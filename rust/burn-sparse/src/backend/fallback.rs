@@ -1,0 +1,95 @@
+//! Products from standard operations: the matrix is made dense.
+use crate::ops::{Product, Side};
+use crate::pattern::BsrPattern;
+use burn::backend::tensor::{Device, FloatTensor, IntTensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{IndexingUpdateOp, Shape, Slice, TensorData};
+
+/// A X or X A^T, with bias and activation.
+pub fn matmul<B: Backend>(
+    values: FloatTensor<B>,
+    input: FloatTensor<B>,
+    bias: Option<FloatTensor<B>>,
+    product: Product,
+) -> FloatTensor<B> {
+    let output = product.output_shape(&input.shape());
+    let (inner, outer) = product.inner_and_outer();
+    let dense = dense::<B>(values, &product.pattern);
+    let dense = if product.transpose { B::float_transpose(dense) } else { dense };
+    let plain = match product.side {
+        Side::Left => {
+            let dims = input.shape().num_dims();
+            let mut shape = vec![1; dims];
+            shape[dims - 2..].copy_from_slice(&[outer, inner]);
+            B::float_matmul(B::float_reshape(dense, Shape::from(shape)), input)
+        }
+        Side::Right => {
+            let rows = input.shape().num_elements() / inner.max(1);
+            let x = B::float_reshape(input, Shape::from([rows, inner]));
+            B::float_matmul(x, B::float_transpose(dense))
+        }
+    };
+    let mut result = B::float_reshape(plain, output.clone());
+    if let Some(bias) = bias {
+        let mut shape = vec![1; output.num_dims()];
+        shape[output.num_dims() - 1] = outer;
+        result = B::float_add(result, B::float_reshape(bias, Shape::from(shape)));
+    }
+    match product.activation {
+        Some(activation) => activation.apply::<B>(result),
+        None => result,
+    }
+}
+
+/// The gradient of the plain product by its values.
+pub fn values_grad<B: Backend>(grad: FloatTensor<B>, input: FloatTensor<B>, product: Product) -> FloatTensor<B> {
+    let (inner, outer) = product.inner_and_outer();
+    let [rows, cols] = product.pattern.shape();
+    let of_a = match product.side {
+        Side::Left => {
+            let shape = input.shape();
+            let n = shape[shape.num_dims() - 1];
+            let items = shape.num_elements() / (inner * n).max(1);
+            let g = B::float_reshape(grad, Shape::from([items, outer, n]));
+            let x = B::float_reshape(input, Shape::from([items, inner, n]));
+            let each = B::float_matmul(g, B::float_transpose(x));
+            B::float_reshape(B::float_sum_dim(each, 0), Shape::from([outer, inner]))
+        }
+        Side::Right => {
+            let count = input.shape().num_elements() / inner.max(1);
+            let g = B::float_reshape(grad, Shape::from([count, outer]));
+            let x = B::float_reshape(input, Shape::from([count, inner]));
+            B::float_matmul(B::float_transpose(g), x)
+        }
+    };
+    let of_a = if product.transpose { B::float_transpose(of_a) } else { of_a };
+    let ([down, across], [height, width]) = (product.pattern.grid(), product.pattern.block());
+    let (device, dtype) = (of_a.device(), of_a.dtype());
+    let whole = B::float_zeros(Shape::from([down * height, across * width]), &device, dtype.into());
+    let padded = B::float_slice_assign(whole, &[Slice::from(0..rows), Slice::from(0..cols)], of_a);
+    let blocks = B::float_permute(B::float_reshape(padded, Shape::from([down, height, across, width])), &[0, 2, 1, 3]);
+    let blocks = B::float_reshape(blocks, Shape::from([down * across, height * width]));
+    let stored = B::float_select(blocks, 0, places::<B>(&product.pattern, &device));
+    B::float_reshape(stored, Shape::from(product.pattern.values_shape()))
+}
+
+/// The matrix with its zeros.
+pub fn dense<B: Backend>(values: FloatTensor<B>, pattern: &BsrPattern) -> FloatTensor<B> {
+    let ([down, across], [height, width]) = (pattern.grid(), pattern.block());
+    let (device, dtype) = (values.device(), values.dtype());
+    let none = B::float_zeros(Shape::from([down * across, height * width]), &device, dtype.into());
+    let stored = B::float_reshape(values, Shape::from([pattern.nnzb(), height * width]));
+    let all = B::float_select_assign(none, 0, places::<B>(pattern, &device), stored, IndexingUpdateOp::Add);
+    let blocks = B::float_permute(B::float_reshape(all, Shape::from([down, across, height, width])), &[0, 2, 1, 3]);
+    let whole = B::float_reshape(blocks, Shape::from([down * height, across * width]));
+    let [rows, cols] = pattern.shape();
+    B::float_slice(whole, &[Slice::from(0..rows), Slice::from(0..cols)])
+}
+
+/// Which of the grid's blocks are stored.
+fn places<B: Backend>(pattern: &BsrPattern, device: &Device<B>) -> IntTensor<B> {
+    let across = pattern.grid()[1];
+    let places: Vec<i32> = pattern.coordinates().map(|(row, column)| (row * across + column) as i32).collect();
+    let count = places.len();
+    B::int_from_data(TensorData::new(places, [count]), device)
+}

@@ -1,0 +1,247 @@
+//! Flex: the library works on its memory. Inputs are not copied where a leading dimension describes them.
+use super::strided::View;
+use crate::error::{Error, Result};
+use crate::ops::{BsrOps, Product, Side};
+use burn::backend::Flex;
+use burn::backend::flex::{FlexTensor, Layout as FlexLayout};
+use burn::tensor::{Bytes, DType, Element, Shape, bf16, f16};
+use bytemuck::Pod;
+use sparsek::{Bias, Layout, Sddmm, SddmmArgs, Spmm, SpmmArgs};
+
+/// Elements that Flex stores and the library multiplies.
+trait Number: Element + Pod + sparsek::Element + sparsek::Product<Self> {}
+impl Number for f32 {}
+impl Number for f64 {}
+impl Number for f16 {}
+impl Number for bf16 {}
+
+impl BsrOps for Flex {
+    fn bsr_matmul(values: FlexTensor, input: FlexTensor, product: Product) -> FlexTensor {
+        matmul(values, input, None, &product)
+    }
+
+    fn bsr_linear(values: FlexTensor, input: FlexTensor, bias: FlexTensor, product: Product) -> FlexTensor {
+        matmul(values, input, Some(bias), &product)
+    }
+
+    fn bsr_values_grad(grad: FlexTensor, input: FlexTensor, product: Product) -> FlexTensor {
+        let result = match input.dtype() {
+            DType::F32 => values_grad::<f32>(grad, input, &product),
+            DType::F64 => values_grad::<f64>(grad, input, &product),
+            DType::F16 => values_grad::<f16>(grad, input, &product),
+            DType::BF16 => values_grad::<bf16>(grad, input, &product),
+            other => Err(Error::Dtype(other)),
+        };
+        result.unwrap_or_else(|why| panic!("gradient of a block-sparse product by its values: {why}"))
+    }
+}
+
+fn matmul(values: FlexTensor, input: FlexTensor, bias: Option<FlexTensor>, product: &Product) -> FlexTensor {
+    let result = match input.dtype() {
+        DType::F32 => typed_matmul::<f32>(values, input, bias, product),
+        DType::F64 => typed_matmul::<f64>(values, input, bias, product),
+        DType::F16 => typed_matmul::<f16>(values, input, bias, product),
+        DType::BF16 => typed_matmul::<bf16>(values, input, bias, product),
+        other => Err(Error::Dtype(other)),
+    };
+    result.unwrap_or_else(|why| panic!("block-sparse product: {why}"))
+}
+
+fn typed_matmul<T: Number>(
+    values: FlexTensor,
+    input: FlexTensor,
+    bias: Option<FlexTensor>,
+    product: &Product,
+) -> Result<FlexTensor> {
+    let shape = product.output_shape(input.layout().shape());
+    let values = contiguous::<T>("values", values)?;
+    let bias = bias.map(|bias| contiguous::<T>("bias", bias)).transpose()?;
+    let elements = shape.num_elements();
+    if elements == 0 {
+        return Ok(FlexTensor::zeros(shape, T::dtype()));
+    }
+    let (input, view) = viewed(input, product.side);
+    let mut spmm = match product.side {
+        Side::Left => {
+            let n = shape[shape.num_dims() - 1];
+            // A run takes the shared stride for many items of one B only.
+            let spmm = Spmm::new(n).layout_b(view.layout).ldb(view.ld).batch(view.items);
+            if view.stride == 0 && view.items > 1 { spmm.share_b() } else { spmm.stride_b(view.stride) }
+        }
+        Side::Right => {
+            let rows = elements / product.inner_and_outer().1;
+            // y = x A^T is y^T = A x^T, and what is row-major is its transposed column-major.
+            Spmm::new(rows).layout_b(view.transposed().layout).ldb(view.ld).layout_d(Layout::ColMajor)
+        }
+    };
+    if product.transpose {
+        spmm = spmm.transpose_a();
+    }
+    if bias.is_some() {
+        spmm = spmm.bias(Bias::PerRow);
+    }
+    if let Some(activation) = product.activation {
+        spmm = spmm.activation(activation.of_kernel());
+    }
+    let mut d: Vec<T> = Vec::with_capacity(elements);
+    let b = &input.storage::<T>()[input.layout().start_offset()..];
+    let mut args = SpmmArgs::uninit(slice(&values), b, &mut d.spare_capacity_mut()[..elements]);
+    if let Some(bias) = &bias {
+        args = args.bias(slice(bias));
+    }
+    product.pattern.inner().matmul(&spmm, args, &product.tuning.options())?;
+    // SAFETY: D is tight, so that a product that succeeded wrote all of its elements.
+    unsafe { d.set_len(elements) };
+    Ok(tensor(d, shape))
+}
+
+fn values_grad<T: Number>(grad: FlexTensor, input: FlexTensor, product: &Product) -> Result<FlexTensor> {
+    product.output_shape(input.layout().shape());
+    same_dtype::<T>("the gradient", &grad)?;
+    let shape = Shape::from(product.pattern.values_shape());
+    let mut d = vec![T::default(); shape.num_elements()];
+    if d.is_empty() || input.layout().num_elements() == 0 || grad.layout().num_elements() == 0 {
+        return Ok(tensor(d, shape));
+    }
+    let dims = input.layout().shape();
+    let k = match product.side {
+        Side::Left => dims[dims.num_dims() - 1],
+        Side::Right => dims.num_elements() / product.inner_and_outer().0,
+    };
+    let ((grad, of_grad), (input, of_input)) = (viewed(grad, product.side), viewed(input, product.side));
+    // Of A X it is G X^T, of X A^T it is G^T X; of a transposed A, what that is transposed.
+    let (g, x) = match product.side {
+        Side::Left => (of_grad, of_input.transposed()),
+        Side::Right => (of_grad.transposed(), of_input),
+    };
+    let ((x_tensor, x), (y_tensor, y)) =
+        if product.transpose { ((&input, x.transposed()), (&grad, g.transposed())) } else { ((&grad, g), (&input, x)) };
+    let sddmm = Sddmm::new(k).layout_x(x.layout).ldx(x.ld).layout_y(y.layout).ldy(y.ld);
+    let options = product.tuning.options();
+    for item in 0..x.items.max(y.items) {
+        let at = |tensor: &FlexTensor, view: View| tensor.layout().start_offset() + item * view.stride;
+        let args = SddmmArgs::new(
+            &x_tensor.storage::<T>()[at(x_tensor, x)..],
+            &y_tensor.storage::<T>()[at(y_tensor, y)..],
+            &mut d,
+        );
+        if item == 0 {
+            product.pattern.inner().matmul_sampled(&sddmm, args, &options)?;
+        } else {
+            product.pattern.inner().matmul_sampled(&sddmm.use_c(), args.c_in_place(1.0), &options)?;
+        }
+    }
+    Ok(tensor(d, shape))
+}
+
+/// The tensor and how the library sees it; a copy where it cannot.
+fn viewed(tensor: FlexTensor, side: Side) -> (FlexTensor, View) {
+    let view = |tensor: &FlexTensor| {
+        let layout = tensor.layout();
+        match side {
+            Side::Left => View::matrices(layout.shape().as_slice(), layout.strides()),
+            Side::Right => View::rows(layout.shape().as_slice(), layout.strides()),
+        }
+    };
+    if let Some(found) = view(&tensor) {
+        return (tensor, found);
+    }
+    let copy = tensor.to_contiguous();
+    let found = view(&copy).expect("a contiguous tensor has a leading dimension");
+    (copy, found)
+}
+
+fn same_dtype<T: Number>(name: &str, tensor: &FlexTensor) -> Result<()> {
+    if tensor.dtype() == T::dtype() {
+        return Ok(());
+    }
+    Err(Error::Argument(format!("{name} of {:?} and an input of {:?}", tensor.dtype(), T::dtype())))
+}
+
+fn contiguous<T: Number>(name: &str, tensor: FlexTensor) -> Result<FlexTensor> {
+    same_dtype::<T>(name, &tensor)?;
+    Ok(if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() })
+}
+
+fn slice<T: Number>(tensor: &FlexTensor) -> &[T] {
+    tensor.as_slice().expect("contiguous, of this type")
+}
+
+fn tensor<T: Number>(elements: Vec<T>, shape: Shape) -> FlexTensor {
+    FlexTensor::new(Bytes::from_elems(elements), FlexLayout::contiguous(shape), T::dtype())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::fallback;
+    use crate::pattern::BsrPattern;
+    use crate::tuning::{Effort, TuneConfig};
+    use burn::backend::ops::FloatTensorOps;
+    use burn::tensor::{Slice, TensorData, Tolerance};
+
+    fn numbers(shape: &[usize]) -> FlexTensor {
+        let count: usize = shape.iter().product();
+        let numbers: Vec<f32> = (0..count).map(|i| ((i * 7919 + 13) % 1009) as f32 / 1009.0 - 0.5).collect();
+        FlexTensor::from_data(TensorData::new(numbers, Shape::from(shape.to_vec())))
+    }
+
+    fn same_memory(a: &FlexTensor, b: &FlexTensor) -> bool {
+        a.bytes().as_ptr() == b.bytes().as_ptr()
+    }
+
+    #[test]
+    fn views_are_not_copied() {
+        let whole = numbers(&[3, 20, 30]);
+        let turned = Flex::float_swap_dims(whole.clone(), 1, 2);
+        let cut = Flex::float_slice(whole.clone(), &[Slice::from(0..3), Slice::from(2..9), Slice::from(4..15)]);
+        for view in [&whole, &turned, &cut] {
+            let (used, found) = viewed(view.clone(), Side::Left);
+            assert!(same_memory(&used, &whole) && found.items == 3, "{found:?}");
+        }
+        assert!(same_memory(&viewed(whole.clone(), Side::Right).0, &whole));
+        let flipped = Flex::float_flip(whole.clone(), &[2]);
+        assert!(!same_memory(&viewed(flipped, Side::Left).0, &whole));
+    }
+
+    #[test]
+    fn standard_operations_agree() {
+        let pattern = BsrPattern::new([7, 11], [3, 4], &[0, 2, 2, 4], &[0, 2, 1, 2]).unwrap();
+        let near = |a: FlexTensor, b: FlexTensor| {
+            a.into_data().assert_approx_eq::<f32>(&b.into_data(), Tolerance::absolute(1e-5));
+        };
+        for side in [Side::Left, Side::Right] {
+            for transposed in [false, true] {
+                let mut product = Product::new(pattern.clone(), side);
+                product = product.tuning(TuneConfig::new().with_effort(Effort::Estimate));
+                product = if transposed { product.transposed() } else { product };
+                let (inner, outer) = product.inner_and_outer();
+                let shape = |length| if side == Side::Left { [2, length, 5] } else { [2, 5, length] };
+                let (values, input, grad) = (numbers(&[4, 3, 4]), numbers(&shape(inner)), numbers(&shape(outer)));
+                near(
+                    fallback::matmul::<Flex>(values.clone(), input.clone(), None, product.clone()),
+                    Flex::bsr_matmul(values.clone(), input.clone(), product.clone()),
+                );
+                near(
+                    fallback::values_grad::<Flex>(grad.clone(), input.clone(), product.clone()),
+                    Flex::bsr_values_grad(grad, input.clone(), product.clone()),
+                );
+                if side == Side::Right {
+                    for activation in [None, Some(crate::Activation::GeluTanh), Some(crate::Activation::Silu)] {
+                        product.activation = activation;
+                        let bias = numbers(&[outer]);
+                        near(
+                            fallback::matmul::<Flex>(
+                                values.clone(),
+                                input.clone(),
+                                Some(bias.clone()),
+                                product.clone(),
+                            ),
+                            Flex::bsr_linear(values.clone(), input.clone(), bias, product.clone()),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The operations on each backend.
+mod autodiff;
+pub(crate) mod fallback;
+mod flex;
+mod strided;
+
+#[cfg(feature = "ndarray")]
+#[allow(deprecated)] // Burn means to drop it; while it is there, it works
+impl crate::ops::BsrOps for burn::backend::NdArray {}
+#[cfg(feature = "tch")]
+impl crate::ops::BsrOps for burn::backend::LibTorch {}

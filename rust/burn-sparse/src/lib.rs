@@ -1,0 +1,78 @@
+//! Block-sparse tensors and layers for [Burn](burn), multiplied by the kernel that measured fastest on this machine.
+//!
+//! A [`BsrTensor`] is a matrix of which only some blocks are stored. [`BsrGemm::auto_tuned`] multiplies it in place of Burn's
+//! dense product; a [`SparseLinear`] learns one. The first product of a class of problems measures for some seconds
+//! ([`TuneConfig`] says how long at most, or that it shall not), and the decision stays in a store on disk.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use burn_sparse::{BsrGemm, BsrTensor, TuneConfig};
+//!
+//! let device = Device::flex();
+//! // 4 x 6 in blocks of 2 x 3, of which two of four are stored.
+//! let a = BsrTensor::from_triplets([4, 6], [2, 3], &[0, 1, 3], &[0, 2, 5], &[1f32, 2., 3.], &device)?;
+//! let x = Tensor::<2>::from_data([[1f32], [2.], [3.], [4.], [5.], [6.]], &device);
+//! let config = TuneConfig::new().with_budget(Some(0.2));
+//! let y = BsrGemm::auto_tuned(&a, x, &config);
+//! assert_eq!(y.into_data().try_into_vec::<f32>().unwrap(), [1., 6., 0., 18.]);
+//! # Ok::<(), burn_sparse::Error>(())
+//! ```
+//!
+//! Layers are modules like Burn's own: optimizers train them, records hold them, pattern included.
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use burn_sparse::{Activation, SparseLinearConfig};
+//! # use burn_sparse::{Effort, TuneConfig};
+//!
+//! let config = SparseLinearConfig::new(512, 256).with_block([32, 32]).with_density(0.25).with_activation(Some(Activation::Relu));
+//! # let config = config.with_tuning(TuneConfig::new().with_effort(Effort::Estimate));
+//! let layer = config.init(&Device::flex());
+//! assert_eq!(layer.forward(Tensor::<2>::ones([8, 512], &Device::flex())).dims(), [8, 256]);
+//! ```
+//!
+//! # Backends
+//!
+//! - **Flex** is what the library's kernels run on: they read and write its memory. Inputs are not copied where a leading
+//!   dimension and a stride from item to item describe them: contiguous, transposed, sliced, expanded over leading dimensions.
+//!   Others (flipped, every second column) are copied by Flex. Elements: f32, f64, f16, bf16; values and inputs of one type.
+//! - **Autodiff** on any of them: gradients of values, input and bias. Second derivatives are refused.
+//! - Others run the default body of [`BsrOps`]: the matrix made dense and multiplied by Burn. Right, and no faster. Each wants
+//!   its feature of this crate: `ndarray`, `tch`. A backend whose feature is off panics: Burn dispatches
+//!   to listed backends alone.
+//!
+//! # Threads
+//!
+//! All types are `Send` and `Sync` as Burn's are, and products of one matrix may run in many threads.
+
+mod activation;
+mod backend;
+mod context;
+mod error;
+mod gemm;
+mod linear;
+mod ops;
+mod param;
+mod pattern;
+mod prune;
+mod tensor;
+mod tuning;
+
+pub use activation::Activation;
+pub use burn;
+pub use context::{host_context, set_host_context};
+pub use error::{Error, Result};
+pub use gemm::BsrGemm;
+pub use linear::{SparseLinear, SparseLinearConfig};
+pub use ops::{BsrOps, Product, Side};
+pub use param::BsrParam;
+pub use pattern::BsrPattern;
+pub use prune::{MaybeSparse, PruneConfig, Pruned, prune};
+pub use sparsek;
+pub use tensor::BsrTensor;
+pub use tuning::{Effort, TuneConfig};
+
+/// The README's program compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,63 @@
+//! How kernels are chosen.
+use burn::config::Config;
+use sparsek::TuneOptions;
+use std::time::Duration;
+
+/// What is done for the first product of a class of problems.
+///
+/// ```
+/// use burn_sparse::{Effort, TuneConfig};
+/// let config = TuneConfig::new().with_effort(Effort::Estimate);
+/// assert_eq!(config.effort, Effort::Estimate);
+/// ```
+#[derive(Config, Debug, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Measures nothing: the cost model chooses, or the store where it knows the class.
+    Estimate,
+    /// Measures the most promising kernels, some seconds.
+    Measure,
+    /// Measures all kernels with all their parameters.
+    Exhaustive,
+}
+
+/// How the kernel of a product is chosen. A decision stays in a store on disk: the next process does not measure again.
+///
+/// ```
+/// use burn_sparse::{Effort, TuneConfig};
+/// let config = TuneConfig::new().with_effort(Effort::Measure).with_budget(Some(2.0)).with_assume_finite(true);
+/// assert_eq!(config.budget, Some(2.0));
+/// ```
+#[derive(Config, Debug, Copy, PartialEq)]
+pub struct TuneConfig {
+    /// How much is done for a class that the store does not know.
+    #[config(default = "Effort::Measure")]
+    pub effort: Effort,
+    /// Seconds that measuring may take; none: the library's choice.
+    #[config(default = "None")]
+    pub budget: Option<f64>,
+    /// Lets kernels assume that no value and no input is infinite or NaN, which allows more of them.
+    #[config(default = false)]
+    pub assume_finite: bool,
+}
+
+impl Default for TuneConfig {
+    fn default() -> Self {
+        TuneConfig::new()
+    }
+}
+
+impl TuneConfig {
+    pub(crate) fn options(&self) -> TuneOptions {
+        let options = TuneOptions::new().assume_finite(self.assume_finite);
+        let options = match self.effort {
+            Effort::Estimate => options.estimate(),
+            Effort::Measure => options,
+            Effort::Exhaustive => options.exhaustive(),
+        };
+        // What is no duration (NaN, negative) is no budget.
+        match self.budget.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+            Some(budget) => options.budget(budget),
+            None => options,
+        }
+    }
+}
