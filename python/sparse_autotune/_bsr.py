@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -26,6 +27,9 @@ class BSR:
     __slots__ = ("row_offsets", "col_indices", "values", "shape", "__weakref__")
 
     def __init__(self, row_offsets: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, int]):
+        if not (isinstance(row_offsets, Tensor) and isinstance(col_indices, Tensor) and isinstance(values, Tensor)):
+            kinds = {"row_offsets": row_offsets, "col_indices": col_indices, "values": values}
+            raise TypeError("; ".join(f"{name}: must be a tensor, not {type(t).__name__}" for name, t in kinds.items() if not isinstance(t, Tensor)))
         if values.dim() < 3:
             raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
         if len(shape) != 2:
@@ -91,6 +95,7 @@ class BSR:
         blocks = _blocked(dense, _pair(block))
         if mask.shape != blocks.shape[:2]:
             raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {list(blocks.shape[:2])}")
+        mask = mask.bool()  # others would be taken for numbers of blocks
         row_offsets, col_indices = indices_of(mask)
         return cls(row_offsets, col_indices, blocks[mask], (dense.shape[0], dense.shape[1]))
 
@@ -136,16 +141,16 @@ class BSR:
 
     def to_torch(self) -> Tensor:
         """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""
-        self._plain("to_torch")
-        if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
-            raise ValueError(f"shape: {self.shape} is not a multiple of the block {self.block}, as torch.sparse_bsr wants")
+        self._plain("torch.sparse_bsr")
         return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, check_invariants=False)
 
     def to_scipy(self) -> Any:
         """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the block."""
         import scipy.sparse
 
-        self._plain("to_scipy")
+        self._plain("scipy.sparse.bsr_array")
+        if self.dtype is torch.bfloat16:
+            raise TypeError("values: SciPy knows no bfloat16")
         parts = (self.values.detach().cpu().numpy(), self.col_indices.cpu().numpy(), self.row_offsets.cpu().numpy())
         return scipy.sparse.bsr_array(parts, shape=self.shape, blocksize=self.block, copy=False)
 
@@ -216,6 +221,8 @@ class BSR:
     def _plain(self, name: str) -> None:
         if self.values.dim() != 3:
             raise ValueError(f"values: {name} takes no batch")
+        if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
+            raise ValueError(f"shape: {self.shape} is not a multiple of the block {self.block}, as {name} wants")
 
 
 class _ValuesOf(torch.autograd.Function):
@@ -265,7 +272,10 @@ def _largest(norms: Tensor, density: float) -> Tensor:
 
 
 def _pair(block: int | tuple[int, int]) -> tuple[int, int]:
-    high, wide = (block, block) if isinstance(block, int) else block
+    pair = tuple(block) if isinstance(block, (tuple, list)) else (block, block)
+    if len(pair) != 2 or not all(hasattr(number, "__index__") for number in pair):
+        raise TypeError(f"block: must be a whole number or two of them, not {block!r}")
+    high, wide = operator.index(pair[0]), operator.index(pair[1])
     if not (1 <= high <= 256 and 1 <= wide <= 256):
         raise ValueError(f"block: must be 1 to 256 high and wide, not {high} x {wide}")
     return high, wide
@@ -282,9 +292,19 @@ def _blocked(dense: Tensor, block: tuple[int, int]) -> Tensor:
 
 
 torch.serialization.add_safe_globals([BSR])  # for torch.load(..., weights_only=True)
+
+
+def _unflatten(parts: Any, shape: tuple[int, int]) -> BSR:
+    """Whatever stands for the tensors is taken: trees are also made of their places, names or shapes."""
+    matrix = BSR.__new__(BSR)
+    matrix.row_offsets, matrix.col_indices, matrix.values = parts
+    matrix.shape = shape
+    return matrix
+
+
 _pytree.register_pytree_node(
     BSR,
     lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),
-    lambda parts, shape: BSR(*parts, shape=shape),  # type: ignore[misc]
+    _unflatten,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BSR",
 )

@@ -48,6 +48,9 @@ class SparseLinear(nn.Module):
         super().__init__()
         if (density is None) == (pattern is None):
             raise ValueError("density: give either density or pattern")
+        for name, count in (("in_features", in_features), ("out_features", out_features)):
+            if count < 0:
+                raise ValueError(f"{name}: must not be negative, is {count}")
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
         self.in_features, self.out_features, self.activation = in_features, out_features, activation
@@ -84,6 +87,8 @@ class SparseLinear(nn.Module):
                 self.bias.uniform_(-bound, bound)
 
     def _clear_overhang(self) -> None:
+        if self.values.is_meta:
+            return
         down, across = self.out_features % self.block[0], self.in_features % self.block[1]
         if down:
             self.values[int(self.row_offsets[-2]) :, down:] = 0
@@ -96,10 +101,9 @@ class SparseLinear(nn.Module):
         values: Tensor = self.values
         bias: Tensor | None = self.bias
         activation = self.activation
-        if torch.is_autocast_enabled(x.device.type):
-            cast = _ops.autocast_dtype(x)
-            if cast is not None:
-                x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
+        cast = _ops.autocast_dtype(x)
+        if cast is not None:
+            x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
         if x.dim() == 1:
             return self._product(x.unsqueeze(0), values, bias, activation).squeeze(0)
         return self._product(x, values, bias, activation)

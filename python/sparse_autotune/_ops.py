@@ -42,8 +42,16 @@ def _check_alike(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
     torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}")
 
 
-def _spmm_shape(values: Tensor, dense: Tensor, rows: int, cols: int, flags: int) -> list[Any]:
+def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
+    """One tensor without memory (device "meta") is enough to come here: others must not be taken for it."""
+    for name, tensor in others.items():
+        message = f"sparse_autotune: {name}: must be on the device of {like_name}"
+        torch._check(tensor is None or tensor.device == like.device, message.__str__)
+
+
+def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
     _check_alike("dense", dense, "values", values)
+    _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, bias=bias)
     inner, given = (rows if bool(flags & TRANS) != bool(flags & RIGHT) else cols), dense.shape[-1 if flags & RIGHT else -2]
     torch._check(given == inner, lambda: f"sparse_autotune: dense: its shape is {list(dense.shape)}; the product needs {inner}")
     lead = values.shape[:-3] if values.dim() > 3 and dense.dim() == 2 else dense.shape[:-2]
@@ -54,17 +62,17 @@ def _spmm_shape(values: Tensor, dense: Tensor, rows: int, cols: int, flags: int)
 
 @torch.library.register_fake("sparse_autotune::spmm")
 def _fake_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
-    return dense.new_empty(_spmm_shape(values, dense, rows, cols, flags))
+    return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::_spmm")
 def _fake_raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version):
-    return dense.new_empty(_spmm_shape(values, dense, rows, cols, flags))
+    return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::_spmm_out")
 def _fake_raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
-    return None
+    _check_devices("the operands", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, bias=bias, out=out)
 
 
 @torch.library.register_fake("sparse_autotune::_spmm_gradients")
@@ -72,25 +80,26 @@ def _fake_raw_gradients(values, row_offsets, col_indices, dense, gradient, rows,
     return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
 
 
-def _sddmm_shape(x: Tensor, y: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
+def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
     _check_alike("y", y, "x", x)
+    _check_devices("x", x, row_offsets=row_offsets, col_indices=col_indices)
     lead = x.shape[:-2] if x.dim() >= y.dim() else y.shape[:-2]
     return [*lead, col_indices.shape[0], block_rows, block_cols]
 
 
 @torch.library.register_fake("sparse_autotune::sddmm")
 def _fake_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
-    return x.new_empty(_sddmm_shape(x, y, col_indices, block_rows, block_cols))
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, block_rows, block_cols))
 
 
 @torch.library.register_fake("sparse_autotune::_sddmm")
 def _fake_raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version):
-    return x.new_empty(_sddmm_shape(x, y, col_indices, block_rows, block_cols))
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, block_rows, block_cols))
 
 
 @torch.library.register_fake("sparse_autotune::_sddmm_out")
 def _fake_raw_sddmm_out(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version, out):
-    return None
+    _check_devices("the operands", x, y=y, row_offsets=row_offsets, col_indices=col_indices, out=out)
 
 
 # ------------------------------------------------------------------------------------------------ gradients
@@ -264,4 +273,6 @@ def tf32_flag(dense: Tensor) -> int:
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     """The dtype that autocast asks of a product on the tensor's device, or None."""
     kind = tensor.device.type
+    if kind == "meta":  # is no device to autocast
+        return None
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) and tensor.dtype is not torch.float64 else None

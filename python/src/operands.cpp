@@ -62,7 +62,7 @@ void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const T
         refuse("shape: sizes must not be negative");
     if (shape.block_rows < 1 || shape.block_rows > 256 || shape.block_cols < 1 || shape.block_cols > 256)
         refuse("values: blocks must be 1 to 256 high and wide, not " + text_of({shape.block_rows, shape.block_cols}));
-    const int64_t grid = (shape.rows + shape.block_rows - 1) / shape.block_rows;
+    const int64_t grid = shape.rows / shape.block_rows + (shape.rows % shape.block_rows != 0); /* no sum that could overflow */
     if (row_offsets.numel() != grid + 1)
         refuse("row_offsets: has " + std::to_string(row_offsets.numel()) + " entries; a matrix of " + std::to_string(shape.rows) + " rows in blocks of " +
                std::to_string(shape.block_rows) + " needs " + std::to_string(grid + 1));

@@ -12,6 +12,11 @@ def bsr(row_offsets, col_indices, shape=(8, 8), block=4, nnzb=None, dtype=torch.
     return sa.BSR(torch.tensor(row_offsets, dtype=torch.int32), torch.tensor(col_indices, dtype=torch.int32), values, shape)
 
 
+def replaced(**parts):
+    a = bsr([0, 1, 2], [0, 1])
+    return sa.BSR(**({"row_offsets": a.row_offsets, "col_indices": a.col_indices, "values": a.values, "shape": a.shape} | parts))
+
+
 @pytest.mark.parametrize(
     "matrix,message",
     [
@@ -25,6 +30,13 @@ def bsr(row_offsets, col_indices, shape=(8, 8), block=4, nnzb=None, dtype=torch.
         (bsr([0, 1, 2], [0, 1], nnzb=3), "values: has 3 blocks"),
         (bsr([0, 1, 2], [0, 1], dtype=torch.int32), "values: its dtype"),
         (bsr([0, 1, 2], [0, 1], shape=(8, -8)), "shape"),
+        (bsr([0, 1, 2], [0, 1], shape=(2**63 - 1, 8)), "row_offsets: has 3 entries"),
+        (bsr([0, 1, 2], [0, 1], dtype=torch.complex64), "values: its dtype"),
+        (replaced(row_offsets=torch.tensor([0, 1, 2])), "col_indices: its dtype must be that of row_offsets"),
+        (replaced(row_offsets=torch.tensor([0.0, 1, 2])), "row_offsets: its dtype must be int32 or int64"),
+        (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), "row_offsets: must be a contiguous tensor of one dimension"),
+        (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), "col_indices: must be a contiguous tensor of one dimension"),
+        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -59,6 +71,100 @@ def test_wrong_operands():
         sa.BSR(torch.tensor([0, 1]), torch.tensor([0]), torch.randn(1, 300, 4), (300, 4)) @ torch.randn(4, 1)
     with pytest.raises(RuntimeError, match="device"):
         a.with_values(a.values.to("meta")) @ torch.randn(8, 3)
+
+
+def test_wrong_operands_of_every_kind():
+    a, b = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
+    for wrong, message in (
+        (b.int(), "dense: its dtype"),
+        (b.cfloat(), "dense: its dtype"),
+        (b.to("meta"), "dense: must be on the device of values"),
+        (torch.tensor(1.0), "dense: must have two dimensions"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            a @ wrong
+    for wrong in (b.to_sparse(), b.numpy(), a.to_torch()):
+        with pytest.raises(TypeError, match="B: must be a dense tensor"):
+            sa.matmul(a, wrong)
+    for bias in (torch.randn(1, 3), torch.randn(4), torch.randn(6)[::2], torch.randn(3).double(), torch.randn(3, device="meta")):
+        with pytest.raises(RuntimeError, match="bias: "):
+            sa.matmul(a, b, bias=bias)
+    for out in (torch.empty(8, 4), torch.empty(3, 8).t(), torch.empty(1, 3).expand(8, 3), torch.empty(8, 3).double(), torch.empty(8, 3, device="meta")):
+        with pytest.raises(RuntimeError, match="out: "):
+            sa.matmul(a, b, out=out)
+    square = torch.randn(8, 8)
+    with pytest.raises(RuntimeError, match="overlaps"):
+        sa.matmul(a, square, out=square)
+    x, y = torch.randn(8, 4), torch.randn(4, 8)
+    for wrong in ((x, y.double()), (x, torch.randn(4, 9)), (x, y.to("meta")), (torch.randn(2, 8, 4), torch.randn(3, 4, 8)), (x[0], y)):
+        with pytest.raises(RuntimeError, match="[xy]: "):
+            sa.sddmm(a, *wrong)
+    layer = sa.SparseLinear(8, 8, 4, 0.5)
+    for wrong in (torch.randn(2, 9), torch.randn(2, 8).double(), torch.ones(2, 8).int(), torch.tensor(1.0), torch.randn(2, 8, device="meta")):
+        with pytest.raises(RuntimeError, match="dense: "):
+            layer(wrong)
+
+
+def test_wrong_types_and_numbers():
+    a = random_bsr(8, 8, 4, density=1)
+    with pytest.raises(TypeError, match="values: must be a tensor, not NoneType"):
+        sa.BSR(a.row_offsets, a.col_indices, None, (8, 8))
+    with pytest.raises(TypeError, match="row_offsets: must be a tensor, not list"):
+        sa.BSR([0, 2, 4], a.col_indices, a.values, (8, 8))
+    for block in ("4", 4.0, (4,), (4, 4, 4), None):
+        with pytest.raises(TypeError, match="block: must be"):
+            sa.SparseLinear(8, 8, block, 0.5)
+    for wrong in ({"density": float("nan")}, {"in_features": -8}, {"out_features": -1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            sa.SparseLinear(**({"in_features": 8, "out_features": 8, "block": 4, "density": 0.5} | wrong))
+    with pytest.raises(RuntimeError, match="floating point"):
+        a.with_values(a.values.int()).requires_grad_()
+    edge = sa.BSR.from_dense(torch.randn(7, 7), 4)
+    for convert in (edge.to_torch, edge.to_scipy):
+        with pytest.raises(ValueError, match="shape"):
+            convert()
+    with pytest.raises(TypeError, match="values: SciPy"):
+        a.to(torch.bfloat16).to_scipy()
+    dense = torch.randn(8, 8)
+    close(sa.BSR.from_mask(dense, torch.tensor([[1, 0], [0, 2]]), 4).to_dense(), torch.block_diag(dense[:4, :4], dense[4:, 4:]))
+
+
+def test_freed_memory():
+    """A tensor whose memory was given back has none to read."""
+    for name in ("values", "row_offsets", "col_indices", "dense"):
+        a, b = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
+        a = sa.BSR(a.row_offsets.clone(), a.col_indices.clone(), a.values.clone(), (8, 8))
+        (b if name == "dense" else getattr(a, name)).untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match="NULL"):
+            a @ b
+
+
+def test_values_without_memory():
+    """On the device "meta" shapes alone are computed, and a layer may be made there and filled later."""
+    a = random_bsr(8, 12, 4).to("meta")
+    assert (a @ torch.randn(12, 3, device="meta")).shape == (8, 3)
+    assert sa.sddmm(a, torch.randn(8, 3, device="meta"), torch.randn(3, 12, device="meta")).values.shape == a.values.shape
+    layer, like = sa.SparseLinear(11, 7, 4, 0.5, device="meta"), sa.SparseLinear(11, 7, 4, 0.5)
+    assert layer(torch.randn(2, 11, device="meta")).shape == (2, 7)
+    layer.to_empty(device="cpu").load_state_dict(like.state_dict())
+    x = torch.randn(2, 11)
+    close(layer(x), like(x))
+
+
+def test_lazy_negation_is_carried_out():
+    a = random_bsr(8, 8, 4)
+    b = torch.randn(8, 3, dtype=torch.complex64).conj().imag
+    assert b.is_neg()
+    close(a @ b, a.to_dense() @ b.clone())
+
+
+def test_trees():
+    """torch.utils._pytree takes matrices apart, and puts whatever it likes in their places."""
+    from torch.utils import _pytree
+
+    a = random_bsr(8, 8, 4)
+    assert _pytree.tree_map(lambda t: t.shape, a).values == a.values.shape
+    close(_pytree.tree_map(lambda t: t * 2 if t.is_floating_point() else t, a).to_dense(), 2 * a.to_dense())
 
 
 def test_indices_changed_in_place():
