@@ -4,7 +4,8 @@
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers and training; the same command goes on where it stopped (default: 540)
-# Needs python3 with PyTorch and Triton; the steps layers and tests need the Python package installed there, the step page needs matplotlib. A failed step does not keep the others from running.
+# Needs python3 with PyTorch and Triton; the steps layers and tests need the Python package installed there, the step page needs matplotlib. A failed step does
+# not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=build/release results=bench/results device=cuda:0 limit=540
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
     --results) results=$2; shift ;;
     --device) device=$2; shift ;;
     --limit-s) limit=$2; shift ;;
-    -h | --help) sed -n '2,7s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac

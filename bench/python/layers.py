@@ -130,7 +130,7 @@ class Case:
 
     def __init__(self, what, sizes, tokens, block, density, dtype, device):
         self.what, self.sizes, self.tokens, self.block, self.density, self.dtype, self.device = what, sizes, tokens, block, density, dtype, device
-        self.cuda = device != "cpu"
+        self.cuda, self.choice = device != "cpu", None  # choice: what was chosen for a forward product
         self.name = f"{what} {str(dtype)[6:]} {sizes[0]}->{sizes[1]} {density:.0%} block {block} T={tokens}"
 
     def facts(self):
@@ -162,6 +162,7 @@ class Case:
         with torch.no_grad():
             calls = {"nn.Linear": lambda: dense(x), "SparseLinear": lambda: sparse(x)}
             sparse(x)  # tuned before what is beside it is compiled
+            self.choice = sa.explain(x, sparse.weight, transpose=True, assume_finite=True).choice
             theirs = native(sparse, x) if not self.cuda or self.tokens <= 512 else None
             if theirs is not None:
                 calls["PyTorch BSR"] = theirs
@@ -252,7 +253,7 @@ def main():
             continue
         print(case.name, flush=True)
         torch.set_num_threads(1 if case.what == "host" else threads)
-        done[case.name] = case.facts() | dict(rows=case.measure()) | stamp() | (dict(card=card()) if case.cuda else {})
+        done[case.name] = case.facts() | dict(rows=case.measure(), choice=case.choice) | stamp() | (dict(card=card()) if case.cuda else {})
         write(options.json, head, done)
 
 

@@ -130,3 +130,26 @@ def test_autocast():
     assert y.dtype is torch.bfloat16
     y.float().square().sum().backward()
     assert a.values.grad.dtype is torch.float32 and x.grad.dtype is torch.float32
+
+
+def test_indices_changed_before_the_backward_pass():
+    a = random_bsr(32, 24, 8).requires_grad_()
+    y = a @ torch.randn(24, 3)
+    a.col_indices.add_(0)
+    with pytest.raises(RuntimeError, match="changed in place since"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("wanted", [(True, False), (False, True)])
+def test_one_gradient_alone(wanted, device):
+    a = random_bsr(32, 24, 8, device=device)
+    values, x = a.values.requires_grad_(wanted[0]), torch.randn(2, 5, 24, device=device).mT.contiguous().mT.requires_grad_(wanted[1])
+    sa.matmul(x, a, transpose=True).square().sum().backward()
+    dense = a.to_dense().detach().double()
+    grad = 2 * x.detach().double() @ dense.mT
+    if wanted[0]:
+        stored = a.with_values(torch.ones_like(values)).to_dense().double()
+        close(a.with_values(values.grad).to_dense(), torch.einsum("bti,btj->ij", grad, x.detach().double()) * stored)
+    else:
+        close(x.grad, grad @ dense)
+    assert (values.grad is None, x.grad is None) == (not wanted[0], not wanted[1])
