@@ -1,8 +1,8 @@
 """Layers of the Python package beside PyTorch's dense ones: python bench/python/layers.py [--device cpu|cuda] [--json FILE [--add]] [--only REGEX].
 
 Each case times all its calls in interleaved rounds, back to back within a sample; ratios are medians over the rounds. On CUDA a sample is timed by events
-around its calls, so that host cost shows where it is longer than the kernels. "graph" rows replay a graph with one call, "kernel" rows a graph with twenty of
-them, per call: what the device takes when nothing waits for the host. --add keeps the cases of FILE that were not measured now; it is written after
+around its calls, so that host cost shows where it is longer than the kernels. "graph" rows replay a graph with one call (or eight), "kernel" rows one with
+twenty, per call: what the device takes when nothing waits for the host. --add keeps the cases of FILE that were not measured now; it is written after
 each case.
 """
 
@@ -167,11 +167,9 @@ class Case:
             if theirs is not None:
                 calls["PyTorch BSR"] = theirs
             if self.cuda:
-                calls |= {
-                    "nn.Linear, graph": graph_of(calls["nn.Linear"]),
-                    "graph": graph_of(calls["SparseLinear"]),
-                    "kernel": graph_of(calls["SparseLinear"], IN_A_GRAPH),
-                }
+                ours = calls["SparseLinear"]
+                calls |= {"nn.Linear, graph": graph_of(calls["nn.Linear"]), "graph": graph_of(ours)}
+                calls |= {"graph of 8": graph_of(ours, 8), "kernel": graph_of(ours, IN_A_GRAPH)}
             return race(calls, self.cuda)
 
     def measure_training(self):
