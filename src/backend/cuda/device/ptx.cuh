@@ -94,6 +94,12 @@ SPK_INLINE void cluster_barrier()
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/* The same where nothing but barriers was written, and barrier_init_fence has come after: it orders no stores. */
+SPK_INLINE void cluster_barrier_started()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 /* The address of another block's shared memory that lies as `address` in this one's. */
 SPK_INLINE unsigned cluster_address(unsigned address, unsigned rank)
 {

@@ -103,7 +103,7 @@ static double stage_us(const spk_problem *problem, const spk_params *params, con
     const double x_lines = problem->layout_a == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
     const double y_lines = problem->layout_b == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
     const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US,
-                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US, LINE_US * (x_lines + y_lines),
+                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US, LINE_US * (x_lines / params->v[SHARE] + y_lines),
                             (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
     double us = 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)

@@ -62,16 +62,33 @@ inline int units_of(const spk_cuda_arguments &arg, const sddmm_work &work)
     return work.tiles * work.parts * arg.items; /* a multiple of SHARE, as the tiles are */
 }
 
+/* A word of a tile. It stays in L2 while the operands pass: a launch begins with waiting for it. */
+inline int plan_word(const int *at)
+{
+    int word;
+    unsigned long long policy;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("ld.global.nc.L2::cache_hint.s32 %0, [%1], %2;" : "=r"(word) : "l"(at), "l"(policy));
+    return word;
+}
+
+/* The first load waits for this: the tiles of the first part and item, and K in one piece, take no division. */
 inline unit_place place_of(const sddmm_work &work, int unit)
 {
-    unit_place at;
-    const int rest = unit / work.tiles;
-    at.words = work.words + (long long)(unit % work.tiles) * TILE_WORDS;
-    at.part = rest % work.parts;
-    at.item = rest / work.parts;
-    const long long piece = at.part * CLUSTER + (CLUSTER > 1 ? cluster_rank() : 0), pieces = (long long)work.parts * CLUSTER;
-    at.first = (int)(work.steps * piece / pieces);
-    at.last = (int)(work.steps * (piece + 1) / pieces);
+    unit_place at = {work.words, 0, 0, 0, work.steps};
+    int tile = unit;
+    if (unit >= work.tiles) {
+        const int rest = unit / work.tiles;
+        tile = unit % work.tiles;
+        at.part = rest % work.parts;
+        at.item = rest / work.parts;
+    }
+    at.words += (long long)tile * TILE_WORDS;
+    if (CLUSTER > 1 || work.parts > 1) {
+        const int pieces = work.parts * CLUSTER, piece = at.part * CLUSTER + (CLUSTER > 1 ? cluster_rank() : 0);
+        at.first = work.steps * piece / pieces; /* fewer than 2^25 steps, at most 16 pieces */
+        at.last = work.steps * (piece + 1) / pieces;
+    }
     return at;
 }
 
@@ -102,23 +119,34 @@ inline void yield_ring()
     __syncthreads();
 }
 
-/* A lane's boxes of every stage of a unit, and the bytes that come to this block's stage. */
+/* A lane's boxes of every stage of a unit: their cells, negative: none. */
 struct unit_boxes {
-    int cell[LANE_BOXES]; /* negative: none, or another block of the cluster brings it */
-    unsigned bytes;
+    int cell[LANE_BOXES];
 };
 
 inline unit_boxes boxes_of(const unit_place &place)
 {
     unit_boxes boxes;
-    boxes.bytes = 0;
 #pragma unroll
     for (int i = 0; i < LANE_BOXES; i++) {
-        const int box = threadIdx.x % 32 + i * 32, cell = box < BOXES ? __ldg(place.words + AT_ROWS + box) : -1;
-        boxes.cell[i] = SHARE > 1 && box < ROWS && box / (ROWS / SHARE) != cluster_rank() ? -1 : cell;
-        boxes.bytes += __popc(__ballot_sync(~0u, cell >= 0 && box < ROWS)) * X_CELL + __popc(__ballot_sync(~0u, cell >= 0 && box >= ROWS)) * Y_CELL;
+        const int box = threadIdx.x % 32 + i * 32;
+        boxes.cell[i] = box < BOXES ? plan_word(place.words + AT_ROWS + box) : -1;
     }
     return boxes;
+}
+
+/* The bytes that come to this block's stage. What another block of the cluster brings is no more among the lane's boxes. */
+inline unsigned own_boxes(unit_boxes &boxes)
+{
+    unsigned bytes = 0;
+#pragma unroll
+    for (int i = 0; i < LANE_BOXES; i++) {
+        const int box = threadIdx.x % 32 + i * 32, cell = boxes.cell[i];
+        bytes += __popc(__ballot_sync(~0u, cell >= 0 && box < ROWS)) * X_CELL + __popc(__ballot_sync(~0u, cell >= 0 && box >= ROWS)) * Y_CELL;
+        if (SHARE > 1 && box < ROWS && box / (ROWS / SHARE) != cluster_rank())
+            boxes.cell[i] = -1;
+    }
+    return bytes;
 }
 
 /* Each producer warp takes every PRODUCERS-th stage. What a tile lacks is not loaded: whatever stands there then meets sums alone that nobody keeps. */
@@ -127,17 +155,23 @@ inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, co
 {
     const int warp = threadIdx.x / 32 - 8, lane = threadIdx.x % 32, units = units_of(arg, work);
     int turn = 0; /* whose the next stage is */
-    unit_boxes boxes = boxes_of(place_of(work, first_unit()));
+    unit_place place = place_of(work, first_unit());
+    unit_boxes boxes = boxes_of(place);
     previous_launch_done();
     for (int unit = first_unit(); unit < units; unit += unit_stride()) {
-        const unit_place place = place_of(work, unit);
-        const unit_boxes next = boxes_of(place_of(work, min(unit + unit_stride(), units - 1))); /* fetched ahead */
+        unit_place next_place = place;
+        unit_boxes next = boxes;
+        if (unit + unit_stride() < units) {
+            next_place = place_of(work, unit + unit_stride());
+            next = boxes_of(next_place); /* fetched ahead: nothing waits for them before the next unit */
+        }
+        const unsigned bytes = own_boxes(boxes);
         for (int step = place.first; step < place.last; step++) {
             if (turn == warp) {
                 const unsigned stage = ring_memory + at.stage * STAGE_BYTES;
                 at.wait_empty();
                 if (lane == 0)
-                    barrier_arrive_expect(at.full_barrier(), boxes.bytes);
+                    barrier_arrive_expect(at.full_barrier(), bytes);
                 __syncwarp();
 #pragma unroll
                 for (int i = 0; i < LANE_BOXES; i++) {
@@ -154,8 +188,15 @@ inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, co
         }
         if (CLUSTER > 1)
             yield_ring();
+        place = next_place;
         boxes = next;
     }
+    /* Who has filled the last stage stays until the other block has arrived here for the last time: this one's barriers must be there. */
+    if (SHARE > 1 && (turn + PRODUCERS - 1) % PRODUCERS == warp)
+        for (int stage = 0; stage < STAGES; stage++) {
+            at.wait_empty();
+            at.advance();
+        }
 }
 
 /* x, y: 64 rows and the window's first column of a stage. */
@@ -227,14 +268,56 @@ inline window window_of(const int *words)
 {
     const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, tile_row = warp * 16 / CELL_ROWS, pass = threadIdx.x % 32 % PASSES,
               slot = pass * PASS / CELL_COLS;
-    const int row = __ldg(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row), shift = group == 0 ? 0 : __ldg(words);
-    const int block = __ldg(words + AT_BLOCKS + (group * TILE_ROWS + tile_row) * TILE_COLS + slot);
-    return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block, __ldg(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
+    const int row = plan_word(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row), shift = group == 0 ? 0 : plan_word(words);
+    const int block = plan_word(words + AT_BLOCKS + (group * TILE_ROWS + tile_row) * TILE_COLS + slot);
+    return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block, plan_word(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
+}
+
+/* The four pairs of sums that a lane has of a row, each of other eight columns, against those of its quad: it gets the row's columns 8 * (lane % 4) on. */
+inline pieces<unsigned, 4> quad_transposed(const unsigned (&own)[4])
+{
+    const bool upper = threadIdx.x & 2, odd = threadIdx.x & 1;
+    const unsigned a = __shfl_xor_sync(~0u, upper ? own[0] : own[2], 2), b = __shfl_xor_sync(~0u, upper ? own[1] : own[3], 2);
+    const unsigned half[4] = {upper ? a : own[0], upper ? b : own[1], upper ? own[2] : a, upper ? own[3] : b};
+    const unsigned c = __shfl_xor_sync(~0u, odd ? half[0] : half[1], 1), d = __shfl_xor_sync(~0u, odd ? half[2] : half[3], 1);
+    return {{odd ? c : half[0], odd ? half[1] : c, odd ? d : half[2], odd ? half[3] : d}};
+}
+
+inline unsigned packed(const spk_cuda_arguments &arg, float low, float high)
+{
+    const pieces<element_d, 2> two = {{to<element_d>((float)arg.alpha * low), to<element_d>((float)arg.alpha * high)}};
+    unsigned bits;
+    memcpy(&bits, &two, sizeof bits);
+    return bits;
+}
+
+/* D of two bytes an element that nothing is added to, by rows: without staging. */
+constexpr bool DIRECT = LAYOUT_D == ROW_MAJOR && sizeof(element_d) == 2 && PASS == 32 && !USE_C && !RAGGED;
+
+/* As store_sums. */
+template <int count> inline void store_direct(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count])
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < count / 16; i++) {
+        const int block = __shfl_sync(~0u, at.block, first + i), column = __shfl_sync(~0u, at.column, first + i);
+        element_d *to = out.d + block * BLOCK_ELEMENTS + (at.i0 % BLOCK_ROWS + lane / 4) * BLOCK_COLS + column % BLOCK_COLS + lane % 4 * 8;
+        if (block < 0)
+            continue;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            unsigned own[4];
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                own[q] = packed(arg, sum[i * 16 + q * 4 + half * 2], sum[i * 16 + q * 4 + half * 2 + 1]);
+            store_pieces<unsigned, 4>((unsigned *)(to + half * 8 * BLOCK_COLS), quad_transposed(own));
+        }
+    }
 }
 
 /* A warp's sums of passes first .. to D. */
 template <int count>
-inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+inline void store_staged(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
 {
     const bool whole = aligned_to(out.d, 16) && aligned_to(out.c, 16);
 #pragma unroll
@@ -249,6 +332,15 @@ inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, c
                                                block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r), whole);
         }
     }
+}
+
+template <int count>
+inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+{
+    if (DIRECT && out.sums == nullptr && aligned_to(out.d, 16))
+        store_direct(arg, out, at, first, sum);
+    else
+        store_staged(arg, out, at, first, sum, staging);
 }
 
 /* Element i of part `part` of a thread's sums. */
@@ -313,7 +405,7 @@ inline void consume(const spk_cuda_arguments &arg, const sddmm_work &work, unsig
         const unit_place place = place_of(work, unit);
         const window window = window_of(place.words);
         const unsigned x = ring_memory + (HEIGHT == 128 ? group * TILE_ROWS * X_CELL : 0);
-        const unsigned y = ring_memory + X_BYTES + (group == 0 ? 0 : __ldg(place.words) * Y_CELL);
+        const unsigned y = ring_memory + X_BYTES + (group == 0 ? 0 : plan_word(place.words) * Y_CELL);
 #pragma unroll
         for (int i = 0; i < SUMS; i++)
             sum[i] = 0;
@@ -367,7 +459,7 @@ extern "C" __global__ void SPK_CLUSTER __launch_bounds__(384, 1)
         tma_prefetch_map(&map_y);
     }
     if (SHARE > 1)
-        cluster_barrier(); /* the other block's barriers are there */
+        cluster_barrier_started(); /* the other block's barriers are there */
     else
         __syncthreads();
     next_launch_may_start();
@@ -377,9 +469,5 @@ extern "C" __global__ void SPK_CLUSTER __launch_bounds__(384, 1)
     } else {
         registers_fewer<56>();
         produce(&map_x, &map_y, arg, work, ring_memory, ring<STAGES>(storage));
-    }
-    if (SHARE > 1) {
-        __syncwarp();
-        cluster_barrier(); /* nobody arrives here any more */
     }
 }
