@@ -1,4 +1,4 @@
-/* Row groups: every block is listed once, in its row's place, columns ascend, masks say what is there. */
+/* Row groups: every block is listed once, in its row's place, columns ascend, from the first or round from another, masks say what is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,8 +46,19 @@ static int64_t block_at(const spk_bsr_view *view, int row, int column)
     return -1;
 }
 
-/* One stage: returns how many blocks it lists; *last is the column before, and becomes its last. */
-static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage, int *last)
+/* While a group's columns are seen: the one before, and how often they began anew with a lower one. */
+typedef struct column_order {
+    int last, turns;
+} column_order;
+
+static void see_column(column_order *order, int column)
+{
+    order->turns += column <= order->last;
+    order->last = column;
+}
+
+/* One stage: returns how many blocks it lists. */
+static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage, column_order *order)
 {
     const int *words = l->memory + groups_at_words(l) + stage * l->slots * (1 + l->height);
     int mask = 0;
@@ -62,12 +73,10 @@ static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const
         }
         assert_int_equal(any, words[0] >= 0);
         if (words[0] >= 0) {
-            assert_true(words[0] > *last);
-            *last = words[0];
+            see_column(order, words[0]);
             mask |= s->ragged && words[0] == view->grid_cols - 1 ? 256 << slot : 0;
         } else {
             assert_true(slot > 0);
-            *last = INT_MAX - 1;
         }
     }
     assert_int_equal(l->memory[groups_at_present(l) + stage], mask);
@@ -81,7 +90,7 @@ static void check_lists(const spk_bsr_view *view, const group_lists *l, const sh
     assert_non_null(seen);
     for (int64_t g = 0; g < l->groups; g++) {
         const int *rows = l->memory + groups_at_rows(l) + g * l->height;
-        int last = -1;
+        column_order order = {-1, 0};
         for (int y = 0; y < l->height; y++)
             if (rows[y] >= 0) {
                 assert_true(rows[y] < view->grid_rows && !seen[rows[y]]);
@@ -89,9 +98,8 @@ static void check_lists(const spk_bsr_view *view, const group_lists *l, const sh
                 rows_seen++;
             }
         for (int64_t stage = l->memory[g]; stage < l->memory[g + 1]; stage++)
-            blocks += check_stage(view, l, s, rows, stage, &last);
-        if (l->uneven && g > 0)
-            assert_true(l->memory[g + 1] - l->memory[g] <= l->memory[g] - l->memory[g - 1]);
+            blocks += check_stage(view, l, s, rows, stage, &order);
+        assert_true(order.turns <= 1);
     }
     assert_int_equal(blocks, view->nnzb);
     assert_int_equal(rows_seen, view->grid_rows);
@@ -136,8 +144,43 @@ static void like_goes_to_like(void **unused)
     group_lists lists = {0};
     assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, &lists), SPK_OK);
     assert_int_equal(lists.stages, ROWS / 2 * EACH);
-    assert_false(lists.uneven);
     spk_free(&spk_mem_system, lists.memory);
+}
+
+/* A window of 8 columns moves by one a row: groups of two have 9 and begin so that neighbours want the same ones together; columns at random stay as they
+ * are. */
+static void neighbours_meet(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 32, EACH = 8, UNION = EACH + 1, GROUPS = ROWS / 2 };
+    int64_t offsets[ROWS + 1] = {0};
+    int32_t columns[ROWS * EACH];
+    for (int i = 0; i < ROWS; i++) {
+        for (int j = 0; j < EACH; j++)
+            columns[i * EACH + j] = i + j;
+        offsets[i + 1] = (i + 1) * EACH;
+    }
+    spk_bsr_view view = {.rows = ROWS * 64, .cols = (ROWS + EACH) * 64, .block_rows = 64, .block_cols = 64, .grid_rows = ROWS, .grid_cols = ROWS + EACH,
+                         .nnzb = ROWS * EACH, .offsets = offsets, .columns = columns};
+    const turns_lists rows = {.columns = columns, .stride = 1, .rows = ROWS, .offsets = offsets};
+    group_lists lists = {0};
+    assert_int_equal(turns_period(&rows), EACH);
+    assert_int_equal(turns_agreement(&rows, 0), 0);
+    assert_int_equal(turns_agreement(&rows, EACH), (ROWS - 1) * (EACH - 1));
+    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, &lists), SPK_OK);
+    assert_int_equal(lists.stages, GROUPS * UNION);
+    for (int g = 0; g < GROUPS; g++)
+        for (int step = 0; step < UNION; step++) {
+            const int *words = lists.memory + groups_at_words(&lists) + (g * UNION + step) * 3, mask = lists.memory[groups_at_present(&lists) + g * UNION + step];
+            assert_int_equal(words[0] % UNION, step);
+            assert_in_range(words[0], 2 * g, 2 * g + EACH);
+            assert_int_equal(mask, (words[1] >= 0) | (words[2] >= 0) << 1);
+            assert_int_equal(words[1], words[0] == 2 * g + EACH ? -1 : 2 * g * EACH + words[0] - 2 * g);
+        }
+    spk_free(&spk_mem_system, lists.memory);
+    for (int i = 0; i < ROWS * EACH; i++)
+        columns[i] = i % EACH * 4 + (i / EACH * 7 + i) % 4;
+    assert_int_equal(turns_period(&rows), 0);
 }
 
 /* TMA stores whole 16 bytes: only where every line of D ends with one may it store D. */
@@ -158,6 +201,6 @@ static void lines_of_d_that_tma_may_store(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(lines_of_d_that_tma_may_store)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet), cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,17 +88,17 @@ template <int count> SPK_INLINE void mma_settle(float (&d)[count])
 /* a, b, step are the names of the operands after the accumulators. */
 #define SPK_MMA(N, registers, a, b, one, ta, tb, ...)                                                                                             \
     template <> struct mma<N> {                                                                                                                   \
-        template <int a_mn_major, int b_mn_major> SPK_MEMBER void run(float (&d)[N / 2], unsigned long long da, unsigned long long db)            \
+        template <int a_mn_major, int b_mn_major> SPK_MEMBER void run(float (&d)[N / 2], unsigned long long da, unsigned long long db, int more = 1) \
         {                                                                                                                                         \
             asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " one ", 0;\n\t"                                                                   \
                          "wgmma.mma_async.sync.aligned.m64n" #N "k16." SPK_MMA_TYPES " {" registers "}, " a ", " b ", p, 1, 1, " ta ", " tb ";\n\t}" \
                          : __VA_ARGS__                                                                                                            \
-                         : "l"(da), "l"(db), "n"(1), "n"(a_mn_major), "n"(b_mn_major));                                                           \
+                         : "l"(da), "l"(db), "r"(more), "n"(a_mn_major), "n"(b_mn_major));                                                           \
         }                                                                                                                                         \
     };
 #define SPK_MEMBER static __device__ __forceinline__
 
-/* d += A B, N columns, 16 of K; needs mma_fence before the first of a group and mma_commit after the last. */
+/* d += A B, or d = A B where `more` is 0; N columns, 16 of K; needs mma_fence before the first of a group and mma_commit after the last. */
 template <int N> struct mma;
 SPK_MMA(16, SPK_R0, "%8", "%9", "%10", "%11", "%12", SPK_D8(0))
 SPK_MMA(32, SPK_R1, "%16", "%17", "%18", "%19", "%20", SPK_D16(0))

@@ -34,6 +34,11 @@ template <int stages> struct ring {
     {
         barrier_wait(empty + stage * 8, phase ^ 1);
     }
+    /* Consumer: whether they are in. */
+    __device__ __forceinline__ bool is_full() const
+    {
+        return barrier_test(full + stage * 8, phase);
+    }
     /* Consumer: the stage's bytes are in. */
     __device__ __forceinline__ void wait_full() const
     {

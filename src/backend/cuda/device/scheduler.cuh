@@ -12,6 +12,7 @@ struct spk_tile_order {
     int direct; /* 1: D is stored element by element, without TMA */
     int across; /* 1: column tiles fastest; 0: row tiles */
     int item_columns; /* column tiles of an item of the batch: those of the items follow one another */
+    int period; /* of columns, by which rows are turned (kernels/turns.h); 0: none is */
 };
 
 namespace sm90 {

@@ -28,6 +28,8 @@ template <int columns> SPK_INLINE void finish_tile(const spk_cuda_arguments &arg
 {
 #if PLAIN_EPILOGUE
     const float alpha = (float)arg.alpha;
+    if (alpha == 1)
+        return;
 #pragma unroll
     for (int at = 0; at < columns / 2; at++)
         sum[at] *= alpha;
@@ -104,16 +106,21 @@ template <int piece_rows, int width, int registers> SPK_INLINE void stage_column
 }
 
 /* Finished values through `buffers` staging tiles and TMA. By all 128 threads of a warpgroup with its own staging and named barrier; row_of(piece):
- * D's row of a piece's first row, negative: none. */
+ * D's row of a piece's first row, negative: none. spare: a staging tile for the columns after the first `buffers` tiles, which nothing reads or writes before
+ * the call; 0: there is none. The caller may use it again after tma_store_wait_read<tiles behind it>. */
 template <int columns, int piece_rows, int buffers, class Rows>
-SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of, [[maybe_unused]] int item = 0)
+SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of,
+                          [[maybe_unused]] int item = 0, unsigned spare = 0)
 {
     constexpr int width = columns < 64 ? columns : 64;
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
     for (int c = 0; c < columns / width; c++) {
-        const unsigned tile = staging + buffer * (width * 128);
-        if (leader)
+        const bool apart = buffers > 1 && c == buffers && spare != 0;
+        const unsigned tile = apart ? spare : staging + buffer * (width * 128);
+        if (leader && buffers > 1 && c == buffers + 1 && spare != 0)
+            tma_store_wait_read<buffers>(); /* the spare one is in between */
+        else if (leader && !apart)
             tma_store_wait_read<buffers - 1>();
         named_barrier(barrier, 128);
         stage_columns<piece_rows, width>(tile, value, c * (width / 2));
@@ -136,7 +143,8 @@ SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[column
             }
             tma_store_commit();
         }
-        buffer = buffer + 1 == buffers ? 0 : buffer + 1;
+        if (!apart)
+            buffer = buffer + 1 == buffers ? 0 : buffer + 1;
     }
 }
 

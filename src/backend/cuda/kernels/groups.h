@@ -3,6 +3,7 @@
 #define SPK_BACKEND_CUDA_KERNELS_GROUPS_H
 
 #include "backend/cuda/kernels/sm90.h"
+#include "backend/cuda/kernels/turns.h"
 
 enum { GROUPS_MOST_ROWS = 16 };
 
@@ -10,7 +11,6 @@ enum { GROUPS_MOST_ROWS = 16 };
 typedef struct group_lists {
     int height, slots; /* block rows of a group; columns of a stage */
     int64_t groups, stages;
-    bool uneven; /* groups come by falling length */
     int *memory;
     int64_t count; /* of ints */
 } group_lists;
@@ -36,7 +36,6 @@ typedef struct groups_work {
     int *numbers;  /* of all rows: the memory behind left */
     int *left;     /* rows not yet in a group, ascending */
     int *unions;   /* columns of each group */
-    int *order;    /* groups, longest first */
     int64_t *next; /* of a group's rows: the block not yet listed */
     int64_t left_count;
 } groups_work;
@@ -47,7 +46,6 @@ static inline void groups_release(const spk_mem *mem, groups_work *w)
     spk_free(mem, w->marks);
     spk_free(mem, w->numbers);
     spk_free(mem, w->unions);
-    spk_free(mem, w->order);
     spk_free(mem, w->next);
 }
 
@@ -57,7 +55,6 @@ static inline spk_status groups_allocate(const spk_mem *mem, groups_work *w, int
     SPK_TRY(spk_calloc(mem, (size_t)w->view->grid_cols + 1, sizeof *w->marks, &w->marks));
     SPK_TRY(spk_alloc(mem, (size_t)w->view->grid_rows + 1, sizeof *w->numbers, &w->numbers));
     SPK_TRY(spk_alloc(mem, (size_t)groups, sizeof *w->unions, &w->unions));
-    SPK_TRY(spk_alloc(mem, (size_t)groups, sizeof *w->order, &w->order));
     return spk_alloc(mem, (size_t)height, sizeof *w->next, &w->next);
 }
 
@@ -110,29 +107,6 @@ static inline void groups_choose(groups_work *w, int64_t groups, int height, int
     }
 }
 
-/* Groups by falling length; those of one length, and all where none is much longer than the mean, as they come. */
-static inline spk_status groups_sort(const spk_mem *mem, groups_work *w, int64_t groups, bool *uneven)
-{
-    int64_t longest = 0, total = 0, *counts = NULL;
-    for (int64_t g = 0; g < groups; g++) {
-        longest = w->unions[g] > longest ? w->unions[g] : longest;
-        total += w->unions[g];
-        w->order[g] = (int)g;
-    }
-    *uneven = groups > 0 && longest > total / groups + total / groups / 4 + 1;
-    if (!*uneven)
-        return SPK_OK;
-    SPK_TRY(spk_calloc(mem, (size_t)longest + 2, sizeof *counts, &counts));
-    for (int64_t g = 0; g < groups; g++)
-        counts[longest - w->unions[g] + 1]++;
-    for (int64_t length = 0; length <= longest; length++)
-        counts[length + 1] += counts[length];
-    for (int64_t g = 0; g < groups; g++)
-        w->order[counts[longest - w->unions[g]]++] = (int)g;
-    spk_free(mem, counts);
-    return SPK_OK;
-}
-
 /* A group's smallest column not yet listed; -1: none is left. */
 static inline int groups_next_column(const groups_work *w, const int *rows, int height)
 {
@@ -177,12 +151,50 @@ static inline spk_status groups_write(const spk_mem *mem, const groups_work *w, 
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld stages of row groups: the limit is %d", (long long)l->stages, INT_MAX / 64);
     SPK_TRY(spk_alloc(mem, (size_t)l->count, sizeof *l->memory, &l->memory));
     for (int64_t g = 0; g < l->groups; g++) {
-        const int *rows = w->rows + (int64_t)w->order[g] * l->height;
+        const int *rows = w->rows + g * l->height;
         l->memory[g] = (int)stage;
         memcpy(l->memory + groups_at_rows(l) + g * l->height, rows, (size_t)l->height * sizeof *rows);
         stage = groups_list(w, l, rows, tile_rows, edge, stage);
     }
     l->memory[l->groups] = (int)stage;
+    return SPK_OK;
+}
+
+/* Entries first .. last of `width` ints each, the other way round. */
+static inline void groups_reverse(int *memory, int64_t width, int64_t first, int64_t last)
+{
+    for (; first < --last; first++)
+        for (int64_t i = 0; i < width; i++) {
+            const int moved = memory[first * width + i];
+            memory[first * width + i] = memory[last * width + i];
+            memory[last * width + i] = moved;
+        }
+}
+
+/* Entries first .. last, so that entry `start` is the first, and those before it come last. */
+static inline void groups_rotate(int *memory, int64_t width, int64_t first, int64_t start, int64_t last)
+{
+    groups_reverse(memory, width, first, start);
+    groups_reverse(memory, width, start, last);
+    groups_reverse(memory, width, first, last);
+}
+
+/* Where neighbouring groups then want the same columns at the same time, a group begins with another stage than that of its first columns (turns.h). */
+static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
+{
+    const int64_t width = (int64_t)l->slots * (1 + l->height);
+    int *words = l->memory + groups_at_words(l), *present = l->memory + groups_at_present(l);
+    int64_t *offsets = NULL;
+    SPK_TRY(spk_alloc(mem, (size_t)l->groups + 1, sizeof *offsets, &offsets));
+    for (int64_t g = 0; g <= l->groups; g++)
+        offsets[g] = l->memory[g];
+    const int period = turns_period(&(turns_lists){.columns = words, .stride = width, .rows = l->groups, .offsets = offsets});
+    for (int64_t g = 0; period > 0 && g < l->groups; g++) {
+        const int64_t count = offsets[g + 1] - offsets[g], start = offsets[g] + (count > 0 ? turns_start(words[offsets[g] * width], count, period) : 0);
+        groups_rotate(words, width, offsets[g], start, offsets[g + 1]);
+        groups_rotate(present, 1, offsets[g], start, offsets[g + 1]);
+    }
+    spk_free(mem, offsets);
     return SPK_OK;
 }
 
@@ -200,9 +212,9 @@ static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *vie
     for (int64_t i = 0; i < view->grid_rows; i++)
         w.numbers[i] = (int)i;
     groups_choose(&w, made.groups, height, window);
-    SPK_GOTO(groups_sort(mem, &w, made.groups, &made.uneven));
     SPK_GOTO(groups_write(mem, &w, &made, tile_rows, view->cols % view->block_cols != 0 ? (int)view->grid_cols - 1 : -1));
     *lists = made;
+    SPK_GOTO(groups_turn(mem, lists));
 done:
     groups_release(mem, &w);
     return status;

@@ -1,10 +1,15 @@
-/* Which block of threads computes which tiles of D where tiles are of unequal length: the longest first, each to the block that has least to do. */
+/* Which block of threads computes which tiles of D where tiles are of unequal length: long ones first, each to the block that has least to do. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 #define SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 
 #include "backend/cuda/kernels/sm90.h"
 
-enum { SCHEDULE_TILE_COST = 2 }; /* in stages: starting a tile and storing it */
+enum {
+    SCHEDULE_TILE_COST = 2,    /* in stages: starting a tile and storing it */
+    SCHEDULE_WINDOW = 2,       /* tiles a block, which are given away by falling length */
+    SCHEDULE_WINDOW_LOSS = 16, /* a part in so many more for the fullest block to do costs less than all of B in use at once, */
+    SCHEDULE_DEALT_LOSS = 12   /* and one in so many less than neighbours that no longer want the same columns of B (docs/hopper-log.md) */
+};
 
 /* Loads of blocks or clusters, the least on top; of equal ones the lowest number. */
 typedef struct schedule_heap {
@@ -88,55 +93,130 @@ typedef struct schedule_lists {
     int64_t most;  /* stages of the fullest block */
 } schedule_lists;
 
-static inline void schedule_write(schedule_heap *heap, const int *lengths, const int *order, int64_t rows, int64_t col_tiles, int *owners,
-                                  schedule_lists *lists)
+/* While tiles are given away. */
+typedef struct schedule_work {
+    schedule_heap heap;
+    int *numbers, *owners; /* tiles in the order in which they are given away; who gets them */
+    int64_t *places;       /* of each length */
+    int longest;
+} schedule_work;
+
+static inline spk_status schedule_work_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, schedule_work *w)
 {
-    int *next = lists->memory, *tiles = next + heap->count + 1;
-    for (int64_t i = 0; i < rows * col_tiles; i++)
-        owners[i] = schedule_add(heap, lengths[order[i / col_tiles]] + SCHEDULE_TILE_COST);
-    for (int64_t i = 0; i < rows * col_tiles; i++)
-        next[owners[i] + 1]++;
-    for (int b = 0; b < heap->count; b++) {
-        next[b + 1] += next[b];
-        lists->most = heap->load[b] > lists->most ? heap->load[b] : lists->most;
+    for (int64_t i = 0; i < rows; i++)
+        w->longest = lengths[i] > w->longest ? lengths[i] : w->longest;
+    SPK_TRY(schedule_heap_make(mem, blocks, &w->heap));
+    SPK_TRY(spk_alloc(mem, (size_t)w->longest + 2, sizeof *w->places, &w->places));
+    SPK_TRY(spk_alloc(mem, (size_t)(rows * col_tiles), sizeof *w->numbers, &w->numbers));
+    return spk_alloc(mem, (size_t)(rows * col_tiles), sizeof *w->owners, &w->owners);
+}
+
+static inline void schedule_work_release(const spk_mem *mem, schedule_work *w)
+{
+    schedule_heap_release(mem, &w->heap);
+    spk_free(mem, w->places);
+    spk_free(mem, w->numbers);
+    spk_free(mem, w->owners);
+}
+
+/* Tiles as they would be dealt out, row tiles fastest, but each `window` of them by falling length: those that run together use few columns of B, as long as
+ * the window is small. */
+static inline void schedule_number(const int *lengths, int64_t rows, int64_t tiles, int64_t window, schedule_work *w)
+{
+    const int64_t col_tiles = tiles / rows;
+    for (int64_t first = 0; first < tiles; first += window) {
+        const int64_t last = first + window < tiles ? first + window : tiles;
+        memset(w->places, 0, ((size_t)w->longest + 2) * sizeof *w->places);
+        for (int64_t i = first; i < last; i++)
+            w->places[w->longest - lengths[i % rows] + 1]++;
+        for (int length = 0; length <= w->longest; length++)
+            w->places[length + 1] += w->places[length];
+        for (int64_t i = first; i < last; i++)
+            w->numbers[first + w->places[w->longest - lengths[i % rows]]++] = (int)(i % rows * col_tiles + i / rows);
     }
-    for (int64_t i = 0; i < rows * col_tiles; i++)
-        tiles[next[owners[i]]++] = (int)(order[i / col_tiles] * col_tiles + i % col_tiles);
-    memmove(next + 1, next, (size_t)heap->count * sizeof *next); /* each now stands where the next block begins */
+}
+
+/* Gives the tiles away; returns the stages of the fullest block. */
+static inline int64_t schedule_give(const int *lengths, int64_t col_tiles, int64_t tiles, int blocks, schedule_work *w)
+{
+    int64_t most = 0;
+    memset(w->heap.load, 0, (size_t)blocks * sizeof *w->heap.load);
+    schedule_build(&w->heap, blocks);
+    for (int64_t i = 0; i < tiles; i++)
+        w->owners[i] = schedule_add(&w->heap, lengths[w->numbers[i] / col_tiles] + SCHEDULE_TILE_COST);
+    for (int b = 0; b < blocks; b++)
+        most = w->heap.load[b] > most ? w->heap.load[b] : most;
+    return most;
+}
+
+static inline void schedule_write(const schedule_work *w, int64_t tiles, int blocks, int *memory)
+{
+    int *next = memory, *listed = memory + blocks + 1;
+    for (int64_t i = 0; i < tiles; i++)
+        next[w->owners[i] + 1]++;
+    for (int b = 0; b < blocks; b++)
+        next[b + 1] += next[b];
+    for (int64_t i = 0; i < tiles; i++)
+        listed[next[w->owners[i]]++] = w->numbers[i];
+    memmove(next + 1, next, (size_t)blocks * sizeof *next); /* each now stands where the next block begins */
     next[0] = 0;
 }
 
-/* lengths: stages of each row tile. rows * col_tiles fits an int. O(tiles log blocks). lists->memory is the caller's to free. */
+/* lengths: stages of each row tile. rows * col_tiles is at least 1 and fits an int. Windows of two tiles a block, or all tiles at once where that ends
+ * sooner. O(tiles log blocks). lists->memory is the caller's to free. */
 static inline spk_status schedule_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, schedule_lists *lists)
 {
-    schedule_lists made = {.count = blocks + 1 + rows * col_tiles};
-    schedule_heap heap = {0};
-    int *order = NULL, *owners = NULL;
+    const int64_t tiles = rows * col_tiles, windows[2] = {tiles, SCHEDULE_WINDOW * (int64_t)blocks};
+    schedule_lists made = {.count = blocks + 1 + tiles};
+    schedule_work work = {0};
+    int64_t most[2];
     spk_status status;
+    SPK_GOTO(schedule_work_make(mem, lengths, rows, col_tiles, blocks, &work));
     SPK_GOTO(spk_calloc(mem, (size_t)made.count, sizeof *made.memory, &made.memory));
-    SPK_GOTO(spk_alloc(mem, (size_t)rows, sizeof *order, &order));
-    SPK_GOTO(spk_alloc(mem, (size_t)(rows * col_tiles), sizeof *owners, &owners));
-    SPK_GOTO(schedule_heap_make(mem, blocks, &heap));
-    SPK_GOTO(schedule_sort(mem, lengths, rows, order));
-    schedule_build(&heap, blocks);
-    schedule_write(&heap, lengths, order, rows, col_tiles, owners, &made);
+    for (int i = 0; i < 2; i++) {
+        schedule_number(lengths, rows, tiles, windows[i], &work);
+        most[i] = schedule_give(lengths, col_tiles, tiles, blocks, &work);
+    }
+    made.most = most[1];
+    if (most[1] > most[0] + most[0] / SCHEDULE_WINDOW_LOSS) {
+        schedule_number(lengths, rows, tiles, windows[0], &work);
+        made.most = schedule_give(lengths, col_tiles, tiles, blocks, &work);
+    }
+    schedule_write(&work, tiles, blocks, made.memory);
     *lists = made;
     made.memory = NULL;
 done:
-    schedule_heap_release(mem, &heap);
-    spk_free(mem, owners);
-    spk_free(mem, order);
+    schedule_work_release(mem, &work);
     spk_free(mem, made.memory);
     return status;
 }
 
-/* The same in the device's memory, for the caller to release. */
+/* Stages of the fullest block where tiles are dealt out in turns, row tiles fastest. */
+static inline spk_status schedule_dealt(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, int64_t *most)
+{
+    int64_t *load = NULL;
+    SPK_TRY(spk_calloc(mem, (size_t)blocks, sizeof *load, &load));
+    *most = 0;
+    for (int64_t i = 0; i < rows * col_tiles; i++) {
+        int64_t *mine = &load[i % blocks];
+        *mine += lengths[i % rows] + SCHEDULE_TILE_COST;
+        *most = *mine > *most ? *mine : *most;
+    }
+    spk_free(mem, load);
+    return SPK_OK;
+}
+
+/* The lists in the device's memory, for the caller to release; NULL where tiles dealt out in turns end about as soon. */
 static inline spk_status schedule_upload(spk_device *device, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, void **memory)
 {
     schedule_lists lists = {0};
+    int64_t dealt = 0;
     spk_status status;
     SPK_TRY(schedule_make(&device->mem, lengths, rows, col_tiles, blocks, &lists));
     const size_t bytes = (size_t)lists.count * sizeof *lists.memory;
+    SPK_GOTO(schedule_dealt(&device->mem, lengths, rows, col_tiles, blocks, &dealt));
+    if (dealt <= lists.most + lists.most / SCHEDULE_DEALT_LOSS)
+        goto done;
     SPK_GOTO(device->backend->allocate(device, bytes, memory));
     SPK_GOTO(device->backend->copy_in(device, *memory, lists.memory, bytes));
 done:

@@ -21,7 +21,7 @@ enum {
 /* Of device/scheduler.cuh. */
 typedef struct sm90_tile_order {
     const int *order;
-    int row_tiles, col_tiles, tiles, direct, across, item_columns;
+    int row_tiles, col_tiles, tiles, direct, across, item_columns, period;
 } sm90_tile_order;
 
 static inline int sm90_block_rows(const spk_problem *problem)

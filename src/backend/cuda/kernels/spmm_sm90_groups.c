@@ -20,7 +20,7 @@ typedef struct state {
     spk_cuda_index index;
     CUfunction function;
     void *memory; /* of the lists */
-    void *order;  /* who computes what (schedule.h); NULL: groups alike */
+    void *order;  /* who computes what (schedule.h); NULL: tiles are dealt out */
     device_lists lists;
     sm90_tile_order tiles;
     int clusters; /* of blocks of threads; perhaps of one each */
@@ -138,7 +138,7 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-/* Groups of unequal length, the longest first to whoever has least to do. */
+/* Who computes which groups, where some have more to do. */
 static spk_status order_groups(const spk_bound *bound, const group_lists *lists, state *made)
 {
     int *lengths = NULL;
@@ -148,6 +148,7 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
     const spk_status status = schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->clusters, &made->order);
     spk_free(&bound->device->mem, lengths);
     made->tiles.order = made->order;
+    made->tiles.across = made->order != NULL;
     return status;
 }
 
@@ -163,9 +164,9 @@ static spk_status upload(const spk_bound *bound, const group_lists *lists, state
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
     const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER], tiles = (int)(lists->groups * columns);
-    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = tiles, .across = lists->uneven};
+    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = tiles};
     made->clusters = tiles < slots ? tiles : slots;
-    return lists->uneven && tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
+    return tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
 }
 
 static spk_status prepare(spk_bound *bound, state *made)

@@ -183,8 +183,8 @@ inline void clear_overhang(unsigned a)
 #endif
 }
 
-/* A tile of 64 rows: sum += A B over a stage's slots. */
-inline void multiply_tile(float (&sum)[BN / 2], unsigned a, unsigned b)
+/* A tile of 64 rows: sum += A B over a stage's slots; more: 0 where the sum begins here. */
+inline void multiply_tile(float (&sum)[BN / 2], unsigned a, unsigned b, int more)
 {
 #pragma unroll
     for (int slot = 0; slot < SLOTS; slot++)
@@ -200,22 +200,22 @@ inline void multiply_tile(float (&sum)[BN / 2], unsigned a, unsigned b)
 #else
             const unsigned long long db = mn_major<CHUNK>(b + slot * B_TILE + k * 2048);
 #endif
-            mma<BN>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum, da, db);
+            mma<BN>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum, da, db, slot + k == 0 ? more : 1);
         }
 }
 
-inline void multiply(float (&sum)[BN / 2], unsigned a, unsigned b)
+inline void multiply(float (&sum)[BN / 2], unsigned a, unsigned b, int more)
 {
     mma_fence();
-    multiply_tile(sum, a, b);
+    multiply_tile(sum, a, b, more);
     mma_commit();
 }
 
-inline void multiply_both(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b)
+inline void multiply_both(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b, int more)
 {
     mma_fence();
-    multiply_tile(sum[0], a, b);
-    multiply_tile(sum[WG_M - 1], a + SLOTS * A_TILE, b);
+    multiply_tile(sum[0], a, b, more & 1);
+    multiply_tile(sum[WG_M - 1], a + SLOTS * A_TILE, b, more >> 1);
     mma_commit();
 }
 
@@ -261,12 +261,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         int group, col;
         group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
-#pragma unroll
-        for (int m = 0; m < WG_M; m++)
-#pragma unroll
-            for (int i = 0; i < BN / 2; i++)
-                sum[m][i] = 0;
-        int before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
+        int begun = 0 /* bit m: tile m's sum holds products */, before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
         for (int q = first; q < last; q++) {
             const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);
             next = __ldg(lists.present + (q + 1 < last ? q + 1 : q) / CHUNKS); /* fetched ahead of the wait */
@@ -281,20 +276,21 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                     named_barrier(1 + half, 128);
                 }
 #if HEIGHT == 128
-                multiply(sum[0], a, b);
+                multiply(sum[0], a, b, begun);
                 mma_wait<1>();
 #else /* each way with all that belongs to it: else ptxas serialises them (C7520) */
                 if (mine == 1) {
-                    multiply(sum[0], a, b);
+                    multiply(sum[0], a, b, begun & 1);
                     mma_wait<1>();
                 } else if (mine == 2) {
-                    multiply(sum[1], a + SLOTS * A_TILE, b);
+                    multiply(sum[1], a + SLOTS * A_TILE, b, begun >> 1);
                     mma_wait<1>();
                 } else {
-                    multiply_both(sum, a, b);
+                    multiply_both(sum, a, b, begun);
                     mma_wait<1>();
                 }
 #endif
+                begun |= mine;
                 if (before >= 0 && leader)
                     release(at, before);
                 before = at.stage;
@@ -316,6 +312,11 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             mma_settle(sum[m]);
         if (before >= 0 && leader)
             release(at, before);
+        for (int m = 0; m < WG_M; m++)
+            if (!(begun >> m & 1))
+#pragma unroll
+                for (int i = 0; i < BN / 2; i++)
+                    sum[m][i] = 0;
         store_group(map_d, arg, order, lists.rows + group * ROWS, sum, staging, buffer, col * BN);
     }
     if (leader)

@@ -1,6 +1,7 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
 #include "backend/cuda/kernels/sm90.h"
 #include "backend/cuda/kernels/split.h"
+#include "backend/cuda/kernels/turns.h"
 
 enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
 enum { BN, CONSUMERS, CTAS, ACROSS, SPLIT }; /* the tunables in the order of kernels.def */
@@ -17,7 +18,7 @@ typedef struct wgmma_shape {
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: split.h); NULL: rows alike */
+    void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: split.h); NULL: tiles are dealt out */
     sm90_tile_order tiles;
     int blocks; /* of threads */
     wgmma_shape shape;
@@ -183,12 +184,13 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-static int64_t longest_of(const spk_bsr_view *view)
+/* Rows of one length have nothing to balance. */
+static bool rows_alike(const spk_bsr_view *view)
 {
-    int64_t longest = 0;
-    for (int64_t i = 0; i < view->grid_rows; i++)
-        longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
-    return longest;
+    for (int64_t i = 1; i < view->grid_rows; i++)
+        if (view->offsets[i + 1] - view->offsets[i] != view->offsets[1] - view->offsets[0])
+            return false;
+    return true;
 }
 
 static spk_status set_tiles(const spk_bound *bound, state *made)
@@ -203,16 +205,18 @@ static spk_status set_tiles(const spk_bound *bound, state *made)
     return SPK_OK;
 }
 
-/* Rows alike (the longest within an eighth of the mean, or one block) stay as they are. */
+/* Where rows begin, and who computes which. */
 static spk_status order_rows(const spk_bound *bound, state *made)
 {
     const spk_bsr_view *view = &bound->view;
     const int parts = made->shape.parts;
     if (bound->problem.pattern->direct)
         return SPK_OK;
-    const int64_t longest = longest_of(view), mean = view->grid_rows > 0 ? view->nnzb / view->grid_rows : 0, row_tiles = view->grid_rows * parts;
+    const turns_lists rows = {.columns = view->columns, .stride = 1, .rows = view->grid_rows, .offsets = view->offsets};
+    const int64_t row_tiles = view->grid_rows * parts;
     int *lengths = NULL;
-    if (made->tiles.tiles == 0 || longest <= mean + mean / 8 + 1)
+    made->tiles.period = turns_period(&rows);
+    if (made->tiles.tiles == 0 || rows_alike(view))
         return SPK_OK;
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)row_tiles, sizeof *lengths, &lengths));
     for (int64_t i = 0; i < row_tiles; i++)

@@ -25,6 +25,12 @@ constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTE
 constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2 : BN < 64 ? BN * 2 : 128; /* of a tile of B in shared memory, and its swizzle */
 constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
 constexpr int PRODUCER_THREADS = CONSUMERS == 2 && CTAS == 1 ? 128 : 32; /* a warpgroup, where registers move from it to the others: 168 at entry */
+constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with another block than its first (turns.h) */
+/* Tiles of 128 x 256, which the tensor cores bound: a stage goes back before the next one is waited for, and a tile's first products overwrite its sums. Of
+ * smaller tiles ptxas serialises the products then (C7520), or registers run out. */
+constexpr bool WIDE = SPLIT == 1 && DOWN == 2 && WG_N == 256;
+/* A warpgroup's own half of A in a tile's last stage is a staging tile more, and the stage goes back once its store has read it. */
+constexpr bool SPARE = WIDE && CHUNK == 64 && BUFFERS == 2 && DTYPE_D != F32;
 static_assert(WG_M * WG_N <= 256 && (WG_N % 64 == 0 || (WG_N == BN && (BN == 16 || BN == 32))), "accumulators of a warpgroup");
 
 /* The stages of a block row: its blocks' chunks, less those of the edge block that lie beyond K. The edge block is the row's last. */
@@ -147,10 +153,17 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
         const int part = tile.row % PARTS, j0 = tile.col * BN, item_a = arg.stride_a != 0 ? tile.item : 0, item_b = arg.stride_b != 0 ? tile.item : 0;
         const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
         const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
-        int next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
-        for (int p = work.first; p < work.last; p++) {
-            const int column = next;
-            next = __ldg(arg.columns + min(p + 1, work.last - 1)); /* fetched ahead of the waits below */
+        int p = work.first, next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
+        if (MAY_TURN && order.period > 0) {
+            const int start = order.period - 1 - (next + order.period - 1) % order.period;
+            if (start > 0 && start < work.last - work.first) {
+                p += start;
+                next = __ldg(arg.columns + p);
+            }
+        }
+        for (int left = work.last - work.first; MAY_TURN ? left > 0 : p < work.last; left--) {
+            const int column = next, after = MAY_TURN && p + 1 == work.last ? work.first : p + 1;
+            next = __ldg(arg.columns + (MAY_TURN ? after : min(after, work.last - 1))); /* fetched ahead of the waits below */
 #if HAS_POSITIONS
             const int block = __ldg(arg.positions + p);
 #else
@@ -169,6 +182,7 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
                 load_b(a + A_BYTES, map_b, at.full_barrier(), column * BLOCK_COLS + chunk * CHUNK, j0, boxes, item_b);
                 at.advance();
             }
+            p = after;
         }
     }
 }
@@ -192,8 +206,8 @@ inline void clear_overhang(unsigned a, int barrier)
 #endif
 }
 
-/* a, b: the warpgroup's part of a stage. */
-inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b)
+/* a, b: the warpgroup's part of a stage; more: 0 where the sums begin here. */
+inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b, int more)
 {
     mma_fence();
 #pragma unroll
@@ -211,10 +225,19 @@ inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b)
 #else
             const unsigned long long da = mn_major<CHUNK>(tile + k * 2048);
 #endif
-            mma<WG_N>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum[m], da, db);
+            mma<WG_N>::run<!A_K_CONTIGUOUS, LAYOUT_B == ROW_MAJOR>(sum[m], da, db, k == 0 ? more : 1);
         }
     }
     mma_commit();
+}
+
+inline void clear(float (&sum)[WG_M][WG_N / 2])
+{
+#pragma unroll
+    for (int m = 0; m < WG_M; m++)
+#pragma unroll
+        for (int i = 0; i < WG_N / 2; i++)
+            sum[m][i] = 0;
 }
 
 #if SPLIT > 1
@@ -244,21 +267,32 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
     tile_work tile;
+    [[maybe_unused]] int held = -1; /* the stage whose A is still staged for D */
     for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
         const row_stages &work = tile.stages;
-#pragma unroll
-        for (int m = 0; m < WG_M; m++)
-#pragma unroll
-            for (int i = 0; i < WG_N / 2; i++)
-                sum[m][i] = 0;
+        if (!WIDE)
+            clear(sum);
         int before = -1;
         for (int step = 0; step < work.count; step++) {
             const unsigned stage = tiles + at.stage * STAGE_BYTES;
             const unsigned a = stage + down * (WG_M * 64 * CHUNK * 2), b = stage + A_BYTES + across * (WG_N * CHUNK * 2);
+            if (WIDE && before >= 0 && !__all_sync(~0u, at.is_full())) {
+                mma_wait<0>();
+                if (leader)
+                    at.release(before);
+                before = -1;
+            }
             at.wait_full();
             if (EDGE_LEFT != 0 && work.edge && step == work.count - 1)
                 clear_overhang(a, 1 + group);
-            multiply(sum, a, b);
+            multiply(sum, a, b, !WIDE || step > 0);
+            if (SPARE && held >= 0) {
+                if (leader) {
+                    tma_store_wait_read<1>();
+                    at.release(held);
+                }
+                held = -1;
+            }
             mma_wait<1>();
             if (before >= 0 && leader)
                 at.release(before);
@@ -269,8 +303,12 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
         for (int m = 0; m < WG_M; m++)
             mma_settle(sum[m]);
-        if (before >= 0 && leader)
+        if (SPARE && !order.direct && before >= 0)
+            held = before;
+        else if (before >= 0 && leader)
             at.release(before);
+        if (WIDE && work.count == 0)
+            clear(sum);
 
         item_view item = item_arguments(arg, tile.item);
         const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
@@ -287,7 +325,8 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #if DTYPE_D != F32
             if (!order.direct)
                 store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128), buffer, 1 + group, j0, (int)arg.n,
-                                             [i](int) { return i; }, tile.item);
+                                             [i](int) { return i; }, tile.item,
+                                             SPARE && work.count > 0 ? tiles + held * STAGE_BYTES + down * (WG_M * 64 * CHUNK * 2) : 0);
             else
 #endif
                 store_direct<WG_N>(item, sum[m], warp_i, j0);
