@@ -233,7 +233,7 @@ def main(arguments=None):
         return layers_only(options)
     count = None
     if options.small:
-        options.steps, options.batch, count = options.steps or 8, 8, 64
+        options.steps, options.batch, count = min(options.steps, 8), 8, 64
 
     torch.set_float32_matmul_precision("high" if options.device != "cpu" else "highest")  # TF32, for the dense products and ours
     dense, tokenizer = minilm.load()
