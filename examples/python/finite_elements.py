@@ -167,7 +167,6 @@ def main(arguments=None):
     print(f"the end sinks by {end:.4g}, beam theory says {beam_theory(cells):.4g}\n")
     drawn = draw(options, cells, displacement[:, -1], history, forces) if options.picture else None
     result = {
-        "device": shared.name(options.device),
         "matrix": repr(matrix),
         "rows": rows,
         "residual": left,

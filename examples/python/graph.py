@@ -174,7 +174,7 @@ def main(arguments=None):
     shared.table([{"colour": {"none": "none", "nearest": "of the nearest known pixel", "propagated": "propagated"}[k], "dB": v} for k, v in gained.items()])
     print(f"the ways differ by {apart:.2g}\n")
     drawn = draw(options, brightness, seeds, colour, truth, speed) if options.picture else None
-    return shared.finish(options, {"device": shared.name(options.device), "graph": rows, "speed": speed, "quality": gained, "apart": apart}, drawn)
+    return shared.finish(options, {"graph": rows, "speed": speed, "quality": gained, "apart": apart}, drawn)
 
 
 if __name__ == "__main__":

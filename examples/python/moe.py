@@ -203,7 +203,6 @@ def main(arguments=None):
     shared.table(rows)
     drawn = draw(options, curves, pattern, rows) if options.picture else None
     result = {
-        "device": shared.name(options.device),
         "losses": {k.__name__: v for k, v in curves.items()},
         "right": {k.__name__: v for k, v in right.items()},
         "differences": apart,

@@ -1,16 +1,19 @@
 """What the examples share: their common options, timing, tables, and where results go."""
 
 import argparse
+import datetime
 import io
 import json
 import pathlib
 import re
 import statistics
+import sys
 import time
 
 import torch
 
 import sparse_autotune as sa
+from sparse_autotune import _C
 
 
 def parser(text):
@@ -93,10 +96,17 @@ def save(drawn, path):
 
 
 def finish(options, result, drawn=None):
-    """Writes what was asked for; returns the result."""
+    """Writes what was asked for; returns the result, with where it is from."""
     if options.picture and drawn is not None:
         save(drawn, options.picture)
         print(f"picture: {options.picture}")
+    result = {
+        "schema": 1,
+        "command": "python " + " ".join(["examples/python/" + pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "commit": _C.commit(),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "device": name(options.device),
+    } | result
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return result

@@ -189,7 +189,7 @@ def layers_only(options):
             beside = found["dense, graph" if name.endswith("graph") else "dense"]
             rows.append({"layers": name, "block": options.block, "tokens": tokens, "ms": ms, "x dense": beside / ms})
     shared.table(rows)
-    return shared.finish(options, {"layers": rows, "device": shared.name(options.device)})
+    return shared.finish(options, {"layers": rows})
 
 
 def graph_of(call):
@@ -263,9 +263,7 @@ def main(arguments=None):
     if options.save_layers:
         save_layers(dense, options.save_layers)
     drawn = draw(options, similarities, speed) if options.picture else None
-    return shared.finish(
-        options, {"block": options.block, "steps": options.steps, "device": shared.name(options.device), "similarity": rows, "speed": speed}, drawn
-    )
+    return shared.finish(options, {"block": options.block, "steps": options.steps, "similarity": rows, "speed": speed}, drawn)
 
 
 if __name__ == "__main__":
