@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import operator
+import os
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
+
+from . import _files
 
 
 class BSR:
@@ -138,6 +141,21 @@ class BSR:
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data), matrix.shape)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], name: str | None = None, *, shape: tuple[int, int] | None = None, device: torch.device | str = "cpu") -> BSR:
+        """A matrix of a safetensors file, as sparsek's command line writes it (gen, convert). Needs safetensors.
+
+        name: of the matrix, by default the only one in the file. shape: for the weight of a SparseLinear in a model's state, of which the file tells none
+        (its name there is the layer's). ValueError names what is missing.
+        """
+        return cls(*_files.read(path, name, shape, device))
+
+    def save(self, path: str | os.PathLike[str], name: str = "matrix") -> None:
+        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes no batch."""
+        if self.values.dim() != 3:
+            raise ValueError("values: save takes no batch")
+        _files.write(path, name, {"row_offsets": self.row_offsets, "col_indices": self.col_indices, "values": self.values}, self.shape)
 
     def to_torch(self) -> Tensor:
         """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 import pickle
 import subprocess
 import sys
@@ -56,6 +57,46 @@ def test_matrices_in_files():
     file.seek(0)
     for other in (torch.load(file, weights_only=True)["a"], pickle.loads(pickle.dumps(a)), copy.deepcopy(a), copy.copy(a)):
         assert other.shape == a.shape and torch.equal(other.to_dense(), a.to_dense())
+
+
+def sparsek(*arguments):
+    return subprocess.run([sys.executable, "-m", "sparse_autotune", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_files_of_the_command_line(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    made, ours, back = tmp_path / "made.safetensors", tmp_path / "ours.safetensors", tmp_path / "back.npy"
+    done = sparsek("gen", "uniform", "--rows", 50, "--cols", 70, "--block", "8x16", "--density", 0.5, "--seed", 3, "-o", made)
+    assert done.returncode == 0, done.stderr
+    a = sa.BSR.load(made)
+    assert (a.shape, a.block, a.nnzb) == ((50, 70), (8, 16), 18) and a.dtype is torch.float32
+    close(a @ torch.eye(70), a.to_dense())
+    a.T.save(ours, "turned")  # edge blocks, values by columns
+    assert sparsek("convert", ours, back, "--to", "dense").returncode == 0
+    import numpy
+
+    assert torch.equal(torch.from_numpy(numpy.load(back)), a.to_dense().mT)
+    note = dict(rows=50, cols=70, block_rows=8, block_cols=16, block_layout="col")
+    parts = {"a.row_offsets": a.row_offsets, "a.col_indices": a.col_indices, "a.values": a.values.mT.contiguous()}
+    safetensors.save_file(parts, ours, metadata={"sparsek.bsr.a": json.dumps(note)})
+    by_columns = sa.BSR.load(ours)
+    assert torch.equal(by_columns.to_dense(), a.to_dense()) and not by_columns.values.is_contiguous()
+    wrong = sparsek("inspect", tmp_path / "nowhere.safetensors")
+    assert wrong.returncode == 3 and "nowhere" in wrong.stderr
+
+
+def test_weights_in_a_model_s_file(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    model = nn.Sequential(nn.Identity(), sa.SparseLinear(40, 24, 16, 0.5))
+    file = tmp_path / "model.safetensors"
+    safetensors.save_model(model, file)
+    weight = sa.BSR.load(file, "1", shape=(24, 40))
+    assert torch.equal(weight.to_dense(), model[1].weight.to_dense())
+    for arguments, message in (((), "name: must say"), (("1",), "shape: must be given"), (("2",), "name: .* has no 2.row_offsets")):
+        with pytest.raises(ValueError, match=message):
+            sa.BSR.load(file, *arguments)
+    with pytest.raises(ValueError, match="values"):
+        random_bsr(8, 8, 4, batch=(2,)).save(file)
 
 
 def test_dlpack():

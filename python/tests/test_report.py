@@ -65,11 +65,27 @@ def test_what_pytorch_cannot_do_says_so(measuring):
     assert report["sparse_autotune"]["median_us"] > 0
 
 
-def test_plot(measuring):
+def test_plot(measuring, tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
     report = sa.tune(random_bsr(64, 64, 16), torch.randn(64, 20))
-    assert len(report.plot().patches) == sum(1 for c in report.candidates if c["median_us"])
+    timed = [c for c in report.candidates if c["median_us"]]
+    _, own = plt.subplots()
+    for axes in (report.plot(), report.plot(own)):
+        assert [bar.get_width() for bar in axes.patches] == [c["median_us"] for c in timed]
+        assert axes.get_yticklabels()[0].get_text().startswith(report.chosen) and "µs" in axes.get_xlabel()
+    assert axes is own
+    axes.figure.savefig(tmp_path / "report.png")
+    assert (tmp_path / "report.png").stat().st_size > 1000
+    plt.close("all")
+
+
+def test_html_is_escaped():
+    report = sa.benchmark(random_bsr(16, 16, 8), torch.randn(16, 2), rounds=3)
+    report.add("<b>&", [1.0, 2.0])
+    assert "&lt;b&gt;&amp;" in report._repr_html_() and "<b>" not in report._repr_html_()
 
 
 def test_progress(measuring, monkeypatch):
@@ -84,6 +100,14 @@ def test_progress(measuring, monkeypatch):
     assert steps and all(0 <= done <= total for done, total, _ in steps)
 
 
+def test_progress_bar(measuring, capsys):
+    pytest.importorskip("tqdm")
+    sa.tune(random_bsr(64, 80, 16), torch.randn(80, 23), progress=True)
+    assert "it/s" in capsys.readouterr().err
+    sa.tune(random_bsr(64, 80, 16), torch.randn(80, 25))
+    assert capsys.readouterr().err == ""
+
+
 def test_inspect():
     a = random_bsr(70, 64, (16, 8))
     found = sa.inspect(a)
@@ -94,3 +118,5 @@ def test_inspect():
 def test_command_line():
     done = subprocess.run([sys.executable, "-m", "sparse_autotune", "--version"], capture_output=True, text=True, check=True)
     assert sa.__version__ in done.stdout
+    wrong = subprocess.run([sys.executable, "-m", "sparse_autotune", "nonsense"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "nonsense" in wrong.stderr
