@@ -222,12 +222,12 @@ def test_scaled_gradients(device):
     assert torch.equal(layer.values, kept) and scaler.get_scale() == 128.0
 
 
-def test_inductor():
+def test_inductor(device):
     """The one compilation with code generated: forward, backward and an activation after the product."""
-    layer = sa.SparseLinear(32, 24, 8, 0.5, activation="gelu")
+    layer = sa.SparseLinear(32, 24, 8, 0.5, activation="gelu", device=device)
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, dynamic=True)
     for tokens in (3, 5):
-        x = torch.randn(2, tokens, 32)
+        x = torch.randn(2, tokens, 32, device=device)
         layer.zero_grad(), compiled.zero_grad()
         layer(x).square().sum().backward()
         compiled(x).square().sum().backward()

@@ -26,9 +26,9 @@ def stored(layer):
 
 
 def train(model, optimizer, steps, pruner=None, seed=0, seen=None):
-    generator = torch.Generator().manual_seed(seed)
+    generator, device = torch.Generator().manual_seed(seed), next(model.parameters()).device
     for _ in range(steps):
-        x, y = task(128, generator)
+        x, y = (t.to(device) for t in task(128, generator))
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)  # is alive while the next one is computed, and with it the graph
         loss.backward()
@@ -41,8 +41,8 @@ def train(model, optimizer, steps, pruner=None, seed=0, seen=None):
 
 
 @pytest.mark.parametrize("dense", [True, False])
-def test_trained_while_pruned(dense):
-    model = small()
+def test_trained_while_pruned(dense, device):
+    model = small().to(device)
     if not dense:
         sa.to_block_sparse(model, 1.0, 8)
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
@@ -91,14 +91,14 @@ def test_follows_a_dense_layer_with_a_mask(optimizer):
     assert model[0].nnzb == 3
 
 
-def test_keeps_the_largest():
-    layer = sa.SparseLinear(32, 32, 8, 1.0)
+def test_keeps_the_largest(device):
+    layer = sa.SparseLinear(32, 32, 8, 1.0, device=device)
     norms = layer.values.detach().flatten(1).abs().amax(1)
     where = layer.weight.block_rows_of() * 4 + layer.col_indices
     pruner = sa.BlockPruner(layer, None, 0.25, end=1, by="max")
     assert pruner.step() and not pruner.step() and pruner.model is layer
     assert (layer.weight.block_rows_of() * 4 + layer.col_indices).tolist() == sorted(where[norms.topk(4).indices].tolist())
-    x = torch.randn(5, 32)
+    x = torch.randn(5, 32, device=device)
     close(layer(x), layer.to_dense()(x))
 
 

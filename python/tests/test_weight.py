@@ -76,18 +76,18 @@ def test_gradients_of_what_is_dense():
 
 
 @pytest.mark.parametrize("graded", [False, True])
-def test_compiled(graded):
-    model = sa.sparsify_weights(nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 16)), 0.5, 16)
+def test_compiled(graded, device):
+    model = sa.sparsify_weights(nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 16)).to(device), 0.5, 16)
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     for tokens in (3, 5, 8):
-        x = torch.randn(tokens, 32, requires_grad=graded)
+        x = torch.randn(tokens, 32, device=device, requires_grad=graded)
         y = compiled(x)
         close(y, model(x))
         if graded:
             close(torch.autograd.grad(y.sum(), x)[0], torch.autograd.grad(model(x).sum(), x)[0])
     turned = torch.compile(lambda w, x: w.t().detach() @ x, backend="aot_eager", fullgraph=True)
     weight = model[0].weight
-    close(turned(weight, torch.eye(48)), weight.to_dense().mT)
+    close(turned(weight, torch.eye(48, device=device)), weight.to_dense().mT)
 
 
 def test_moved_and_copied(device):
