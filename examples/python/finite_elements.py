@@ -103,11 +103,12 @@ def beam_theory(cells, young=1.0, poisson=0.3):
     return length**3 / (3 * young * inertia) + length / (5 / 6 * shear * wide * high)
 
 
-def draw(options, cells, displacement, history, forces):
+def draw(cells, displacement, history):
     """The body as the last case bends it, enlarged; and how the residuals fall."""
+    import matplotlib
     import numpy as np
 
-    drawn, (left, right) = shared.figure(options, 2, 10, 3.8)
+    drawn, (left, right) = shared.figure(2, 10, 3.6)
     left.remove()
     left = drawn.add_subplot(1, 2, 1, projection="3d")
     x_cells, y_cells, z_cells = cells
@@ -116,12 +117,12 @@ def draw(options, cells, displacement, history, forces):
     sizes = np.linalg.norm(moved, axis=-1)
     places = np.stack(np.meshgrid(*(np.arange(n + 1.0) for n in (z_cells, y_cells, x_cells)), indexing="ij")[::-1], -1)
     places += moved * (0.25 * x_cells / sizes.max())
-    import matplotlib
-
-    for face in ((-1, ...), (slice(None), 0), (slice(None), slice(None), -1), (slice(None), -1), (0, ...), (slice(None), slice(None), 0)):
-        p, colour = places[face], matplotlib.colormaps["viridis"](sizes[face] / sizes.max())
-        left.plot_surface(p[..., 0], p[..., 1], p[..., 2], facecolors=colour, rcount=60, ccount=60, linewidth=0, shade=False)
-    left.set(title="the load at the end, enlarged", box_aspect=np.ptp(places, axis=(0, 1, 2)))
+    colours = matplotlib.colormaps["viridis"](sizes / sizes.max())
+    for face in ((slice(None), 0), (-1, ...), (slice(None), slice(None), -1)):  # those that are seen
+        p, colour = places[face], colours[face]
+        left.plot_surface(p[..., 0], p[..., 1], p[..., 2], facecolors=colour, rstride=1, cstride=1, linewidth=0.2, edgecolor="0.3", shade=False)
+    left.set(title="the load at the end, enlarged")
+    left.set_box_aspect(np.ptp(places, axis=(0, 1, 2)), zoom=1.5)
     left.view_init(18, -60)
     left.set_axis_off()
     right.semilogy(history, linewidth=0.8)
@@ -165,7 +166,7 @@ def main(arguments=None):
     apart = max(((other - displacement).norm() / displacement.norm()).item() for other, _ in found.values())
     print(f"largest residual {left:.2g}; the ways differ by {apart:.2g}")
     print(f"the end sinks by {end:.4g}, beam theory says {beam_theory(cells):.4g}\n")
-    drawn = draw(options, cells, displacement[:, -1], history, forces) if options.picture else None
+    drawn = draw(cells, displacement[:, -1], history) if options.picture else None
     result = {
         "matrix": repr(matrix),
         "rows": rows,

@@ -115,10 +115,10 @@ def quality(colour, truth):
     return (-10 * torch.log10((colour - truth).square().mean())).item()
 
 
-def draw(options, brightness, seeds, colour, truth, rows):
+def draw(brightness, seeds, colour, truth, rows):
     given = torch.zeros_like(truth)
     given.view(-1, 2)[seeds] = truth.reshape(-1, 2)[seeds]
-    drawn, axes = shared.figure(options, 4, 13, 3.0)
+    drawn, axes = shared.figure(4, 13, 3.0)
     for axis, chroma, title in zip(axes, (given, colour, truth), ("what is known", "after propagation", "the photograph"), strict=False):
         axis.imshow(join_colour(brightness, chroma))
         axis.set(title=title)
@@ -173,7 +173,7 @@ def main(arguments=None):
     gained = {"none": quality(torch.zeros_like(truth), truth), "nearest": quality(copied, truth), "propagated": quality(colour, truth)}
     shared.table([{"colour": {"none": "none", "nearest": "of the nearest known pixel", "propagated": "propagated"}[k], "dB": v} for k, v in gained.items()])
     print(f"the ways differ by {apart:.2g}\n")
-    drawn = draw(options, brightness, seeds, colour, truth, speed) if options.picture else None
+    drawn = draw(brightness, seeds, colour, truth, speed) if options.picture else None
     return shared.finish(options, {"graph": rows, "speed": speed, "quality": gained, "apart": apart}, drawn)
 
 

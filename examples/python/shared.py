@@ -76,7 +76,7 @@ def table(rows):
     print(flush=True)
 
 
-def figure(options, columns, width=9.0, height=4.0):
+def figure(columns, width, height):
     """A figure with a row of axes."""
     import matplotlib
 

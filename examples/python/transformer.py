@@ -206,8 +206,8 @@ def graph_of(call):
 # ---------------------------------------------------------------------------------------------------- all of it
 
 
-def draw(options, similarities, speed):
-    drawn, axes = shared.figure(options, len(similarities), 3.0 * len(similarities) + 0.6, 3.4)
+def draw(similarities, speed):
+    drawn, axes = shared.figure(len(similarities), 3.0 * len(similarities) + 0.6, 3.4)
     (dense_name, dense), *others = similarities.items()
     for axis, (name, found) in zip(axes, others, strict=False):
         axis.hexbin(dense, found, gridsize=45, bins="log", cmap="viridis", extent=(-0.2, 1, -0.2, 1))
@@ -262,7 +262,7 @@ def main(arguments=None):
     shared.table(speed)
     if options.save_layers:
         save_layers(dense, options.save_layers)
-    drawn = draw(options, similarities, speed) if options.picture else None
+    drawn = draw(similarities, speed) if options.picture else None
     return shared.finish(options, {"block": options.block, "steps": options.steps, "similarity": rows, "speed": speed}, drawn)
 
 
