@@ -7,10 +7,8 @@
 #ifndef SPK_DEVICE_STORE_CUH
 #define SPK_DEVICE_STORE_CUH
 
-#include "device/epilogue.cuh"
+#include "device/finish.cuh"
 #include "device/tma.cuh"
-
-#define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && !USE_RESIDUAL && !KEEP_PREACT)
 
 namespace sm90 {
 
@@ -20,40 +18,6 @@ SPK_INLINE unsigned pack_d(float low, float high)
     return pack_bf16(low, high);
 #else
     return pack_f16(low, high);
-#endif
-}
-
-/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first. */
-template <int columns> SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], long long i0, long long j0)
-{
-#if PLAIN_EPILOGUE
-    const float alpha = (float)arg.alpha;
-    if (alpha == 1)
-        return;
-#pragma unroll
-    for (int at = 0; at < columns / 2; at++)
-        sum[at] *= alpha;
-#else
-    const int lane = threadIdx.x % 32;
-    const bool whole = LAYOUT_D == ROW_MAJOR && pairs_aligned(arg);
-    if (i0 < 0)
-        return;
-#pragma unroll
-    for (int at = 0; at < columns / 2; at += 2) {
-        const long long i = i0 + lane / 4 + at / 2 % 2 * 8, j = j0 + at / 4 * 8 + lane % 4 * 2;
-        if (i < arg.m && j < arg.n) {
-            const bool both = j + 1 < arg.n;
-            if (whole && both) {
-                finish_pair(arg, i, j, sum[at], sum[at + 1]);
-            } else {
-                sum[at] = finish(arg, i, j, sum[at]);
-                if (both)
-                    sum[at + 1] = finish(arg, i, j + 1, sum[at + 1]);
-            }
-        }
-        if (at % 4 == 2)
-            asm volatile("" ::: "memory"); /* else all loads go ahead of all else, and registers run out */
-    }
 #endif
 }
 
