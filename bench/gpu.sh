@@ -50,7 +50,7 @@ for step in "${steps[@]}"; do
             --out "$results/$name-$step.json"
         ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
-    tests) run 560 python3 bench/python/tests.py --json "$results/$name-python-tests.json" -n 8 ;;
+    tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" -n 8 ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     proved)
         run 330 python3 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300

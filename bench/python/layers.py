@@ -234,6 +234,8 @@ def main():
     parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
     options = parser.parse_args()
     torch.manual_seed(1)
+    if options.json:
+        os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
     done, begin, threads = {}, time.monotonic(), torch.get_num_threads()
     head = dict(
         schema=1,

@@ -26,6 +26,7 @@ def main():
     parser.add_argument("--tests", default=str(TESTS), help="the tests' folder")
     options, others = parser.parse_known_args()
     path = os.path.abspath(options.json)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", os.path.abspath(options.tests), *others]
