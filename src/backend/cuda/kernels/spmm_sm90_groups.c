@@ -3,7 +3,7 @@
 #include "backend/cuda/kernels/schedule.h"
 
 enum { HEIGHT, BN, PRODUCERS, SLOTS, CLUSTER }; /* the tunables in the order of kernels.def */
-enum { THREADS = 384 };
+enum { THREADS = 384, MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/hopper-log.md) */ };
 
 typedef struct group_shape {
     int block_rows, block_cols, rows, tile_rows; /* block rows of a group, of a 64-row tile */
@@ -46,6 +46,25 @@ static group_shape shape_of(const spk_problem *problem, const spk_params *params
     return shape;
 }
 
+/* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what neighbours share. */
+static double union_share(const spk_problem *problem, int rows)
+{
+    const double density = problem->pattern->density, overlap = problem->trans_a == SPK_TRANS ? density : problem->pattern->features.row_overlap;
+    double absent = 1;
+    for (int i = 0; i < rows; i++)
+        absent *= 1 - density;
+    const double apart = density > 0 ? (1 - absent) / (rows * density) : 1, near = 1 - overlap * (rows - 1) / rows;
+    return 0.9 * (near < apart ? near : apart);
+}
+
+/* Stages of a tile, in the mean. */
+static double stages_of_tile(const spk_problem *problem, const spk_params *params)
+{
+    const group_shape shape = shape_of(problem, params);
+    const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
+    return per_row * shape.rows * union_share(problem, shape.rows) * shape.chunks / params->v[SLOTS];
+}
+
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
@@ -70,22 +89,13 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "one column tile holds all columns";
     else if (params->v[BN] > 128 && problem->n <= 128)
         *why = "a narrower tile holds all columns";
+    else if (params->v[PRODUCERS] == 1 && stages_of_tile(problem, params) > MOST_STAGES_OF_ONE)
+        *why = "long tiles want more warps that load";
     else if (shape_of(problem, params).stages < (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
         *why = "fewer stages than two, or than warps that load, fit into shared memory";
     else
         sm90_applicable(problem, why);
     return *why == NULL;
-}
-
-/* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what neighbours share. */
-static double union_share(const spk_problem *problem, int rows)
-{
-    const double density = problem->pattern->density, overlap = problem->trans_a == SPK_TRANS ? density : problem->pattern->features.row_overlap;
-    double absent = 1;
-    for (int i = 0; i < rows; i++)
-        absent *= 1 - density;
-    const double apart = density > 0 ? (1 - absent) / (rows * density) : 1, near = 1 - overlap * (rows - 1) / rows;
-    return 0.9 * (near < apart ? near : apart);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
