@@ -20,8 +20,9 @@ class SparseWeight(Tensor):
     >>> layer.weight = torch.nn.Parameter(sa.SparseWeight.from_dense(layer.weight, 64, density=0.25), requires_grad=False)
 
     It has F.linear, torch.matmul, mm, addmm, mv and @ with a dense tensor on the other side (which may require a gradient); .t() and .T; .to(), detach, clone,
-    copy_ from one of the same pattern, deepcopy, pickle, torch.save and weights-only loading; torch.compile. to_dense() and .bsr give what it holds.
-    Anything else raises NotImplementedError. It gets no gradient itself: sa.SparseLinear does. F.linear takes inputs to be finite, as SparseLinear does.
+    copy_ from one of the same pattern, deepcopy, pickle, torch.save and weights-only loading, shared memory; torch.compile and torch.export. to_dense() and
+    .bsr give what it holds. Anything else raises NotImplementedError; safetensors takes dense tensors alone. It gets no gradient itself: sa.SparseLinear does.
+    F.linear takes inputs to be finite, as SparseLinear does.
     """
 
     bsr_values: Tensor
@@ -62,6 +63,18 @@ class SparseWeight(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SparseWeight({self.bsr!r}{', transposed' if self.bsr_transposed else ''})"
+
+    def share_memory_(self) -> SparseWeight:
+        """Moves what is stored to shared memory, for other processes."""
+        for part in (self.bsr_values, self.bsr_row_offsets, self.bsr_col_indices):
+            part.share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        return self.bsr_values.is_shared()
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("DLPack: has no sparse tensors; bsr has the components")
 
     # ------------------------------------------------------------------------------------------------ what PyTorch asks of it
 
@@ -106,6 +119,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def _matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    if isinstance(out, SparseWeight):
+        raise NotImplementedError("out: must not be an sa.SparseWeight, which holds no dense result")
     if not isinstance(input, SparseWeight):
         assert isinstance(other, SparseWeight)
         return matmul(input, _stored(other), transpose=other.bsr_transposed, out=out)
@@ -120,6 +135,10 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha:
     if out is None and alpha == 1 and beta == 1 and isinstance(mat2, SparseWeight) and not isinstance(mat1, SparseWeight) and input.dim() == 1:
         return matmul(mat1, _stored(mat2), transpose=mat2.bsr_transposed, bias=input)
     return torch.add(beta * input, _matmul(mat1, mat2), alpha=alpha, out=out)
+
+
+def _set_data(weight: Tensor, value: Tensor) -> None:
+    raise NotImplementedError("data: of an sa.SparseWeight, or to one, cannot be set; put another Parameter in its place, or use copy_")
 
 
 def _copied(weight: SparseWeight, **kwargs: Any) -> SparseWeight:
@@ -173,6 +192,7 @@ _PRODUCTS: dict[Any, Callable[..., Any]] = {
     Tensor.addmm: _addmm,
     Tensor.__matmul__: _matmul,
     Tensor.__rmatmul__: lambda self, other: _matmul(other, self),
+    Tensor.data.__set__: _set_data,  # type: ignore[attr-defined]
 }
 # ... and what is left of them.
 _OPERATORS: dict[Any, Callable[..., Any]] = {

@@ -11,6 +11,8 @@ DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13, torch.float16: 3e-3, torch.bfloat16: 2e-2}
 
+without_a_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="takes long and says nothing of a GPU: runs where there is none")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _options():

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from conftest import close, random_bsr
+from conftest import close, random_bsr, without_a_gpu
 from torch import nn
 
 import sparse_autotune as sa
@@ -155,6 +155,7 @@ dist.destroy_process_group()
 """
 
 
+@without_a_gpu
 @pytest.mark.parametrize("broadcast", [False, True])
 def test_ddp(tmp_path, broadcast):
     """Two processes with half of the batch each, pruned on the way, go where one with the whole batch goes."""
@@ -222,12 +223,13 @@ def test_scaled_gradients(device):
     assert torch.equal(layer.values, kept) and scaler.get_scale() == 128.0
 
 
-def test_inductor(device):
+@without_a_gpu
+def test_inductor():
     """The one compilation with code generated: forward, backward and an activation after the product."""
-    layer = sa.SparseLinear(32, 24, 8, 0.5, activation="gelu", device=device)
+    layer = sa.SparseLinear(32, 24, 8, 0.5, activation="gelu")
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, dynamic=True)
     for tokens in (3, 5):
-        x = torch.randn(2, tokens, 32, device=device)
+        x = torch.randn(2, tokens, 32)
         layer.zero_grad(), compiled.zero_grad()
         layer(x).square().sum().backward()
         compiled(x).square().sum().backward()
