@@ -122,11 +122,11 @@ def draw(cells, displacement, history):
         p, colour = places[face], colours[face]
         left.plot_surface(p[..., 0], p[..., 1], p[..., 2], facecolors=colour, rstride=1, cstride=1, linewidth=0.2, edgecolor="0.3", shade=False)
     left.set(title="the load at the end, enlarged")
-    left.set_box_aspect(np.ptp(places, axis=(0, 1, 2)), zoom=1.5)
+    left.set_box_aspect(np.ptp(places, axis=(0, 1, 2)), zoom=1.2)
     left.view_init(18, -60)
     left.set_axis_off()
     right.semilogy(history, linewidth=0.8)
-    right.set(title=f"residuals of {history.shape[1]} load cases", xlabel="step of CG", ylabel="relative to the force")
+    right.set(title=f"residuals of {history.shape[1]} load cases, relative to the force", xlabel="step of CG")
     return drawn
 
 

@@ -206,25 +206,24 @@ def graph_of(call):
 # ---------------------------------------------------------------------------------------------------- all of it
 
 
-def draw(similarities, speed):
-    drawn, axes = shared.figure(len(similarities), 3.0 * len(similarities) + 0.6, 3.4)
-    (dense_name, dense), *others = similarities.items()
-    for axis, (name, found) in zip(axes, others, strict=False):
+def draw(similarities):
+    """The similarity of every pair of sentences, before against after."""
+    drawn, axes = shared.figure(len(similarities) - 1, 3.0 * len(similarities) - 2.4, 3.4)
+    (_, dense), *others = similarities.items()
+    for axis, (name, found) in zip(axes, others, strict=True):
         axis.hexbin(dense, found, gridsize=45, bins="log", cmap="viridis", extent=(-0.2, 1, -0.2, 1))
         axis.plot([-0.2, 1], [-0.2, 1], color="red", linewidth=0.7)
         axis.set(title=name, xlabel="similarity, dense", aspect="equal")
     axes[0].set_ylabel("similarity, block-sparse")
-    axes[-1].bar([row["encoder"] for row in speed], [row["feed-forward ms"] for row in speed], color=["0.6", "tab:blue", "tab:green"])
-    axes[-1].set(title="feed-forward layers, ms")
     return drawn
 
 
 def main(arguments=None):
     parser = shared.parser(__doc__)
     parser.add_argument("--block", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=300, help="of recovery after each cut")
-    parser.add_argument("--batch", type=int, default=32, help="sentences of a training step")
-    parser.add_argument("--rate", type=float, default=3e-4, help="largest learning rate")
+    parser.add_argument("--steps", type=int, default=250, help="of recovery after each cut; 0: only cut, and time")
+    parser.add_argument("--batch", type=int, default=24, help="sentences of a training step")
+    parser.add_argument("--rate", type=float, default=5e-4, help="largest learning rate")
     parser.add_argument("--save-layers", metavar="FILE", help="write the feed-forward layers in float16")
     parser.add_argument("--layers-only", metavar="FILE", help="only time the layers of such a file")
     parser.add_argument("--tokens", type=int, nargs="+", default=[4096, 65536], help="of --layers-only")
@@ -262,7 +261,7 @@ def main(arguments=None):
     shared.table(speed)
     if options.save_layers:
         save_layers(dense, options.save_layers)
-    drawn = draw(similarities, speed) if options.picture else None
+    drawn = draw(similarities) if options.picture else None
     return shared.finish(options, {"block": options.block, "steps": options.steps, "similarity": rows, "speed": speed}, drawn)
 
 
