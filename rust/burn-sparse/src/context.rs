@@ -2,6 +2,8 @@
 use crate::error::{Error, Result};
 use sparsek::Context;
 use std::sync::OnceLock;
+#[cfg(feature = "cuda")]
+use std::sync::{Mutex, PoisonError};
 
 static HOST: OnceLock<Context> = OnceLock::new();
 
@@ -34,4 +36,17 @@ pub fn set_host_context(context: Context) -> Result<()> {
         return Err(Error::Argument(format!("the host's context must be of the CPU, not of {kind}")));
     }
     HOST.set(context).map_err(|_| Error::Argument("the process has a context already".into()))
+}
+
+/// The context of a GPU, made when it is first asked for.
+#[cfg(feature = "cuda")]
+pub(crate) fn device_context(index: usize) -> Result<Context> {
+    static DEVICES: Mutex<Vec<(usize, Context)>> = Mutex::new(Vec::new());
+    let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, context)) = devices.iter().find(|(known, _)| *known == index) {
+        return Ok(context.clone());
+    }
+    let context = Context::builder().device(format!("cuda:{index}")).build()?;
+    devices.push((index, context.clone()));
+    Ok(context)
 }

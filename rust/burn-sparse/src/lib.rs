@@ -37,9 +37,17 @@
 //!   dimension and a stride from item to item describe them: contiguous, transposed, sliced, expanded over leading dimensions.
 //!   Others (flipped, every second column) are copied by Flex. Elements: f32, f64, f16, bf16; values and inputs of one type.
 //! - **Autodiff** on any of them: gradients of values, input and bias. Second derivatives are refused.
+//! - **CUDA** (feature `cuda`): the library's kernels on CubeCL's memory, [see there](#cuda).
 //! - Others run the default body of [`BsrOps`]: the matrix made dense and multiplied by Burn. Right, and no faster. Each wants
-//!   its feature of this crate: `ndarray`, `tch`. A backend whose feature is off panics: Burn dispatches
+//!   its feature of this crate: `ndarray`, `tch`, `wgpu`, `rocm`, `cpu`. A backend whose feature is off panics: Burn dispatches
 //!   to listed backends alone.
+//!
+//! # CUDA
+//!
+//! This was compiled, and never run: it cannot be linked without a download of LLVM that its dependencies make. A product waits
+//! for the device twice: CubeCL's stream cannot be had, so CubeCL is synchronised first, and the library's own stream before
+//! the product is handed back. The feature takes `fusion` along. A product cannot be captured in a graph, as that refuses
+//! synchronisation.
 //!
 //! # Threads
 //!

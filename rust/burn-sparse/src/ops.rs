@@ -147,7 +147,9 @@ impl Product {
     Flex,
     NdArray: cfg(feature = "ndarray"),
     LibTorch: cfg(feature = "tch"),
-    Autodiff
+    Cube: cfg(feature = "cube"),
+    Autodiff,
+    Fusion: cfg(feature = "fusion")
 )]
 pub trait BsrOps: Backend {
     /// A X or X A^T, with the activation; `values` are `[blocks, rows, columns]`.
@@ -163,6 +165,7 @@ pub trait BsrOps: Backend {
     /// assert_eq!(Tensor::<1>::from_dispatch(product).into_data().try_into_vec::<f32>().unwrap(), [1., 3.]);
     /// # Ok::<(), burn_sparse::Error>(())
     /// ```
+    #[fusion(dtype = input, shape = product.output_shape(input))]
     fn bsr_matmul(values: FloatTensor<Self>, input: FloatTensor<Self>, product: Product) -> FloatTensor<Self> {
         fallback::matmul::<Self>(values, input, None, product)
     }
@@ -181,6 +184,7 @@ pub trait BsrOps: Backend {
     /// assert_eq!(Tensor::<1>::from_dispatch(product).into_data().try_into_vec::<f32>().unwrap(), [11., 23.]);
     /// # Ok::<(), burn_sparse::Error>(())
     /// ```
+    #[fusion(dtype = input, shape = product.output_shape(input))]
     fn bsr_linear(
         values: FloatTensor<Self>,
         input: FloatTensor<Self>,
@@ -204,6 +208,7 @@ pub trait BsrOps: Backend {
     /// assert_eq!(Tensor::<3>::from_dispatch(values).into_data().try_into_vec::<f32>().unwrap(), [1., 2., 10., 20.]);
     /// # Ok::<(), burn_sparse::Error>(())
     /// ```
+    #[fusion(dtype = input, shape = Shape::from(product.pattern.values_shape()))]
     fn bsr_values_grad(grad: FloatTensor<Self>, input: FloatTensor<Self>, product: Product) -> FloatTensor<Self> {
         fallback::values_grad::<Self>(grad, input, product)
     }

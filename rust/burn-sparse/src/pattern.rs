@@ -22,6 +22,8 @@ struct Inner {
     pattern: Pattern,
     offsets: Vec<i64>,
     columns: Vec<i64>,
+    #[cfg(feature = "cuda")]
+    devices: std::sync::Mutex<Vec<(usize, Pattern)>>,
 }
 
 impl PartialEq for BsrPattern {
@@ -61,7 +63,15 @@ impl BsrPattern {
         if let Some(row) = offsets.windows(2).position(|row| !ascends(row)) {
             return Err(Error::Argument(format!("the columns of block row {row} do not ascend")));
         }
-        Ok(BsrPattern { inner: Arc::new(Inner { pattern, offsets, columns }) })
+        Ok(BsrPattern {
+            inner: Arc::new(Inner {
+                pattern,
+                offsets,
+                columns,
+                #[cfg(feature = "cuda")]
+                devices: Default::default(),
+            }),
+        })
     }
 
     /// That of a matrix in blocks.
@@ -175,6 +185,20 @@ impl BsrPattern {
     /// ```
     pub fn inner(&self) -> &Pattern {
         &self.inner.pattern
+    }
+
+    /// The same for a GPU, made when it is first asked for.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_device(&self, index: usize) -> Result<Pattern> {
+        let mut devices = self.inner.devices.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, pattern)) = devices.iter().find(|(known, _)| *known == index) {
+            return Ok(pattern.clone());
+        }
+        let context = crate::context::device_context(index)?;
+        let (shape, block) = (self.shape().into(), self.block().into());
+        let pattern = Pattern::new(&context, shape, block, &self.inner.offsets, &self.inner.columns)?;
+        devices.push((index, pattern.clone()));
+        Ok(pattern)
     }
 
     /// The shape of a matrix's values: blocks, and the rows and columns of each.

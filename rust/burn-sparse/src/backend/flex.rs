@@ -1,4 +1,5 @@
 //! Flex: the library works on its memory. Inputs are not copied where a leading dimension describes them.
+use super::problem::{self, Sampled};
 use super::strided::View;
 use crate::error::{Error, Result};
 use crate::ops::{BsrOps, Product, Side};
@@ -6,7 +7,7 @@ use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout as FlexLayout};
 use burn::tensor::{Bytes, DType, Element, Shape, bf16, f16};
 use bytemuck::Pod;
-use sparsek::{Bias, Layout, Sddmm, SddmmArgs, Spmm, SpmmArgs};
+use sparsek::{SddmmArgs, SpmmArgs};
 
 /// Elements that Flex stores and the library multiplies.
 trait Number: Element + Pod + sparsek::Element + sparsek::Product<Self> {}
@@ -61,28 +62,7 @@ fn typed_matmul<T: Number>(
         return Ok(FlexTensor::zeros(shape, T::dtype()));
     }
     let (input, view) = viewed(input, product.side);
-    let mut spmm = match product.side {
-        Side::Left => {
-            let n = shape[shape.num_dims() - 1];
-            // A run takes the shared stride for many items of one B only.
-            let spmm = Spmm::new(n).layout_b(view.layout).ldb(view.ld).batch(view.items);
-            if view.stride == 0 && view.items > 1 { spmm.share_b() } else { spmm.stride_b(view.stride) }
-        }
-        Side::Right => {
-            let rows = elements / product.inner_and_outer().1;
-            // y = x A^T is y^T = A x^T, and what is row-major is its transposed column-major.
-            Spmm::new(rows).layout_b(view.transposed().layout).ldb(view.ld).layout_d(Layout::ColMajor)
-        }
-    };
-    if product.transpose {
-        spmm = spmm.transpose_a();
-    }
-    if bias.is_some() {
-        spmm = spmm.bias(Bias::PerRow);
-    }
-    if let Some(activation) = product.activation {
-        spmm = spmm.activation(activation.of_kernel());
-    }
+    let spmm = problem::spmm(product, view, &shape, bias.is_some());
     let mut d: Vec<T> = Vec::with_capacity(elements);
     let b = &input.storage::<T>()[input.layout().start_offset()..];
     let mut args = SpmmArgs::uninit(slice(&values), b, &mut d.spare_capacity_mut()[..elements]);
@@ -103,33 +83,21 @@ fn values_grad<T: Number>(grad: FlexTensor, input: FlexTensor, product: &Product
     if d.is_empty() || input.layout().num_elements() == 0 || grad.layout().num_elements() == 0 {
         return Ok(tensor(d, shape));
     }
-    let dims = input.layout().shape();
-    let k = match product.side {
-        Side::Left => dims[dims.num_dims() - 1],
-        Side::Right => dims.num_elements() / product.inner_and_outer().0,
-    };
+    let dims = input.layout().shape().clone();
     let ((grad, of_grad), (input, of_input)) = (viewed(grad, product.side), viewed(input, product.side));
-    // Of A X it is G X^T, of X A^T it is G^T X; of a transposed A, what that is transposed.
-    let (g, x) = match product.side {
-        Side::Left => (of_grad, of_input.transposed()),
-        Side::Right => (of_grad.transposed(), of_input),
-    };
-    let ((x_tensor, x), (y_tensor, y)) =
-        if product.transpose { ((&input, x.transposed()), (&grad, g.transposed())) } else { ((&grad, g), (&input, x)) };
-    let sddmm = Sddmm::new(k).layout_x(x.layout).ldx(x.ld).layout_y(y.layout).ldy(y.ld);
+    let Sampled { problem, x, y, x_is_grad } = problem::sddmm(product, of_grad, of_input, &dims);
+    let (x_tensor, y_tensor) = if x_is_grad { (&grad, &input) } else { (&input, &grad) };
     let options = product.tuning.options();
     for item in 0..x.items.max(y.items) {
-        let at = |tensor: &FlexTensor, view: View| tensor.layout().start_offset() + item * view.stride;
-        let args = SddmmArgs::new(
-            &x_tensor.storage::<T>()[at(x_tensor, x)..],
-            &y_tensor.storage::<T>()[at(y_tensor, y)..],
-            &mut d,
-        );
-        if item == 0 {
-            product.pattern.inner().matmul_sampled(&sddmm, args, &options)?;
-        } else {
-            product.pattern.inner().matmul_sampled(&sddmm.use_c(), args.c_in_place(1.0), &options)?;
-        }
+        let of = |tensor: &FlexTensor, view: View| tensor.layout().start_offset() + item * view.stride;
+        let (x_at, y_at) = (of(x_tensor, x), of(y_tensor, y));
+        let (x, y) = (&x_tensor.storage::<T>()[x_at..], &y_tensor.storage::<T>()[y_at..]);
+        // The first item writes, the others add to it.
+        let (problem, args) = match item {
+            0 => (problem, SddmmArgs::new(x, y, &mut d)),
+            _ => (problem.use_c(), SddmmArgs::new(x, y, &mut d).c_in_place(1.0)),
+        };
+        product.pattern.inner().matmul_sampled(&problem, args, &options)?;
     }
     Ok(tensor(d, shape))
 }

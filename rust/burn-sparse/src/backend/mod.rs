@@ -1,7 +1,12 @@
 //! The operations on each backend.
 mod autodiff;
+#[cfg(feature = "cube")]
+mod cube;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub(crate) mod fallback;
 mod flex;
+mod problem;
 mod strided;
 
 #[cfg(feature = "ndarray")]

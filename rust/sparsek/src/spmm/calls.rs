@@ -1,12 +1,13 @@
 //! Calls without a plan: the product at once, the oracle, reports.
-use super::Spmm;
 use super::args::{Extents, SpmmArgs};
+use super::{Spmm, SpmmPointers};
 use crate::error::Result;
 use crate::pattern::Pattern;
 use crate::report::Report;
 use crate::sys;
 use crate::tune::{Race, TuneOptions};
 use crate::types::{Element, Product, count, size};
+use std::ffi::c_void;
 use std::ptr;
 
 type ReportCall = unsafe extern "C" fn(
@@ -41,6 +42,36 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         let raw = args.checked(&Extents::of(self, &raw_problem), false)?;
         // SAFETY: as in SpmmPlan::run and Pattern::plan_spmm.
+        context.check(unsafe { sys::spk_matmul(context.raw(), self.raw(), &raw_problem, &raw, &raw_options.raw) })
+    }
+
+    /// As [`Pattern::matmul`], for what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
+    ///
+    /// # Safety
+    /// As of [`SpmmPlan::run_pointers`](crate::SpmmPlan::run_pointers).
+    ///
+    /// ```
+    /// # use sparsek::{Context, Pattern, Spmm, SpmmPointers, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let (values, b, mut d) = ([1f32, 0., 0., 2.], [3f32, 4.], [0f32; 2]);
+    /// let pointers = SpmmPointers::new(values.as_ptr(), b.as_ptr(), d.as_mut_ptr());
+    /// // SAFETY: A is one block of 2 x 2, B and D are 2 x 1.
+    /// unsafe { pattern.matmul_pointers(&Spmm::new(1), &pointers, std::ptr::null_mut(), &TuneOptions::new().estimate()) }?;
+    /// assert_eq!(d, [3., 8.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub unsafe fn matmul_pointers<A: Product<D>, D: Element>(
+        &self,
+        problem: &Spmm,
+        pointers: &SpmmPointers<A, D>,
+        stream: *mut c_void,
+        options: &TuneOptions,
+    ) -> Result<()> {
+        let (context, mut raw) = (self.context(), pointers.raw());
+        raw.stream = stream;
+        let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
+        // SAFETY: as the caller promises.
         context.check(unsafe { sys::spk_matmul(context.raw(), self.raw(), &raw_problem, &raw, &raw_options.raw) })
     }
 
