@@ -9,7 +9,7 @@ matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/v
 `build/venv/bin/python bench/performance.py`.
 
 Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), roofs (`bench/roofs.py`), layers and
-tests of the Python package (`bench/python/layers.py`, `tests.py`). Races
+tests of the Python package (`bench/python/layers.py`, `tests.py`), layers of the crate burn-sparse (`bench/burn.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
@@ -17,7 +17,7 @@ import os
 import pathlib
 import sys
 
-from page import layers, readme
+from page import burn, layers, readme
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -63,6 +63,7 @@ def section(device, files):
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
                               ("roofs", "Roofs", roofs_table),
+                              ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
         if chosen:

@@ -18,6 +18,8 @@ def kind_of(document):
         return "host"
     if "roofs" in document:
         return "roofs"
+    if "burn" in document:
+        return "burn"
     if "layers" in document:
         return "layers"
     if "passed" in document:
