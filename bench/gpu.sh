@@ -42,8 +42,11 @@ for step in "${steps[@]}"; do
     roofs) run 120 python3 bench/roofs.py --out "$results/$name-roofs.json" ;;
     overhead) run 60 "$build/bench/bench_overhead_gpu" >"$results/$name-overhead.json" ;;
     topologies)
-        run 90 "$build/bench/bench_topologies" "$device" host >"$results/$name-topologies.json"
-        run 90 "$build/bench/bench_topologies" "$device" deferred >"$results/$name-topologies-deferred.json"
+        for experts in 8 64; do
+            for indices in host deferred; do
+                run 90 "$build/bench/bench_topologies" "$device" $indices $experts >"$results/$name-topologies-$indices-e$experts.json"
+            done
+        done
         ;;
     peers | training)
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \

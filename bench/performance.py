@@ -8,7 +8,7 @@ from one of them.
 matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/venv && build/venv/bin/pip install matplotlib` and then
 `build/venv/bin/python bench/performance.py`.
 
-Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), roofs (`bench/roofs.py`), layers and
+Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), fresh topologies (`bench_topologies`), roofs (`bench/roofs.py`), layers and
 tests of the Python package (`bench/python/layers.py`, `tests.py`), layers of the crate burn-sparse (`bench/burn.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
@@ -62,7 +62,7 @@ def section(device, files):
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
-                              ("roofs", "Roofs", roofs_table),
+                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
@@ -84,6 +84,13 @@ def regret_table(chosen):
 
 def host_table(chosen):
     return table(["file", "what", "us"], [[stem, name.format(**d), digits(d[key])] for stem, d in chosen for key, name in HOST_NAMES if key in d])
+
+
+def topologies_table(chosen):
+    """The bar: 100 us for the pattern and as much for the plan, and 50 ns a block each; what is beyond the blocks' part is the sum of both."""
+    return table(["indices", "experts", "steps", "mean blocks", "pattern", "plan", "both, without 50 ns a block: median", "99 %", "most", "tuned after warm-up"],
+                 [[d["indices"], str(d["experts"]), str(d["steps"]), str(d["mean_blocks"]), digits(d["pattern_us"]), digits(d["plan_us"]),
+                   *(digits(d["beyond_50ns_a_block_us"][key]) for key in ("median", "p99", "most")), str(d["tuned_after_warm_up"])] for _, d in chosen])
 
 
 def roofs_table(chosen):

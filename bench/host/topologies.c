@@ -163,8 +163,15 @@ int main(int argc, char **argv)
         blocks += (double)t.blocks / STEPS;
     }
     TRY(spk_synchronize(context, NULL));
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": \"%s\", \"indices\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", spk_version(),
-           spk_commit(), device, b.deferred ? "deferred" : "host", experts, STEPS, blocks);
+    spk_device_info info = {SPK_SIZED(spk_device_info)};
+    char date[32];
+    const time_t now = time(NULL);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    TRY(spk_context_device(context, &info));
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_topologies %s %s %d\",\n", spk_version(), spk_commit(), date, device,
+           b.deferred ? "deferred" : "host", experts);
+    printf(" \"device\": {\"kind\": \"%s\", \"name\": \"%s\"}, \"indices\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", info.kind, info.name,
+           b.deferred ? "deferred" : "host", experts, STEPS, blocks);
     printf(" \"pattern_us\": %.1f, \"plan_us\": %.1f, \"release_us\": %.1f, \"beyond_50ns_a_block_us\": {\"median\": %.1f, \"p99\": %.1f, \"most\": %.1f},\n",
            quantile(b.pattern, 0.5), quantile(b.plan, 0.5), quantile(b.release, 0.5), quantile(b.fixed, 0.5), quantile(b.fixed, 0.99), quantile(b.fixed, 1));
     printf(" \"tuned_after_warm_up\": %d, \"choices\": [", b.tuned);

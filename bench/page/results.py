@@ -16,6 +16,8 @@ def kind_of(document):
         return "regret"
     if "plan_from_store_us" in document:
         return "host"
+    if "beyond_50ns_a_block_us" in document:
+        return "topologies"
     if "roofs" in document:
         return "roofs"
     if "burn" in document:
