@@ -54,18 +54,19 @@ def cargo_bench(options):
     if bench.returncode:
         sys.exit(bench.returncode)
     device = next(json.loads(line) for line in said if line.startswith("{"))
-    return device, [line for line in said if line.startswith("chosen: ")]
+    return device, said
 
 
 def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     options = sys.argv[2:]
-    device, chosen = (None, []) if options == ["--read"] else cargo_bench(options)
+    device, said = (None, []) if options == ["--read"] else cargo_bench(options)
     groups = {name: rows_of(target_folder() / "criterion" / name) for name in PROBLEMS}
     results = [{"problem": problem, "rows": groups[name]} for name, problem in PROBLEMS.items()]
-    for result, line in zip(results, chosen):
-        result["chosen"] = line.removeprefix("chosen: ")
+    for key, begins, read in (("chosen", "chosen: ", str), ("over_library_paired", "over the library: ", float)):
+        for result, line in zip(results, (line for line in said if line.startswith(begins))):
+            result[key] = read(line.removeprefix(begins))
     call = groups["call"]
     document = {"schema": 1, "burn": "0.22.1", "commit": commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "command": " ".join(["bench/burn.py", "FILE", *options]), "device": device or {"kind": "cpu", "threads": os.cpu_count()}, "results": results,
