@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All that needs an NVIDIA GPU, in one command. Usage: tests/device/run.sh [--build FOLDER] [--cases N] [--small N] [--seed N] [--logs FOLDER] [STEP...]
-#   STEP      only these: check device proof sanitizers
+#   STEP      only these: check device proof sanitizers, and rust: the crate's example, built by `cargo build --release --example device` in rust/ (RUST_DEVICE names
+#             another place)
 #   --build   a build with -DSPARSEK_TESTS=ON -DSPARSEK_TEST_ROWS=ON (default: build/device, made where it is missing)
 #   --cases   random problems of `check` over every row (default: 2000)
 #   --small   random problems that each row computes under each sanitizer (default: 12)
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     --small) small=$2; shift ;;
     --seed) seed=$2; shift ;;
     --logs) logs=$2; shift ;;
-    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
@@ -53,6 +54,7 @@ for name in "${steps[@]}"; do
     case "$name" in
     check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" --json "$logs/check.json" ;;
     device) for test in streams threads contexts graphs aligned deferred allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
+    rust) step rust 120 "${RUST_DEVICE:-$root/rust/target/release/examples/device}" cuda:0 ;;
     proof)
         rm -rf "$SPARSEK_CACHE_DIR/proof"
         SPARSEK_CACHE_DIR=$SPARSEK_CACHE_DIR/proof step proof 180 "$build/tests/test_device" proof
