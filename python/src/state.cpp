@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -199,12 +200,24 @@ std::string contents_of(const Device &device, const Tensor &row_offsets, const T
     return bytes;
 }
 
+/* Whether a pattern of known contents is that of these tensors; on the CPU without a copy of them. */
+bool has_contents(const Pattern &pattern, const std::string &contents, const Tensor &row_offsets, const Tensor &col_indices)
+{
+    if (pattern.device->is_cuda())
+        return pattern.contents == contents;
+    const size_t width = row_offsets.element_size(), first = row_offsets.numel() * width, second = col_indices.numel() * width;
+    return pattern.contents.size() == first + second && (first == 0 || std::memcmp(pattern.contents.data(), row_offsets.const_data_ptr(), first) == 0) &&
+           (second == 0 || std::memcmp(pattern.contents.data() + first, col_indices.const_data_ptr(), second) == 0);
+}
+
 std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape)
 {
     auto made = std::make_shared<Pattern>();
     made->device = device;
-    made->row_offsets = row_offsets;
-    made->col_indices = col_indices;
+    if (device->is_cuda()) {
+        made->row_offsets = row_offsets;
+        made->col_indices = col_indices;
+    }
     spk_bsr_indices indices = {};
     indices.struct_size = sizeof indices;
     indices.rows = shape.rows;
@@ -265,22 +278,27 @@ std::shared_ptr<Device> device_of(const Tensor &tensor)
 
 std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version)
 {
-    if (version == VERSION_UNKNOWN)
+    /* Versions miss what is written by way of NumPy, DLPack or a collective: on the CPU the indices themselves are compared, which costs next to nothing. */
+    if (!device->is_cuda())
+        version = VERSION_NONE;
+    else if (version == VERSION_UNKNOWN)
         version = version_of(row_offsets, col_indices);
-    const std::string contents = version == VERSION_NONE ? contents_of(*device, row_offsets, col_indices) : std::string();
+    std::string contents = version == VERSION_NONE && device->is_cuda() ? contents_of(*device, row_offsets, col_indices) : std::string();
     const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(), static_cast<int32_t>(row_offsets.element_size()), shape.rows,
                          shape.cols, shape.block_rows, shape.block_cols, col_indices.numel(), version);
     State &s = state();
     {
         std::lock_guard<std::mutex> hold(s.lock);
         auto found = s.patterns.find(key);
-        if (found != s.patterns.end() && found->second->second->contents == contents) {
+        if (found != s.patterns.end() && has_contents(*found->second->second, contents, row_offsets, col_indices)) {
             s.recent.splice(s.recent.begin(), s.recent, found->second);
             return found->second->second;
         }
     }
+    if (!device->is_cuda())
+        contents = contents_of(*device, row_offsets, col_indices);
     auto made = make_pattern(device, row_offsets, col_indices, shape);
-    made->contents = contents;
+    made->contents = std::move(contents);
     std::shared_ptr<Pattern> dropped; /* destroyed after the lock is given back */
     std::lock_guard<std::mutex> hold(s.lock);
     auto found = s.patterns.find(key);

@@ -42,8 +42,8 @@ struct Device {
 struct Pattern {
     std::shared_ptr<Device> device;
     spk_pattern *handle = nullptr;
-    Tensor row_offsets, col_indices; /* held, so that no other tensor gets their addresses while the entry lives */
-    std::string contents;            /* of inference tensors, which count no versions */
+    Tensor row_offsets, col_indices; /* on CUDA held, so that no other tensor gets their addresses while the entry lives */
+    std::string contents;            /* the indices: on the CPU, and of inference tensors, which count no versions */
     ~Pattern() { spk_pattern_destroy(&handle); }
 };
 

@@ -1,6 +1,8 @@
 """Nothing reaches the library that could crash it: errors name the argument."""
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from conftest import close, random_bsr
 
@@ -225,3 +227,21 @@ def test_versions_agree():
     project = pathlib.Path(__file__).parents[2] / "pyproject.toml"
     if project.exists():
         assert re.search(r'^version = "(.*?)"', project.read_text(), re.M).group(1) == sa.__version__
+
+
+def test_indices_changed_behind_pytorch():
+    """Through NumPy, which counts no version: the same memory, new or old tensors."""
+    columns, dense = np.array([0], "i4"), torch.tensor([[1.0], [2.0]])
+    offsets = torch.tensor([0, 1], dtype=torch.int32)
+
+    def fresh():
+        return sa.matmul(sa.BSR(offsets, torch.from_numpy(columns), torch.ones(1, 1, 1), (1, 2)), dense).item()
+
+    kept = sa.BSR(offsets, torch.from_numpy(columns), torch.ones(1, 1, 1), (1, 2))
+    assert (fresh(), sa.matmul(kept, dense).item()) == (1, 1)
+    columns[0] = 1
+    assert (fresh(), sa.matmul(kept, dense).item()) == (2, 2)
+    matrix = scipy.sparse.bsr_matrix((np.ones((1, 1, 1), "f4"), np.array([0], "i4"), np.array([0, 1], "i4")), shape=(1, 2))
+    assert sa.matmul(matrix, dense).item() == 1
+    matrix.indices[0] = 1
+    assert sa.matmul(matrix, dense).item() == 2
