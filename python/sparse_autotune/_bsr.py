@@ -40,6 +40,15 @@ class BSR:
         self.row_offsets, self.col_indices, self.values = row_offsets, col_indices, values
         self.shape = (shape[0], shape[1])
 
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """tensor @ BSR; and a sign to PyTorch's fused paths, such as nn.TransformerEncoderLayer's in eval, that this weight is not for them."""
+        if func in (torch.matmul, Tensor.matmul, Tensor.__matmul__):
+            from ._matmul import matmul
+
+            return matmul(*args, **(kwargs or {}))
+        return NotImplemented
+
     # ------------------------------------------------------------------------------------------------ facts
 
     @property

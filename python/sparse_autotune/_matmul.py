@@ -89,13 +89,15 @@ def matmul(
         if B.dim() == 1:
             if bias is not None:
                 raise ValueError("bias: is added to rows, of which a vector has none")
-            return _product(sparse, B.unsqueeze(1), flags, None, activation, out).squeeze(-1)
+            made = _product(sparse, B.unsqueeze(1), flags, None, activation, None if out is None else out.unsqueeze(-1))
+            return made.squeeze(-1) if out is None else out
         return _product(sparse, B, flags, bias, activation, out)
     sparse = as_bsr(B, "B")
     if sparse is None:
         raise TypeError("A: neither A nor B is sparse; use torch.matmul")
     if A.dim() == 1:
-        return _product(sparse, A.unsqueeze(0), flags | RIGHT, bias, activation, out).squeeze(-2)
+        made = _product(sparse, A.unsqueeze(0), flags | RIGHT, bias, activation, None if out is None else out.unsqueeze(-2))
+        return made.squeeze(-2) if out is None else out
     return _product(sparse, A, flags | RIGHT, bias, activation, out)
 
 

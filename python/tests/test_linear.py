@@ -165,3 +165,14 @@ def test_functional_call():
     layer(x).square().sum().backward()
     close(got["values"], layer.values.grad)
     close(got["bias"], layer.bias.grad)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_transformer_layers_in_eval():
+    """PyTorch's fused path, which takes tensors alone, is left to dense weights."""
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 2).eval()
+    sa.to_block_sparse(model, 0.5, 16)
+    x = torch.randn(2, 3, 64)
+    with torch.no_grad():
+        close(model(x), sa.to_dense(copy.deepcopy(model)).train(False)(x))

@@ -161,3 +161,11 @@ def test_infinities_stay_where_they_belong(device):
     got = a @ b
     touched = a.to_dense()[:, 9] != 0
     assert torch.isfinite(got[~touched]).all() and not torch.isfinite(got[touched]).any()
+
+
+def test_out_of_vectors():
+    a = random_bsr(24, 40, 8)
+    for left, right, rows in ((a, torch.randn(40), 24), (torch.randn(24), a, 40)):
+        out = torch.full((rows,), torch.nan)
+        assert sa.matmul(left, right, out=out) is out
+        close(out, sa.matmul(left, right))
