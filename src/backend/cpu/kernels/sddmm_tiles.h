@@ -141,14 +141,13 @@ static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t fir
     const int64_t height = run->bound->view.block_rows, row0 = block_row * height, rows = row0 + height <= problem->m ? height : problem->m - row0;
     const tile_split split = tile_make_split(&T(machine), (int)rows, run->state->width);
     const S(sddmm_range) range = S(sddmm_part)(run, part);
-    for (int64_t k0 = range.k0; !run->adds_up && (k0 < range.k1 || (run->k0 == 0 && k0 == range.k0));) { /* once at the beginning for no K, too: sums of 0 */
+    bool begins = run->k0 == 0; /* nothing is there yet; without any K, sums of 0 are to be */
+    for (int64_t k0 = range.k0; !run->adds_up && (k0 < range.k1 || begins); begins = false) {
         const int64_t depth = range.k1 - k0 < run->state->depth ? range.k1 - k0 : run->state->depth;
         if (depth > 0)
             S(sddmm_take_x)(run, row0, rows, k0, depth, x);
         for (int64_t p = first; p < last; p++)
-            S(sddmm_block)(run, &split, p, k0, depth, x, range.sums, run->k0 == 0 && k0 == range.k0);
-        if (depth == 0)
-            break;
+            S(sddmm_block)(run, &split, p, k0, depth, x, range.sums, begins);
         k0 += depth;
     }
     for (int64_t p = first; (run->adds_up || (run->state->splits == 1 && run->k1 == problem->k)) && p < last; p++) {

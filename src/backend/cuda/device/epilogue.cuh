@@ -50,9 +50,8 @@ template <bool fast> inline float gelu_erf(float x)
  * minus infinity the gated ones give -0, not the NaN of -inf * 0. */
 inline float activate(float x)
 {
-    constexpr bool fast = sizeof(element_d) == 2;
-    const float infinity = __int_as_float(0x7f800000);
-    (void)fast, (void)infinity;
+    [[maybe_unused]] constexpr bool fast = sizeof(element_d) == 2;
+    [[maybe_unused]] const float infinity = __int_as_float(0x7f800000);
 #if ACTIVATION == RELU
     return x <= 0 ? 0 : x; /* a NaN stays */
 #elif ACTIVATION == GELU_ERF

@@ -58,8 +58,7 @@ void spk_around_release(const spk_bound *bound, spk_around *around)
 
 bool spk_around_takes(const spk_bound *bound, const spk_around *around, const spk_args *args)
 {
-    const bool is_zero = bound->problem.dtype_a == SPK_F64 ? args->alpha == 0 : (float)args->alpha == 0;
-    return !around->direct || !is_zero || bound->problem.assume_finite;
+    return !around->direct || bound->problem.assume_finite || !spk_vendor_alpha_vanishes(&bound->problem, args);
 }
 
 spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_args *args, const void *acc, CUstream stream)

@@ -123,7 +123,7 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     const bool finished = !bound->problem.epilogue.use_c;
     void *acc = args->workspace;
     spk_cuda_arguments arguments;
-    const bool vanishes = (bound->problem.dtype_a == SPK_F64 ? args->alpha : (double)(float)args->alpha) == 0;
+    const bool vanishes = spk_vendor_alpha_vanishes(&bound->problem, args);
     const double least = bound->problem.dtype_a == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
     /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes after. */
     SPK_TRY(spk_lt_run(&s->product, !finished ? 1 : vanishes ? least : args->alpha, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));

@@ -53,6 +53,12 @@ spk_status spk_around_make(const spk_bound *bound, spk_around *around);
 /* For a library that adds piece after piece to what it wrote: only an array of f32 (f64) is written directly, and C is the epilogue's. */
 spk_status spk_around_make_summing(const spk_bound *bound, bool may_be_direct, spk_around *around);
 void spk_around_release(const spk_bound *bound, spk_around *around);
+/* Whether alpha is 0 in the type of the sums. */
+static inline bool spk_vendor_alpha_vanishes(const spk_problem *problem, const spk_args *args)
+{
+    return problem->dtype_a == SPK_F64 ? args->alpha == 0 : (float)args->alpha == 0;
+}
+
 /* spk_kernel_ops.takes: libraries read nothing where alpha is 0, and would lose the NaN of 0 * inf that every kernel of ours gives. */
 bool spk_around_takes(const spk_bound *bound, const spk_around *around, const spk_args *args);
 /* acc -> D. Inside spk_cuda_enter. */
