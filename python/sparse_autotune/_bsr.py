@@ -24,7 +24,8 @@ class BSR:
 
     A @ B works on either side; in a function that torch.compile sees, write sa.matmul(A, B).
 
-    Indices are looked through once, at the first product (again after a change in place that PyTorch counts). Wrong ones raise RuntimeError then.
+    Indices are looked through at the first product, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must
+    count the change. Wrong ones raise RuntimeError then.
     """
 
     __slots__ = ("row_offsets", "col_indices", "values", "shape", "__weakref__")

@@ -287,14 +287,17 @@ std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const
     const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(), static_cast<int32_t>(row_offsets.element_size()), shape.rows,
                          shape.cols, shape.block_rows, shape.block_cols, col_indices.numel(), version);
     State &s = state();
+    std::shared_ptr<Pattern> known;
     {
         std::lock_guard<std::mutex> hold(s.lock);
         auto found = s.patterns.find(key);
-        if (found != s.patterns.end() && has_contents(*found->second->second, contents, row_offsets, col_indices)) {
+        if (found != s.patterns.end()) {
             s.recent.splice(s.recent.begin(), s.recent, found->second);
-            return found->second->second;
+            known = found->second->second;
         }
     }
+    if (known && has_contents(*known, contents, row_offsets, col_indices)) /* without the lock: there may be many indices */
+        return known;
     if (!device->is_cuda())
         contents = contents_of(*device, row_offsets, col_indices);
     auto made = make_pattern(device, row_offsets, col_indices, shape);
