@@ -81,6 +81,7 @@ typedef struct spk_backend {
     spk_backend_id id;
     const char *kind; /* "cpu" */
     double budget_s;  /* for tuning one problem, where the caller does not say */
+    double settle_us; /* under a load that draws all the power there is, the clock falls until then; 0: it does not */
     spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
     void (*close)(spk_device **device);
     /* The devices of this kind, opened or not, or one entry that says why there is none; stops where visit returns other than 0, and returns that. */

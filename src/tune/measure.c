@@ -124,10 +124,15 @@ bool spk_contender_check(spk_contender *c, spk_stage *stage, double tolerance, d
     return !verdict.wrong;
 }
 
+int spk_batch_lasting(double run_us, double us)
+{
+    double runs = ceil(us / fmax(run_us, 0.1));
+    return runs < 1 ? 1 : runs > MOST_BATCH ? MOST_BATCH : (int)runs;
+}
+
 int spk_batch_for(double run_us)
 {
-    double runs = ceil(sample_us / fmax(run_us, 0.1));
-    return runs < 1 ? 1 : runs > MOST_BATCH ? MOST_BATCH : (int)runs;
+    return spk_batch_lasting(run_us, sample_us);
 }
 
 /* How often this process lost a processor to another. */
@@ -360,7 +365,7 @@ static bool tied(const spk_contender *c, const spk_contender *best)
     return ratio <= 1 + fmin(tie + error, noisy_tie);
 }
 
-int spk_rounds_winner(spk_contender **list, int count, bool any)
+int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite)
 {
     int best = -1;
     for (int i = 0; i < count; i++)
@@ -368,7 +373,7 @@ int spk_rounds_winner(spk_contender **list, int count, bool any)
             best = i;
     int winner = best;
     for (int i = 0; i < count && best >= 0; i++)
-        if (may_win(list[i], any) && tied(list[i], list[best]) && before(list[i], list[winner]))
+        if (may_win(list[i], any) && tied(list[i], list[best]) && list[winner] != favourite && (list[i] == favourite || before(list[i], list[winner])))
             winner = i;
     return winner;
 }

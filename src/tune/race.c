@@ -108,14 +108,17 @@ static spk_status best_of_row(race *r, spk_stage *stage, int count, spk_contende
             row[in++] = row[i];
     spk_rounds rounds = {.least = ROW_ROUNDS, .most = ROW_ROUNDS, .every_round = true, .deadline_us = INFINITY, .rng = &r->search.rng};
     spk_status status = spk_rounds_run(r->search.tuner, stage, row, in, &rounds);
-    int winner = spk_rounds_winner(row, in, true);
+    int first = spk_rounds_winner(row, in, true, NULL);
+    spk_contender *winner = first >= 0 ? row[first] : NULL;
+    if (status == SPK_OK)
+        status = spk_steady_run(&r->search, stage, row, in, &winner);
     for (int i = 0; i < in; i++) {
         spk_contender_unbind(row[i]);
         row[i]->full_us = row[i]->median_us;
         row[i]->sample_count = 0;
     }
-    if (winner >= 0)
-        *best = row[winner];
+    if (winner != NULL)
+        *best = winner;
     return status;
 }
 
@@ -245,7 +248,7 @@ static void choose_screened(race *r)
 static void settle(race *r, spk_contender **list, int count, spk_status status)
 {
     spk_search *search = &r->search;
-    int winner = spk_rounds_winner(list, count, false);
+    int winner = spk_rounds_winner(list, count, false, NULL);
     search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
     r->cut_short = winner < 0 && status == SPK_ERR_INTERRUPTED;
     if (r->cut_short && r->options->choices == NULL)

@@ -201,7 +201,7 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
 /* The finalists' fate: the measured ones are ok, whoever wins. */
 static void settle(spk_search *search, spk_contender **list, int count)
 {
-    int winner = spk_rounds_winner(list, count, false);
+    int winner = spk_rounds_winner(list, count, false, NULL);
     search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
     for (int i = 0; i < count; i++)
         if (list[i]->status == SPK_CANDIDATE_PRUNED && list[i]->sample_count > 0) {
@@ -334,7 +334,10 @@ static spk_status run_finals_on(spk_search *search, spk_stage *stage, bool check
         return nothing_left(search);
     SPK_TRY(run_finals(search, stage, list, count, have_sample));
     settle(search, list, count);
-    return search->chosen < 0 ? nothing_left(search) : SPK_OK;
+    spk_contender *winner = search->chosen >= 0 ? &search->contenders[search->chosen] : NULL;
+    SPK_TRY(spk_steady_run(search, stage, list, count, &winner));
+    search->chosen = winner != NULL ? (int)(winner - search->contenders) : -1;
+    return winner != NULL ? SPK_OK : nothing_left(search);
 }
 
 static spk_status run_with(spk_search *search, spk_contender **list)

@@ -149,6 +149,7 @@ bool spk_contender_sample(spk_contender *contender, spk_stage *stage, double *us
 
 /* Runs a sample that lasts long enough for the clock, given the time of one run. */
 int spk_batch_for(double run_us);
+int spk_batch_lasting(double run_us, double us); /* that lasts so long, if some dozens suffice */
 double spk_sample_us(double run_us); /* what such a sample costs */
 
 typedef struct spk_rounds {
@@ -162,9 +163,9 @@ typedef struct spk_rounds {
 /* Interleaved rounds over bound and checked contenders; fills samples, median_us and spread_us. SPK_ERR_INTERRUPTED keeps what there is. */
 spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds);
 
-/* The winner among measured contenders (that may win here, or any): least median; the tied ones by priority, then predicted time, then
- * place in the table. -1 for none. */
-int spk_rounds_winner(spk_contender **list, int count, bool any);
+/* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else by priority, then
+ * predicted time, then place in the table. -1 for none. */
+int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite);
 
 bool spk_interrupted(const spk_tuner *tuner);
 double spk_median(const double *values, int count, double *scratch);
@@ -260,6 +261,11 @@ double spk_extrapolate(const spk_sample_time level[2]);
 
 /* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was measured. */
 spk_status spk_search_run(spk_search *search);
+
+/* ---- steady.c: where the device's clock falls under load (spk_backend.settle_us) and others are close to the winner of the rounds, they meet once more
+ * under load, so that the winner is what is fastest for products one after the other; a tie changes nothing. Those that met have the new times; the
+ * others lose their samples, and the list's order changes. *winner: of the rounds before, then of these; NULL where all failed. */
+spk_status spk_steady_run(spk_search *search, spk_stage *stage, spk_contender **list, int count, spk_contender **winner);
 
 /* A stage of the whole problem with checks, within the budget's share for that. */
 spk_status spk_search_whole(spk_search *search, spk_stage **stage);

@@ -43,6 +43,8 @@ typedef struct fake {
     double noise;          /* relative, one-sided, now and then much more */
     double off;            /* added to every element of D, where it is right otherwise */
     int slow_runs;         /* the first runs take 15 ms: the machine was busy */
+    double hot;            /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
+    double param_hot[8];   /* likewise, for the first tunable's value */
     bool forbidden;        /* not applicable */
     atomic_int runs;
 } fake;
@@ -53,6 +55,8 @@ static atomic_int fake_total_runs;
 static atomic_int fake_interrupted;
 static int fake_interrupt_after; /* runs; 0: never */
 static spk_rng fake_rng;
+static double fake_load_us; /* how long the load has gone on */
+static int fake_long_samples;
 
 static inline int fake_number(const spk_kernel *kernel)
 {
@@ -178,6 +182,11 @@ static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bou
 {
     (void)device;
     int number = fake_number(bound->kernel);
+    double heat = fakes[number].hot + fakes[number].param_hot[bound->params.v[0] & 7];
+    double sample_us = runs * fake_time(number, bound->params.v[0], fake_work(&bound->problem));
+    bool lasting = sample_us > 2000, hot = lasting && fake_load_us > 10000;
+    fake_load_us = lasting || runs == 1 ? fake_load_us + sample_us : 0; /* single runs come between: they wake threads */
+    fake_long_samples += lasting;
     for (int i = 0; i < runs; i++) {
         SPK_TRY(bound->kernel->ops->run(bound, &args[i % count], NULL));
         if (fakes[number].slow_runs > 0) {
@@ -188,7 +197,7 @@ static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bou
         double noise = fakes[number].noise, factor = 1 + noise * fabs(spk_rng_normal(&fake_rng));
         if (noise > 0 && spk_rng_below(&fake_rng, 40) == 0)
             factor += 3 * spk_rng_uniform(&fake_rng);
-        out_us[i] = fake_time(number, bound->params.v[0], fake_work(&bound->problem)) * factor;
+        out_us[i] = fake_time(number, bound->params.v[0], fake_work(&bound->problem)) * factor * (hot ? 1 + heat : 1);
     }
     return SPK_OK;
 }
@@ -212,6 +221,14 @@ static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
                                          .free_memory = fake_free_memory,
                                          .time_runs = fake_time_runs,
                                          .key_text = fake_key_text};
+
+/* A device whose clock falls under load. */
+static inline spk_backend fake_backend_that_falls(void)
+{
+    spk_backend made = fake_backend;
+    made.settle_us = 15000; /* really spent, in which the test's time flies */
+    return made;
+}
 
 /* ------------------------------------------------------------------------------------------------ a bench for a test */
 
@@ -259,6 +276,8 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
     for (int i = 0; i < FAKES; i++)
         fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 100};
     fake_interrupt_after = 0;
+    fake_load_us = 0;
+    fake_long_samples = 0;
     atomic_store(&fake_total_runs, 0);
     atomic_store(&fake_interrupted, 0);
     spk_rng_seed(&fake_rng, 1);

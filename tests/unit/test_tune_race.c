@@ -74,6 +74,25 @@ static void every_row_meets(void **state)
     bench_close(&b);
 }
 
+/* The parameters that a row races with are those that are fastest under load. */
+static void a_row_at_its_best_under_load(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    const spk_backend falls = fake_backend_that_falls();
+    fakes[1].param_us[2] = -45;
+    fakes[1].param_hot[3] = 0.3;
+    for (int i = 0; i < 2; i++) {
+        b.device.backend = i == 0 ? &fake_backend : &falls;
+        spk_report *report = race(&b, (spk_race_options){.rounds = 6});
+        assert_string_equal(entry_of(report, "fake1", NULL)->params, i == 0 ? "V=3" : "V=2");
+        assert_int_equal(entry_of(report, "fake1", NULL)->sample_count, 6);
+        spk_report_release(&report);
+    }
+    bench_close(&b);
+}
+
 static void rows_that_cannot(void **state)
 {
     (void)state;
@@ -170,8 +189,8 @@ static void memory_may_fail_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_meets), cmocka_unit_test(rows_that_cannot), cmocka_unit_test(given_choices_only),
-        cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(every_row_meets), cmocka_unit_test(a_row_at_its_best_under_load), cmocka_unit_test(rows_that_cannot),
+        cmocka_unit_test(given_choices_only), cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

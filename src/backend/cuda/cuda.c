@@ -442,6 +442,7 @@ const spk_backend spk_backend_cuda = {
     .id = SPK_BACKEND_CUDA,
     .kind = "cuda",
     .budget_s = 5,
+    .settle_us = 100e3, /* an H200's clock falls 40 to 75 ms after it began to draw 700 W */
     .open = cuda_open,
     .close = cuda_close,
     .list = cuda_list,
