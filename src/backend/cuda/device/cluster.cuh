@@ -8,12 +8,6 @@
 
 namespace sm90 {
 
-/* As cluster_barrier, for warps whose threads come one by one. */
-SPK_INLINE void cluster_sync()
-{
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
 /* As barrier_wait, for a phase that other blocks of the cluster complete. */
 SPK_INLINE void cluster_wait(unsigned barrier, unsigned parity)
 {
@@ -111,9 +105,11 @@ template <int blocks, int groups, int tiles, int columns> struct exchange {
             cluster_arrive(cluster_address(room, threadIdx.x));
         phase ^= 1;
     }
+    /* Before the block ends: all have read their sums of the last tile, so nobody arrives here any more. */
+    __device__ __forceinline__ void leave() const { cluster_wait(room, phase ^ 1); }
 };
 
-/* By one thread, before the cluster_sync that begins the kernel. */
+/* By one thread, before the cluster_barrier_started that begins the kernel. */
 template <int blocks> SPK_INLINE void exchange_init(exchange_storage &storage)
 {
     barrier_init(smem_address(&storage.full), 1);

@@ -77,11 +77,6 @@ template <int left> SPK_INLINE void tma_store_wait_read()
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(left) : "memory");
 }
 
-SPK_INLINE void tma_store_wait()
-{
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-}
-
 } // namespace sm90
 
 #endif

@@ -164,6 +164,12 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
             at.advance();
         }
     }
+    /* Who has filled the last stage stays until every block of the cluster has given all stages back: they arrive at this one's barriers. */
+    if (CLUSTER > 1 && (turn + PRODUCERS - 1) % PRODUCERS == warp)
+        for (int stage = 0; stage < STAGES; stage++) {
+            at.wait_empty();
+            at.advance();
+        }
 }
 
 /* Zeroes what of a tile of A lies beyond K. */
@@ -320,7 +326,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         store_group(map_d, arg, order, lists.rows + group * ROWS, sum, staging, buffer, col * BN);
     }
     if (leader)
-        tma_store_wait();
+        tma_store_wait_read<0>();
 }
 
 extern "C" __global__ void
@@ -344,7 +350,7 @@ extern "C" __global__ void
         tma_prefetch_map(&map_d);
 #if CLUSTER > 1
     __syncwarp();
-    cluster_barrier();
+    cluster_barrier_started(); /* the other blocks' barriers are there */
 #else
     __syncthreads();
 #endif
@@ -360,8 +366,4 @@ extern "C" __global__ void
         if (threadIdx.x < 256 + PRODUCERS * 32)
             produce(&map_a, &map_b, arg, order, lists, ring_memory, ring<STAGES>(storage));
     }
-#if CLUSTER > 1
-    __syncwarp();
-    cluster_barrier(); /* a block's barriers and stages outlive what the others send */
-#endif
 }

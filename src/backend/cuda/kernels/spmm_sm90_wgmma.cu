@@ -333,7 +333,10 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         }
     }
     if (leader)
-        tma_store_wait();
+        tma_store_wait_read<0>();
+#if SPLIT > 1
+    all.leave();
+#endif
 }
 
 #if SPLIT > 1
@@ -364,7 +367,8 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
     if (threadIdx.x == CONSUMERS * 128 + 1 && !order.direct)
         tma_prefetch_map(&map_d);
 #if SPLIT > 1
-    cluster_sync();
+    __syncwarp();
+    cluster_barrier_started(); /* the other blocks' barriers are there */
 #else
     __syncthreads();
 #endif
@@ -382,7 +386,4 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
         if (threadIdx.x == CONSUMERS * 128)
             produce(&map_a, &map_b, arg, order, tiles, ring<STAGES>(storage));
     }
-#if SPLIT > 1
-    cluster_sync(); /* nobody sends to a block that is gone */
-#endif
 }
