@@ -135,6 +135,7 @@ typedef struct spk_tensor_map_desc {
     const void *address;
     int64_t sizes[5], strides[5]; /* strides[0] is not used */
     int box[5];
+    bool short_lines; /* of a box, far apart: L2 fetches no more than 128 bytes for each, where 256 would take longer */
 } spk_tensor_map_desc;
 spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_map_desc *desc, CUtensorMap *map);
 

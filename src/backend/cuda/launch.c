@@ -3,7 +3,7 @@
 
 #include "backend/cuda/cuda.h"
 
-enum { MOST_BOX = 256, TMA_ALIGNMENT = 16, PROMOTE_256B = 3, ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6, FIRST_WITH_EARLY_LAUNCH = 90 };
+enum { MOST_BOX = 256, TMA_ALIGNMENT = 16, PROMOTE_128B = 2, PROMOTE_256B = 3, ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6, FIRST_WITH_EARLY_LAUNCH = 90 };
 
 spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters)
 {
@@ -93,7 +93,7 @@ spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_m
     }
     CUtensorMap made; /* the caller's may lie in memory that the driver would refuse for its alignment */
     CUresult result = driver->tensor_map_tiled(&made, map_type(desc->dtype), (uint32_t)desc->rank, (void *)(uintptr_t)desc->address, sizes, strides, box, steps, 0,
-                                               map_swizzle(desc->swizzle_bytes), PROMOTE_256B, 0);
+                                               map_swizzle(desc->swizzle_bytes), desc->short_lines ? PROMOTE_128B : PROMOTE_256B, 0);
     SPK_TRY(spk_cuda_try(driver, result, "cuTensorMapEncodeTiled"));
     *map = made;
     return SPK_OK;

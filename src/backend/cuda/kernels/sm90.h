@@ -116,7 +116,7 @@ static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const v
     const spk_dtype dtype = problem->dtype_b;
     if (problem->layout_b == SPK_COL_MAJOR)
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->ldb},
-                                     .box = {chunk, columns}};
+                                     .box = {chunk, columns}, .short_lines = chunk < 64};
     if (columns < 64)
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = columns * 2, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->ldb},
                                      .box = {columns, chunk}};
