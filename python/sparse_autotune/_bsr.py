@@ -33,7 +33,8 @@ class BSR:
     def __init__(self, row_offsets: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, int]):
         if not (isinstance(row_offsets, Tensor) and isinstance(col_indices, Tensor) and isinstance(values, Tensor)):
             kinds = {"row_offsets": row_offsets, "col_indices": col_indices, "values": values}
-            raise TypeError("; ".join(f"{name}: must be a tensor, not {type(t).__name__}" for name, t in kinds.items() if not isinstance(t, Tensor)))
+            hint = "; sa.BSR.from_pattern makes a bare pattern" if values is None else ""
+            raise TypeError("; ".join(f"{name}: must be a tensor, not {type(t).__name__}" for name, t in kinds.items() if not isinstance(t, Tensor)) + hint)
         if values.dim() < 3:
             raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
         if len(shape) != 2:
@@ -111,6 +112,15 @@ class BSR:
         mask = mask.bool()  # others would be taken for numbers of blocks
         row_offsets, col_indices = indices_of(mask)
         return cls(row_offsets, col_indices, blocks[mask], (dense.shape[0], dense.shape[1]))
+
+    @classmethod
+    def from_pattern(
+        cls, row_offsets: Tensor, col_indices: Tensor, block: int | tuple[int, int], shape: tuple[int, int], *, dtype: torch.dtype | None = None
+    ) -> BSR:
+        """A bare pattern, as sddmm, inspect and SparseLinear take it: all values are one zero, which takes no memory."""
+        if not isinstance(row_offsets, Tensor) or not isinstance(col_indices, Tensor):
+            return cls(row_offsets, col_indices, torch.empty(0, 1, 1), shape)  # is refused
+        return cls(row_offsets, col_indices, torch.zeros((), dtype=dtype, device=row_offsets.device).expand(col_indices.shape[0], *_pair(block)), shape)
 
     @classmethod
     def from_torch(cls, matrix: Tensor) -> BSR:
@@ -290,9 +300,15 @@ def norms_of(blocks: Tensor, by: str = "l2") -> Tensor:
     return torch.linalg.vector_norm(blocks, ord=_NORMS[by], dim=(-2, -1))
 
 
-def _largest(norms: Tensor, density: float) -> Tensor:
+def check_density(density: float) -> None:
+    if not hasattr(density, "__float__"):
+        raise TypeError(f"density: must be a number from 0 to 1, not {density!r}")
     if not 0 <= density <= 1:
         raise ValueError(f"density: must be from 0 to 1, not {density}")
+
+
+def _largest(norms: Tensor, density: float) -> Tensor:
+    check_density(density)
     count = int(density * norms.numel() + 0.5)
     mask = torch.zeros(norms.numel(), dtype=torch.bool, device=norms.device)
     mask[torch.argsort(norms.flatten(), descending=True, stable=True)[:count]] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -151,16 +152,13 @@ class SparseLinear(nn.Module):
             if made.bias is not None:
                 made.bias.copy_(linear.bias)
         made.values.requires_grad_(linear.weight.requires_grad)
+        if made.bias is not None:
+            made.bias.requires_grad_(linear.bias.requires_grad)
         return made.train(linear.training)
 
     def to_dense(self) -> nn.Linear:
-        """An nn.Linear with the same weight and bias; copies. An activation is not part of it."""
-        made = nn.Linear(self.in_features, self.out_features, self.bias is not None, device=self.values.device, dtype=self.values.dtype)
-        with torch.no_grad():
-            made.weight.copy_(self.weight.to_dense())
-            if self.bias is not None:
-                made.bias.copy_(self.bias)
-        return made.train(self.training)
+        """An nn.Linear with the same weight and bias; copies. An activation is not part of it (but of what sa.to_dense puts into a model)."""
+        return _dense_of(self, nn.Linear)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Another pattern of the same layer may have another number of blocks: room is made for it."""
@@ -181,18 +179,57 @@ def replace_data(parameter: nn.Parameter, data: Tensor) -> None:
     """Data of another shape for the same object, which optimizers and hooks keep.
 
     A graph that is still alive keeps autograd's record of the old shape, and later graphs would take it over; a passing dtype makes autograd drop it.
+    What such a graph would still accumulate is refused: it has the old shape.
     """
+    if parameter.requires_grad and not torch.is_inference_mode_enabled():  # no graph is found there
+        message = _ops.stale_values(parameter.shape[0], data.shape[0])
+
+        def refuse(_gradients: Any) -> None:
+            raise RuntimeError(message)
+
+        torch.autograd.graph.get_gradient_edge(parameter).node.register_prehook(refuse)
     parameter.data = data.new_empty(0, dtype=torch.float32 if data.dtype is torch.float16 else torch.float16)
     parameter.data = data
 
 
+def _dense_of(layer: SparseLinear, kind: type[nn.Linear]) -> nn.Linear:
+    made = kind(layer.in_features, layer.out_features, layer.bias is not None, device=layer.values.device, dtype=layer.values.dtype)
+    with torch.no_grad():
+        made.weight.copy_(layer.weight.to_dense())
+        if layer.bias is not None:
+            made.bias.copy_(layer.bias)
+            made.bias.requires_grad_(layer.bias.requires_grad)
+    made.weight.requires_grad_(layer.values.requires_grad)
+    return made.train(layer.training)
+
+
+class _ActivatedLinear(nn.Linear):
+    """What sa.to_dense makes of a SparseLinear with an activation: one layer again, so that names in the model's state stay."""
+
+    activation: str | None = None
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        return _ops.activate(super().forward(input), self.activation)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, activation={self.activation!r}"
+
+
+# ------------------------------------------------------------------------------------------------ models
+
+
 def replace_modules(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Module | None]) -> nn.Module:
-    """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces it."""
+    """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces it.
+
+    Hooks go along: the dicts themselves, so that their handles still remove them.
+    """
     made: dict[int, nn.Module] = {}
     for name, module in list(model.named_modules(remove_duplicate=True)):
         new = wanted(name, module)
         if new is not None:
             made[id(module)] = new
+            for hooks in _HOOKS:
+                setattr(new, hooks, getattr(module, hooks))
     if id(model) in made:
         return made[id(model)]
     for module in model.modules():
@@ -200,6 +237,71 @@ def replace_modules(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Modu
             if child is not None and id(child) in made:
                 module._modules[name] = made[id(child)]
     return model
+
+
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_is_full_backward_hook",
+)
+_STATE_HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+_TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+def check_replaced(name: str, linear: nn.Linear, keeps_weight: bool = False) -> None:
+    """What a layer has that the one in its place cannot have is refused, or at least told."""
+    if not isinstance(linear._parameters.get("weight"), nn.Parameter):
+        raise ValueError(
+            f"model: the weight of {name!r} is computed (weight_norm, torch.nn.utils.prune); make it a parameter first (remove_weight_norm, prune.remove), "
+            "or leave it out with filter"
+        )
+    if "forward" in vars(linear):
+        raise ValueError(f"model: the forward of {name!r} was replaced by another function, which would be lost; leave it out with filter")
+    if any(getattr(linear, hooks) for hooks in _STATE_HOOKS):
+        warnings.warn(f"sparse_autotune: hooks of {name!r} on its state_dict do not go over to the layer in its place", stacklevel=3)
+    if not keeps_weight and any(getattr(linear.weight, hooks, None) for hooks in _TENSOR_HOOKS):
+        warnings.warn(f"sparse_autotune: hooks on the weight of {name!r} do not go over to the layer in its place", stacklevel=3)
+
+
+def check_shared(model: nn.Module, taken: dict[str, nn.Linear]) -> None:
+    """A weight that also a module uses which stays as it is would be untied."""
+    weights = {id(module._parameters["weight"]) for module in taken.values()}
+    for name, module in model.named_modules():
+        for own, parameter in module._parameters.items():
+            if id(parameter) in weights and not (own == "weight" and any(module is one for one in taken.values())):
+                raise ValueError(f"model: {name!r} uses a weight that would become sparse; leave the layer out with filter")
+
+
+def is_plain(module: nn.Module) -> bool:
+    """Of no class of its own, whose forward may be anything."""
+    return type(module) in (nn.Linear, _ActivatedLinear)
+
+
+def activation_of(linear: nn.Linear) -> str | None:
+    return linear.activation if isinstance(linear, _ActivatedLinear) else None
+
+
+def linears(
+    model: nn.Module,
+    block: tuple[int, int],
+    filter: Callable[[str, Any], bool] | None,  # noqa: A002
+    wanted: Callable[[nn.Module], bool] = is_plain,
+) -> dict[str, nn.Linear]:
+    """The nn.Linear layers of a model that a filter takes; without one those at least a block high and wide."""
+    if filter is not None and not callable(filter):
+        raise TypeError(f"filter: must be a function of the name and the layer, not {type(filter).__name__}")
+    found = {}
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and wanted(module):
+            taken = module.out_features >= block[0] and module.in_features >= block[1] if filter is None else filter(name, module)
+            if taken:
+                found[name] = module
+    return found
 
 
 def to_block_sparse(
@@ -212,53 +314,53 @@ def to_block_sparse(
 ) -> nn.Module:
     """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
 
-    filter: called with the name and the layer; by default those at least a block high and wide. ValueError where no layer was taken.
+    filter: called with the name and the layer; by default those at least a block high and wide. Layers of one weight have one sparse weight; biases stay the
+    same parameters; hooks of the layers go along. ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is
+    computed from others (weight_norm, torch.nn.utils.prune).
     """
-    high, wide = _pair(block)
-
-    def make(name: str, module: nn.Module) -> nn.Module | None:
-        if type(module) is not nn.Linear:
-            return None
-        taken = filter(name, module) if filter is not None else module.out_features >= high and module.in_features >= wide
-        return SparseLinear.from_linear(module, block, density, by) if taken else None
-
-    count = 0
-
-    def counted(name: str, module: nn.Module) -> nn.Module | None:
-        nonlocal count
-        new = make(name, module)
-        count += new is not None
-        return new
-
-    changed = replace_modules(model, counted)
-    if count == 0:
+    taken = linears(model, _pair(block), filter)
+    if not taken:
         raise ValueError("model: no nn.Linear was taken")
-    return changed
+    for name, linear in taken.items():
+        check_replaced(name, linear)
+    check_shared(model, taken)
+    first: dict[int, SparseLinear] = {}
+
+    def make(name: str, _module: nn.Module) -> nn.Module | None:
+        linear = taken.get(name)
+        if linear is None:
+            return None
+        made = SparseLinear.from_linear(linear, block, density, by, activation=activation_of(linear))
+        made.register_parameter("bias", linear.bias)
+        tied = first.setdefault(id(linear.weight), made)
+        made.values, made.row_offsets, made.col_indices = tied.values, tied.row_offsets, tied.col_indices
+        return made
+
+    return replace_modules(model, make)
 
 
 def to_dense(model: nn.Module) -> nn.Module:
-    """Replaces the SparseLinear layers of a model by nn.Linear (followed by the activation, where a layer has one), and every sa.SparseWeight by a dense
-    Parameter. Changes the model, and returns it."""
+    """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every sa.SparseWeight by a
+    dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
+    first: dict[int, tuple[SparseLinear, nn.Linear]] = {}
 
     def make(_name: str, module: nn.Module) -> nn.Module | None:
         if not isinstance(module, SparseLinear):
             return None
-        return nn.Sequential(module.to_dense(), _Activation(module.activation)) if module.activation else module.to_dense()
+        made = _dense_of(module, _ActivatedLinear if module.activation else nn.Linear)
+        if isinstance(made, _ActivatedLinear):
+            made.activation = module.activation
+        tied, weight_of = first.setdefault(id(module.values), (module, made))
+        if torch.equal(tied.row_offsets, module.row_offsets) and torch.equal(tied.col_indices, module.col_indices):
+            made.weight = weight_of.weight
+        made.register_parameter("bias", module.bias)
+        return made
 
     changed = replace_modules(model, make)
-    made: dict[int, nn.Parameter] = {}
+    dense: dict[int, nn.Parameter] = {}
     for module in changed.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None and hasattr(type(parameter), "bsr"):
-                made.setdefault(id(parameter), nn.Parameter(parameter.to_dense(), requires_grad=parameter.requires_grad))
-                module._parameters[name] = made[id(parameter)]
+                dense.setdefault(id(parameter), nn.Parameter(parameter.to_dense(), requires_grad=parameter.requires_grad))
+                module._parameters[name] = dense[id(parameter)]
     return changed
-
-
-class _Activation(nn.Module):
-    def __init__(self, activation: str | None):
-        super().__init__()
-        self.activation = activation
-
-    def forward(self, x: Tensor) -> Tensor:
-        return _ops.activate(x, self.activation)

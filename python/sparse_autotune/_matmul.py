@@ -31,12 +31,16 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
             matrix._sparse_autotune = kept  # type: ignore[attr-defined]
         return kept[1]
     if hasattr(matrix, "format") and hasattr(matrix, "tobsr"):
+        if matrix.format != "bsr":
+            raise TypeError(f"{name}: a SciPy matrix must be in BSR, not {matrix.format.upper()}; sa.BSR.from_scipy(matrix, block) makes blocks of it")
         return BSR.from_scipy(matrix)
     raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {type(matrix).__name__}")
 
 
 def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
     values = sparse.values
+    if bias is not None and not isinstance(bias, Tensor):
+        raise TypeError(f"bias: must be a tensor, not {type(bias).__name__}")
     cast = _ops.autocast_dtype(dense)
     if cast is not None:
         values, dense, bias = values.to(cast), dense.to(cast), None if bias is None else bias.to(cast)
@@ -76,7 +80,7 @@ def matmul(
     float32, float64, float16, bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
 
     transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu".
-    out: a contiguous tensor for the result. assume_finite: the dense one holds no infinity or NaN, so that kernels that multiply
+    out: a contiguous tensor for the result (no gradient then). assume_finite: the dense one holds no infinity or NaN, so that kernels that multiply
     filled-in zeros may be chosen.
 
     Values, the dense tensor and bias may require gradients. RuntimeError, TypeError or ValueError name the argument that is wrong.
@@ -124,12 +128,16 @@ def bsr_gemm(*operands: Any, shape: tuple[int, int] | None = None, **options: An
 def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) -> BSR:  # noqa: N803
     """The blocks of X Y that are stored in pattern, as an sa.BSR on the same indices (sampled dense-dense product).
 
-    pattern: sa.BSR, torch.sparse_bsr or SciPy BSR, [rows, cols]; its values are not read. X: [..., rows, k], Y: [..., k, cols], dense, of one dtype and on the
-    pattern's device, either by rows or by columns without a copy. What of an edge block lies beyond the shape is zero. X and Y may require gradients.
+    pattern: sa.BSR (of sa.BSR.from_pattern where there are no values), torch.sparse_bsr or SciPy BSR, [rows, cols]; its values are not read. X: [..., rows, k],
+    Y: [..., k, cols], dense, of one dtype and on the pattern's device, either by rows or by columns without a copy. What of an edge block lies beyond the shape
+    is zero. X and Y may require gradients.
     """
     sparse = pattern if type(pattern) is BSR else as_bsr(pattern, "pattern")
     if sparse is None:
         raise TypeError("pattern: must be sparse")
+    for name, operand in (("X", X), ("Y", Y)):
+        if not isinstance(operand, Tensor):
+            raise TypeError(f"{name}: must be a dense tensor, not {type(operand).__name__}")
     cast = _ops.autocast_dtype(X)
     if cast is not None:
         X, Y = X.to(cast), Y.to(cast)  # noqa: N806

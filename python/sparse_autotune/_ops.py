@@ -28,10 +28,19 @@ _VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
 
 def version_of(row_offsets: Tensor, col_indices: Tensor) -> int:
     """What tells the extension that indices were changed in place; tensors made in inference mode count nothing, and are compared."""
+    if _compiling():  # versions are those of the run, which the extension asks
+        return _VERSION_UNKNOWN
     try:
         return row_offsets._version << 31 ^ col_indices._version
     except RuntimeError:
         return _VERSION_NONE
+
+
+def stale_values(then: int, now: int) -> str:
+    return (
+        f"sparse_autotune: values: had {then} blocks in the forward pass and have {now} now (pruned, or loaded with another pattern): "
+        "their gradient has no place; call backward before BlockPruner.step and load_state_dict, or compute the forward pass again"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ shapes
@@ -182,6 +191,8 @@ class _Spmm(torch.autograd.Function):
         by_values, _, _, by_dense, by_bias, _, _, _ = ctx.needs_input_grad
         if version != version_of(row_offsets, col_indices):
             raise RuntimeError("sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass")
+        if values.shape[-3] != col_indices.shape[0]:
+            raise RuntimeError(stale_values(col_indices.shape[0], values.shape[-3]))
         if torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
             return _spmm_gradients((by_values, by_dense, by_bias), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
         of_values = of_dense = None

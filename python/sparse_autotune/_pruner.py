@@ -8,8 +8,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ._bsr import _NORMS, _blocked, _pair, norms_of
-from ._linear import SparseLinear, replace_data, replace_modules
+from ._bsr import _NORMS, _blocked, _pair, check_density, norms_of
+from ._linear import SparseLinear, activation_of, check_replaced, linears, replace_data, replace_modules
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cubic": lambda progress: 1 - (1 - progress) ** 3,
@@ -56,8 +56,9 @@ class BlockPruner:
         by: str = "l2",
         schedule: str | Callable[[float], float] = "cubic",
     ):
-        if not 0 <= density <= 1:
-            raise ValueError(f"density: must be from 0 to 1, not {density}")
+        check_density(density)
+        if filter is not None and not callable(filter):
+            raise TypeError(f"filter: must be a function of the name and the layer, not {type(filter).__name__}")
         if not 0 <= begin <= end:
             raise ValueError(f"begin: must be from 0 to end, {end}, not {begin}")
         if every < 1:
@@ -70,7 +71,7 @@ class BlockPruner:
         self._curve = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         self.target, self.begin, self.end, self.every, self.by = density, begin, end, every, by
         self.steps = 0
-        dense: dict[str, nn.Linear] = {} if block is None else _linears(model, _pair(block), filter)
+        dense: dict[str, nn.Linear] = {} if block is None else linears(model, _pair(block), filter)
         self.layers: dict[str, SparseLinear] = {
             name: module for name, module in model.named_modules() if isinstance(module, SparseLinear) and (filter is None or filter(name, module))
         }
@@ -143,18 +144,10 @@ def _blocks(layer: SparseLinear) -> int:
     return down * across
 
 
-def _linears(model: nn.Module, block: tuple[int, int], filter: Callable[[str, nn.Module], bool] | None) -> dict[str, nn.Linear]:  # noqa: A002
-    found = {}
-    for name, module in model.named_modules():
-        if type(module) is nn.Linear:
-            taken = module.out_features >= block[0] and module.in_features >= block[1] if filter is None else filter(name, module)
-            if taken:
-                found[name] = module
-    return found
-
-
 def _check(model: nn.Module, dense: dict[str, nn.Linear], sparse: dict[str, SparseLinear], optimizers: list[torch.optim.Optimizer]) -> None:
     """What would go wrong later, said before anything is changed."""
+    for name, linear in dense.items():
+        check_replaced(name, linear, keeps_weight=True)
     users: dict[int, int] = {}
     for module in model.modules():
         for parameter in module._parameters.values():
@@ -205,7 +198,8 @@ def _blockwise(linear: nn.Linear, block: tuple[int, int], optimizers: list[torch
     high, wide = block
     grid = (-(-linear.out_features // high), -(-linear.in_features // wide))
     everything = torch.ones(grid, dtype=torch.bool)
-    made = SparseLinear(linear.in_features, linear.out_features, block, bias=False, pattern=everything, device=linear.weight.device, dtype=linear.weight.dtype)
+    options: dict[str, Any] = dict(activation=activation_of(linear), device=linear.weight.device, dtype=linear.weight.dtype)
+    made = SparseLinear(linear.in_features, linear.out_features, block, bias=False, pattern=everything, **options)
     weight = cast(nn.Parameter, linear.weight)
     _change(weight, lambda t: _blocked(t, block).reshape(-1, high, wide).contiguous(), optimizers)
     made.values, made.bias = weight, linear.bias

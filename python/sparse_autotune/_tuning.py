@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
 
 _TUNE, _EXPLAIN, _RACE, _FRESH = 0, 1, 3, 4
+_MOST_ROUNDS = 100_000
 
 
 @contextlib.contextmanager
@@ -141,10 +143,13 @@ def benchmark(
     included), pytorch_dense (torch.matmul) and pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved rounds of the last phase.
     The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
+    if not 0 <= rounds <= _MOST_ROUNDS:
+        raise ValueError(f"rounds: must be from 0 to {_MOST_ROUNDS}, not {rounds}")
     found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)
     assert found is not None
     report = Report(found)
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse .* tensor support is in beta")  # of PyTorch's BSR, which nobody asked for by name
         _add_peers(report, A, B, transpose, assume_finite, rounds)
     return report
 

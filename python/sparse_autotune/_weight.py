@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ._bsr import BSR, _pair
+from ._linear import check_shared, linears
 from ._matmul import matmul
 
 _aten = torch.ops.aten
@@ -132,9 +133,32 @@ def _matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tenso
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Tensor | None = None) -> Tensor:  # noqa: A002
     if isinstance(input, SparseWeight):
         raise NotImplementedError("addmm: its first operand must be dense")
+    _check_matrices("addmm", mat1, mat2)
     if out is None and alpha == 1 and beta == 1 and isinstance(mat2, SparseWeight) and not isinstance(mat1, SparseWeight) and input.dim() == 1:
         return matmul(mat1, _stored(mat2), transpose=mat2.bsr_transposed, bias=input)
-    return torch.add(beta * input, _matmul(mat1, mat2), alpha=alpha, out=out)
+    made = _matmul(mat1, mat2)
+    input = input.expand(made.shape)  # noqa: A001  else a larger one would make the sum larger
+    if beta == 0:  # what is in it does not count, NaN and infinities neither
+        return torch.mul(made, alpha, out=out)
+    return torch.add(input if beta == 1 else beta * input, made, alpha=alpha, out=out)
+
+
+def _check_matrices(name: str, self: Tensor, mat2: Tensor) -> None:
+    """As PyTorch has it; torch.matmul takes batches and vectors, these do not."""
+    for operand, given in (("self", self), ("mat2", mat2)):
+        if given.dim() != 2:
+            raise RuntimeError(f"{name}: {operand} must be a matrix, got {given.dim()}-D tensor")
+
+
+def _mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    _check_matrices("mm", input, mat2)
+    return _matmul(input, mat2, out=out)
+
+
+def _mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    if input.dim() != 2 or vec.dim() != 1:
+        raise RuntimeError(f"mv: self must be a matrix and vec a vector, got {input.dim()}-D and {vec.dim()}-D tensors")
+    return _matmul(input, vec, out=out)
 
 
 def _set_data(weight: Tensor, value: Tensor) -> None:
@@ -151,13 +175,21 @@ def _copied(weight: SparseWeight, **kwargs: Any) -> SparseWeight:
 
 
 def _transposed(weight: SparseWeight, *dims: int) -> SparseWeight:
+    for dim in dims:
+        if not -2 <= dim < 2:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-2, 1], but got {dim})")
     if len(dims) == 2 and dims[0] % 2 == dims[1] % 2:
         return _alias(weight)
     return SparseWeight(weight.bsr, not weight.bsr_transposed)
 
 
 def _permuted(weight: SparseWeight, dims: list[int]) -> SparseWeight:
-    return _transposed(weight) if dims[0] % 2 else _alias(weight)
+    if len(dims) != 2:
+        raise RuntimeError(f"permute(): an sa.SparseWeight has 2 dimensions, not {len(dims)}")
+    turned = _transposed(weight, *dims)
+    if dims[0] % 2 == dims[1] % 2:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return turned if dims[0] % 2 else _alias(weight)
 
 
 def _alias(weight: SparseWeight) -> SparseWeight:
@@ -183,12 +215,12 @@ def _copy_into(weight: SparseWeight, source: Tensor, non_blocking: bool = False)
 _PRODUCTS: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.linear: _linear,
     torch.matmul: _matmul,
-    torch.mm: _matmul,
-    torch.mv: _matmul,
+    torch.mm: _mm,
+    torch.mv: _mv,
     torch.addmm: _addmm,
     Tensor.matmul: _matmul,
-    Tensor.mm: _matmul,
-    Tensor.mv: _matmul,
+    Tensor.mm: _mm,
+    Tensor.mv: _mv,
     Tensor.addmm: _addmm,
     Tensor.__matmul__: _matmul,
     Tensor.__rmatmul__: lambda self, other: _matmul(other, self),
@@ -198,8 +230,8 @@ _PRODUCTS: dict[Any, Callable[..., Any]] = {
 _OPERATORS: dict[Any, Callable[..., Any]] = {
     _aten.linear.default: _linear,
     _aten.matmul.default: _matmul,
-    _aten.mm.default: _matmul,
-    _aten.mv.default: _matmul,
+    _aten.mm.default: _mm,
+    _aten.mv.default: _mv,
     _aten.addmm.default: _addmm,
     _aten.t.default: _transposed,
     _aten.transpose.int: _transposed,
@@ -217,6 +249,11 @@ _OPERATORS: dict[Any, Callable[..., Any]] = {
 torch.serialization.add_safe_globals([SparseWeight])  # for torch.load(..., weights_only=True)
 
 
+def _has_dense_weight(module: nn.Module) -> bool:
+    weight = module._parameters.get("weight")
+    return isinstance(weight, nn.Parameter) and type(weight.data) is Tensor
+
+
 def sparsify_weights(
     model: nn.Module,
     density: float | None = None,
@@ -231,19 +268,11 @@ def sparsify_weights(
     filter: called with the name and the layer; by default those at least a block high and wide. For inference: the new weights get no gradient.
     sa.to_dense goes back. ValueError where no layer was taken, or where a module of another kind uses such a weight, too.
     """
-    high, wide = _pair(block)
-    taken: dict[str, nn.Linear] = {}
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Linear) and isinstance(module._parameters.get("weight"), nn.Parameter) and type(module.weight.data) is Tensor:
-            if filter(name, module) if filter is not None else module.out_features >= high and module.in_features >= wide:
-                taken[name] = module
+    taken = linears(model, _pair(block), filter, _has_dense_weight)
     if not taken:
         raise ValueError("model: no nn.Linear was taken")
+    check_shared(model, taken)
     weights = {id(module.weight): module.weight for module in taken.values()}
-    for name, module in model.named_modules():
-        for own, parameter in module._parameters.items():
-            if id(parameter) in weights and not (own == "weight" and any(module is one for one in taken.values())):
-                raise ValueError(f"model: {name!r} uses a weight that would become sparse; leave the layer out with filter")
     made = {key: nn.Parameter(SparseWeight.from_dense(weight, block, density=density, by=by), requires_grad=False) for key, weight in weights.items()}
     for module in taken.values():
         module.weight = made[id(module.weight)]

@@ -245,3 +245,26 @@ def test_indices_changed_behind_pytorch():
     assert sa.matmul(matrix, dense).item() == 1
     matrix.indices[0] = 1
     assert sa.matmul(matrix, dense).item() == 2
+
+
+def test_messages_say_what_to_do():
+    a, x = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
+    with pytest.raises(TypeError, match="bias: must be a tensor, not float"):
+        sa.matmul(a, x, bias=1.0)
+    for rounds in (10**12, -1):
+        with pytest.raises(ValueError, match="rounds: must be from 0 to"):
+            sa.benchmark(a, x, rounds=rounds)
+    with pytest.raises(TypeError, match="A: a SciPy matrix must be in BSR, not CSR; sa.BSR.from_scipy"):
+        sa.matmul(scipy.sparse.csr_matrix(np.eye(8, dtype="f4")), x)
+    with pytest.raises(TypeError, match="X: must be a dense tensor, not ndarray"):
+        sa.sddmm(a, x.numpy(), x.mT)
+
+
+def test_a_bare_pattern():
+    a, x, y = random_bsr(16, 24, (4, 8)), torch.randn(16, 5), torch.randn(5, 24)
+    bare = sa.BSR.from_pattern(a.row_offsets, a.col_indices, (4, 8), (16, 24))
+    close(sa.sddmm(bare, x, y).values, sa.sddmm(a, x, y).values)
+    assert bare.values.untyped_storage().nbytes() == 4 and sa.inspect(bare).nnzb == a.nnzb
+    assert sa.SparseLinear(24, 16, pattern=bare).nnzb == a.nnzb
+    with pytest.raises(TypeError, match="values: must be a tensor, not NoneType; sa.BSR.from_pattern"):
+        sa.BSR(a.row_offsets, a.col_indices, None, (16, 24))

@@ -46,6 +46,23 @@ def test_compiled_product_and_gradients():
             close(g.grad, w.grad)
 
 
+@pytest.mark.parametrize("dense", [torch.randn(24, 5), torch.randn(24)], ids=["matrix", "vector"])
+def test_compiled_product_into_out(dense):
+    a = random_bsr(32, 24, 8)
+    made = torch.compile(lambda x, out: sa.matmul(a, 2 * x, out=out, activation="relu").add(1), fullgraph=True, backend="aot_eager")
+    for scale in (1, 3):
+        out = torch.empty(32, *dense.shape[1:])
+        got, want = made(scale * dense, out), (a.to_dense() @ (2 * scale * dense)).relu()
+        close(out, want)
+        close(got, want + 1)
+
+
+def test_compiled_product_into_out_has_no_gradient():
+    a, x = random_bsr(32, 24, 8), torch.randn(24, 5, requires_grad=True)
+    with pytest.raises(Exception, match="out: a product that writes into a tensor has no gradient"):
+        torch.compile(lambda x, out: sa.matmul(a, x, out=out), backend="aot_eager")(x, torch.empty(32, 5))
+
+
 def test_compiled_sddmm_into_spmm():
     a = random_bsr(32, 24, 8)
     x, y = torch.randn(32, 6), torch.randn(6, 24)

@@ -176,3 +176,97 @@ def test_transformer_layers_in_eval():
     x = torch.randn(2, 3, 64)
     with torch.no_grad():
         close(model(x), sa.to_dense(copy.deepcopy(model)).train(False)(x))
+
+
+def test_what_is_frozen_stays_frozen():
+    linear = nn.Linear(32, 32)
+    linear.bias.requires_grad_(False)
+    layer = sa.SparseLinear.from_linear(linear, 8, 0.5)
+    assert layer.values.requires_grad and not layer.bias.requires_grad
+    model = nn.Sequential(nn.Linear(32, 32)).requires_grad_(False)
+    for change in (lambda m: sa.to_block_sparse(m, 0.5, 8), sa.to_dense):
+        assert not any(p.requires_grad for p in change(model).parameters())
+
+
+def test_tied_weights_stay_tied():
+    model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32))
+    model[2].weight, model[2].bias = model[0].weight, model[0].bias
+    bias, x = model[0].bias, torch.randn(5, 32)
+    sa.to_block_sparse(model, 0.5, 8)
+    assert model[0].values is model[2].values and model[0].bias is model[2].bias is bias
+    want = model(x)
+    other = sa.to_block_sparse(nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 32)), 0.25, 8)
+    other[2].values = other[0].values
+    other.load_state_dict(model.state_dict())
+    close(other(x), want)
+    sa.to_dense(model)
+    assert model[0].weight is model[2].weight and model[0].bias is bias
+    close(model(x), want)
+    head = nn.Sequential(nn.Embedding(32, 32), nn.Linear(32, 32))
+    head[1].weight = head[0].weight
+    with pytest.raises(ValueError, match="model: '0' uses a weight that would become sparse"):
+        sa.to_block_sparse(head, 0.5, 8)
+    assert type(head[1]) is nn.Linear
+
+
+def test_hooks_go_along():
+    model, seen = nn.Sequential(nn.Linear(32, 32)), []
+    handles = [
+        model[0].register_forward_pre_hook(lambda module, args: seen.append("before")),
+        model[0].register_forward_hook(lambda module, args, kwargs, result: seen.append("after"), with_kwargs=True),
+        model[0].register_full_backward_hook(lambda module, grads, made: seen.append("backward")),
+    ]
+    x = torch.randn(5, 32, requires_grad=True)
+    for change in (lambda m: m, lambda m: sa.to_block_sparse(m, 0.5, 8), sa.to_dense):
+        seen.clear()
+        change(model)(x).sum().backward()
+        assert seen == ["before", "after", "backward"]
+    for handle in handles:
+        handle.remove()
+    model(x)
+    assert len(seen) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm")
+def test_what_cannot_go_along_says_so():
+    computed = nn.utils.weight_norm(nn.Linear(32, 32))
+    replaced = nn.Linear(32, 32)
+    replaced.forward = lambda x: x
+    for layer, message in ((computed, "the weight of '0' is computed"), (replaced, "the forward of '0' was replaced")):
+        model = nn.Sequential(layer)
+        with pytest.raises(ValueError, match=message):
+            sa.to_block_sparse(model, 0.5, 8)
+        assert model[0] is layer
+    model = nn.Sequential(nn.Linear(32, 32))
+    model[0].weight.register_hook(lambda grad: grad)
+    with pytest.warns(UserWarning, match="hooks on the weight of '0'"):
+        sa.to_block_sparse(model, 0.5, 8)
+    model = nn.Sequential(nn.Linear(32, 32))
+    model[0].register_state_dict_post_hook(lambda *args: None)
+    with pytest.warns(UserWarning, match="hooks of '0' on its state_dict"):
+        sa.to_block_sparse(model, 0.5, 8)
+    with pytest.raises(TypeError, match="filter: must be a function"):
+        sa.to_block_sparse(nn.Linear(32, 32), 0.5, 8, ["0"])
+    for call in (sa.to_block_sparse, sa.sparsify_weights):
+        with pytest.raises(TypeError, match="density: must be a number from 0 to 1, not '50%'"):
+            call(nn.Linear(32, 32), "50%", 8)
+
+
+def test_names_stay_with_activations():
+    model = nn.Sequential(sa.SparseLinear(32, 32, 8, 0.5, activation="gelu"))
+    x = torch.randn(5, 32)
+    want = model(x)
+    sa.to_dense(model)
+    assert sorted(model.state_dict()) == ["0.bias", "0.weight"] and "activation='gelu'" in repr(model)
+    close(model(x), want)
+    close(pickle.loads(pickle.dumps(model))(x), want)
+    close(sa.to_block_sparse(model, 1.0, 8)(x), want)
+    assert model[0].activation == "gelu"
+
+
+def test_another_pattern_is_loaded_in_inference_mode():
+    layer, other = sa.SparseLinear(32, 32, 8, 0.5), sa.SparseLinear(32, 32, 8, 0.25)
+    with torch.inference_mode():
+        layer.load_state_dict(other.state_dict())
+        x = torch.randn(3, 32)
+        close(layer(x), other(x))

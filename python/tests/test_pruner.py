@@ -6,6 +6,7 @@ import pytest
 import torch
 from conftest import close
 from torch import nn
+from torch.nn.utils import prune
 
 import sparse_autotune as sa
 
@@ -182,3 +183,32 @@ def test_what_cannot_be_pruned():
     pruner = sa.BlockPruner(small(), None, 0.5, end=9, block=8, schedule=lambda progress: 1 + progress)
     with pytest.raises(ValueError, match="schedule"):
         pruner.step()
+
+
+@pytest.mark.parametrize("how", ["values", "values and input", "autocast", "compiled", "with an activation"])
+def test_backward_after_pruning_is_refused(how):
+    layer = sa.SparseLinear(32, 32, 8, 1.0, activation="relu" if how == "with an activation" else None)
+    pruner = sa.BlockPruner(layer, None, 0.25, end=1)
+    x = torch.randn(4, 32, requires_grad=how == "values and input")
+    call = torch.compile(layer, backend="aot_eager") if how == "compiled" else layer
+    with torch.autocast("cpu", torch.bfloat16, enabled=how == "autocast"):
+        loss = call(x).sum()
+    pruner.step()
+    with pytest.raises(RuntimeError, match="values: had 16 blocks in the forward pass and have 4 now"):
+        loss.backward()
+    assert layer.values.grad is None
+    layer(x).sum().backward()
+    assert layer.values.grad.shape == (4, 8, 8)
+
+
+def test_hooks_and_activations_stay():
+    model = sa.to_dense(nn.Sequential(sa.SparseLinear(32, 32, 8, 1.0, activation="relu")))
+    seen = []
+    model[0].register_forward_hook(lambda module, args, result: seen.append(type(module)))
+    x = torch.randn(4, 32)
+    want = model(x)
+    pruner = sa.BlockPruner(model, None, 0.5, end=1, block=8)
+    close(model(x), want)
+    assert seen == [seen[0], sa.SparseLinear] and pruner.layers["0"].activation == "relu"
+    with pytest.raises(ValueError, match="the weight of '0' is computed"):
+        sa.BlockPruner(nn.Sequential(prune.identity(nn.Linear(8, 8), "weight")), None, 0.5, end=1, block=4)

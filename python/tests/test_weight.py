@@ -185,3 +185,42 @@ def test_tied_layers_stay_tied():
     assert model[0].weight is model[1].weight and isinstance(model[0].weight, sa.SparseWeight)
     sa.to_dense(model)
     assert model[0].weight is model[1].weight and type(model[0].weight) is nn.Parameter
+
+
+def test_addmm_without_its_first_operand():
+    weight, x = weight_of(32, 24, 8), torch.randn(5, 32)
+    nothing = torch.full((24,), float("nan"))
+    want = 3 * (x @ weight.to_dense())
+    close(torch.addmm(nothing, x, weight, beta=0, alpha=3), want)
+    close(torch.addmm(nothing, x, weight, beta=0, alpha=3, out=torch.empty(5, 24)), want)
+    for wrong in (torch.randn(23), torch.randn(3, 5, 24)):
+        for beta in (0, 2):
+            with pytest.raises(RuntimeError):
+                torch.addmm(wrong, x, weight, beta=beta)
+
+
+def test_refused_as_pytorch_does():
+    weight = weight_of(32, 32, 8)
+    dense, vector, batch = weight.to_dense(), torch.randn(32), torch.randn(2, 3, 32)
+    for call in (
+        lambda w: torch.mm(batch, w),
+        lambda w: torch.mm(vector, w),
+        lambda w: w.mm(batch.mT),
+        lambda w: w.mm(vector),
+        lambda w: torch.mv(w, dense),
+        lambda w: torch.mv(vector, w),
+        lambda w: torch.addmm(vector, batch, w),
+        lambda w: torch.addmm(vector, w, vector),
+        lambda w: w.permute(1, 1),
+        lambda w: w.permute(0),
+        lambda w: w.permute(0, 1, 1),
+        lambda w: w.permute(0, 5),
+        lambda w: w.transpose(0, 5),
+        lambda w: w.transpose(-3, 0),
+    ):
+        with pytest.raises((RuntimeError, IndexError)) as theirs:
+            call(dense)
+        with pytest.raises(theirs.type):
+            call(weight)
+    close(weight.permute(-1, 0) @ vector, dense.mT @ vector)
+    close(weight.transpose(1, -1) @ vector, dense @ vector)
