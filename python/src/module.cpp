@@ -1,7 +1,10 @@
 /* The Python module sparse_autotune._C: its import registers the operators; its functions set options. */
 #include <Python.h>
 
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "state.h"
 
@@ -10,6 +13,13 @@ namespace sparse_autotune {
 namespace {
 
 PyObject *callback = nullptr; /* progress; read and set under the interpreter's lock */
+
+std::mutex warnings_lock;
+std::vector<std::string> &waiting()
+{
+    static auto *texts = new std::vector<std::string>;
+    return *texts;
+}
 
 /* Tuning runs without the interpreter's lock. A pending signal (Ctrl-C) stops it, and is raised again when the call has returned. */
 bool on_progress(int64_t done, int64_t total, const char *what)
@@ -27,6 +37,32 @@ bool on_progress(int64_t done, int64_t total, const char *what)
     }
     PyGILState_Release(held);
     return stop;
+}
+
+/* Each text once in a process: contexts come and go, and each would tell again. The interpreter's lock may be held by one who waits for this thread, so that
+ * the main thread says it when it is in Python again. */
+int say_warnings(void *)
+{
+    std::vector<std::string> texts;
+    {
+        std::lock_guard<std::mutex> hold(warnings_lock);
+        texts.swap(waiting());
+    }
+    int result = 0;
+    for (const std::string &text : texts)
+        if (result == 0)
+            result = PyErr_WarnEx(PyExc_RuntimeWarning, ("sparse_autotune: " + text).c_str(), 1);
+    return result;
+}
+
+void on_warning(const char *message)
+{
+    static auto *told = new std::set<std::string>;
+    std::lock_guard<std::mutex> hold(warnings_lock);
+    if (told->insert(message).second) {
+        waiting().push_back(message);
+        Py_AddPendingCall(say_warnings, nullptr);
+    }
 }
 
 PyObject *set_options(PyObject *, PyObject *args)
@@ -71,6 +107,23 @@ PyObject *clear(PyObject *, PyObject *)
     Py_RETURN_NONE;
 }
 
+PyObject *limit(PyObject *, PyObject *args)
+{
+    long long bytes;
+    if (!PyArg_ParseTuple(args, "L", &bytes))
+        return nullptr;
+    Py_BEGIN_ALLOW_THREADS
+    limit_patterns(bytes);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+PyObject *patterns(PyObject *, PyObject *)
+{
+    const auto [count, bytes] = cached_patterns();
+    return Py_BuildValue("(LL)", static_cast<long long>(count), static_cast<long long>(bytes));
+}
+
 PyObject *version(PyObject *, PyObject *)
 {
     return PyUnicode_FromString(spk_version());
@@ -85,6 +138,8 @@ PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
                          {"set_progress", set_progress, METH_O, nullptr},
                          {"forbid_tuning", forbid, METH_VARARGS, nullptr},
                          {"clear", clear, METH_NOARGS, nullptr},
+                         {"limit_patterns", limit, METH_VARARGS, nullptr},
+                         {"cached_patterns", patterns, METH_NOARGS, nullptr},
                          {"version", version, METH_NOARGS, nullptr},
                          {"commit", commit, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
@@ -98,5 +153,6 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "sparse_autotune._C", nullptr, -1, 
 PyMODINIT_FUNC PyInit__C(void)
 {
     sparse_autotune::progress_hook = sparse_autotune::on_progress;
+    sparse_autotune::warning_hook = sparse_autotune::on_warning;
     return PyModule_Create(&sparse_autotune::module);
 }

@@ -22,10 +22,12 @@ __attribute__((weak)) AOTITorchError aoti_torch_delete_cuda_stream_guard(CUDAStr
 namespace sparse_autotune {
 
 bool (*progress_hook)(int64_t done, int64_t total, const char *what) = nullptr;
+void (*warning_hook)(const char *message) = nullptr;
 
 namespace {
 
 constexpr size_t MOST_PATTERNS = 128;
+constexpr int64_t MOST_BYTES = int64_t(1) << 30;
 
 using DeviceKey = std::tuple<int32_t, int32_t, uint32_t>; /* type, index, threads */
 /* device, addresses, index type, shape, blocks, versions */
@@ -38,6 +40,7 @@ struct State {
     std::map<PatternKey, decltype(recent)::iterator> patterns;
     std::shared_ptr<const Options> options = std::make_shared<Options>();
     int forbidden = 0;
+    int64_t bytes = 0, most_bytes = MOST_BYTES; /* of the patterns */
 };
 
 /* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks must not
@@ -51,6 +54,7 @@ void after_fork_child()
     State *old = the_state.load(), *made = new State;
     made->options = old->options;
     made->forbidden = old->forbidden;
+    made->most_bytes = old->most_bytes;
     the_state.store(made);
 }
 
@@ -135,6 +139,12 @@ void on_progress(void *user, int64_t done, int64_t total, const char *what)
         spk_context_interrupt(static_cast<Device *>(user)->context);
 }
 
+void on_log(void *, int level, const char *message)
+{
+    if (level == 1 && warning_hook != nullptr)
+        warning_hook(message);
+}
+
 std::shared_ptr<Device> make_device(int32_t type, int32_t index, uint32_t threads, const Options &options)
 {
     auto made = std::make_shared<Device>();
@@ -147,6 +157,7 @@ std::shared_ptr<Device> make_device(int32_t type, int32_t index, uint32_t thread
     o.store_path = options.has_store ? options.store.c_str() : nullptr;
     o.threads = static_cast<int>(threads);
     o.parallel_for = parallel_for;
+    o.log = on_log;
     o.progress = on_progress;
     o.progress_user = made.get();
     if (type != 0) {
@@ -233,7 +244,25 @@ std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, con
         await_indices(*device);
     }
     device->check(spk_pattern_create(device->context, &indices, &made->handle));
+    /* The library's copy of them in 64 bits and what kernels make of it; the caller's tensors that are held, or the contents. */
+    const int64_t entries = row_offsets.numel() + col_indices.numel();
+    made->bytes = entries * (4 * 8 + static_cast<int64_t>(row_offsets.element_size()));
     return made;
+}
+
+std::shared_ptr<Pattern> forget_one(State &s, decltype(State::recent)::iterator entry)
+{
+    std::shared_ptr<Pattern> pattern = std::move(entry->second);
+    s.patterns.erase(entry->first);
+    s.recent.erase(entry);
+    s.bytes -= pattern->bytes;
+    return pattern;
+}
+
+void keep_within(State &s, size_t count, int64_t bytes, std::vector<std::shared_ptr<Pattern>> *dropped)
+{
+    while (s.recent.size() > count || (s.bytes > bytes && s.recent.size() > 1))
+        dropped->push_back(forget_one(s, std::prev(s.recent.end())));
 }
 
 } // namespace
@@ -302,21 +331,32 @@ std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const
         contents = contents_of(*device, row_offsets, col_indices);
     auto made = make_pattern(device, row_offsets, col_indices, shape);
     made->contents = std::move(contents);
-    std::shared_ptr<Pattern> dropped; /* destroyed after the lock is given back */
+    std::vector<std::shared_ptr<Pattern>> dropped; /* destroyed after the lock is given back */
     std::lock_guard<std::mutex> hold(s.lock);
     auto found = s.patterns.find(key);
-    if (found != s.patterns.end()) {
-        dropped = found->second->second;
-        s.recent.erase(found->second);
-        s.patterns.erase(found);
-    } else if (s.recent.size() >= MOST_PATTERNS) {
-        dropped = s.recent.back().second;
-        s.patterns.erase(s.recent.back().first);
-        s.recent.pop_back();
-    }
+    if (found != s.patterns.end())
+        dropped.push_back(forget_one(s, found->second));
     s.recent.emplace_front(key, made);
     s.patterns[key] = s.recent.begin();
+    s.bytes += made->bytes;
+    keep_within(s, MOST_PATTERNS, s.most_bytes, &dropped);
     return made;
+}
+
+void limit_patterns(int64_t bytes)
+{
+    State &s = state();
+    std::vector<std::shared_ptr<Pattern>> dropped;
+    std::lock_guard<std::mutex> hold(s.lock);
+    s.most_bytes = bytes;
+    keep_within(s, MOST_PATTERNS, s.most_bytes, &dropped);
+}
+
+std::pair<int64_t, int64_t> cached_patterns()
+{
+    State &s = state();
+    std::lock_guard<std::mutex> hold(s.lock);
+    return {static_cast<int64_t>(s.recent.size()), s.bytes};
 }
 
 std::shared_ptr<const Options> current_options()
@@ -350,6 +390,7 @@ void forget()
     decltype(s.devices) devices;
     std::lock_guard<std::mutex> hold(s.lock);
     s.patterns.clear();
+    s.bytes = 0;
     recent.swap(s.recent);
     devices.swap(s.devices);
 }

@@ -44,6 +44,7 @@ struct Pattern {
     spk_pattern *handle = nullptr;
     Tensor row_offsets, col_indices; /* on CUDA held, so that no other tensor gets their addresses while the entry lives */
     std::string contents;            /* the indices: on the CPU, and of inference tensors, which count no versions */
+    int64_t bytes = 0;               /* an estimate of what it holds, plans apart */
     ~Pattern() { spk_pattern_destroy(&handle); }
 };
 
@@ -58,6 +59,10 @@ std::shared_ptr<Device> device_of(const Tensor &tensor);
 std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version);
 std::shared_ptr<const Options> current_options();
 void set_options(Options options);
+/* What cached patterns may take, by an estimate from their indices; those not used for longest go first, the newest stays whatever it takes. */
+void limit_patterns(int64_t bytes);
+/* How many are cached, and their estimate. */
+std::pair<int64_t, int64_t> cached_patterns();
 /* Forgets contexts and patterns; running calls keep theirs. */
 void forget();
 /* 1: estimate what is not known, whatever the options say; counted. */
@@ -66,5 +71,7 @@ spk_tune_options tune_options(const Options &options, bool assume_finite);
 
 /* Set by module.cpp: called during tuning; returns true to stop. */
 extern bool (*progress_hook)(int64_t done, int64_t total, const char *what);
+/* The same for the library's warnings; from any thread. */
+extern void (*warning_hook)(const char *message);
 
 } // namespace sparse_autotune

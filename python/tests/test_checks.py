@@ -268,3 +268,41 @@ def test_a_bare_pattern():
     assert sa.SparseLinear(24, 16, pattern=bare).nnzb == a.nnzb
     with pytest.raises(TypeError, match="values: must be a tensor, not NoneType; sa.BSR.from_pattern"):
         sa.BSR(a.row_offsets, a.col_indices, None, (16, 24))
+
+
+def test_cached_patterns_are_bounded():
+    from sparse_autotune import _C
+
+    sa.clear_cache()
+    assert _C.cached_patterns() == (0, 0)
+    b, made = torch.randn(512, 3), [random_bsr(512, 512, 2, seed=seed) for seed in range(6)]
+    try:
+        made[0] @ b
+        one = _C.cached_patterns()[1]
+        assert one > 4 * made[0].col_indices.nbytes
+        _C.limit_patterns(3 * one + one // 2)
+        for a in made:
+            close(a @ b, a.to_dense() @ b)
+        count, total = _C.cached_patterns()
+        assert count == 3 and total <= 3.5 * one
+        _C.limit_patterns(0)
+        assert _C.cached_patterns()[0] == 1  # the one used last
+        for a in (*made, made[-1]):
+            close(a @ b, a.to_dense() @ b)
+        assert _C.cached_patterns()[0] == 1
+    finally:
+        _C.limit_patterns(2**30)
+    sa.clear_cache()
+    assert _C.cached_patterns() == (0, 0)
+
+
+def test_a_store_that_cannot_be_used_is_told_once(tmp_path):
+    store = tmp_path / "store.db"
+    store.write_text("no store, but a text of some length " * 100)
+    a, b = random_bsr(64, 64, 16), torch.randn(64, 7)
+    sa.set_options(store=str(store))
+    with pytest.warns(RuntimeWarning, match="sparse_autotune: store .*store.db") as told:
+        close(a @ b, a.to_dense() @ b)
+        sa.clear_cache()
+        close(a @ b, a.to_dense() @ b)
+    assert len([w for w in told if "store.db" in str(w.message)]) == 1
