@@ -61,7 +61,8 @@ class SparseLinear(nn.Module):
         self.register_buffer("row_offsets", row_offsets.to(device=device, dtype=torch.int32, copy=True))
         self.register_buffer("col_indices", col_indices.to(device=device, dtype=torch.int32, copy=True))
         self.values = nn.Parameter(torch.empty(col_indices.shape[0], *self.block, device=device, dtype=dtype))
-        self.bias = nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.bias: nn.Parameter | None
+        self.register_parameter("bias", nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
 
     def _indices(self, density: float | None, pattern: Tensor | BSR | None) -> tuple[Tensor, Tensor]:
@@ -99,24 +100,29 @@ class SparseLinear(nn.Module):
     # ------------------------------------------------------------------------------------------------ the product
 
     def forward(self, x: Tensor) -> Tensor:
-        values: Tensor = self.values
-        bias: Tensor | None = self.bias
-        activation = self.activation
-        cast = _ops.autocast_dtype(x)
-        if cast is not None:
-            x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
+        # Module.__getattr__ is slow; what was moved elsewhere (by FSDP, parametrize) it still finds
+        parameters, buffers = self._parameters, self._buffers
+        values: Tensor | None = parameters.get("values")
+        bias: Tensor | None = parameters.get("bias")
+        row_offsets, col_indices = buffers.get("row_offsets"), buffers.get("col_indices")
+        if values is None or row_offsets is None or col_indices is None or (bias is None and "bias" not in parameters):
+            values, bias, row_offsets, col_indices = self.values, self.bias, self.row_offsets, self.col_indices
+        if _ops.any_autocast():
+            cast = _ops.autocast_dtype(x)
+            if cast is not None:
+                x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
         if x.dim() == 1:
-            return self._product(x.unsqueeze(0), values, bias, activation).squeeze(0)
-        return self._product(x, values, bias, activation)
+            return self._product(x.unsqueeze(0), values, bias, row_offsets, col_indices).squeeze(0)
+        return self._product(x, values, bias, row_offsets, col_indices)
 
-    def _product(self, x: Tensor, values: Tensor, bias: Tensor | None, activation: str | None) -> Tensor:
+    def _product(self, x: Tensor, values: Tensor, bias: Tensor | None, row_offsets: Tensor, col_indices: Tensor) -> Tensor:
         flags = _LINEAR | _ops.tf32_flag(x) if x.is_cuda else _LINEAR
-        if activation is None:
-            return _ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags)
-        if _ops.wants_gradient(values, x, bias):
-            return _ops.activate(_ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags), activation)
-        flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        return _ops.spmm(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags)
+        activation = self.activation
+        if activation is not None:
+            if _ops.wants_gradient(values, x, bias):
+                return _ops.activate(_ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags), activation)
+            flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
+        return _ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags)
 
     # ------------------------------------------------------------------------------------------------ from and to
 

@@ -41,11 +41,12 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
     values = sparse.values
     if bias is not None and not isinstance(bias, Tensor):
         raise TypeError(f"bias: must be a tensor, not {type(bias).__name__}")
-    cast = _ops.autocast_dtype(dense)
+    cast = _ops.autocast_dtype(dense) if _ops.any_autocast() else None
     if cast is not None:
         values, dense, bias = values.to(cast), dense.to(cast), None if bias is None else bias.to(cast)
     rows, cols = sparse.shape
-    flags |= _ops.tf32_flag(dense)
+    if dense.is_cuda:
+        flags |= _ops.tf32_flag(dense)
     if activation is None and out is None:
         return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags)
     if activation not in ACTIVATIONS:
@@ -138,7 +139,7 @@ def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) ->
     for name, operand in (("X", X), ("Y", Y)):
         if not isinstance(operand, Tensor):
             raise TypeError(f"{name}: must be a dense tensor, not {type(operand).__name__}")
-    cast = _ops.autocast_dtype(X)
+    cast = _ops.autocast_dtype(X) if _ops.any_autocast() else None
     if cast is not None:
         X, Y = X.to(cast), Y.to(cast)  # noqa: N806
     flags = (FINITE if assume_finite else 0) | _ops.tf32_flag(X)

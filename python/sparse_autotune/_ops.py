@@ -23,6 +23,7 @@ public_sddmm = torch.ops.sparse_autotune.sddmm.default
 
 _transforming = torch._C._are_functorch_transforms_active
 _compiling = torch.compiler.is_compiling
+any_autocast = torch._C._is_any_autocast_enabled
 _VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
 
 
@@ -178,7 +179,8 @@ class _Spmm(torch.autograd.Function):
     """Eager training: a third of the cost of the registered formula. The backward pass can be differentiated again."""
 
     @staticmethod
-    def forward(ctx, values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+    def forward(ctx, values, dense, bias, rest):  # few arguments: each costs, also in backward
+        row_offsets, col_indices, rows, cols, flags = rest
         version = version_of(row_offsets, col_indices)
         ctx.save_for_backward(values, dense)
         ctx.rest = (row_offsets, col_indices, rows, cols, flags, version)
@@ -188,17 +190,19 @@ class _Spmm(torch.autograd.Function):
     def backward(ctx, grad):
         values, dense = ctx.saved_tensors
         row_offsets, col_indices, rows, cols, flags, version = ctx.rest
-        by_values, _, _, by_dense, by_bias, _, _, _ = ctx.needs_input_grad
+        by_values, by_dense, by_bias, _ = ctx.needs_input_grad
         if version != version_of(row_offsets, col_indices):
             raise RuntimeError("sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass")
         if values.shape[-3] != col_indices.shape[0]:
             raise RuntimeError(stale_values(col_indices.shape[0], values.shape[-3]))
         if torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
-            return _spmm_gradients((by_values, by_dense, by_bias), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
+            wanted = (by_values, by_dense, by_bias)
+            made = _spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
+            return made[0], made[3], made[4], None
         of_values = of_dense = None
         if by_values or by_dense:
             of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, by_dense + 2 * by_values)
-        return of_values, None, None, of_dense, _sum_to(grad, 1) if by_bias else None, None, None, None
+        return of_values, of_dense, _sum_to(grad, 1) if by_bias else None, None
 
 
 class _Sddmm(torch.autograd.Function):
@@ -213,7 +217,7 @@ class _Sddmm(torch.autograd.Function):
         return _sddmm_gradients(ctx, grad, spmm)
 
 
-class _FunctionalSpmm(_Spmm):
+class _FunctionalSpmm(torch.autograd.Function):
     """For torch.func, which wants the context apart; slower."""
 
     @staticmethod
@@ -237,6 +241,9 @@ class _FunctionalSddmm(_Sddmm):
 
 # ------------------------------------------------------------------------------------------------ the cheapest way
 
+_apply_spmm = super(torch.autograd.Function, _Spmm).apply  # what Function.apply comes to where nothing is transformed; up to PyTorch 2.13 it costs by itself
+_alive = torch._C._functorch.unwrap_if_dead  # the other thing that it does
+
 
 def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> Tensor:
     """D = op(A) dense, or dense op(A), without activation: the raw operator where no gradient is wanted."""
@@ -245,7 +252,7 @@ def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor
     if _transforming():
         return _FunctionalSpmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if torch.is_grad_enabled() and (values.requires_grad or dense.requires_grad or (bias is not None and bias.requires_grad)):
-        return _Spmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+        return _apply_spmm(_alive(values), _alive(dense), bias, (row_offsets, col_indices, rows, cols, flags))
     return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
 
 
@@ -282,7 +289,7 @@ def tf32_flag(dense: Tensor) -> int:
 
 
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
-    """The dtype that autocast asks of a product on the tensor's device, or None."""
+    """The dtype that autocast asks of a product on the tensor's device, or None. Ask any_autocast first, which costs less."""
     kind = tensor.device.type
     if kind == "meta":  # is no device to autocast
         return None
