@@ -22,7 +22,7 @@ def parser(text):
     made.add_argument("--small", action="store_true", help="a setting of seconds, as the tests run it")
     made.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     made.add_argument("--seed", type=int, default=20)
-    made.add_argument("--budget", type=float, metavar="S", help="seconds that tuning one product may take (default: 2 on the CPU, 5 on a GPU)")
+    made.add_argument("--budget", type=float, metavar="S", help="seconds that tuning one product may take (default: 2 on the CPU, 5 on a GPU, 0.1 if small)")
     made.add_argument("--picture", type=pathlib.Path, help="write a picture to this file (needs matplotlib)")
     made.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
     return made
@@ -31,6 +31,8 @@ def parser(text):
 def parse(parser, arguments):
     options = parser.parse_args(arguments)
     torch.manual_seed(options.seed)
+    if options.budget is None and options.small:
+        options.budget = 0.1  # training meets dozens of classes of products: they would take minutes
     if options.budget is not None:
         sa.set_options(budget_s=options.budget)
     return options

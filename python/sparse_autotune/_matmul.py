@@ -56,7 +56,8 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
         if graded or out.requires_grad:
             raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        version = _ops.version_of(sparse.row_offsets, sparse.col_indices)
+        # compiled code outlives versions: the extension asks for those of each run
+        version = _ops.VERSION_UNKNOWN if _ops.is_compiling() else _ops.version_of(sparse.row_offsets, sparse.col_indices)
         _ops.raw_spmm_out(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, version, out)
         return out
     if graded:

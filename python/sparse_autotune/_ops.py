@@ -13,24 +13,34 @@ TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
 ACTIVATION_SHIFT = 4
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
-raw_spmm = torch.ops.sparse_autotune._spmm.default
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
 raw_sddmm = torch.ops.sparse_autotune._sddmm.default
-raw_gradients = torch.ops.sparse_autotune._spmm_gradients.default
 raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
 public_spmm = torch.ops.sparse_autotune.spmm.default
 public_sddmm = torch.ops.sparse_autotune.sddmm.default
 
 _transforming = torch._C._are_functorch_transforms_active
-_compiling = torch.compiler.is_compiling
+is_compiling = torch.compiler.is_compiling
 any_autocast = torch._C._is_any_autocast_enabled
-_VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
+VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
+
+raw_spmm = torch.ops.sparse_autotune._spmm.default._op  # what OpOverload.__call__ calls, without its frame
+raw_gradients = torch.ops.sparse_autotune._spmm_gradients.default._op
+_watchers = (
+    (_transforming, False),
+    (torch._C._len_torch_dispatch_stack, 0),
+    (torch._C._is_torch_function_mode_enabled, False),
+    (torch._C._is_tracing, False),
+    (torch.autograd._profiler_enabled, False),
+)
+# Past the dispatcher, whose call costs more than all else of a small product; not where something wants to see it.
+direct = _C.direct_setup((Tensor, torch.nn.Parameter), _watchers, raw_spmm, raw_gradients)
+if direct:
+    raw_spmm, raw_gradients = _C.direct_spmm, _C.direct_gradients
 
 
 def version_of(row_offsets: Tensor, col_indices: Tensor) -> int:
     """What tells the extension that indices were changed in place; tensors made in inference mode count nothing, and are compared."""
-    if _compiling():  # versions are those of the run, which the extension asks
-        return _VERSION_UNKNOWN
     try:
         return row_offsets._version << 31 ^ col_indices._version
     except RuntimeError:
@@ -222,7 +232,7 @@ class _FunctionalSpmm(torch.autograd.Function):
 
     @staticmethod
     def forward(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
-        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, _VERSION_UNKNOWN)
+        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN)
 
     setup_context = staticmethod(_save_spmm)
 
@@ -234,7 +244,7 @@ class _FunctionalSpmm(torch.autograd.Function):
 class _FunctionalSddmm(_Sddmm):
     @staticmethod
     def forward(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
-        return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, _VERSION_UNKNOWN)
+        return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN)
 
     setup_context = staticmethod(_save_sddmm)
 
@@ -247,7 +257,7 @@ _alive = torch._C._functorch.unwrap_if_dead  # the other thing that it does
 
 def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> Tensor:
     """D = op(A) dense, or dense op(A), without activation: the raw operator where no gradient is wanted."""
-    if _compiling():
+    if is_compiling():
         return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if _transforming():
         return _FunctionalSpmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
@@ -258,7 +268,7 @@ def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor
 
 def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int) -> Tensor:
     """The blocks of x y that a pattern names."""
-    if _compiling():
+    if is_compiling():
         return public_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
     if _transforming():
         return _FunctionalSddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "direct.h"
 #include "state.h"
 
 namespace sparse_autotune {
@@ -51,7 +52,7 @@ int say_warnings(void *)
     int result = 0;
     for (const std::string &text : texts)
         if (result == 0)
-            result = PyErr_WarnEx(PyExc_RuntimeWarning, ("sparse_autotune: " + text).c_str(), 1);
+            result = PyErr_WarnExplicit(PyExc_RuntimeWarning, text.c_str(), "sparse_autotune", 1, "sparse_autotune", nullptr);
     return result;
 }
 
@@ -138,6 +139,9 @@ PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
                          {"set_progress", set_progress, METH_O, nullptr},
                          {"forbid_tuning", forbid, METH_VARARGS, nullptr},
                          {"clear", clear, METH_NOARGS, nullptr},
+                         {"direct_setup", direct_setup, METH_VARARGS, nullptr},
+                         {"direct_spmm", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_spmm)), METH_FASTCALL, nullptr},
+                         {"direct_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_gradients)), METH_FASTCALL, nullptr},
                          {"limit_patterns", limit, METH_VARARGS, nullptr},
                          {"cached_patterns", patterns, METH_NOARGS, nullptr},
                          {"version", version, METH_NOARGS, nullptr},

@@ -1,6 +1,6 @@
 /* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where none is wanted. */
 #include "capture.h"
-#include "operands.h"
+#include "ops.h"
 #include "report.h"
 
 namespace sparse_autotune {
@@ -35,6 +35,8 @@ void run(const Sample &call, const Tensor &out)
     device.check(spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, &tune));
 }
 
+} // namespace
+
 Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
                 int64_t cols, int64_t flags, int64_t version)
 {
@@ -43,6 +45,8 @@ Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &c
     run(call, out);
     return out;
 }
+
+namespace {
 
 void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
                   int64_t cols, int64_t flags, int64_t version, Tensor out)
@@ -81,8 +85,8 @@ Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const 
     return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN);
 }
 
-/* Both gradients of D = op(A) dense, or dense op(A), in one call: the product with op turned round, and the blocks of A's gradient. No batch of values.
- * want: 1: that of dense, 2: that of values. */
+} // namespace
+
 std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices,
                                                                        const Tensor &dense, const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
                                                                        int64_t version, int64_t want)
@@ -110,6 +114,8 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
     }
     return made;
 }
+
+namespace {
 
 std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias,
                         int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)

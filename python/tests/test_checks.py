@@ -301,7 +301,7 @@ def test_a_store_that_cannot_be_used_is_told_once(tmp_path):
     store.write_text("no store, but a text of some length " * 100)
     a, b = random_bsr(64, 64, 16), torch.randn(64, 7)
     sa.set_options(store=str(store))
-    with pytest.warns(RuntimeWarning, match="sparse_autotune: store .*store.db") as told:
+    with pytest.warns(RuntimeWarning, match="store .*store.db is not used") as told:
         close(a @ b, a.to_dense() @ b)
         sa.clear_cache()
         close(a @ b, a.to_dense() @ b)

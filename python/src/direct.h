@@ -1,0 +1,16 @@
+/* The operators called straight from Python, past the dispatcher, which costs more than all else of a small product. */
+#pragma once
+
+#include <Python.h>
+
+namespace sparse_autotune {
+
+/* setup(tensor types, (function, value for which nothing watches) pairs, operator _spmm, operator _spmm_gradients): False where this PyTorch (before 2.14)
+ * does not hand over its tensors. */
+PyObject *direct_setup(PyObject *, PyObject *args);
+/* As these operators, by position. They call them where the dispatcher must see the call: tensors of other types, devices or with a lazy negation, or
+ * something that watches operators. */
+PyObject *direct_spmm(PyObject *, PyObject *const *args, Py_ssize_t count);
+PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count);
+
+} // namespace sparse_autotune
