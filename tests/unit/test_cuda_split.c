@@ -1,5 +1,6 @@
-/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h) or cut into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole cluster, and less to do for
- * the fullest block than without. */
+/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h), one tile of a cluster cut in two (cut.h), or rows cut
+ * into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole cluster, and less to do for the fullest block than
+ * without. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "backend/cuda/kernels/cut.h"
 #include "backend/cuda/kernels/pieces.h"
-#include "backend/cuda/kernels/split.h"
 #include "base/rng.h"
 
 enum { MOST_ROWS = 200, MOST_TILES = MOST_ROWS * 2 * 9 };
@@ -132,6 +133,100 @@ static void long_rows(void **state)
     assert_int_equal(l.split_rows, 0);
 }
 
+/* A block's pieces of lists that are cut: its stages, and the place of the one that is cut; -1: none is. */
+typedef struct share {
+    int64_t cost;
+    int cut_at, count;
+} share;
+
+static share count_share(const split_task *t, const int *offsets, int block, tally *seen)
+{
+    const int *pieces = offsets + split_at_pieces(t), blocks = t->clusters * 2, others = offsets[block + 1] - offsets[block];
+    share s = {.cut_at = -1, .count = pieces[block * SPLIT_PIECE_WORDS] < 0 ? 0 : 1 + others};
+    assert_true(others >= 0 && (s.count > 0 || others == 0));
+    for (int i = 0; i < s.count; i++) {
+        const int *piece = pieces + (i == 0 ? block : blocks + offsets[block] + i - 1) * SPLIT_PIECE_WORDS;
+        const int64_t row = piece[0] / t->parts, tile = piece[0] * t->col_tiles + (piece[1] < 0 ? ~piece[1] : piece[1]);
+        const int64_t from = t->view->offsets[row] * t->chunks, to = t->view->offsets[row + 1] * t->chunks;
+        assert_true(piece[2] >= from && piece[3] <= to && (piece[2] < piece[3] || from == to));
+        if (piece[1] < 0) {
+            assert_int_equal(s.cut_at, -1);
+            s.cut_at = i;
+            assert_int_equal(block % 2 == 0 ? piece[2] : piece[3], block % 2 == 0 ? from : to);
+            assert_int_equal(seen->next[tile], block % 2 == 0 ? -1 : piece[2]);
+            if (t->edge && block % 2 == 0)
+                assert_true(piece[3] <= to - t->chunks);
+        } else {
+            assert_int_equal(seen->next[tile], -1);
+            assert_true(piece[2] == from && piece[3] == to);
+        }
+        seen->next[tile] = piece[3];
+        s.cost += piece[3] - piece[2] + (piece[1] < 0 && block % 2 == 1 ? CUT_HANDOVER_COST : SCHEDULE_TILE_COST);
+    }
+    return s;
+}
+
+static cut_lists make_cut(const int64_t *lengths, int64_t rows, split_task t)
+{
+    static tally seen;
+    int64_t offsets[MOST_ROWS + 1] = {0}, most = 0, tiles_cut = 0, pieces = 0;
+    cut_lists l = {0};
+    for (int64_t i = 0; i < rows; i++)
+        offsets[i + 1] = offsets[i] + lengths[i];
+    const spk_bsr_view view = {.grid_rows = rows, .grid_cols = 100000, .nnzb = offsets[rows], .offsets = offsets};
+    t.view = &view;
+    assert_int_equal(cut_make(&spk_mem_system, &t, &l), SPK_OK);
+    for (int64_t i = 0; i < MOST_TILES; i++)
+        seen.next[i] = -1;
+    assert_int_equal(l.memory[0], 0);
+    assert_true(split_at_pieces(&t) + (t.clusters * 2 + l.memory[t.clusters * 2]) * SPLIT_PIECE_WORDS <= l.count);
+    for (int c = 0; c < t.clusters; c++) {
+        const share first = count_share(&t, l.memory, c * 2, &seen), second = count_share(&t, l.memory, c * 2 + 1, &seen);
+        assert_int_equal(first.cut_at < 0, second.cut_at < 0);
+        if (first.cut_at >= 0) { /* the first block adds at its end; the second sends at once where the first waits for nothing else */
+            assert_int_equal(first.cut_at, first.count - 1);
+            assert_int_equal(second.cut_at, first.count == 1 ? 0 : second.count - 1);
+            assert_in_range(first.cost - second.cost + 1 + t.chunks, 0, 2 + 2 * t.chunks);
+        }
+        tiles_cut += first.cut_at >= 0;
+        pieces += first.count + second.count;
+        most = first.cost > most ? first.cost : most;
+        most = second.cost > most ? second.cost : most;
+    }
+    assert_int_equal(most, l.cost);
+    assert_int_equal(tiles_cut, l.cut_tiles);
+    assert_int_equal(pieces, l.pieces);
+    for (int64_t i = 0; i < rows * t.parts * t.col_tiles; i++)
+        assert_int_equal(seen.next[i], offsets[i / t.col_tiles / t.parts + 1] * t.chunks);
+    spk_free(&spk_mem_system, l.memory);
+    return l;
+}
+
+static void cut_tiles(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    int64_t lengths[MOST_ROWS];
+    spk_rng_seed(&rng, 6);
+    for (int i = 0; i < 400; i++) {
+        const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS) + 1, most = (int64_t)spk_rng_below(&rng, 30) + 1;
+        for (int64_t r = 0; r < rows; r++)
+            lengths[r] = (int64_t)spk_rng_below(&rng, (uint64_t)most) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
+        make_cut(lengths, rows, (split_task){.parts = 1 + (int)spk_rng_below(&rng, 2), .chunks = 1 + (int)spk_rng_below(&rng, 2), .col_tiles = 1 + (int64_t)spk_rng_below(&rng, 9),
+                                             .clusters = 1 + (int)spk_rng_below(&rng, 66), .size = 2, .edge = spk_rng_below(&rng, 2) == 1});
+    }
+    for (int i = 0; i < 64; i++) /* as many tiles as blocks, long and short: a long one and a short one in each cluster */
+        lengths[i] = i % 2 == 0 ? 12 : 4;
+    cut_lists l = make_cut(lengths, 64, (split_task){.parts = 1, .chunks = 1, .col_tiles = 2, .clusters = 64, .size = 2});
+    assert_int_equal(l.cut_tiles, 64);
+    assert_int_equal(l.cost, (12 + 4 + 2 * SCHEDULE_TILE_COST + CUT_HANDOVER_COST + 1) / 2);
+    for (int i = 0; i < 64; i++)
+        lengths[i] = 8;
+    l = make_cut(lengths, 64, (split_task){.parts = 1, .chunks = 1, .col_tiles = 2, .clusters = 64, .size = 2});
+    assert_int_equal(l.cut_tiles, 0);
+    assert_int_equal(l.cost, 8 + SCHEDULE_TILE_COST);
+}
+
 /* Every block once, the longest piece first, the pieces of a cut row under neighbouring numbers. */
 static void check_cut(const spk_bsr_view *view, int64_t most, const pieces_list *l)
 {
@@ -251,6 +346,6 @@ static void dealt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows), cmocka_unit_test(cut_rows), cmocka_unit_test(whole_tiles), cmocka_unit_test(windows), cmocka_unit_test(dealt)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows), cmocka_unit_test(cut_tiles), cmocka_unit_test(cut_rows), cmocka_unit_test(whole_tiles), cmocka_unit_test(windows), cmocka_unit_test(dealt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,58 @@ template <int blocks> SPK_INLINE void exchange_init(exchange_storage &storage)
     barrier_init_fence();
 }
 
+struct handover_storage {
+    unsigned long long full, room;
+};
+
+/* One tile of a cluster of two blocks is cut: the second block sends its sums of the tile's end to the first, which adds them to its own. `groups`, `tiles`
+ * and `columns` as above; memory: where the sums arrive in the first block. Once a launch. */
+template <int groups, int tiles, int columns> struct handover {
+    static constexpr int fours = tiles * columns / 8, line_bytes = groups * 128 * 16, bytes = fours * line_bytes;
+    unsigned memory, full, room;
+
+    __device__ __forceinline__ handover(unsigned memory, const handover_storage &storage)
+        : memory(memory), full(smem_address(&storage.full)), room(smem_address(&storage.room))
+    {
+    }
+    /* By one thread, before the cluster_barrier_started that begins the kernel. */
+    __device__ __forceinline__ void init() const
+    {
+        barrier_init(full, 1);
+        barrier_init(room, groups);
+        barrier_init_fence();
+        barrier_arrive_expect(full, bytes);
+    }
+    /* First block, one thread of each warpgroup: what it had in `memory` has been read. */
+    __device__ __forceinline__ void open() const { cluster_arrive_read(cluster_address(room, 1)); }
+    /* Second block, by all threads of the warpgroups, the lowest of the block. */
+    __device__ __forceinline__ void send(const float (&sum)[tiles][columns / 2]) const
+    {
+        const unsigned there = cluster_address(memory, 0) + threadIdx.x * 16, barrier = cluster_address(full, 0);
+        cluster_wait(room, 0);
+#pragma unroll
+        for (int i = 0; i < fours; i++) {
+            const float *four = &sum[i / (columns / 8)][i % (columns / 8) * 4];
+            cluster_send(there + i * line_bytes, barrier, four[0], four[1], four[2], four[3]);
+        }
+    }
+    /* First block, as send. Then `memory` may be used again. barrier: a named one. */
+    __device__ __forceinline__ void add(float (&sum)[tiles][columns / 2], int barrier) const
+    {
+        cluster_wait(full, 0);
+#pragma unroll
+        for (int i = 0; i < fours; i++) {
+            float *four = &sum[i / (columns / 8)][i % (columns / 8) * 4];
+            const float4 more = shared_load_4(memory + threadIdx.x * 16 + i * line_bytes);
+            four[0] += more.x;
+            four[1] += more.y;
+            four[2] += more.z;
+            four[3] += more.w;
+        }
+        named_barrier(barrier, groups * 128);
+    }
+};
+
 /* Four sums of a thread to D: rows i and i + 8, columns j and j + 1. */
 SPK_INLINE void store_four(const spk_cuda_arguments &arg, float4 sum, long long i, long long j, bool whole)
 {

@@ -14,6 +14,7 @@ typedef struct split_task {
     int parts, chunks;
     int64_t col_tiles;
     int clusters, size;
+    bool edge; /* the last block column lies partly beyond K */
 } split_task;
 
 /* One piece of memory, as the device reads it: offsets (clusters * size + 1, then up to a multiple of 4), then pieces of 4 words: row tile; column tile,

@@ -1,6 +1,6 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
+#include "backend/cuda/kernels/cut.h"
 #include "backend/cuda/kernels/sm90.h"
-#include "backend/cuda/kernels/split.h"
 #include "backend/cuda/kernels/turns.h"
 
 enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
@@ -11,7 +11,7 @@ typedef struct wgmma_shape {
     int chunk, chunks;                         /* columns of a stage; stages a block */
     int columns;                               /* of a tile, that a warpgroup keeps for 64 rows */
     int sums;                                  /* of a thread */
-    int exchange_bytes;                        /* of shared memory where the blocks of a cluster add their sums */
+    int exchange_bytes;                        /* of shared memory where the blocks of a cluster add their sums; cut: that D is staged in, too */
     int stages, buffers, shared_bytes, threads;
 } wgmma_shape;
 
@@ -23,6 +23,12 @@ typedef struct state {
     int blocks; /* of threads */
     wgmma_shape shape;
 } state;
+
+/* Clusters of two whose order is "across" cut one tile each (cut.h). */
+static bool is_cut(const spk_params *params)
+{
+    return params->v[SPLIT] == 2 && params->v[ACROSS];
+}
 
 /* Of D, that go to memory at a time. */
 static int staging_columns(const spk_params *params)
@@ -37,7 +43,8 @@ static void fit_stages(wgmma_shape *shape, const spk_params *params)
     const int most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
     const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
     for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
-        const int staging = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64) + shape->exchange_bytes;
+        const int staged = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64), sums = shape->exchange_bytes;
+        const int staging = !is_cut(params) ? staged + sums : staged > sums ? staged : sums;
         shape->stages = (room - staging) / stage < most ? (room - staging) / stage : most;
         shape->shared_bytes = 1024 + shape->stages * stage + staging;
         if (shape->stages >= 4)
@@ -89,14 +96,16 @@ static tile_count count_tiles(const spk_problem *problem, const spk_device *devi
 static bool split_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape, const char **why)
 {
     const tile_count count = count_tiles(problem, device, params, shape);
-    const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots;
+    const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots, over = is_cut(params) ? 1.15 : 1.3;
     if (problem->pattern->direct)
         *why = "it needs the indices on the host";
-    else if (params->v[ACROSS] || params->v[CTAS] > 2)
+    else if (is_cut(params) && (params->v[CONSUMERS] != 2 || params->v[CTAS] != 1))
+        *why = "a tile is cut only where two warpgroups have a multiprocessor for themselves";
+    else if ((params->v[ACROSS] && !is_cut(params)) || params->v[CTAS] > 2)
         *why = "clusters have their own order, and at most two blocks on a multiprocessor";
     else if (shape->exchange_bytes > MOST_EXCHANGE_BYTES)
         *why = "the sums of a cluster would take too much shared memory";
-    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SCHEDULE_TILE_COST < 1.3 * share + SPLIT_EXCHANGE_COST)
+    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SCHEDULE_TILE_COST < over * share + SPLIT_EXCHANGE_COST)
         *why = "no row is long enough to be shared";
     else if (count.tiles > MOST_SPLIT_TILES * count.slots)
         *why = "so many tiles even out by themselves";
@@ -130,7 +139,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "two blocks of so many threads leave too few registers";
     else if (params->v[CTAS] == 2 && ((shape.sums > 64 && epilogue_weight(problem) > 1) || (problem->epilogue.keep_preact && problem->batch > 1)))
         *why = "its epilogue needs more registers than two blocks leave";
-    else if (params->v[ACROSS] && (problem->n <= params->v[BN] || (double)problem->k * (double)problem->n * 2 > MOST_ACROSS_BYTES))
+    else if (params->v[ACROSS] && !is_cut(params) && (problem->n <= params->v[BN] || (double)problem->k * (double)problem->n * 2 > MOST_ACROSS_BYTES))
         *why = "tiles go across only where there are several and B is small";
     else if (shape.stages < (params->v[CTAS] > 2 ? 4 : 2))
         *why = "too few stages fit into shared memory";
@@ -146,7 +155,8 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const wgmma_shape shape = shape_of(problem, params);
     const int bn = params->v[BN], ctas = params->v[CTAS], split = params->v[SPLIT];
     const tile_count count = count_tiles(problem, device, params, &shape);
-    const double shared = split == 1 || count.tiles >= count.slots ? count.tiles : count.tiles * split < count.slots ? count.tiles * split : count.slots;
+    const double even = is_cut(params) && count.tiles > count.slots ? count.tiles / count.slots : 1; /* tiles a block, which all end together */
+    const double shared = even > 1 ? count.slots : split == 1 || count.tiles >= count.slots ? count.tiles : count.tiles * split < count.slots ? count.tiles * split : count.slots;
     const double boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
     const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
     const sm90_load load = {.tiles = shared,
@@ -155,7 +165,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_flops = 2.0 * shape.tile_m * bn * shape.chunk * narrow,
                             .stage_bytes = 2.0 * (shape.tile_m + bn) * shape.chunk,
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
-                            .tile_us = 0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256),
+                            .tile_us = even * (0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256)),
                             .blocks_per_processor = ctas};
     return sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS] + (split > 1 ? 0.6 : 0);
 }
@@ -167,9 +177,9 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
     const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DSPLIT=%d",
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DSPLIT=%d -DCUT=%d",
              shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem),
-             params->v[SPLIT]);
+             params->v[SPLIT], is_cut(params));
 }
 
 static void unbind(spk_bound *bound)
@@ -245,21 +255,32 @@ static spk_status count_clusters(const spk_bound *bound, const state *made, int 
     return SPK_OK;
 }
 
+static spk_status make_split(const spk_mem *mem, const split_task *task, bool cut, int **memory, int64_t *count)
+{
+    split_lists shared = {0};
+    cut_lists halves = {0};
+    SPK_TRY(cut ? cut_make(mem, task, &halves) : split_make(mem, task, &shared));
+    *memory = cut ? halves.memory : shared.memory;
+    *count = cut ? halves.count : shared.count;
+    return SPK_OK;
+}
+
 static spk_status split_rows(const spk_bound *bound, state *made)
 {
     const spk_mem *mem = &bound->device->mem;
-    split_task task = {.view = &bound->view, .parts = made->shape.parts, .chunks = made->shape.chunks,
-                       .col_tiles = made->tiles.col_tiles, .size = bound->params.v[SPLIT]};
-    split_lists lists = {0};
+    split_task task = {.view = &bound->view, .parts = made->shape.parts, .chunks = made->shape.chunks, .col_tiles = made->tiles.col_tiles,
+                       .size = bound->params.v[SPLIT], .edge = bound->problem.k % made->shape.block_cols != 0};
+    int *lists = NULL;
+    int64_t count = 0;
     spk_status status;
     SPK_TRY(count_clusters(bound, made, &task.clusters));
-    SPK_TRY(split_make(mem, &task, &lists));
+    SPK_TRY(make_split(mem, &task, is_cut(&bound->params), &lists, &count));
     made->blocks = task.clusters * task.size;
-    const size_t bytes = (size_t)lists.count * sizeof *lists.memory;
+    const size_t bytes = (size_t)count * sizeof *lists;
     SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
-    SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, lists.memory, bytes));
+    SPK_GOTO(bound->device->backend->copy_in(bound->device, made->order, lists, bytes));
 done:
-    spk_free(mem, lists.memory);
+    spk_free(mem, lists);
     return status;
 }
 

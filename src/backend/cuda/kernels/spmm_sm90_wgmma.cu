@@ -7,6 +7,7 @@
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
  *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no clusters
+ *   CUT                    1: of two blocks, between which one tile is cut (kernels/cut.h)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
 #include "device/cluster.cuh"
 #include "device/launch.cuh"
@@ -36,6 +37,7 @@ static_assert(WG_M * WG_N <= 256 && (WG_N % 64 == 0 || (WG_N == BN && (BN == 16 
 /* The stages of a block row: its blocks' chunks, less those of the edge block that lie beyond K. The edge block is the row's last. */
 struct row_stages {
     int first, last; /* blocks */
+    int begin, end;  /* CUT: the first chunk of the first block, and the one after the last of the last */
     int count;
     bool edge;
 };
@@ -67,29 +69,35 @@ inline void find_item(const spk_tile_order &order, tile_work &work)
 }
 
 #if SPLIT > 1
-inline bool has_tile(const spk_tile_order &order, int turn)
-{
-    return __ldg(order.order + blockIdx.x) + turn < __ldg(order.order + blockIdx.x + 1);
-}
-
 /* The block's tile number `turn`; false: there are no more. */
 inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int turn, tile_work &work)
 {
-    if (!has_tile(order, turn))
+    const int4 *pieces = (const int4 *)(order.order + ((gridDim.x + 4) & ~3u));
+    int at = blockIdx.x;
+    if (!CUT || turn > 0) {
+        at = __ldg(order.order + blockIdx.x) + turn - (CUT ? 1 : 0);
+        if (at >= __ldg(order.order + blockIdx.x + 1))
+            return false;
+        at += CUT ? gridDim.x : 0;
+    }
+    const int4 piece = __ldg(pieces + at);
+    if (CUT && piece.x < 0)
         return false;
-    const int *pieces = order.order + ((gridDim.x + 4) & ~3u);
-    const int4 piece = __ldg((const int4 *)pieces + __ldg(order.order + blockIdx.x) + turn);
     work.row = piece.x;
     work.split = piece.y < 0;
     work.col = work.split ? ~piece.y : piece.y;
     find_item(order, work);
     row_stages &stages = work.stages;
-    stages.first = piece.z;
-    stages.last = piece.w;
-    stages.count = (stages.last - stages.first) * CHUNKS;
+    stages.first = CUT ? piece.z / CHUNKS : piece.z;
+    stages.last = CUT ? (piece.w + CHUNKS - 1) / CHUNKS : piece.w;
+    stages.begin = piece.z % CHUNKS;
+    stages.end = piece.w - (stages.last - 1) * CHUNKS;
+    stages.count = CUT ? piece.w - piece.z : (stages.last - stages.first) * CHUNKS;
     stages.edge = EDGE_K != 0 && stages.last > stages.first && __ldg(arg.columns + stages.last - 1) == arg.grid_cols - 1;
-    if (stages.edge)
+    if (stages.edge) {
+        stages.end -= CHUNKS - EDGE_CHUNKS;
         stages.count -= CHUNKS - EDGE_CHUNKS;
+    }
     return true;
 }
 #else
@@ -169,8 +177,8 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
 #else
             const int block = p;
 #endif
-            const int chunks = work.edge && p == work.last - 1 ? EDGE_CHUNKS : CHUNKS;
-            for (int chunk = 0; chunk < chunks; chunk++) {
+            const int chunks = CUT && p == work.last - 1 ? work.end : work.edge && p == work.last - 1 ? EDGE_CHUNKS : CHUNKS;
+            for (int chunk = CUT && p == work.first ? work.begin : 0; chunk < chunks; chunk++) {
                 const unsigned a = tiles + at.stage * STAGE_BYTES;
                 at.wait_empty();
                 barrier_arrive_expect(at.full_barrier(), bytes);
@@ -240,7 +248,9 @@ inline void clear(float (&sum)[WG_M][WG_N / 2])
             sum[m][i] = 0;
 }
 
-#if SPLIT > 1
+#if CUT
+typedef handover<CONSUMERS, WG_M, WG_N> cluster_sums;
+#elif SPLIT > 1
 typedef exchange<SPLIT, CONSUMERS, WG_M, WG_N> cluster_sums;
 
 /* Adds the cluster's sums of a tile and stores this block's part. i0, j0: of the warpgroup's first sum in D. */
@@ -268,10 +278,24 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     float sum[WG_M][WG_N / 2];
     tile_work tile;
     [[maybe_unused]] int held = -1; /* the stage whose A is still staged for D */
+#if CUT
+    tile_work ahead; /* the next one is looked up while this one's stages come */
+    bool more = find_tile(arg, order, 0, tile);
+    for (int turn = 1; more; tile = ahead, turn++) {
+        more = find_tile(arg, order, turn, ahead);
+#else
     for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
+#endif
         const row_stages &work = tile.stages;
         if (!WIDE)
             clear(sum);
+#if CUT
+        const bool first = cluster_rank() == 0;
+        if (tile.split && first && leader) {
+            tma_store_wait_read<0>();
+            all.open();
+        }
+#endif
         int before = -1;
         for (int step = 0; step < work.count; step++) {
             const unsigned stage = tiles + at.stage * STAGE_BYTES;
@@ -312,7 +336,14 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 
         item_view item = item_arguments(arg, tile.item);
         const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
-#if SPLIT > 1
+#if CUT
+        if (tile.split && !first) {
+            all.send(sum);
+            continue;
+        }
+        if (tile.split)
+            all.add(sum, 1 + CONSUMERS);
+#elif SPLIT > 1
         if (tile.split) {
             finish_cluster(item, all, sum, i0, j0);
             continue;
@@ -334,7 +365,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     }
     if (leader)
         tma_store_wait_read<0>();
-#if SPLIT > 1
+#if SPLIT > 1 && !CUT
     all.leave();
 #endif
 }
@@ -350,7 +381,12 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;
     const unsigned tiles = (smem_address(shared) + 1023) & ~1023u, staging = tiles + STAGES * STAGE_BYTES;
-#if SPLIT > 1
+#if CUT
+    __shared__ handover_storage handed;
+    cluster_sums all(staging, handed);
+    if (threadIdx.x == 0)
+        all.init();
+#elif SPLIT > 1
     __shared__ exchange_storage exchanged;
     cluster_sums all(staging + CONSUMERS * BUFFERS * (WG_N < 64 ? WG_N : 64) * 128, exchanged);
     if (threadIdx.x == 0)
