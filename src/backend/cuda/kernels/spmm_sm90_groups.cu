@@ -302,12 +302,11 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                 before = at.stage;
             } else { /* what is under way ends first: the producers may need its stage before the next one of ours comes */
                 mma_wait<0>();
-                if (leader) {
-                    if (before >= 0)
-                        release(at, before);
-                    at.wait_full(); /* an arrival must not run ahead of the stage's earlier phase */
+                if (leader && before >= 0)
+                    release(at, before);
+                at.wait_full(); /* by all: neither an arrival nor a warp may run ahead of the stage's earlier phase, which has the parity of the next but one */
+                if (leader)
                     release(at, at.stage);
-                }
                 before = -1;
             }
             at.advance();
