@@ -9,6 +9,7 @@ const VERSION: &str = "0.1.0";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=SPARSEK_ROOT");
+    println!("cargo:rerun-if-env-changed=DOCS_RS");
     if env::var_os("DOCS_RS").is_some() {
         return; // documentation links nothing
     }

@@ -1,0 +1,2 @@
+# A toolchain that does not optimise, whatever a file asks for: for a build that proves that the sources are whole.
+set(CMAKE_C_COMPILE_OBJECT "<CMAKE_C_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -O0 -o <OBJECT> -c <SOURCE>")
