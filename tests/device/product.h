@@ -93,6 +93,9 @@ void on_every_row(void (*each)(product *p, const char *choice));
 /* deferred.c */
 void deferred(void);
 
+/* skipped.c */
+void skipped(void);
+
 /* memory.c */
 void allocator(void);
 void out_of_memory(void);
