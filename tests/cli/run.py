@@ -1,20 +1,51 @@
-"""End-to-end tests of the command line: run.py PROGRAM [--quick] [TEST...]. Python's standard library is all it needs."""
+"""End-to-end tests of the command line: run.py PROGRAM [--quick] [--jobs N] [TEST...]. Python's standard library is all it needs.
+
+With --jobs so many files of tests run at a time, each in a process of its own.
+"""
+import argparse
+import concurrent.futures
 import pathlib
+import subprocess
 import sys
 import unittest
 
 import support
 
-if __name__ == "__main__":
-    words = sys.argv[1:]
-    if not words or words[0].startswith("-"):
-        sys.exit("usage: run.py PROGRAM [--quick] [TEST...]")
-    support.program = str(pathlib.Path(words.pop(0)).resolve())
-    support.quick = "--quick" in words
-    names = [word for word in words if word != "--quick"]
+SCRIPTS = ("test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
+
+
+def run_file(name, options):
+    """The tests of one file in another process: their log, and whether all passed."""
+    command = [sys.executable, __file__, support.program, *(["--quick"] if options.quick else []), name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout, done.returncode == 0
+
+
+def run_files(options):
+    names = sorted(path.stem for path in support.HERE.glob("test_*.py"))
+    if options.quick:
+        names = [name for name in names if name not in SCRIPTS]
+    passed = True
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name, (log, good) in zip(names, pool.map(lambda name: run_file(name, options), names)):
+            print(f"{name}\n{log}", flush=True)
+            passed &= good
+    return passed
+
+
+def run_here(options):
     loader = unittest.TestLoader()
-    if names:
-        suite = loader.loadTestsFromNames(names)
-    else:
-        suite = loader.discover(str(support.HERE), "test_*.py", str(support.HERE))
-    sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
+    suite = loader.loadTestsFromNames(options.tests) if options.tests else loader.discover(str(support.HERE), "test_*.py", str(support.HERE))
+    return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--quick", action="store_true", help="without the tests that take long or time something")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="as unittest names them; without: all")
+    options = parser.parse_args()
+    support.program = str(pathlib.Path(options.program).resolve())
+    support.quick = options.quick
+    sys.exit(not (run_files(options) if options.jobs > 1 and not options.tests else run_here(options)))
