@@ -56,8 +56,13 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
         if graded or out.requires_grad:
             raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        # compiled code outlives versions: the extension asks for those of each run
-        version = _ops.VERSION_UNKNOWN if _ops.is_compiling() else _ops.version_of(sparse.row_offsets, sparse.col_indices)
+        if _ops.is_compiling():
+            version = _ops.VERSION_UNKNOWN  # compiled code outlives versions: the extension asks for those of each run
+        else:
+            if out.is_neg():
+                raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
+            _ops.refuse_tangents(values=values, dense=dense, bias=bias)
+            version = _ops.version_of(sparse.row_offsets, sparse.col_indices)
         _ops.raw_spmm_out(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, version, out)
         return out
     if graded:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from . import _C  # noqa: F401  registers the operators
 
@@ -20,6 +21,7 @@ public_spmm = torch.ops.sparse_autotune.spmm.default
 public_sddmm = torch.ops.sparse_autotune.sddmm.default
 
 _transforming = torch._C._are_functorch_transforms_active
+_is_batch_of_gradients = torch._C._functorch.is_legacy_batchedtensor  # what is_grads_batched makes: a plain Tensor without memory
 is_compiling = torch.compiler.is_compiling
 any_autocast = torch._C._is_any_autocast_enabled
 VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
@@ -205,6 +207,9 @@ class _Spmm(torch.autograd.Function):
             raise RuntimeError("sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass")
         if values.shape[-3] != col_indices.shape[0]:
             raise RuntimeError(stale_values(col_indices.shape[0], values.shape[-3]))
+        if _is_batch_of_gradients(grad):
+            made = _spmm_gradients((by_values, by_dense, by_bias), values, row_offsets, col_indices, dense, rows, cols, flags, grad, public_spmm, public_sddmm)
+            return made[0], made[3], made[4], None
         if torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
             wanted = (by_values, by_dense, by_bias)
             made = _spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
@@ -224,7 +229,7 @@ class _Sddmm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return _sddmm_gradients(ctx, grad, spmm)
+        return _sddmm_gradients(ctx, grad, public_spmm if _is_batch_of_gradients(grad) else spmm)
 
 
 class _FunctionalSpmm(torch.autograd.Function):
@@ -255,12 +260,23 @@ _apply_spmm = super(torch.autograd.Function, _Spmm).apply  # what Function.apply
 _alive = torch._C._functorch.unwrap_if_dead  # the other thing that it does
 
 
+def refuse_tangents(**operands: Tensor | None) -> None:
+    """Within forward_ad.dual_level: a product would lose the tangents."""
+    for name, operand in operands.items():
+        if operand is not None and forward_ad.unpack_dual(operand).tangent is not None:
+            raise NotImplementedError(
+                f"sparse_autotune: {name}: has a tangent, and there is no forward-mode derivative; use reverse mode (backward, torch.func.grad)"
+            )
+
+
 def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> Tensor:
     """D = op(A) dense, or dense op(A), without activation: the raw operator where no gradient is wanted."""
     if is_compiling():
         return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if _transforming():
         return _FunctionalSpmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    if forward_ad._current_level >= 0:
+        refuse_tangents(values=values, dense=dense, bias=bias)
     if torch.is_grad_enabled() and (values.requires_grad or dense.requires_grad or (bias is not None and bias.requires_grad)):
         return _apply_spmm(_alive(values), _alive(dense), bias, (row_offsets, col_indices, rows, cols, flags))
     return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
@@ -272,6 +288,8 @@ def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: 
         return public_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
     if _transforming():
         return _FunctionalSddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
+    if forward_ad._current_level >= 0:
+        refuse_tangents(X=x, Y=y)
     if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
         return _Sddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
     return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version_of(row_offsets, col_indices))

@@ -5,7 +5,7 @@ import weakref
 import pytest
 import torch
 from conftest import close, random_bsr
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
 import sparse_autotune as sa
 
@@ -153,3 +153,41 @@ def test_one_gradient_alone(wanted, device):
     else:
         close(x.grad, grad @ dense)
     assert (values.grad is None, x.grad is None) == (not wanted[0], not wanted[1])
+
+
+def test_forward_mode_is_refused():
+    """A product would lose the tangents; without a gradient recorded nothing else would notice."""
+    a = random_bsr(6, 8, 2, dtype=torch.float64)
+    layer = sa.SparseLinear(8, 6, 2, 0.5, dtype=torch.float64).requires_grad_(False)
+    x, out = torch.randn(8, 3, dtype=torch.float64), torch.empty(6, 3, dtype=torch.float64)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x)
+        for call in (
+            lambda: a @ dual,
+            lambda: sa.matmul(a, dual, out=out),
+            lambda: a.with_values(forward_ad.make_dual(a.values, a.values)) @ x,
+            lambda: sa.sddmm(a, dual[:6], x.mT),
+            lambda: layer(dual.mT),
+        ):
+            with pytest.raises(NotImplementedError, match="has a tangent"):
+                call()
+        close(a @ x, a.to_dense() @ x)
+    with pytest.raises(NotImplementedError, match="has a tangent"):
+        torch.autograd.functional.jacobian(lambda d: a @ d, x, vectorize=True, strategy="forward-mode")
+
+
+def test_batches_of_gradients():
+    a = random_bsr(6, 8, 2, dtype=torch.float64)
+    values, x = a.values.requires_grad_(), torch.randn(8, 3, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(3, 6, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda v, d: a.with_values(v) @ d, (values, x), check_batched_grad=True)
+    assert gradcheck(lambda v, d: d @ a.with_values(v), (values, y), check_batched_grad=True)
+    assert gradcheck(lambda d, e: sa.sddmm(a.detach(), d, e).values, (y.mT.detach().requires_grad_(), x.mT.detach().requires_grad_()), check_batched_grad=True)
+    whole = torch.autograd.functional.jacobian(lambda d: a.detach() @ d, x.detach())
+    close(torch.autograd.functional.jacobian(lambda d: a.detach() @ d, x.detach(), vectorize=True), whole)
+
+
+def test_out_that_is_negated():
+    a = random_bsr(6, 8, 2)
+    with pytest.raises(ValueError, match="^out: must not be"):
+        sa.matmul(a, torch.randn(8, 3), out=torch._neg_view(torch.zeros(6, 3)))
