@@ -182,7 +182,7 @@ impl SparseLinear {
     /// Of `[..., d_input]`: `[..., d_output]`.
     ///
     /// # Panics
-    /// As [`BsrTensor::matmul`].
+    /// As [`BsrTensor::matmul`], and where the bias is not as long as the output.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};

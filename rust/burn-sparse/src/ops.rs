@@ -2,6 +2,7 @@
 #![allow(deprecated)] // the backend NdArray, which Burn means to drop
 use crate::activation::Activation;
 use crate::backend::fallback;
+use crate::error::{Error, Result};
 use crate::pattern::BsrPattern;
 use crate::tuning::TuneConfig;
 use burn::backend::Backend;
@@ -124,6 +125,15 @@ impl Product {
         let mut output = input.clone();
         output[axis] = outer;
         output
+    }
+
+    /// Refuses a bias that is longer or shorter than what it is added to.
+    pub(crate) fn check_bias(&self, bias: &Shape) -> Result<()> {
+        let ((_, outputs), length) = (self.inner_and_outer(), bias.num_elements());
+        match length == outputs {
+            true => Ok(()),
+            false => Err(Error::Argument(format!("a bias of {length} for {outputs} outputs"))),
+        }
     }
 }
 

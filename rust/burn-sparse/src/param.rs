@@ -5,6 +5,8 @@ use crate::tensor::BsrTensor;
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const TYPE: &str = "Struct:BsrParam";
 
@@ -12,7 +14,12 @@ const TYPE: &str = "Struct:BsrParam";
 /// its pattern, too, and loading brings it back.
 ///
 /// A record fits where shape, block and number of stored blocks are the same. Where it does not, or its pattern is none,
-/// loading is an error, and the module that one cloned before is as it was.
+/// loading is an error, and the module that one cloned before is as it was. A pattern is taken only together with its values:
+/// alone, in a record that may be partial, it is an unused tensor, which is an error again. Values alone go to the module's own
+/// blocks. A record that may be partial and brings values with a pattern that is none loads, but its values are lost: using
+/// those of the loaded module panics and says why.
+///
+/// A mapper of one's own brings values as Burn's do, by `Param::transform_for_load`.
 ///
 /// ```
 /// use burn::{module::Module, tensor::Device};
@@ -166,10 +173,24 @@ impl Module for BsrParam {
     }
 
     fn map<Mapper: ModuleMapper>(mut self, mapper: &mut Mapper) -> Self {
+        // Values first: a record's pattern that nobody asks for is an error of its own, one asked for is gone.
+        let loaded = Arc::new(AtomicBool::new(false));
+        let note = loaded.clone();
+        let values = self.values.clone().load_mapper(move |values| {
+            note.store(true, Relaxed);
+            values
+        });
+        mapper.enter_module("values", TYPE);
+        let values = Module::map(values, mapper);
+        mapper.exit_module("values", TYPE);
+        if !loaded.load(Relaxed) {
+            refuse(mapper, "pattern is taken only together with its values", self.pattern_param());
+            return self.with_values(values);
+        }
         mapper.enter_module("pattern", TYPE);
         let mapped = mapper.map_int(self.pattern_param());
         mapper.exit_module("pattern", TYPE);
-        // What was made already is what a record brought, or a mapper that maps numbers.
+        // What was made already is what a record brought.
         if mapped.is_initialized() {
             match self.read_pattern(mapped.val()) {
                 Ok(pattern) => {
@@ -179,14 +200,13 @@ impl Module for BsrParam {
                     }
                 }
                 Err(why) => {
-                    refuse(mapper, &format!("the record's pattern does not fit: {why}"), self.pattern_param());
-                    return self;
+                    let why = format!("the record's pattern does not fit: {why}");
+                    refuse(mapper, &why, self.pattern_param());
+                    let values = unusable(&self.values, why);
+                    return self.with_values(values);
                 }
             }
         }
-        mapper.enter_module("values", TYPE);
-        let values = Module::map(self.values.clone(), mapper);
-        mapper.exit_module("values", TYPE);
         self.with_values(values)
     }
 }
@@ -197,6 +217,13 @@ fn refuse<Mapper: ModuleMapper>(mapper: &mut Mapper, why: &str, param: Param<Ten
     mapper.enter_module(why, TYPE);
     mapper.map_int(param);
     mapper.exit_module(why, TYPE);
+}
+
+/// Values that say why there are none when they are used. A record that may be partial loads in spite of a refusal, and what
+/// it brought for this module is lost: nobody shall take the old values for it.
+fn unusable(values: &Param<Tensor<3>>, why: String) -> Param<Tensor<3>> {
+    let init = move |_: &Device, _: bool| -> Tensor<3> { panic!("{why}") };
+    Param::uninitialized(values.id, init, values.lazy_device(), true, values.lazy_shape())
 }
 
 impl ModuleDisplayDefault for BsrParam {

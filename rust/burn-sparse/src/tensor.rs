@@ -322,6 +322,9 @@ impl BsrTensor {
     pub fn to_dense(&self) -> Tensor<2> {
         let ([down, across], [height, width]) = (self.pattern.grid(), self.pattern.block());
         let (device, [rows, cols]) = (self.device(), self.pattern.shape());
+        if rows == 0 || cols == 0 {
+            return Tensor::zeros(self.shape(), (&device, self.dtype())); // to reshape a length of 0 is to keep one
+        }
         let none = Tensor::<2>::zeros([down * across, height * width], (&device, self.dtype()));
         let places: Vec<i32> = self.pattern.coordinates().map(|(row, col)| (row * across + col) as i32).collect();
         let places = Tensor::<1, Int>::from_data(TensorData::new(places, [self.nnzb()]), &device);

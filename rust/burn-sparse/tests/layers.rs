@@ -1,7 +1,7 @@
 //! Layers: training, records, pruning.
 mod common;
 use burn::config::Config;
-use burn::module::{Module, Param};
+use burn::module::{Module, Param, ParamGroup};
 use burn::nn::{Linear, LinearConfig, LinearLayout};
 use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer, SgdConfig};
 use burn::store::{ModuleRecord, RecordError};
@@ -10,6 +10,7 @@ use burn_sparse::{
     Activation, BsrPattern, BsrTensor, MaybeSparse, PruneConfig, SparseLinear, SparseLinearConfig, prune,
 };
 use common::{assert_near, estimate, numbers};
+use std::panic::AssertUnwindSafe;
 
 fn config(inputs: usize, outputs: usize) -> SparseLinearConfig {
     common::setup();
@@ -148,7 +149,7 @@ fn a_wrong_record_is_an_error_and_changes_nothing() {
     refused(
         &layer,
         config(24, 32).with_block([8, 4]).with_density(0.25).init(&device).into_record(),
-        "of blocks of 8 x 4, the module's are 8 x 8",
+        "weight.values: shape mismatch",
     );
     refused(
         &layer,
@@ -156,6 +157,38 @@ fn a_wrong_record_is_an_error_and_changes_nothing() {
         "of a matrix of 24 x 32, the module's are 32 x 24",
     );
     refused(&layer, LinearConfig::new(24, 32).init(&device).into_record(), "weight.pattern");
+}
+
+/// Values stay in their blocks: a pattern alone is refused, and values alone go to the module's own.
+#[test]
+fn a_pattern_comes_with_its_values() {
+    let device = Device::flex();
+    let (layer, other) = (config(24, 32).init(&device), config(24, 32).with_seed(5).init(&device));
+    assert_ne!(layer.weight.pattern(), other.weight.pattern());
+    let part = |path: &str| other.clone().into_record_group(ParamGroup::from_path(path));
+    assert_eq!(part("weight.pattern").len(), 1);
+    refused(&layer, part("weight.pattern"), "weight.pattern is taken only together with its values");
+    refused(&layer, part("weight.pattern").allow_partial(true), "Unused tensors: [\"weight.pattern\"]");
+    let loaded = layer.clone().load_record(part("weight.values").allow_partial(true));
+    assert_eq!(loaded.weight.pattern(), layer.weight.pattern());
+    assert_near(loaded.weight.values().val(), other.weight.values().val(), 0.0);
+    // Nothing of the weight: it stays.
+    let loaded = layer.clone().load_record(part("bias").allow_partial(true));
+    assert_near(loaded.weight.val().to_dense(), layer.weight.val().to_dense(), 0.0);
+}
+
+#[test]
+fn a_bias_of_another_length_is_refused() {
+    for device in [Device::flex(), Device::flex().autodiff()] {
+        for length in [16, 64] {
+            let mut layer = config(24, 32).init(&device);
+            layer.bias = Some(Param::from_tensor(numbers([length], &device)));
+            let x = numbers([4, 24], &device);
+            let why = std::panic::catch_unwind(AssertUnwindSafe(|| layer.forward(x))).unwrap_err();
+            let why = why.downcast::<String>().unwrap();
+            assert!(why.contains(&format!("a bias of {length} for 32 outputs")), "{why}");
+        }
+    }
 }
 
 /// A record whose pattern is none: a module of the same names and shapes writes it.
@@ -188,6 +221,11 @@ fn a_pattern_that_is_none_is_an_error() {
     refused(&layer, forged([[1, 0], [0, 0]]).into_record(), "do not ascend");
     refused(&layer, forged([[0, 1], [0, 1]]).into_record(), "do not ascend");
     refused(&layer, forged([[0, 0], [0, 3]]).into_record(), "does not fit");
+    // A record that may be partial loads in spite of it, but not as if nothing had been there.
+    let partial = forged([[0, 0], [4, 0]]).into_record().allow_partial(true);
+    let loaded = layer.clone().try_load_record(partial).unwrap();
+    let why = std::panic::catch_unwind(AssertUnwindSafe(|| loaded.weight.val())).unwrap_err();
+    assert!(why.downcast::<String>().unwrap().contains("there is no block row 4"));
     let loaded = layer.load_record(forged([[0, 0], [3, 2]]).into_record());
     assert_eq!(loaded.weight.pattern().coordinates().collect::<Vec<_>>(), [(0, 0), (3, 2)]);
 }

@@ -77,6 +77,29 @@ fn nothing_to_multiply() {
     assert_near(empty.to_dense(), Tensor::zeros([40, 24], &device), 0.0);
 }
 
+/// A matrix without columns or without rows: what there is of the product is zero.
+fn empty_sides(device: &Device) {
+    common::setup();
+    for (shape, offsets) in [([32, 0], vec![0; 5]), ([0, 24], vec![0])] {
+        let pattern = BsrPattern::new(shape, [8, 8], &offsets, &[]).unwrap();
+        let a = BsrTensor::new(pattern, Tensor::zeros([0, 8, 8], device)).unwrap().with_tuning(estimate());
+        for a in [a.clone(), a.transpose()] {
+            let [m, k] = a.shape();
+            assert_eq!(a.to_dense().dims(), [m, k]);
+            assert_near(a.matmul(Tensor::<2>::ones([k, 3], device)), Tensor::zeros([m, 3], device), 0.0);
+            assert_near(a.matmul_rows(Tensor::<1>::ones([k], device)), Tensor::zeros([m], device), 0.0);
+            assert_near(a.matmul_rows(Tensor::<2>::ones([3, k], device)), Tensor::zeros([3, m], device), 0.0);
+            assert_near(a.matmul_rows(Tensor::<3>::ones([2, 3, k], device)), Tensor::zeros([2, 3, m], device), 0.0);
+        }
+    }
+}
+
+#[test]
+fn an_empty_matrix() {
+    empty_sides(&Device::flex());
+    empty_sides(&Device::flex().autodiff());
+}
+
 #[test]
 fn a_measured_product() {
     let device = Device::flex();
@@ -135,4 +158,5 @@ fn a_backend_from_standard_operations() {
     let x = numbers([2, 3, 50, 4], &device);
     let expected = a.to_dense().reshape([1, 1, 70, 50]).matmul(x.clone());
     assert_near(a.matmul(x), expected, 1e-4);
+    empty_sides(&device);
 }

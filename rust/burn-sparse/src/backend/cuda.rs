@@ -68,6 +68,7 @@ fn typed_matmul<T: sparsek::Product<T>>(
     let shape = product.output_shape(&input.shape());
     let (values, input) = (tight("values", values, input.dtype)?, into_contiguous(input));
     let bias = bias.map(|bias| tight("bias", bias, input.dtype)).transpose()?;
+    bias.iter().try_for_each(|bias| product.check_bias(&bias.shape()))?;
     let output = empty(&input, shape.clone());
     if shape.num_elements() == 0 {
         return Ok(output);

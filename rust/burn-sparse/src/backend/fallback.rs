@@ -14,9 +14,16 @@ pub fn matmul<B: Backend>(
 ) -> FloatTensor<B> {
     let output = product.output_shape(&input.shape());
     let (inner, outer) = product.inner_and_outer();
+    if let Some(bias) = &bias {
+        product.check_bias(&bias.shape()).unwrap_or_else(|why| panic!("block-sparse product: {why}"));
+    }
     let dense = dense::<B>(values, &product.pattern);
     let dense = if product.transpose { B::float_transpose(dense) } else { dense };
     let plain = match product.side {
+        // Not every backend sums over nothing, or makes nothing.
+        _ if inner == 0 || output.num_elements() == 0 => {
+            B::float_zeros(output.clone(), &input.device(), input.dtype().into())
+        }
         Side::Left => {
             let dims = input.shape().num_dims();
             let mut shape = vec![1; dims];
@@ -45,6 +52,10 @@ pub fn matmul<B: Backend>(
 pub fn values_grad<B: Backend>(grad: FloatTensor<B>, input: FloatTensor<B>, product: Product) -> FloatTensor<B> {
     let (inner, outer) = product.inner_and_outer();
     let [rows, cols] = product.pattern.shape();
+    if rows == 0 || cols == 0 || input.shape().num_elements() == 0 || grad.shape().num_elements() == 0 {
+        let none = Shape::from(product.pattern.values_shape());
+        return B::float_zeros(none, &input.device(), input.dtype().into());
+    }
     let of_a = match product.side {
         Side::Left => {
             let shape = input.shape();
@@ -77,6 +88,9 @@ pub fn values_grad<B: Backend>(grad: FloatTensor<B>, input: FloatTensor<B>, prod
 pub fn dense<B: Backend>(values: FloatTensor<B>, pattern: &BsrPattern) -> FloatTensor<B> {
     let ([down, across], [height, width]) = (pattern.grid(), pattern.block());
     let (device, dtype) = (values.device(), values.dtype());
+    if down == 0 || across == 0 {
+        return B::float_zeros(Shape::from(pattern.shape()), &device, dtype.into());
+    }
     let none = B::float_zeros(Shape::from([down * across, height * width]), &device, dtype.into());
     let stored = B::float_reshape(values, Shape::from([pattern.nnzb(), height * width]));
     let all = B::float_select_assign(none, 0, places::<B>(pattern, &device), stored, IndexingUpdateOp::Add);

@@ -57,6 +57,7 @@ fn typed_matmul<T: Number>(
     let shape = product.output_shape(input.layout().shape());
     let values = contiguous::<T>("values", values)?;
     let bias = bias.map(|bias| contiguous::<T>("bias", bias)).transpose()?;
+    bias.iter().try_for_each(|bias| product.check_bias(bias.layout().shape()))?;
     let elements = shape.num_elements();
     if elements == 0 {
         return Ok(FlexTensor::zeros(shape, T::dtype()));

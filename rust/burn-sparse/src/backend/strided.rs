@@ -26,9 +26,9 @@ fn collapse(dims: &[usize], strides: &[isize]) -> Option<(usize, isize)> {
 
 /// A matrix of these lengths and strides as lines at a leading dimension.
 fn lines((rows, by_row): (usize, isize), (cols, by_col): (usize, isize)) -> Option<(Layout, usize)> {
-    // A dimension of length 1 has no stride to speak of.
+    // A dimension of length 1 has no stride to speak of, nor have rows without elements.
     let by_col = if cols <= 1 { 1 } else { by_col };
-    let row_ld = if rows <= 1 { cols.max(1) as isize } else { by_row };
+    let row_ld = if rows <= 1 || cols == 0 { cols.max(1) as isize } else { by_row };
     if by_col == 1 && row_ld >= cols.max(1) as isize {
         return Some((Layout::RowMajor, row_ld as usize));
     }
@@ -87,6 +87,7 @@ mod tests {
         assert_eq!(View::matrices(&[1, 4], &[0, 1]), view(row, 4, 1, 0));
         assert_eq!(View::matrices(&[3, 1], &[5, 7]), view(row, 5, 1, 0));
         assert_eq!(View::matrices(&[1, 4], &[0, 5]), view(col, 5, 1, 0));
+        assert_eq!(View::matrices(&[3, 0], &[0, 1]), view(row, 1, 1, 0)); // rows without elements
     }
 
     #[test]
@@ -101,6 +102,7 @@ mod tests {
         assert_eq!(View::rows(&[2, 5, 4], &[20, 4, 1]), view(row, 4, 1, 0));
         assert_eq!(View::rows(&[2, 5, 4], &[40, 4, 1]), None);
         assert_eq!(View::rows(&[4], &[1]), view(row, 4, 1, 0));
+        assert_eq!(View::rows(&[2, 5, 0], &[0, 0, 1]), view(row, 1, 1, 0));
         assert_eq!(View::rows(&[2, 5, 4], &[5, 1, 10]), view(Layout::ColMajor, 10, 1, 0));
     }
 }
