@@ -45,7 +45,7 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="without the tests that take long or time something")
     parser.add_argument("--jobs", type=int, default=1, metavar="N")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="as unittest names them; without: all")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     support.program = str(pathlib.Path(options.program).resolve())
     support.quick = options.quick
     sys.exit(not (run_files(options) if options.jobs > 1 and not options.tests else run_here(options)))
