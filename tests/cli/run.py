@@ -1,6 +1,6 @@
 """End-to-end tests of the command line: run.py PROGRAM [--quick] [--jobs N] [TEST...]. Python's standard library is all it needs.
 
-With --jobs so many files of tests run at a time, each in a process of its own.
+With --jobs so many files of tests run at a time, each in a process of its own; those that measure run alone.
 """
 import argparse
 import concurrent.futures
@@ -11,6 +11,7 @@ import unittest
 
 import support
 
+MEASURING = ("test_bench", "test_check")
 SCRIPTS = ("test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
 
 
@@ -26,10 +27,11 @@ def run_files(options):
     if options.quick:
         names = [name for name in names if name not in SCRIPTS]
     passed = True
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, (log, good) in zip(names, pool.map(lambda name: run_file(name, options), names)):
-            print(f"{name}\n{log}", flush=True)
-            passed &= good
+    for group, jobs in ((MEASURING, 1), ([name for name in names if name not in MEASURING], options.jobs)):
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for name, (log, good) in zip(group, pool.map(lambda name: run_file(name, options), group)):
+                print(f"{name}\n{log}", flush=True)
+                passed &= good
     return passed
 
 
