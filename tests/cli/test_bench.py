@@ -26,9 +26,8 @@ class Bench(CliTest):
                 self.assertEqual(chosen["status"], "ok")
                 others = {c["name"] for c in one["candidates"] if c["median_us"] and c["status"] in ("ok", "not_eligible")} - {one["chosen"]}
                 self.assertEqual(set(chosen["ratios"]), others)
-                for ratio in chosen["ratios"].values():  # those far behind may sit rounds out
-                    self.assertTrue(1 <= ratio["pairs"] <= 20)
-                    self.assertTrue(ratio["pairs"] == 20 or ratio["median"] > 10, ratio)
+                for ratio in chosen["ratios"].values():  # those far behind sit rounds out after three
+                    self.assertTrue(3 <= ratio["pairs"] <= 20, ratio)
 
     def test_every_row_of_the_table_is_there(self):
         kernels = {k["name"] for k in self.json("info")["results"][0]["kernels"] if k["device"] == "cpu" and k["op"] == "spmm"}
@@ -237,7 +236,7 @@ class Interrupted(CliTest):
         process.send_signal(number)
         out, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, error)
-        self.assertLess(time.monotonic() - start, 20 if support.quick else 5)
+        self.assertLess(time.monotonic() - start, 20)
         return out, error
 
     def test_tuning_keeps_what_was_measured(self):
@@ -284,7 +283,7 @@ class Interrupted(CliTest):
         for number in (signal.SIGTERM, signal.SIGHUP):
             start = time.monotonic()
             _, error = self.interrupt("bench", *problem, "--fresh", after=4, number=number)
-            self.assertLess(time.monotonic() - start, 4 + 3)
+            self.assertLess(time.monotonic() - start, 4 + 15)
             self.assertIn("interrupted", error)
 
     def test_a_file_being_written_is_removed(self):

@@ -109,7 +109,7 @@ class Regret(CliTest):
             self.assertGreaterEqual(r["regret"], 0)
             self.assertGreater(r["candidates"], 1)
             if r["chosen"] != r["best"]:
-                self.assertEqual(r["pairs"], 5)
+                self.assertTrue(3 <= r["pairs"] <= 5)  # one that is far behind sits rounds out after three
             p = r["problem"]
             self.assertTrue(256 <= p["m"] <= 4096 and 256 <= p["k"] <= 4096 and 1 <= p["n"] <= 1024)
             self.assertTrue(p["m"] % (p["block_cols"] if p["trans_a"] == "t" else p["block_rows"]) == 0)
