@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training layers tests regret proved check sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training layers examples tests regret proved check sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers and training; the same command goes on where it stopped (default: 540)
-# Needs python3 with PyTorch and Triton; the steps layers and tests need the Python package installed there, the step page needs matplotlib. A failed step does
-# not keep the others from running.
+# Needs python3 with PyTorch and Triton; the steps layers, examples and tests need the Python package installed there, the step page needs matplotlib. The sentence
+# encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=build/release results=bench/results device=cuda:0 limit=540
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training layers tests regret proved check sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training layers examples tests regret proved check sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -53,6 +53,13 @@ for step in "${steps[@]}"; do
             --out "$results/$name-$step.json"
         ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
+    examples)
+        for example in finite_elements graph moe; do
+            run 150 python3 "examples/python/$example.py" --device cuda --budget 1 --json "examples/python/results/$name-$example.json"
+        done
+        [ -z "${EXAMPLE_LAYERS:-}" ] ||
+            run 100 python3 examples/python/transformer.py --layers-only "$EXAMPLE_LAYERS" --device cuda --json "examples/python/results/$name-transformer-layers.json"
+        ;;
     tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" -n 8 ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     proved)

@@ -52,7 +52,7 @@ static void lay_out(check_case *c)
     a[CHECK_VALUES] = array_of(SPK_ROW_MAJOR, c->nnzb, block, 0);
     a[CHECK_D] = array_of(s->layout_d, c->m, c->n, s->ldd);
     a[CHECK_C] = s->use_c ? array_of(s->layout_d, c->m, c->n, s->ldc) : (check_array){.ld = 1};
-    a[CHECK_RESIDUAL] = s->use_residual ? array_of(s->layout_d, c->m, c->n, s->ldr) : (check_array){.ld = 1};
+    a[CHECK_RESIDUAL] = s->residual ? array_of(s->layout_d, c->m, c->n, s->ldr) : (check_array){.ld = 1};
     a[CHECK_PREACT] = s->keep_preact ? array_of(s->layout_d, c->m, c->n, s->ldp) : (check_array){.ld = 1};
     a[CHECK_BIAS] = array_of(SPK_ROW_MAJOR, bias > 0, bias, 0);
 }
@@ -126,7 +126,7 @@ static void draw_spmm_batch(random_state *r, check_case *c)
     s->stride_b = draw_stride(r, c, CHECK_B, TIGHT, SHARED);
     s->stride_d = draw_stride(r, c, CHECK_D, TIGHT, SIDE_BY_SIDE);
     s->stride_c = s->use_c ? draw_stride(r, c, CHECK_C, TIGHT, SHARED) : 0;
-    s->stride_r = s->use_residual ? draw_stride(r, c, CHECK_RESIDUAL, TIGHT, SHARED) : 0;
+    s->stride_r = s->residual ? draw_stride(r, c, CHECK_RESIDUAL, TIGHT, SHARED) : 0;
     s->stride_p = s->keep_preact ? draw_stride(r, c, CHECK_PREACT, TIGHT, SIDE_BY_SIDE) : 0;
     if (c->alias_c) {
         a[CHECK_C] = a[CHECK_D];
@@ -139,7 +139,7 @@ static void draw_spmm_batch(random_state *r, check_case *c)
     s->ldb = a[CHECK_B].ld;
     s->ldd = a[CHECK_D].ld;
     s->ldc = s->use_c ? a[CHECK_C].ld : 0;
-    s->ldr = s->use_residual ? a[CHECK_RESIDUAL].ld : 0;
+    s->ldr = s->residual ? a[CHECK_RESIDUAL].ld : 0;
     s->ldp = s->keep_preact ? a[CHECK_PREACT].ld : 0;
 }
 

@@ -151,7 +151,7 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
         for (int64_t i = 0; c->beta == 0 && i < check_span(c, CHECK_C); i++) /* never to be read */
             put(s->dtype_d, d->arrays[CHECK_C], i, NAN);
     }
-    if (s->use_residual)
+    if (s->residual)
         d->arrays[CHECK_RESIDUAL] = dense(&r, c, CHECK_RESIDUAL);
     if (s->bias)
         d->arrays[CHECK_BIAS] = dense(&r, c, CHECK_BIAS);

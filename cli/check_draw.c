@@ -108,7 +108,8 @@ static void draw_pattern(random_state *r, check_case *c)
     }
 }
 
-static void draw_epilogue(random_state *t, random_state *r, check_case *c)
+/* residual: how it takes part where it does. */
+static void draw_epilogue(random_state *t, random_state *r, spk_residual residual, check_case *c)
 {
     spk_spmm *s = &c->spmm;
     c->alpha = random_chance(r, 0.5) ? 1 : draw_factor(r);
@@ -117,7 +118,7 @@ static void draw_epilogue(random_state *t, random_state *r, check_case *c)
     s->use_c = random_chance(t, 0.5);
     s->bias = (spk_bias)random_between(t, 0, 2);
     s->activation = random_chance(t, 0.4) ? SPK_ACT_NONE : (spk_activation)random_between(t, 1, 4);
-    s->use_residual = random_chance(t, 0.3);
+    s->residual = random_chance(t, 0.3) ? residual : SPK_RESIDUAL_NONE;
     s->keep_preact = random_chance(t, 0.3);
     c->beta = s->use_c ? draw_factor(r) : 0;
 }
@@ -131,10 +132,10 @@ static void draw_layouts(random_state *t, random_state *r, check_case *c)
     s->ldb = draw_ld(t, s->layout_b, c->k, c->n);
     s->ldd = draw_ld(r, s->layout_d, c->m, c->n);
     s->ldc = s->use_c ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
-    s->ldr = s->use_residual ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
+    s->ldr = s->residual ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
     s->ldp = s->keep_preact ? draw_ld(r, s->layout_d, c->m, c->n) : 0;
     c->alias_c = s->use_c && random_chance(r, 0.4);
-    c->alias_residual = s->use_residual && !c->alias_c && random_chance(r, 0.4);
+    c->alias_residual = s->residual && !c->alias_c && random_chance(r, 0.4);
     if (c->alias_c)
         s->ldc = s->ldd;
     if (c->alias_residual)
@@ -248,7 +249,8 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     c.spmm.n = c.n;
     c.index_type = (spk_index_type)random_between(r, 0, 1);
     draw_pattern(r, &c);
-    draw_epilogue(t, r, &c);
+    random_state kind = random_for(seed, gpu ? check_family(number) : (uint64_t)number, "residual");
+    draw_epilogue(t, r, (spk_residual)random_between(&kind, SPK_RESIDUAL_ADD, SPK_RESIDUAL_MULTIPLY), &c);
     draw_layouts(t, r, &c);
     if (tensor)
         align_lds(t, r, &c);
@@ -299,12 +301,12 @@ char *check_text(const check_case *c)
     if (c->operation == SPK_SDDMM)
         return sddmm_text(c, batch);
     static const char *const bias[] = {"", " bias-row", " bias-col"};
-    static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
+    static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"}, *const residual[] = {"", " residual", " factor"};
     return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s%s, %d threads",
                       spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
                       s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
                       (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
                       (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
-                      activation[s->activation], s->use_residual ? " residual" : "", c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
+                      activation[s->activation], residual[s->residual], c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
                       c->static_values ? " static-values" : "", check_is_shifted(c) ? " shifted" : "", batch, c->threads);
 }

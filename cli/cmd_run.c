@@ -1,4 +1,4 @@
-/* sparsek run: D = act(alpha op(A) B + beta C + bias) + residual on files. */
+/* sparsek run: D = act(alpha op(A) B + beta C + bias) + residual, or times a factor, on files. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 
 static const char about[] =
     "Multiplies the block-sparse matrix of file A with the dense matrix of file B and writes the product:\n"
-    "D = activation(alpha op(A) B + beta C + bias) + residual. A plan comes from the store where it knows the problem's\n"
-    "class, else from tuning now. B is looked through: where it is finite, dense implementations may win.";
+    "D = activation(alpha op(A) B + beta C + bias) + residual, or times a factor. A plan comes from the store where it knows\n"
+    "the problem's class, else from tuning now. B is looked through: where it is finite, dense implementations may win.";
 
 typedef struct run_flags {
-    const char *out, *c, *bias_row, *bias_col, *residual, *tensor_a, *tensor_b, *tensor_out, *choice;
+    const char *out, *c, *bias_row, *bias_col, *residual, *factor, *tensor_a, *tensor_b, *tensor_out, *choice;
     args_block block;
     double alpha, beta;
     int trans_a, activation;
@@ -48,6 +48,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         {"bias-col", 0, ARGS_TEXT, &f->bias_col, "FILE", 0, 0, "bias: a value for each column of D"},
         {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum (default: none)"},
         {"residual", 0, ARGS_TEXT, &f->residual, "FILE", 0, 0, "added after the activation"},
+        {"factor", 0, ARGS_TEXT, &f->factor, "FILE", 0, 0, "multiplied with, element by element, after the activation"},
         {"choice", 0, ARGS_TEXT, &f->choice, "TEXT", 0, 0, "pin a candidate, such as \"spmm_portable NV=2 PACK=1\""},
         {"tensor-a", 0, ARGS_TEXT, &f->tensor_a, "NAME", 0, 0, "safetensors A: which tensor (default: the only one)"},
         {"tensor-b", 0, ARGS_TEXT, &f->tensor_b, "NAME", 0, 0, "safetensors B: which tensor (default: the only one)"},
@@ -62,6 +63,8 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "needs -o FILE");
     if (f->bias_row && f->bias_col)
         return cli_fail(app, EXIT_USAGE, "--bias-row and --bias-col exclude each other");
+    if (f->residual && f->factor)
+        return cli_fail(app, EXIT_USAGE, "--residual and --factor exclude each other");
     if (f->beta != 1 && !f->c)
         return cli_fail(app, EXIT_USAGE, "--beta goes with --c");
     return ARGS_GO;
@@ -138,8 +141,8 @@ static int read_operands(cli *app, const run_flags *f, const args *a, run_data *
         code = read_dense(app, f->c, NULL, dtype, r->m, r->n, false, &r->c);
     if (code == EXIT_DONE && (f->bias_row || f->bias_col))
         code = read_dense(app, f->bias_row ? f->bias_row : f->bias_col, NULL, dtype, f->bias_row ? r->m : 1, f->bias_row ? 1 : r->n, true, &r->bias);
-    if (code == EXIT_DONE && f->residual)
-        code = read_dense(app, f->residual, NULL, dtype, r->m, r->n, false, &r->residual);
+    if (code == EXIT_DONE && (f->residual || f->factor))
+        code = read_dense(app, f->residual ? f->residual : f->factor, NULL, dtype, r->m, r->n, false, &r->residual);
     return code;
 }
 
@@ -191,7 +194,7 @@ static int multiply(cli *app, const run_flags *f, run_data *r)
     spmm.use_c = r->c != NULL;
     spmm.bias = f->bias_row ? SPK_BIAS_PER_ROW : f->bias_col ? SPK_BIAS_PER_COL : SPK_BIAS_NONE;
     spmm.activation = (spk_activation)f->activation;
-    spmm.use_residual = r->residual != NULL;
+    spmm.residual = f->factor ? SPK_RESIDUAL_MULTIPLY : f->residual ? SPK_RESIDUAL_ADD : SPK_RESIDUAL_NONE;
     spk_tune_options options;
     cli_tune_options(app, &options);
     options.assume_finite = r->finite;

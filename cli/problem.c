@@ -8,6 +8,7 @@
 
 static const args_cells default_cells = {10, 10, 10};
 static const char *const bias_names[] = {"none", "row", "col"};
+static const char *const residual_flags[] = {"", " --residual", " --factor"};
 static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu"};
 
 problem_flags problem_defaults(void)
@@ -45,6 +46,7 @@ void problem_options(args *a, problem_flags *f)
         {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column; of spmm (default: none)"},
         {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum; of spmm (default: none)"},
         {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation; of spmm"},
+        {"factor", 0, ARGS_FLAG, &f->factor, NULL, 0, 0, "multiply by a factor of each element after the activation; of spmm"},
         {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too; of spmm"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once, of one A (default: 1)"},
         {"batch-values", 0, ARGS_FLAG, &f->batch_values, NULL, 0, 0, "each product of the batch has values of A of its own; of spmm"},
@@ -190,7 +192,7 @@ static void fill_spmm(const problem_flags *f, spk_dtype dtype, problem *p)
     spmm->use_c = f->use_c;
     spmm->bias = (spk_bias)f->bias;
     spmm->activation = (spk_activation)f->activation;
-    spmm->use_residual = f->residual;
+    spmm->residual = f->factor ? SPK_RESIDUAL_MULTIPLY : f->residual ? SPK_RESIDUAL_ADD : SPK_RESIDUAL_NONE;
     spmm->keep_preact = f->keep_preact;
     spmm->batch = p->items;
     if (f->batch_values)
@@ -210,11 +212,13 @@ static int check_flags(const cli *app, const problem_flags *f)
     const struct {
         const char *name;
         int given;
-    } of_spmm[] = {{"trans-a", f->trans_a}, {"layout-d", f->layout_d}, {"bias", f->bias}, {"activation", f->activation}, {"residual", f->residual},
+    } of_spmm[] = {{"trans-a", f->trans_a}, {"layout-d", f->layout_d}, {"bias", f->bias}, {"activation", f->activation}, {"residual", f->residual}, {"factor", f->factor},
                    {"keep-preact", f->keep_preact}, {"static-values", f->static_values}, {"batch-values", f->batch_values}};
     for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
         if (of_spmm[i].given)
             return cli_fail(app, EXIT_USAGE, "--%s goes with --op spmm", of_spmm[i].name);
+    if (f->residual && f->factor)
+        return cli_fail(app, EXIT_USAGE, "--factor does not go with --residual");
     if (!f->op && f->layout_a)
         return cli_fail(app, EXIT_USAGE, "--layout-a goes with --op sddmm");
     if (f->batch_values && f->batch < 2)
@@ -254,7 +258,7 @@ static char *flags_text(const problem_flags *f, const problem *p)
                             s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
                             s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "",
                             s->bias ? bias_names[s->bias] : "", s->activation ? " --activation " : "",
-                            s->activation ? activation_names[s->activation] : "", s->use_residual ? " --residual" : "",
+                            s->activation ? activation_names[s->activation] : "", residual_flags[s->residual],
                             s->keep_preact ? " --keep-preact" : "", f->cache ? " --cache warm" : "", f->assume_finite ? " --assume-finite" : "",
                             f->static_values ? " --static-values" : "");
     free(matrix);

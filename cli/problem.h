@@ -18,7 +18,7 @@ typedef struct problem_flags {
     const char *tokens; /* of its experts; NULL: not given */
     spk_dtype dtype, dtype_d;
     int compute; /* index into PROBLEM_COMPUTES */
-    int trans_a, block_layout, layout_a, layout_b, layout_d, use_c, bias, activation, residual, keep_preact, cache;
+    int trans_a, block_layout, layout_a, layout_b, layout_d, use_c, bias, activation, residual, factor, keep_preact, cache;
     int64_t batch;
     int batch_values; /* each item of the batch has values of its own */
     uint64_t seed;

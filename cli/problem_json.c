@@ -6,13 +6,13 @@
 
 static const char *const layout_names[] = {"row", "col"};
 
-/* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact". */
+/* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact" ("factor" where the residual multiplies). */
 static void epilogue_text(const spk_spmm *s, char *out, size_t size)
 {
     static const char *const bias[] = {"", "+bias_row", "+bias_col"};
-    static const char *const activation[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
+    static const char *const activation[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"}, *const residual[] = {"", "+residual", "+factor"};
     char text[96];
-    snprintf(text, sizeof(text), "%s%s%s%s%s", s->use_c ? "+beta" : "", bias[s->bias], activation[s->activation], s->use_residual ? "+residual" : "",
+    snprintf(text, sizeof(text), "%s%s%s%s%s", s->use_c ? "+beta" : "", bias[s->bias], activation[s->activation], residual[s->residual],
              s->keep_preact ? "+preact" : "");
     snprintf(out, size, "%s", text[0] ? text + 1 : "none");
 }
@@ -97,6 +97,8 @@ static bool take_epilogue(const char *text, problem_flags *f)
             f->bias = SPK_BIAS_PER_COL;
         else if (strcmp(word, "residual") == 0)
             f->residual = 1;
+        else if (strcmp(word, "factor") == 0)
+            f->factor = 1;
         else if (strcmp(word, "preact") == 0)
             f->keep_preact = 1;
         else if (activation >= 0)
@@ -238,6 +240,7 @@ int problem_from_json(const cli *app, json_t *object, const char *where, problem
         {"bias", FIELD_CHOICE, &f.bias, PROBLEM_BIASES, 0, 0},
         {"activation", FIELD_CHOICE, &f.activation, PROBLEM_ACTIVATIONS, 0, 0},
         {"residual", FIELD_BOOL, &f.residual, NULL, 0, 0},
+        {"factor", FIELD_BOOL, &f.factor, NULL, 0, 0},
         {"keep_preact", FIELD_BOOL, &f.keep_preact, NULL, 0, 0},
         {"batch", FIELD_INT, &f.batch, NULL, 1, most},
         {"batch_values", FIELD_BOOL, &f.batch_values, NULL, 0, 0},

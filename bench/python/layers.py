@@ -109,7 +109,7 @@ def native(sparse, x):
 
 
 class MLP(torch.nn.Module):
-    """down(silu(gate(x)) * up(x)), what is elementwise in place; with sparse layers silu is part of gate's product."""
+    """down(silu(gate(x)) * up(x)), what is elementwise in place; with sparse layers it is part of gate's product."""
 
     def __init__(self, width, hidden, block, density, dtype, device):
         super().__init__()
@@ -119,10 +119,11 @@ class MLP(torch.nn.Module):
         else:
             self.gate = sa.SparseLinear(width, hidden, block, density, activation="silu", **options)
             self.up, self.down = (sa.SparseLinear(*sizes, block, density, **options) for sizes in ((width, hidden), (hidden, width)))
-        self.activation = torch.nn.SiLU(inplace=True) if density is None else torch.nn.Identity()
 
     def forward(self, x):
-        return self.down(self.activation(self.gate(x)).mul_(self.up(x)))
+        if isinstance(self.gate, sa.SparseLinear):
+            return self.down(sa.gated(x, self.gate, self.up))
+        return self.down(F.silu(self.gate(x), inplace=True).mul_(self.up(x)))
 
 
 class Case:

@@ -22,7 +22,7 @@ class Spmm(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("n", C.c_int64), ("dtype_a", C.c_int), ("dtype_b", C.c_int), ("dtype_d", C.c_int), ("compute", C.c_int),
                 ("trans_a", C.c_int), ("block_layout", C.c_int), ("layout_b", C.c_int), ("layout_d", C.c_int), ("ldb", C.c_int64), ("ldc", C.c_int64),
                 ("ldd", C.c_int64), ("ldr", C.c_int64), ("ldp", C.c_int64), ("use_c", C.c_int), ("bias", C.c_int), ("activation", C.c_int),
-                ("use_residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
+                ("residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
 
 
 class Sddmm(C.Structure):

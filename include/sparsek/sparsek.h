@@ -85,6 +85,8 @@ typedef enum spk_activation {
     SPK_ACT_GELU_TANH = 3, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
     SPK_ACT_SILU = 4       /* x / (1 + exp(-x)) */
 } spk_activation;
+/* How args.residual takes part, after the activation: added, or a factor of each element (SwiGLU: silu(gate x) times up x). */
+typedef enum spk_residual { SPK_RESIDUAL_NONE = 0, SPK_RESIDUAL_ADD = 1, SPK_RESIDUAL_MULTIPLY = 2 } spk_residual;
 typedef enum spk_bias { SPK_BIAS_NONE = 0, SPK_BIAS_PER_ROW = 1, SPK_BIAS_PER_COL = 2 } spk_bias;
 
 /* Name and size of a dtype ("f32", 4); NULL and 0 for an unknown one. spk_dtype_from_name returns SPK_DTYPE_DEFAULT for an
@@ -271,7 +273,7 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 /* The stride of an input of a batch that all items share. */
 #define SPK_STRIDE_SHARED (-1)
 
-/* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N]
+/* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
  * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and B f32, f64,
  * f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
@@ -291,7 +293,7 @@ typedef struct spk_spmm {
     int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
     spk_bias bias;             /* per row: M values; per column: N values */
     spk_activation activation;
-    int use_residual;
+    spk_residual residual;
     int keep_preact;           /* 1: the value before the activation goes to args.preact */
     int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
     int64_t stride_a;          /* values from one item to the next; 0: one A for all */
@@ -306,7 +308,7 @@ typedef struct spk_spmm_args {
     const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
     void *d;              /* overlaps no input but c */
     const void *bias;     /* with bias */
-    const void *residual; /* with use_residual; may equal d (then ldr must equal ldd) */
+    const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
     void *preact;         /* with keep_preact */
     double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
     double beta;          /* finite with use_c; 0 never reads c */
@@ -429,7 +431,8 @@ SPK_API spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern
 
 /* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever the
  * context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
- * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error. args->d, ->preact
+ * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with
+ * keep_preact only where that is above 1). args->d, ->preact
  * and ->workspace are not used. Of a batch, row r of item i is i * M + r. */
 SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const int64_t *rows,
                                    int64_t row_count, double *out, double *preact, double *magnitude);

@@ -6,7 +6,7 @@
 """
 
 from ._bsr import BSR
-from ._linear import SparseLinear, to_block_sparse, to_dense
+from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
@@ -26,6 +26,7 @@ __all__ = [
     "bsr_gemm",
     "clear_cache",
     "explain",
+    "gated",
     "get_options",
     "inspect",
     "matmul",

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from . import _ops
 from ._bsr import BSR, _largest, _pair, block_norms, indices_of
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS
 
 _LINEAR = RIGHT | TRANS | FINITE
 
@@ -108,9 +108,7 @@ class SparseLinear(nn.Module):
         if values is None or row_offsets is None or col_indices is None or (bias is None and "bias" not in parameters):
             values, bias, row_offsets, col_indices = self.values, self.bias, self.row_offsets, self.col_indices
         if _ops.any_autocast():
-            cast = _ops.autocast_dtype(x)
-            if cast is not None:
-                x, values, bias = x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
+            x, values, bias = _ops.autocast_operands(x, values, bias)
         if x.dim() == 1:
             return self._product(x.unsqueeze(0), values, bias, row_offsets, col_indices).squeeze(0)
         return self._product(x, values, bias, row_offsets, col_indices)
@@ -123,6 +121,18 @@ class SparseLinear(nn.Module):
                 return _ops.activate(_ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags), activation)
             flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
         return _ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags)
+
+    def _product_times(self, x: Tensor, factor: Tensor) -> bool:
+        """factor *= self(x) in one product, where that can be; else nothing, and False."""
+        values, bias = self.values, self.bias
+        if _ops.any_autocast():
+            x, values, bias = _ops.autocast_operands(x, values, bias)
+        fits = factor.shape == (*x.shape[:-1], self.out_features) and factor.dtype is x.dtype and factor.device == x.device and factor.is_contiguous()
+        if not fits or x.dim() < 2 or _ops.wants_gradient(values, x, bias, factor):
+            return False
+        flags = _LINEAR | _ops.tf32_flag(x) | ACTIVATIONS[self.activation] << ACTIVATION_SHIFT | FACTOR
+        _ops.product_into(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags, factor)
+        return True
 
     # ------------------------------------------------------------------------------------------------ from and to
 
@@ -207,6 +217,25 @@ def _dense_of(layer: SparseLinear, kind: type[nn.Linear]) -> nn.Linear:
             made.bias.requires_grad_(layer.bias.requires_grad)
     made.weight.requires_grad_(layer.values.requires_grad)
     return made.train(layer.training)
+
+
+def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether calling the layer is its kind's forward and no more."""
+    if not isinstance(layer, kind) or type(layer).forward is not kind.forward or nn.modules.module._has_any_global_hook():
+        return False
+    return not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks)
+
+
+def gated(x: Tensor, gate: nn.Module, up: nn.Module) -> Tensor:
+    """gate(x) * up(x): the first half of a gated MLP, such as SwiGLU with an activation "silu" in gate.
+
+    gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, the multiplication is part of
+    gate's product: neither gate's result nor the factor passes through memory once more. Everywhere else it is what the formula says.
+    """
+    if _is_plain(gate, SparseLinear) and (_is_plain(up, SparseLinear) or _is_plain(up, nn.Linear)) and not _ops.transforming():
+        factor = up(x)
+        return factor if gate._product_times(x, factor) else gate(x) * factor  # type: ignore[operator]
+    return gate(x) * up(x)
 
 
 class _ActivatedLinear(nn.Linear):

@@ -41,9 +41,8 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
     values = sparse.values
     if bias is not None and not isinstance(bias, Tensor):
         raise TypeError(f"bias: must be a tensor, not {type(bias).__name__}")
-    cast = _ops.autocast_dtype(dense) if _ops.any_autocast() else None
-    if cast is not None:
-        values, dense, bias = values.to(cast), dense.to(cast), None if bias is None else bias.to(cast)
+    if _ops.any_autocast():
+        dense, values, bias = _ops.autocast_operands(dense, values, bias)
     rows, cols = sparse.shape
     if dense.is_cuda:
         flags |= _ops.tf32_flag(dense)
@@ -55,15 +54,10 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
     if out is not None:
         if graded or out.requires_grad:
             raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
+        if not _ops.is_compiling() and out.is_neg():
+            raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        if _ops.is_compiling():
-            version = _ops.VERSION_UNKNOWN  # compiled code outlives versions: the extension asks for those of each run
-        else:
-            if out.is_neg():
-                raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
-            _ops.refuse_tangents(values=values, dense=dense, bias=bias)
-            version = _ops.version_of(sparse.row_offsets, sparse.col_indices)
-        _ops.raw_spmm_out(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, version, out)
+        _ops.product_into(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, out)
         return out
     if graded:
         return _ops.activate(_ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags), activation)

@@ -12,6 +12,7 @@ from . import _C  # noqa: F401  registers the operators
 
 TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
 ACTIVATION_SHIFT = 4
+FACTOR = 128  # the product is multiplied with what `out` holds
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
@@ -20,7 +21,7 @@ raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
 public_spmm = torch.ops.sparse_autotune.spmm.default
 public_sddmm = torch.ops.sparse_autotune.sddmm.default
 
-_transforming = torch._C._are_functorch_transforms_active
+transforming = torch._C._are_functorch_transforms_active
 _is_batch_of_gradients = torch._C._functorch.is_legacy_batchedtensor  # what is_grads_batched makes: a plain Tensor without memory
 is_compiling = torch.compiler.is_compiling
 any_autocast = torch._C._is_any_autocast_enabled
@@ -29,7 +30,7 @@ VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
 raw_spmm = torch.ops.sparse_autotune._spmm.default._op  # what OpOverload.__call__ calls, without its frame
 raw_gradients = torch.ops.sparse_autotune._spmm_gradients.default._op
 _watchers = (
-    (_transforming, False),
+    (transforming, False),
     (torch._C._len_torch_dispatch_stack, 0),
     (torch._C._is_torch_function_mode_enabled, False),
     (torch._C._is_tracing, False),
@@ -273,7 +274,7 @@ def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor
     """D = op(A) dense, or dense op(A), without activation: the raw operator where no gradient is wanted."""
     if is_compiling():
         return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
-    if _transforming():
+    if transforming():
         return _FunctionalSpmm.apply(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if forward_ad._current_level >= 0:
         refuse_tangents(values=values, dense=dense, bias=bias)
@@ -286,7 +287,7 @@ def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: 
     """The blocks of x y that a pattern names."""
     if is_compiling():
         return public_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
-    if _transforming():
+    if transforming():
         return _FunctionalSddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
     if forward_ad._current_level >= 0:
         refuse_tangents(X=x, Y=y)
@@ -297,6 +298,16 @@ def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: 
 
 def wants_gradient(*tensors: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def product_into(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int, out: Tensor):
+    """The raw operator that writes into a tensor; where no gradient is wanted."""
+    if is_compiling():
+        version = VERSION_UNKNOWN  # compiled code outlives versions: the extension asks for those of each run
+    else:
+        refuse_tangents(values=values, dense=dense, bias=bias)
+        version = version_of(row_offsets, col_indices)
+    raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
 
 
 def activate(x: Tensor, activation: str | None) -> Tensor:
@@ -314,6 +325,14 @@ def activate(x: Tensor, activation: str | None) -> Tensor:
 
 def tf32_flag(dense: Tensor) -> int:
     return TF32 if dense.is_cuda and dense.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest" else 0
+
+
+def autocast_operands(x: Tensor, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The operands of a product in the dtype that autocast asks for. Ask any_autocast first."""
+    cast = autocast_dtype(x)
+    if cast is None:
+        return x, values, bias
+    return x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
 
 
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:

@@ -199,12 +199,15 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     p.ldd = std::max<int64_t>(right ? m : b.cols, 1);
     p.bias = !call->bias ? SPK_BIAS_NONE : right ? SPK_BIAS_PER_ROW : SPK_BIAS_PER_COL;
     p.activation = static_cast<spk_activation>(flags >> FLAG_ACTIVATION_SHIFT & FLAG_ACTIVATION_MASK);
+    p.residual = flags & FLAG_FACTOR ? SPK_RESIDUAL_MULTIPLY : SPK_RESIDUAL_NONE;
+    p.ldr = p.residual != SPK_RESIDUAL_NONE ? p.ldd : 0;
     const int64_t batch = std::max(call->values.batch, b.batch);
     if (batch > 1) {
         p.batch = batch;
         p.stride_a = call->values.batch > 1 ? call->values.nnzb * call->values.block_rows * call->values.block_cols : 0;
         p.stride_b = b.batch > 1 ? shared_or(b.stride) : SPK_STRIDE_SHARED;
         p.stride_d = m * b.cols;
+        p.stride_r = p.residual != SPK_RESIDUAL_NONE ? p.stride_d : 0;
     }
     spk_spmm_args &a = call->args;
     a.struct_size = sizeof a;

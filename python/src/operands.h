@@ -7,7 +7,8 @@
 
 namespace sparse_autotune {
 
-enum : int64_t { FLAG_TRANS = 1, FLAG_RIGHT = 2, FLAG_FINITE = 4, FLAG_TF32 = 8, FLAG_ACTIVATION_SHIFT = 4, FLAG_ACTIVATION_MASK = 7 };
+/* FLAG_FACTOR: the result is multiplied with what `out` holds. */
+enum : int64_t { FLAG_TRANS = 1, FLAG_RIGHT = 2, FLAG_FINITE = 4, FLAG_TF32 = 8, FLAG_ACTIVATION_SHIFT = 4, FLAG_ACTIVATION_MASK = 7, FLAG_FACTOR = 128 };
 
 /* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */
 struct Matrix {

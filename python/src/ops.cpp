@@ -14,6 +14,7 @@ void run(const Multiply &call, const Tensor &out)
     const Device &device = *call.pattern->device;
     spk_spmm_args args = call.args;
     args.d = out.mutable_data_ptr();
+    args.residual = call.problem.residual != SPK_RESIDUAL_NONE ? args.d : nullptr;
     if (is_capturing(device))
         return run_captured(call, args);
     const auto options = current_options();
@@ -40,6 +41,8 @@ void run(const Sample &call, const Tensor &out)
 Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
                 int64_t cols, int64_t flags, int64_t version)
 {
+    if (flags & FLAG_FACTOR)
+        refuse("flags: a factor is what out holds: there is none");
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
     Tensor out = empty_like(dense, call.out_sizes, call.dtype);
     run(call, out);

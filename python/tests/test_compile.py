@@ -57,6 +57,19 @@ def test_compiled_product_into_out(dense):
         close(got, want + 1)
 
 
+def test_compiled_gated_product():
+    gate, up = sa.SparseLinear(32, 24, 8, 0.5, activation="silu"), sa.SparseLinear(32, 24, 8, 0.5)
+    compiled = torch.compile(lambda x: sa.gated(2 * x, gate, up) + 1, fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5):
+        x = torch.randn(tokens, 32, requires_grad=True)
+        want = gate(2 * x) * up(2 * x) + 1
+        with torch.no_grad():
+            close(compiled(x), want)
+        close(compiled(x), want)
+        (given,) = torch.autograd.grad(compiled(x).sum(), x)
+        close(given, torch.autograd.grad(want.sum(), x)[0])
+
+
 def test_compiled_product_into_out_has_no_gradient():
     a, x = random_bsr(32, 24, 8), torch.randn(24, 5, requires_grad=True)
     with pytest.raises(Exception, match="out: a product that writes into a tensor has no gradient"):

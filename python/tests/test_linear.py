@@ -270,3 +270,69 @@ def test_another_pattern_is_loaded_in_inference_mode():
         layer.load_state_dict(other.state_dict())
         x = torch.randn(3, 32)
         close(layer(x), other(x))
+
+
+class Gated(nn.Module):
+    def __init__(self, gate, up):
+        super().__init__()
+        self.gate, self.up = gate, up
+
+    def forward(self, x):
+        return sa.gated(x, self.gate, self.up)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("activation", [None, "silu"])
+@pytest.mark.parametrize("up", [sa.SparseLinear, nn.Linear])
+def test_gated(up, activation, bias, dtype, device):
+    options = dict(dtype=dtype, device=device)
+    gate = sa.SparseLinear(100, 60, (8, 16), 0.4, bias, activation=activation, **options)
+    other = nn.Linear(100, 60, bias, **options) if up is nn.Linear else sa.SparseLinear(100, 60, 16, 0.5, bias, **options)
+    for lead in ((5,), (2, 3, 4), (0,), ()):
+        x = torch.randn(*lead, 100, device=device).to(dtype)
+        want = gate(x).detach() * other(x).detach()
+        before = x.clone()
+        with torch.no_grad():
+            made = sa.gated(x, gate, other)
+        assert made.shape == (*lead, 60) and torch.equal(x, before)
+        close(made, want)
+        close(sa.gated(x, gate, other), want)
+
+
+def test_gated_has_gradients_and_hooks():
+    gate, up = sa.SparseLinear(32, 24, 8, 0.5, activation="silu", dtype=torch.float64), nn.Linear(32, 24, dtype=torch.float64)
+    both, x = Gated(gate, up), torch.randn(5, 32, dtype=torch.float64)
+    inputs = tuple(t.detach().requires_grad_() for t in (x, gate.values, up.weight))
+
+    def product(x, values, weight):
+        return torch.func.functional_call(both, {"gate.values": values, "up.weight": weight}, (x,))
+
+    assert torch.autograd.gradcheck(product, inputs)
+    sa.gated(x, gate, up).sum().backward()
+    assert gate.values.grad is not None and up.weight.grad is not None
+    calls = []
+    handle = gate.register_forward_hook(lambda *_: calls.append(1))
+    with torch.no_grad():
+        hooked = sa.gated(x, gate, up)
+        handle.remove()
+        close(hooked, sa.gated(x, gate, up))
+    assert calls == [1]
+    with pytest.raises(RuntimeError, match="size"):
+        sa.gated(x, gate, nn.Linear(32, 23, dtype=torch.float64))
+
+
+def test_gated_leaves_other_modules_results_alone():
+    gate, kept = sa.SparseLinear(32, 32, 8, 0.5), torch.randn(5, 32)
+    before, x = kept.clone(), torch.randn(5, 32)
+    with torch.no_grad():
+        close(sa.gated(x, gate, lambda x: kept), gate(x) * before)
+        close(sa.gated(kept, gate, nn.Identity()), gate(before) * before)
+    assert torch.equal(kept, before)
+
+
+def test_gated_under_autocast():
+    gate, up, x = sa.SparseLinear(32, 24, 8, 0.5, activation="silu"), sa.SparseLinear(32, 24, 8, 0.5), torch.randn(5, 32)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        made = sa.gated(x, gate, up)
+        assert made.dtype is torch.bfloat16
+        close(made, gate(x) * up(x))

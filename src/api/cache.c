@@ -68,7 +68,7 @@ static bool same_problem(const spk_problem *a, const spk_problem *b)
     return a->pattern == b->pattern && a->n == b->n && a->trans_a == b->trans_a && a->dtype_a == b->dtype_a && a->dtype_b == b->dtype_b &&
            a->dtype_d == b->dtype_d && a->compute == b->compute && a->block_layout == b->block_layout && a->layout_b == b->layout_b && a->layout_d == b->layout_d &&
            a->ldb == b->ldb && a->ldc == b->ldc && a->ldd == b->ldd && a->ldr == b->ldr && a->ldp == b->ldp && x->use_c == y->use_c &&
-           x->use_residual == y->use_residual && x->keep_preact == y->keep_preact && x->bias == y->bias && x->activation == y->activation &&
+           x->residual == y->residual && x->keep_preact == y->keep_preact && x->bias == y->bias && x->activation == y->activation &&
            a->k == b->k && a->layout_a == b->layout_a && a->lda == b->lda && a->batch == b->batch && a->stride_a == b->stride_a && a->stride_b == b->stride_b &&
            a->stride_c == b->stride_c && a->stride_d == b->stride_d && a->stride_r == b->stride_r && a->stride_p == b->stride_p &&
            a->operation == b->operation && a->assume_finite == b->assume_finite && a->static_values == b->static_values &&

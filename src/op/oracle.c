@@ -134,10 +134,12 @@ static double finish(const oracle *o, int64_t i, int64_t j, long double sum, lon
     double result = p->epilogue.activation == SPK_ACT_NONE ? (double)value : spk_activate_f64(p->epilogue.activation, (double)value);
     if (p->epilogue.activation != SPK_ACT_NONE)
         total *= 1.13L;
-    if (p->epilogue.use_residual) {
+    if (p->epilogue.residual != SPK_RESIDUAL_NONE) {
         double term = spk_value_get(args->residual, p->dtype_d, at(p, p->ldr, i, j));
-        result += term;
-        total += fabs(term);
+        bool factor = p->epilogue.residual == SPK_RESIDUAL_MULTIPLY;
+        result = factor ? result * term : result + term;
+        /* What is kept before it is judged by the same magnitude. */
+        total = !factor ? total + fabs(term) : p->epilogue.keep_preact ? total * fmax(1, fabs(term)) : total * fabs(term);
     }
     *magnitude = (double)total;
     return result;

@@ -83,7 +83,7 @@ int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operan
     case SPK_OPERAND_BIAS:
         return e->bias == SPK_BIAS_PER_ROW ? p->m : e->bias == SPK_BIAS_PER_COL ? p->n : 0;
     case SPK_OPERAND_RESIDUAL:
-        return e->use_residual ? array_elements(p->layout_d, rows, cols, p->ldr) : 0;
+        return e->residual != SPK_RESIDUAL_NONE ? array_elements(p->layout_d, rows, cols, p->ldr) : 0;
     case SPK_OPERAND_PREACT:
         return e->keep_preact ? array_elements(p->layout_d, rows, cols, p->ldp) : 0;
     case SPK_OPERAND_COUNT:
@@ -133,10 +133,10 @@ spk_problem spk_problem_item(const spk_problem *problem)
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
 {
     static const char *const activations[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
-    static const char *const biases[] = {"", "+bias_row", "+bias_col"};
+    static const char *const biases[] = {"", "+bias_row", "+bias_col"}, *const residuals[] = {"", "+residual", "+factor"};
     char text[96];
     snprintf(text, sizeof text, "%s%s%s%s%s", epilogue->use_c ? "+beta" : "", biases[epilogue->bias], activations[epilogue->activation],
-             epilogue->use_residual ? "+residual" : "", epilogue->keep_preact ? "+preact" : "");
+             residuals[epilogue->residual], epilogue->keep_preact ? "+preact" : "");
     snprintf(buffer, size, "%s", text[0] == '+' ? text + 1 : "none");
 }
 

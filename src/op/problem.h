@@ -7,7 +7,8 @@
 #include "matrix/pattern.h"
 
 typedef struct spk_epilogue {
-    bool use_c, use_residual, keep_preact;
+    bool use_c, keep_preact;
+    spk_residual residual;
     spk_bias bias;
     spk_activation activation;
 } spk_epilogue;
@@ -99,7 +100,7 @@ spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t
 /* "spmm", "sddmm"; NULL for an unknown one. */
 const char *spk_operation_name(spk_operation operation);
 
-/* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact"; buffer of 96 bytes is enough. */
+/* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact", "factor" for a residual that multiplies; buffer of 96 bytes is enough. */
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
 
 /* The tolerance from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D adds. */

@@ -10,7 +10,7 @@ static spk_status check_enums(const spk_spmm *spmm)
     SPK_TRY(spk_desc_enum("bias", (int)spmm->bias, SPK_BIAS_PER_COL));
     SPK_TRY(spk_desc_enum("activation", (int)spmm->activation, SPK_ACT_SILU));
     SPK_TRY(spk_desc_enum("use_c", spmm->use_c, 1));
-    SPK_TRY(spk_desc_enum("use_residual", spmm->use_residual, 1));
+    SPK_TRY(spk_desc_enum("residual", (int)spmm->residual, SPK_RESIDUAL_MULTIPLY));
     return spk_desc_enum("keep_preact", spmm->keep_preact, 1);
 }
 
@@ -98,8 +98,8 @@ spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *theirs, c
     made.layout_b = spmm.layout_b;
     made.layout_d = spmm.layout_d;
     made.epilogue = (spk_epilogue){.use_c = spmm.use_c != 0,
-                                   .use_residual = spmm.use_residual != 0,
                                    .keep_preact = spmm.keep_preact != 0,
+                                   .residual = spmm.residual,
                                    .bias = spmm.bias,
                                    .activation = spmm.activation};
     SPK_TRY(read_arrays(&spmm, &made));

@@ -24,7 +24,7 @@ static int alignment_class(int64_t all_bits)
 static int64_t d_side_bits(const spk_problem *problem)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return problem->ldd | problem->stride_d | (e->use_c ? problem->ldc | problem->stride_c : 0) | (e->use_residual ? problem->ldr | problem->stride_r : 0) |
+    return problem->ldd | problem->stride_d | (e->use_c ? problem->ldc | problem->stride_c : 0) | (e->residual != SPK_RESIDUAL_NONE ? problem->ldr | problem->stride_r : 0) |
            (e->keep_preact ? problem->ldp | problem->stride_p : 0);
 }
 

@@ -13,6 +13,7 @@ class Bench(CliTest):
     def test_shape_and_numbers(self):
         for extra in ([], ["--assume-finite", "--cache", "warm"], ["--dtype", "f64", "--trans-a", "t", "--block", "8x24"],
                       ["--layout-b", "col", "--layout-d", "col", "--bias", "row", "--activation", "gelu-tanh", "--use-c", "--residual", "--keep-preact"],
+                      ["--activation", "silu", "--factor"],
                       ["--m", "100", "--k", "70", "--n", "1", "--pattern", "empty-rows"]):
             with self.subTest(extra=extra):
                 result = self.bench("bench", *SMALL, *extra)

@@ -141,6 +141,9 @@ class Run(CliTest):
         ab = product(a, b)
         wanted = [[max(0.0, 2 * ab[i][j] - 0.5 * c[i][j] + bias[j][0]) + residual[i][j] for j in range(4)] for i in range(9)]
         self.check_close(self.read_array(self.path("d.mtx")), wanted)
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--factor", "r.mtx", "--budget", "0.1")
+        self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) * residual[i][j] for j in range(4)] for i in range(9)])
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--factor", "r.mtx", "--residual", "r.mtx", code=2)
 
     def test_transposed(self):
         a, _ = self.matrices(9, 12, 4)

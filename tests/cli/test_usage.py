@@ -67,6 +67,8 @@ WRONG = [
     ("bench --op sddmm --trans-a t", 2, "--trans-a goes with --op spmm"),
     ("bench --op sddmm --static-values", 2, "--static-values goes with --op spmm"),
     ("bench --layout-a col", 2, "--layout-a goes with --op sddmm"),
+    ("bench --residual --factor", 2, "--factor does not go with --residual"),
+    ("bench --op sddmm --factor", 2, "--factor goes with --op spmm"),
     ("bench --batch-values", 2, "--batch-values goes with --batch"),
     ("bench missing.mtx", 3, "missing.mtx"),
     ("bench --rounds 0", 2, "--rounds: 0 is not between 1 and 10000"),

@@ -177,10 +177,11 @@ static void expect(kernel_case *c)
             c->preact[x] = (double)value;
             double result = spk_activate_f64(e->activation, (double)value);
             size *= e->activation == SPK_ACT_NONE ? 1.0L : 1.13L;
-            if (e->use_residual) {
+            if (e->residual != SPK_RESIDUAL_NONE) {
                 double term = get(c->operands[SPK_OPERAND_RESIDUAL], problem->dtype_d, at(problem->layout_d, problem->ldr, i, j));
-                result += term;
-                size += fabs(term);
+                const bool factor = e->residual == SPK_RESIDUAL_MULTIPLY;
+                result = factor ? result * term : result + term;
+                size = !factor ? size + fabs(term) : e->keep_preact ? size * fmax(1, fabs(term)) : size * fabs(term);
             }
             c->d[x] = result;
             c->magnitude[x] = (double)size;
@@ -219,7 +220,7 @@ static void case_make(kernel_case *c, spk_rng *rng, spk_pattern *pattern, const 
     size_t d_bytes = (size_t)spk_problem_operand_elements(&c->problem, SPK_OPERAND_D) * spk_dtype_bytes(c->problem.dtype_d);
     if (in_place == 1 && c->problem.epilogue.use_c && c->problem.ldc == c->problem.ldd)
         memcpy(c->operands[SPK_OPERAND_D], c->operands[SPK_OPERAND_C], d_bytes);
-    else if (in_place == 2 && c->problem.epilogue.use_residual && c->problem.ldr == c->problem.ldd)
+    else if (in_place == 2 && c->problem.epilogue.residual != SPK_RESIDUAL_NONE && c->problem.ldr == c->problem.ldd)
         memcpy(c->operands[SPK_OPERAND_D], c->operands[SPK_OPERAND_RESIDUAL], d_bytes);
     else
         in_place = 0;

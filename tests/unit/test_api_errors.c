@@ -196,7 +196,8 @@ static void wrong_problems(void **state)
     REFUSE(bias, (spk_bias)3, SPK_ERR_ARGUMENT, "bias = 3");
     REFUSE(activation, (spk_activation)9, SPK_ERR_ARGUMENT, "activation = 9");
     REFUSE(use_c, 2, SPK_ERR_ARGUMENT, "use_c = 2");
-    REFUSE(use_residual, -1, SPK_ERR_ARGUMENT, "use_residual = -1");
+    REFUSE(residual, (spk_residual)-1, SPK_ERR_ARGUMENT, "residual = -1");
+    REFUSE(residual, (spk_residual)3, SPK_ERR_ARGUMENT, "residual = 3");
     REFUSE(keep_preact, 7, SPK_ERR_ARGUMENT, "keep_preact = 7");
     REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
     REFUSE(batch, INT64_C(1) << 31, SPK_ERR_ARGUMENT, "batch = 2147483648: the limit is 2^31 - 1");

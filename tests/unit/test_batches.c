@@ -58,7 +58,7 @@ static void make_batch(spk_rng *rng, batch_case *t)
         p->use_c = (int)pick(rng, 0, 1);
         p->bias = (spk_bias)pick(rng, 0, 2);
         p->activation = (spk_activation)pick(rng, 0, 4);
-        p->use_residual = (int)pick(rng, 0, 1);
+        p->residual = (spk_residual)pick(rng, SPK_RESIDUAL_NONE, SPK_RESIDUAL_MULTIPLY);
         p->keep_preact = (int)pick(rng, 0, 1);
     }
     t->items = p->batch = pick(rng, 2, 19);

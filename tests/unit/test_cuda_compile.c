@@ -143,7 +143,7 @@ static bool draw_spmm(spk_rng *rng, draw *out)
         spmm.use_c = (int)spk_rng_below(rng, 2);
         spmm.bias = (spk_bias)spk_rng_below(rng, 3);
         spmm.activation = (spk_activation)spk_rng_below(rng, 5);
-        spmm.use_residual = (int)spk_rng_below(rng, 2);
+        spmm.residual = (spk_residual)spk_rng_below(rng, 3);
         spmm.keep_preact = (int)spk_rng_below(rng, 2);
     }
     if (spk_rng_below(rng, 4) == 0)
@@ -160,7 +160,7 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->operation == SPK_SDDMM, p->layout_a, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, e->use_residual,
+    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->operation == SPK_SDDMM, p->layout_a, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, (int)e->residual,
                          e->keep_preact, p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);

@@ -79,7 +79,7 @@ static spk_spmm random_spmm(spk_rng *rng, const case_shape *shape, int64_t n)
         s.use_c = (int)spk_rng_below(rng, 2);
         s.bias = (spk_bias)spk_rng_below(rng, 3);
         s.activation = (spk_activation)spk_rng_below(rng, 5);
-        s.use_residual = (int)spk_rng_below(rng, 2);
+        s.residual = (spk_residual)spk_rng_below(rng, 3);
         s.keep_preact = (int)spk_rng_below(rng, 2);
     }
     return s;
@@ -166,7 +166,7 @@ static void test_empty(void **state)
                 spmm.use_c = 1;
                 spmm.bias = SPK_BIAS_PER_COL;
                 spmm.activation = SPK_ACT_SILU;
-                spmm.use_residual = 1;
+                spmm.residual = SPK_RESIDUAL_ADD;
             }
             kernel_case c;
             case_make(&c, &rng, make_pattern(&rng, &shapes[i]), &spmm, 2, 0.5, 0);

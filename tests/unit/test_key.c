@@ -101,7 +101,8 @@ static void test_what_separates(void **state)
     CHANGE(s.problem.epilogue.activation = SPK_ACT_GELU_ERF, OTHER);
     CHANGE(s.problem.epilogue.bias = SPK_BIAS_PER_COL, OTHER);
     CHANGE(s.problem.epilogue.use_c = true, OTHER);
-    CHANGE(s.problem.epilogue.use_residual = true, OTHER);
+    CHANGE(s.problem.epilogue.residual = SPK_RESIDUAL_ADD, OTHER);
+    CHANGE(s.problem.epilogue.residual = SPK_RESIDUAL_MULTIPLY, OTHER);
     CHANGE(s.problem.epilogue.keep_preact = true, OTHER);
     CHANGE(s.problem.batch = 2, OTHER);
     CHANGE(s.problem.lda = 7, SAME); /* SpMM has no X */
@@ -365,7 +366,7 @@ static void test_longest_key_fits(void **state)
     s.problem.operation = SPK_ATTENTION;
     s.problem.dtype_a = s.problem.dtype_b = s.problem.dtype_d = SPK_F8E4M3;
     s.problem.m = s.problem.k = s.problem.n = s.problem.batch = s.pattern.nnzb = INT64_C(1) << 60;
-    s.problem.epilogue = (spk_epilogue){true, true, true, SPK_BIAS_PER_ROW, SPK_ACT_GELU_TANH};
+    s.problem.epilogue = (spk_epilogue){true, true, SPK_RESIDUAL_ADD, SPK_BIAS_PER_ROW, SPK_ACT_GELU_TANH};
     key_of(&s, key);
     assert_true(spk_key_distance(key, key) == 0);
     device_text = "cpu:Test_9000:threads=2";

@@ -116,7 +116,7 @@ static void make_problem(trial *t, bool plain)
         spmm.use_c = (int)pick(rng, 0, 1);
         spmm.bias = (spk_bias)pick(rng, 0, 2);
         spmm.activation = (spk_activation)pick(rng, 0, 4);
-        spmm.use_residual = (int)pick(rng, 0, 1);
+        spmm.residual = (spk_residual)pick(rng, SPK_RESIDUAL_NONE, SPK_RESIDUAL_MULTIPLY);
         spmm.keep_preact = (int)pick(rng, 0, 1);
     }
     int64_t m = spmm.trans_a ? t->pattern->cols : t->pattern->rows, k = spmm.trans_a ? t->pattern->rows : t->pattern->cols;
@@ -171,10 +171,12 @@ static void solve(trial *t)
             }
     for (int64_t i = 0; i < p->m * p->n; i++) {
         double bias = p->epilogue.bias == SPK_BIAS_PER_ROW ? t->bias[i / p->n] : p->epilogue.bias == SPK_BIAS_PER_COL ? t->bias[i % p->n] : 0;
-        double c = p->epilogue.use_c && t->beta != 0 ? t->beta * t->c[i] : 0, residual = p->epilogue.use_residual ? t->residual[i] : 0;
+        double c = p->epilogue.use_c && t->beta != 0 ? t->beta * t->c[i] : 0, residual = p->epilogue.residual != SPK_RESIDUAL_NONE ? t->residual[i] : 0;
         t->preact[i] = t->want[i] + c + bias;
-        t->want[i] = activation(p->epilogue.activation, t->preact[i]) + residual;
-        t->magnitude[i] += fabs(c) + fabs(bias) + fabs(residual) + 1e-30;
+        const double active = activation(p->epilogue.activation, t->preact[i]), terms = t->magnitude[i] + fabs(c) + fabs(bias);
+        const bool factor = p->epilogue.residual == SPK_RESIDUAL_MULTIPLY;
+        t->want[i] = factor ? active * residual : active + residual;
+        t->magnitude[i] = (factor ? terms * fmax(1, fabs(residual)) : terms + fabs(residual)) + 1e-30;
     }
 }
 

@@ -128,6 +128,14 @@ fn epilogue() {
     let args = SpmmArgs::new(&values, &b, &mut in_place).alpha(2.0).c(&c, -1.0).bias(&bias).residual_in_place();
     plan.run(args.preact(&mut preact)).unwrap();
     assert_near(in_place, &after);
+
+    // A factor, in place.
+    let problem = Spmm::new(n).activation(Activation::Relu).factor();
+    let after: Vec<f64> = (0..32 * n).map(|i| product[i].max(0.0) * residual[i]).collect();
+    let mut in_place = residual.clone();
+    let args = SpmmArgs::new(&values, &b, &mut in_place).residual_in_place();
+    pattern.plan_spmm(&problem, &estimate()).unwrap().run(args).unwrap();
+    assert_near(in_place, &after);
 }
 
 #[test]

@@ -21,9 +21,9 @@ int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size
     const bool a_along_k = sampled ? problem->layout_a == SPK_ROW_MAJOR : (problem->block_layout == SPK_ROW_MAJOR) != turned;
     return snprintf(text, size,
                     "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d -DBIAS=%d "
-                    "-DACTIVATION=%d -DUSE_RESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
+                    "-DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
                     (int)problem->dtype_a, (int)problem->dtype_b, (int)problem->dtype_d, (int)problem->compute, (int)problem->layout_b, (int)layout_d, a_along_k,
-                    turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation, epilogue->use_residual, epilogue->keep_preact,
+                    turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation, (int)epilogue->residual, epilogue->keep_preact,
                     problem->assume_finite, problem->batch > 1 ? " -DBATCHED=1" : "");
 }
 

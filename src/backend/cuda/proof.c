@@ -130,7 +130,7 @@ static void describe_spmm(const spk_problem *q, spk_proof_job *job)
                            .use_c = q->epilogue.use_c,
                            .bias = q->epilogue.bias,
                            .activation = q->epilogue.activation,
-                           .use_residual = q->epilogue.use_residual,
+                           .residual = q->epilogue.residual,
                            .keep_preact = q->epilogue.keep_preact,
                            .batch = q->batch,
                            .stride_a = q->stride_a,

@@ -45,7 +45,7 @@ impl Extents {
             preact: product(problem.ldp, problem.stride_p),
             use_c: problem.use_c != 0,
             use_bias: problem.bias != sys::SPK_BIAS_NONE,
-            use_residual: problem.use_residual != 0,
+            use_residual: problem.residual != sys::SPK_RESIDUAL_NONE,
             keep_preact: problem.keep_preact != 0,
         }
     }
@@ -193,7 +193,7 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
         self
     }
 
-    /// The residual, for [`Spmm::residual`](crate::Spmm::residual).
+    /// The residual, for [`Spmm::residual`](crate::Spmm::residual) and [`Spmm::factor`](crate::Spmm::factor).
     ///
     /// ```
     /// # let (values, b, mut d) = ([1f32; 4], [1f32; 6], [0f32; 6]);

@@ -11,7 +11,7 @@ pub use pointers::SpmmPointers;
 use crate::sys;
 use crate::types::{Activation, Bias, Element, Layout, Product, size, sized};
 
-/// A problem: D = act(alpha op(A) B + beta C + bias) + residual, with A a matrix of a [`Pattern`](crate::Pattern), B of `n` columns, and D the
+/// A problem: D = act(alpha op(A) B + beta C + bias) + residual (or times it), with A a matrix of a [`Pattern`](crate::Pattern), B of `n` columns, and D the
 /// same. Sizes, leading dimensions and strides count elements.
 ///
 /// ```
@@ -117,7 +117,18 @@ impl Spmm {
     /// # let _ = problem;
     /// ```
     pub fn residual(mut self) -> Self {
-        self.raw.use_residual = 1;
+        self.raw.residual = sys::SPK_RESIDUAL_ADD;
+        self
+    }
+
+    /// Multiplies with the residual after the activation, element by element.
+    ///
+    /// ```
+    /// let problem = sparsek::Spmm::new(8).activation(sparsek::Activation::Silu).factor();
+    /// # let _ = problem;
+    /// ```
+    pub fn factor(mut self) -> Self {
+        self.raw.residual = sys::SPK_RESIDUAL_MULTIPLY;
         self
     }
 

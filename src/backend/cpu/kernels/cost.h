@@ -23,8 +23,8 @@ static inline double cost_of_epilogue(const spk_problem *problem, double lanes)
 {
     static const double activation[] = {0, 1, 22, 14, 13};
     const spk_epilogue *e = &problem->epilogue;
-    const bool plain = !e->use_c && !e->use_residual && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
-    const double operands = 2 * (e->use_c + e->use_residual + e->keep_preact) + (e->bias != SPK_BIAS_NONE);
+    const bool plain = !e->use_c && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+    const double operands = 2 * (e->use_c + (e->residual != SPK_RESIDUAL_NONE) + e->keep_preact) + (e->bias != SPK_BIAS_NONE);
     const double turned = problem->layout_d == SPK_COL_MAJOR ? 1.5 * lanes : 0;
     return plain && turned == 0 ? 1 : 4 + operands + activation[e->activation] * (problem->dtype_a == SPK_F64 ? 1.8 : 1) + turned;
 }

@@ -1,4 +1,4 @@
-/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual for a finished piece of the product, after vector.h (and stored_half.h
+/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual, or times it, for a finished piece of the product, after vector.h (and stored_half.h
  * where what is not a sum lies in 16 bits).
  * Promises: each element is read before it is written (D may be C or residual), C is not read where beta = 0, nothing outside the piece is touched. */
 
@@ -9,6 +9,7 @@ typedef struct S(epilogue_lines) {
     int64_t lines, length;
     REAL alpha, beta;
     const STORED *c, *residual; /* NULL: absent */
+    bool multiplies;            /* the residual */
     STORED *preact;             /* NULL: not kept */
     STORED *d;
     int64_t ldc, ldr, ldp, ldd;
@@ -38,7 +39,7 @@ SPK_INLINE void S(epilogue_vector)(const S(epilogue_lines) *e, const spk_activat
     }
     v = T(activate)(activation, v);
     if (mode == S(FULL) &&e->residual != NULL)
-        v += FETCH(e->residual + i * e->ldr + j);
+        v = e->multiplies ? v * FETCH(e->residual + i * e->ldr + j) : v + FETCH(e->residual + i * e->ldr + j);
 #undef FETCH
     if (part > 0)
         S(store_part)(e->d + i * e->ldd + j, v, part);
@@ -88,7 +89,7 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                         int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
-    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) && (!want->use_residual || problem->ldr == problem->n) &&
+    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) && (want->residual == SPK_RESIDUAL_NONE || problem->ldr == problem->n) &&
                        (!want->keep_preact || problem->ldp == problem->n);
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
@@ -99,6 +100,7 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                            .length = row_major ? cols : rows,
                            .alpha = (REAL)args->alpha,
                            .beta = (REAL)args->beta,
+                           .multiplies = want->residual == SPK_RESIDUAL_MULTIPLY,
                            .ldc = problem->ldc,
                            .ldr = problem->ldr,
                            .ldp = problem->ldp,
@@ -106,7 +108,7 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                            .d = (STORED *)args->d + line0 * problem->ldd + along0};
     if (want->use_c && args->beta != 0)
         e.c = (const STORED *)args->c + line0 * e.ldc + along0;
-    if (want->use_residual)
+    if (want->residual != SPK_RESIDUAL_NONE)
         e.residual = (const STORED *)args->residual + line0 * e.ldr + along0;
     if (want->keep_preact)
         e.preact = (STORED *)args->preact + line0 * e.ldp + along0;

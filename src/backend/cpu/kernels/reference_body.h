@@ -36,8 +36,10 @@ static void T(finish)(const spk_problem *problem, const spk_args *args, int64_t 
         spk_value_set(args->preact, dtype, line * problem->ldp + along, (double)value);
     if (epilogue->activation != SPK_ACT_NONE)
         value = (REAL)spk_activate_f64(epilogue->activation, (double)value);
-    if (epilogue->use_residual)
-        value += (REAL)spk_value_get(args->residual, dtype, line * problem->ldr + along);
+    if (epilogue->residual != SPK_RESIDUAL_NONE) {
+        const REAL other = (REAL)spk_value_get(args->residual, dtype, line * problem->ldr + along);
+        value = epilogue->residual == SPK_RESIDUAL_MULTIPLY ? value * other : value + other;
+    }
     spk_value_set(args->d, dtype, line * problem->ldd + along, (double)value);
 }
 

@@ -46,7 +46,7 @@ const char *spk_vendor_refusal(const spk_problem *problem)
 bool spk_product_is_result(const spk_problem *problem, bool with_c)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return (with_c || !e->use_c) && !e->use_residual && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+    return (with_c || !e->use_c) && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
 }
 
 double spk_start_from_c(const spk_problem *problem, const spk_args *args)

@@ -1,5 +1,5 @@
-/* What happens to a sum on its way to D: D = act(alpha * sum + beta * C + bias) + residual, the value before act kept where asked. For one
- * element, and for two neighbours along D's contiguous dimension. Everything that the problem does not use is compiled out. */
+/* What happens to a sum on its way to D: D = act(alpha * sum + beta * C + bias) + residual, or times residual, the value before act kept where asked.
+ * For one element, and for two neighbours along D's contiguous dimension. Everything that the problem does not use is compiled out. */
 #ifndef SPK_CUDA_EPILOGUE_CUH
 #define SPK_CUDA_EPILOGUE_CUH
 
@@ -82,6 +82,11 @@ inline double activate(double x)
 #endif
 }
 
+template <typename T> inline T with_residual(T value, T residual)
+{
+    return RESIDUAL == MULTIPLIED ? value * residual : value + residual;
+}
+
 /* Where element (i, j) of an array with D's layout lies. */
 inline long long place(long long i, long long j, long long ld)
 {
@@ -109,8 +114,8 @@ inline real finish(const spk_cuda_arguments &arg, long long i, long long j, real
     ((element_d *)arg.preact)[place(i, j, arg.ldp)] = to<element_d>(value);
 #endif
     value = activate(value);
-#if USE_RESIDUAL
-    value += as<real>(((const element_d *)arg.residual)[place(i, j, arg.ldr)]);
+#if RESIDUAL != NO_RESIDUAL
+    value = with_residual(value, as<real>(((const element_d *)arg.residual)[place(i, j, arg.ldr)]));
 #endif
     return value;
 }
@@ -131,7 +136,7 @@ inline bool pairs_aligned(const spk_cuda_arguments &arg)
 #if USE_C
     fits = fits && (arg.beta == 0 || (aligned_to(arg.c, bytes) && arg.ldc % 2 == 0));
 #endif
-#if USE_RESIDUAL
+#if RESIDUAL != NO_RESIDUAL
     fits = fits && aligned_to(arg.residual, bytes) && arg.ldr % 2 == 0;
 #endif
 #if KEEP_PREACT
@@ -163,10 +168,10 @@ inline void finish_pair(const spk_cuda_arguments &arg, long long i, long long j,
 #endif
     first = activate(first);
     second = activate(second);
-#if USE_RESIDUAL
+#if RESIDUAL != NO_RESIDUAL
     pieces<element_d, 2> r = load_pieces<element_d, 2>((const element_d *)arg.residual + place(i, j, arg.ldr));
-    first += as<real>(r.at[0]);
-    second += as<real>(r.at[1]);
+    first = with_residual(first, as<real>(r.at[0]));
+    second = with_residual(second, as<real>(r.at[1]));
 #endif
 }
 

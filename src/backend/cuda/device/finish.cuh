@@ -6,7 +6,7 @@
 #include "device/epilogue.cuh"
 #include "device/ptx.cuh"
 
-#define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && !USE_RESIDUAL && !KEEP_PREACT)
+#define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT)
 
 namespace sm90 {
 
@@ -87,10 +87,10 @@ SPK_INLINE void finish_inside(const spk_cuda_arguments &arg, float (&value)[2], 
 #endif
     value[0] = activate(value[0]);
     value[1] = activate(value[1]);
-#if USE_RESIDUAL
+#if RESIDUAL != NO_RESIDUAL
     load_two(arg.residual, arg.ldr, i0, j0, other);
-    value[0] += other[0];
-    value[1] += other[1];
+    value[0] = with_residual(value[0], other[0]);
+    value[1] = with_residual(value[1], other[1]);
 #endif
 }
 

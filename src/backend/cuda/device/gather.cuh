@@ -205,7 +205,7 @@ inline int sum_place(int row, int column) { return LAYOUT_D == ROW_MAJOR ? row *
 inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
 {
     constexpr int LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M, LINES = LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N;
-    constexpr bool PLAIN = !USE_C && !USE_RESIDUAL && !KEEP_PREACT;
+    constexpr bool PLAIN = !USE_C && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT;
     constexpr int MOST = PLAIN ? 16 / (int)sizeof(element_d) : 2, W = LINE % MOST == 0 ? MOST : 1, CHUNKS = LINE / W;
     const long long i0 = (long long)job.block_row * BLOCK_ROWS + job.row, j0 = job.column;
     const int rows = job.rows, columns = clip(arg.n - j0, TILE_N);

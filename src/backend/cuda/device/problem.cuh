@@ -8,7 +8,8 @@
  *   USE_C                       1: C takes part, where beta is not 0
  *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL
  *   ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU
- *   USE_RESIDUAL, KEEP_PREACT   0 or 1
+ *   RESIDUAL                    NO_RESIDUAL, ADDED or MULTIPLIED
+ *   KEEP_PREACT                 0 or 1
  *   ASSUME_FINITE               1: B holds no inf or NaN
  *   BATCHED                     1: there are several items
  */
@@ -34,6 +35,9 @@
 #define GELU_ERF 2
 #define GELU_TANH 3
 #define SILU 4
+#define NO_RESIDUAL 0
+#define ADDED 1
+#define MULTIPLIED 2
 
 #ifndef DTYPE_A
 #define DTYPE_A F32
@@ -68,8 +72,8 @@
 #ifndef ACTIVATION
 #define ACTIVATION NO_ACTIVATION
 #endif
-#ifndef USE_RESIDUAL
-#define USE_RESIDUAL 0
+#ifndef RESIDUAL
+#define RESIDUAL NO_RESIDUAL
 #endif
 #ifndef KEEP_PREACT
 #define KEEP_PREACT 0

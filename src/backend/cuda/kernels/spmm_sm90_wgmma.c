@@ -76,7 +76,7 @@ static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params
 static int epilogue_weight(const spk_problem *problem)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return e->use_c + e->use_residual + e->keep_preact;
+    return e->use_c + (e->residual != SPK_RESIDUAL_NONE) + e->keep_preact;
 }
 
 typedef struct tile_count {

@@ -8,7 +8,7 @@ enum { FINISH_THREADS = 256 };
 static bool is_direct(const spk_problem *p)
 {
     const spk_epilogue *e = &p->epilogue;
-    return !e->use_residual && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+    return e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
 }
 
 static void finish_build(const spk_problem *problem, spk_build *build)
