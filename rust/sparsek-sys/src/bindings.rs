@@ -73,6 +73,12 @@ pub const SPK_ACT_SILU: spk_activation = spk_activation(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_activation(pub ::std::os::raw::c_uint);
+pub const SPK_RESIDUAL_NONE: spk_residual = spk_residual(0);
+pub const SPK_RESIDUAL_ADD: spk_residual = spk_residual(1);
+pub const SPK_RESIDUAL_MULTIPLY: spk_residual = spk_residual(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_residual(pub ::std::os::raw::c_uint);
 pub const SPK_BIAS_NONE: spk_bias = spk_bias(0);
 pub const SPK_BIAS_PER_ROW: spk_bias = spk_bias(1);
 pub const SPK_BIAS_PER_COL: spk_bias = spk_bias(2);
@@ -618,7 +624,7 @@ pub struct spk_spmm {
     pub use_c: ::std::os::raw::c_int,
     pub bias: spk_bias,
     pub activation: spk_activation,
-    pub use_residual: ::std::os::raw::c_int,
+    pub residual: spk_residual,
     pub keep_preact: ::std::os::raw::c_int,
     pub batch: i64,
     pub stride_a: i64,
@@ -675,8 +681,8 @@ const _: () = {
         "Offset of field: spk_spmm::activation",
     ][::std::mem::offset_of!(spk_spmm, activation) - 96usize];
     [
-        "Offset of field: spk_spmm::use_residual",
-    ][::std::mem::offset_of!(spk_spmm, use_residual) - 100usize];
+        "Offset of field: spk_spmm::residual",
+    ][::std::mem::offset_of!(spk_spmm, residual) - 100usize];
     [
         "Offset of field: spk_spmm::keep_preact",
     ][::std::mem::offset_of!(spk_spmm, keep_preact) - 104usize];
