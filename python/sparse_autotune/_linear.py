@@ -124,7 +124,8 @@ class SparseLinear(nn.Module):
 
     def _product_times(self, x: Tensor, factor: Tensor) -> bool:
         """factor *= self(x) in one product, where that can be; else nothing, and False."""
-        values, bias = self.values, self.bias
+        values: Tensor = self.values
+        bias: Tensor | None = self.bias
         if _ops.any_autocast():
             x, values, bias = _ops.autocast_operands(x, values, bias)
         fits = factor.shape == (*x.shape[:-1], self.out_features) and factor.dtype is x.dtype and factor.device == x.device and factor.is_contiguous()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -36,8 +37,18 @@ _watchers = (
     (torch._C._is_tracing, False),
     (torch.autograd._profiler_enabled, False),
 )
+
+
+def _handover() -> tuple[Any, Any]:
+    """What hands tensors over where PyTorch's C interface does not, before 2.14."""
+    if _C.hands_over() and not os.environ.get("SPARSEK_TORCH_HANDLES"):  # set: for tests
+        return None, None
+    aoti = getattr(torch._C, "_aoti", None)
+    return getattr(aoti, "unsafe_alloc_void_ptr_from_tensor", None), getattr(aoti, "alloc_tensor_by_stealing_from_void_ptr", None)
+
+
 # Past the dispatcher, whose call costs more than all else of a small product; not where something wants to see it.
-direct = _C.direct_setup((Tensor, torch.nn.Parameter), _watchers, raw_spmm, raw_gradients)
+direct = _C.direct_setup((Tensor, torch.nn.Parameter), _watchers, raw_spmm, raw_gradients, *_handover())
 if direct:
     raw_spmm, raw_gradients = _C.direct_spmm, _C.direct_gradients
 

@@ -22,6 +22,18 @@ struct Watcher {
 std::vector<PyTypeObject *> plain_types; /* of tensors that are what they seem */
 std::vector<Watcher> watchers;
 PyObject *is_neg = nullptr, *spmm_op = nullptr, *gradients_op = nullptr;
+PyObject *to_handle = nullptr, *from_handle = nullptr; /* torch._C._aoti's, where PyTorch's C interface has no such functions */
+
+/* A reference that is given back. */
+class Owned {
+    PyObject *object_;
+
+  public:
+    explicit Owned(PyObject *object) : object_(object) {}
+    ~Owned() { Py_XDECREF(object_); }
+    Owned(const Owned &) = delete;
+    PyObject *get() const { return object_; }
+};
 
 bool is_plain(PyObject *object)
 {
@@ -35,11 +47,10 @@ bool is_plain(PyObject *object)
 int unwatched()
 {
     for (const Watcher &watcher : watchers) {
-        PyObject *found = PyObject_CallNoArgs(watcher.ask);
-        if (found == nullptr)
+        const Owned found(PyObject_CallNoArgs(watcher.ask));
+        if (found.get() == nullptr)
             return -1;
-        int same = found == watcher.quiet ? 1 : PyObject_RichCompareBool(found, watcher.quiet, Py_EQ);
-        Py_DECREF(found);
+        const int same = found.get() == watcher.quiet ? 1 : PyObject_RichCompareBool(found.get(), watcher.quiet, Py_EQ);
         if (same != 1)
             return same;
     }
@@ -51,6 +62,37 @@ bool has_memory_here(const Tensor &tensor)
     int32_t type = 0;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type));
     return type == aoti_torch_device_type_cpu() || type == aoti_torch_device_type_cuda();
+}
+
+/* The tensor of a Python object; nullopt: an exception is set. */
+std::optional<Tensor> from_python(PyObject *object)
+{
+    AtenTensorHandle handle = nullptr;
+    if (to_handle == nullptr) {
+        STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_from_pyobject(object, &handle));
+        return Tensor(handle);
+    }
+    const Owned capsule(PyObject_CallFunctionObjArgs(to_handle, object, nullptr));
+    if (capsule.get() == nullptr)
+        return std::nullopt;
+    handle = static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr));
+    return handle != nullptr ? std::optional<Tensor>(Tensor(handle)) : std::nullopt;
+}
+
+/* What a plain tensor is; data stays NULL where it is not contiguous, or has no memory or too many dimensions. */
+void read(const Tensor &tensor, Facts *facts)
+{
+    int32_t dtype = 0;
+    const int64_t dim = tensor.dim();
+    if (dim < 1 || dim > static_cast<int64_t>(facts->sizes.size()) || !tensor.is_contiguous())
+        return;
+    const auto sizes = tensor.sizes();
+    for (int64_t i = 0; i < dim; i++)
+        facts->sizes[static_cast<size_t>(i)] = sizes[static_cast<size_t>(i)];
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(tensor.get(), &dtype));
+    facts->dim = dim;
+    facts->dtype = dtype;
+    facts->data = tensor.const_data_ptr();
 }
 
 /* Arguments of a call: tensors (None: none) first, then whole numbers. */
@@ -73,16 +115,12 @@ struct Arguments {
         for (size_t i = 0; i < TENSORS; i++) {
             if (args[i] == Py_None)
                 continue;
-            PyObject *negative = PyObject_CallMethodObjArgs(args[i], is_neg, nullptr);
-            if (negative == nullptr)
+            const Owned negated(PyObject_CallMethodObjArgs(args[i], is_neg, nullptr));
+            if (negated.get() != Py_False)
+                return negated.get() == nullptr ? -1 : 0;
+            tensors[i] = from_python(args[i]);
+            if (!tensors[i])
                 return -1;
-            const bool lazy = negative != Py_False;
-            Py_DECREF(negative);
-            AtenTensorHandle handle = nullptr;
-            if (lazy)
-                return 0;
-            STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_from_pyobject(args[i], &handle));
-            tensors[i] = Tensor(handle);
             if (!has_memory_here(*tensors[i]))
                 return 0;
         }
@@ -97,9 +135,15 @@ struct Arguments {
 
 PyObject *to_python(const Tensor &tensor)
 {
-    void *made = nullptr;
-    STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_to_pyobject(tensor.get(), nullptr, &made));
-    return static_cast<PyObject *>(made);
+    if (from_handle == nullptr) {
+        void *made = nullptr;
+        STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_to_pyobject(tensor.get(), nullptr, &made));
+        return static_cast<PyObject *>(made);
+    }
+    AtenTensorHandle handle = nullptr; /* which the function takes over */
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(tensor.get(), &handle));
+    const Owned capsule(PyCapsule_New(handle, nullptr, nullptr));
+    return capsule.get() != nullptr ? PyObject_CallFunctionObjArgs(from_handle, capsule.get(), nullptr) : nullptr;
 }
 
 PyObject *to_python(const std::optional<Tensor> &tensor)
@@ -132,23 +176,66 @@ PyObject *dispatched(int taken, PyObject *op, PyObject *const *args, Py_ssize_t 
 {
     if (taken < 0)
         return nullptr;
-    PyObject *all = PyTuple_New(count);
-    for (Py_ssize_t i = 0; all != nullptr && i < count; i++)
-        PyTuple_SetItem(all, i, Py_NewRef(args[i]));
-    PyObject *made = all != nullptr ? PyObject_Call(op, all, nullptr) : nullptr;
-    Py_XDECREF(all);
-    return made;
+    const Owned all(PyTuple_New(count));
+    for (Py_ssize_t i = 0; all.get() != nullptr && i < count; i++)
+        PyTuple_SetItem(all.get(), i, Py_NewRef(args[i]));
+    return all.get() != nullptr ? PyObject_Call(op, all.get(), nullptr) : nullptr;
+}
+
+typedef Arguments<SPMM_TENSORS, SPMM_NUMBERS> Spmm;
+
+/* False: the product is of a kind that is not kept. */
+bool see(const Spmm &call, Sight *sight)
+{
+    int32_t type = 0, index = 0;
+    for (size_t i = 0; i < SPMM_TENSORS; i++)
+        if (call.tensors[i])
+            read(*call.tensors[i], &sight->facts[i]);
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(call.tensors[DENSE]->get(), &type));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(call.tensors[DENSE]->get(), &index));
+    sight->device = static_cast<intptr_t>(type) << 16 | index;
+    sight->numbers = call.numbers;
+    const auto &facts = sight->facts;
+    for (size_t i = 0; i < SPMM_TENSORS; i++)
+        if (call.tensors[i] && facts[i].data == nullptr)
+            return false;
+    return facts[VALUES].dim == 3 && facts[ROW_OFFSETS].dim == 1 && facts[COL_INDICES].dim == 1 && facts[BIAS].dim <= 1 && facts[DENSE].numel() > 0;
+}
+
+Tensor run_recalled(const Known &known, const Sight &sight, const Tensor &dense)
+{
+    const std::vector<int64_t> sizes(known.out_sizes.begin(), known.out_sizes.begin() + known.out_dim);
+    Tensor out = empty_like(dense, sizes, static_cast<int32_t>(sight.facts[DENSE].dtype));
+    run_known(known, out.mutable_data_ptr());
+    return out;
+}
+
+Tensor run_recorded(const Spmm &call, const Sight *sight)
+{
+    const Recording recording(sight);
+    const auto &[values, row_offsets, col_indices, dense, bias] = call.tensors;
+    const auto &[rows, cols, flags, version] = call.numbers;
+    return raw_spmm(*values, *row_offsets, *col_indices, *dense, bias, rows, cols, flags, version);
 }
 
 } // namespace
 
+PyObject *hands_over(PyObject *, PyObject *)
+{
+    return PyBool_FromLong(torch_tensor_from_pyobject != nullptr && torch_tensor_to_pyobject != nullptr);
+}
+
 PyObject *direct_setup(PyObject *, PyObject *args)
 {
-    PyObject *types, *pairs, *spmm, *gradients;
-    if (!PyArg_ParseTuple(args, "O!O!OO", &PyTuple_Type, &types, &PyTuple_Type, &pairs, &spmm, &gradients))
+    PyObject *types, *pairs, *spmm, *gradients, *to, *from;
+    if (!PyArg_ParseTuple(args, "O!O!OOOO", &PyTuple_Type, &types, &PyTuple_Type, &pairs, &spmm, &gradients, &to, &from))
         return nullptr;
-    if (torch_tensor_from_pyobject == nullptr || torch_tensor_to_pyobject == nullptr)
+    if (to != Py_None && from != Py_None) {
+        to_handle = Py_NewRef(to);
+        from_handle = Py_NewRef(from);
+    } else if (torch_tensor_from_pyobject == nullptr || torch_tensor_to_pyobject == nullptr) {
         Py_RETURN_FALSE;
+    }
     spmm_op = Py_NewRef(spmm);
     gradients_op = Py_NewRef(gradients);
     is_neg = PyUnicode_InternFromString("is_neg");
@@ -170,14 +257,17 @@ PyObject *direct_setup(PyObject *, PyObject *args)
 PyObject *direct_spmm(PyObject *, PyObject *const *args, Py_ssize_t count)
 {
     return guarded([&]() -> PyObject * {
-        Arguments<5, 4> a; /* values, row_offsets, col_indices, dense, bias */
-        const int taken = a.take(args, count, 4);
+        Spmm call;
+        const int taken = call.take(args, count, BIAS);
         if (taken != 1)
             return dispatched(taken, spmm_op, args, count);
+        Sight sight;
+        Known known;
+        const bool kept = see(call, &sight), is_known = kept && recall(sight, &known);
         std::optional<Tensor> out;
         {
             Unlocked free;
-            out = raw_spmm(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], a.tensors[4], a.numbers[0], a.numbers[1], a.numbers[2], a.numbers[3]);
+            out = is_known ? run_recalled(known, sight, *call.tensors[DENSE]) : run_recorded(call, kept ? &sight : nullptr);
         }
         return to_python(*out);
     });

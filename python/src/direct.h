@@ -5,8 +5,10 @@
 
 namespace sparse_autotune {
 
-/* setup(tensor types, (function, value for which nothing watches) pairs, operator _spmm, operator _spmm_gradients): False where this PyTorch (before 2.14)
- * does not hand over its tensors. */
+/* Whether PyTorch's C interface hands over its tensors (2.14 and later). */
+PyObject *hands_over(PyObject *, PyObject *);
+/* setup(tensor types, (function, value for which nothing watches) pairs, operator _spmm, operator _spmm_gradients, function from a tensor to a capsule with a
+ * handle, function from such a capsule to a tensor): False where neither the two functions (else None) nor the C interface hand over tensors. */
 PyObject *direct_setup(PyObject *, PyObject *args);
 /* As these operators, by position. They call them where the dispatcher must see the call: tensors of other types, devices or with a lazy negation, or
  * something that watches operators. */

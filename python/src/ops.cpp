@@ -46,7 +46,18 @@ Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &c
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
     Tensor out = empty_like(dense, call.out_sizes, call.dtype);
     run(call, out);
+    record(call);
     return out;
+}
+
+void run_known(const Known &known, void *d)
+{
+    const Device &device = *known.pattern->device;
+    spk_spmm_args args = known.args;
+    args.d = d;
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, known.assume_finite);
+    device.check(spk_matmul(device.context, known.pattern->handle, &known.problem, &args, &tune));
 }
 
 namespace {

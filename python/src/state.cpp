@@ -46,6 +46,7 @@ struct State {
 /* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks must not
  * cross a fork; only the options go along. */
 std::atomic<State *> the_state{nullptr};
+std::atomic<uint64_t> the_generation{1};
 
 void before_fork() { the_state.load()->lock.lock(); }
 void after_fork_parent() { the_state.load()->lock.unlock(); }
@@ -56,6 +57,7 @@ void after_fork_child()
     made->forbidden = old->forbidden;
     made->most_bytes = old->most_bytes;
     the_state.store(made);
+    the_generation++; /* what a parent remembers is not its child's */
 }
 
 State &state()
@@ -383,12 +385,18 @@ void set_options(Options options)
         forget();
 }
 
+uint64_t generation()
+{
+    return the_generation.load();
+}
+
 void forget()
 {
     State &s = state();
     decltype(s.recent) recent;
     decltype(s.devices) devices;
     std::lock_guard<std::mutex> hold(s.lock);
+    the_generation++;
     s.patterns.clear();
     s.bytes = 0;
     recent.swap(s.recent);

@@ -65,6 +65,8 @@ void limit_patterns(int64_t bytes);
 std::pair<int64_t, int64_t> cached_patterns();
 /* Forgets contexts and patterns; running calls keep theirs. */
 void forget();
+/* How often that was. */
+uint64_t generation();
 /* 1: estimate what is not known, whatever the options say; counted. */
 void forbid_tuning(int change);
 spk_tune_options tune_options(const Options &options, bool assume_finite);

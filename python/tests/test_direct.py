@@ -1,5 +1,10 @@
 """Products past PyTorch's dispatcher: the same results, and not where something wants to see the operator."""
 
+import os
+import subprocess
+import sys
+import threading
+
 import pytest
 import torch
 from conftest import close, random_bsr
@@ -8,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import sparse_autotune as sa
 from sparse_autotune import _C, _ops
 
-direct = pytest.mark.skipif(not _ops.direct, reason="PyTorch hands over its tensors from 2.14 on")
+direct = pytest.mark.skipif(not _ops.direct, reason="this PyTorch does not hand over its tensors")
 
 
 def operands(a, b, bias=None):
@@ -61,6 +66,102 @@ def test_what_the_dispatcher_must_see():
             torch.ops.sparse_autotune._spmm(*wrong)
     with torch.device("cpu"):
         close(_C.direct_spmm(*operands(a, b)), a.to_dense() @ b)
+
+
+def test_the_older_way():
+    """What hands tensors over before PyTorch 2.14, with this PyTorch: these tests in another process."""
+    if os.environ.get("SPARSEK_TORCH_HANDLES"):
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(command, env=os.environ | {"SPARSEK_TORCH_HANDLES": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_known_products(dtype, device):
+    """The second product of a sparse operand takes what the first has found of it, as long as that holds."""
+    layers = [sa.SparseLinear(48, 40, (8, 16), density, bias, dtype=dtype, device=device) for density, bias in ((0.3, True), (0.7, False), (0.3, False))]
+    for tokens in ((5,), (7,), (5,), (2, 3), (4, 2, 3), (1,), (0,), (2, 3)) * 10:
+        x = torch.randn(*tokens, 48, device=device).to(dtype)
+        for layer in layers:
+            with torch.no_grad():
+                layer.values.mul_(-1)
+                close(layer(x), dense_of(layer, x))
+    a, b = random_bsr(40, 48, (8, 16), dtype=dtype, device=device), torch.randn(48, 9, device=device).to(dtype)
+    for _ in range(70):
+        close(sa.matmul(a, b), a.to_dense().double() @ b.double())
+        close(sa.matmul(a, b[:, :4]), a.to_dense().double() @ b[:, :4].double())  # not contiguous
+        close(sa.matmul(b.mT[:, :40].contiguous(), a), b.mT[:, :40].double() @ a.to_dense().double())
+
+
+def dense_of(layer, x):
+    y = x.double() @ layer.weight.to_dense().double().mT
+    return y if layer.bias is None else y + layer.bias.double()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layer: setattr(layer.values, "data", layer.values.data.to(torch.float64)),
+        lambda layer: layer.to(torch.bfloat16).to(torch.float64),
+        lambda layer: setattr(layer.values, "data", layer.values.data[:-1].clone()),
+        lambda layer: setattr(layer.values, "data", layer.values.data.mT),
+        lambda layer: setattr(layer.values, "data", torch._neg_view(layer.values.data)),
+        lambda layer: setattr(layer.bias, "data", torch._neg_view(layer.bias.data)),
+        lambda layer: setattr(layer.bias, "data", layer.bias.data[:-1].clone()),
+        lambda layer: setattr(layer, "col_indices", layer.col_indices.long()),
+        lambda layer: setattr(layer, "col_indices", layer.col_indices.flip(0)),
+        lambda layer: setattr(layer, "col_indices", layer.col_indices[:-1]),
+        lambda layer: layer.col_indices.numpy().__setitem__(slice(None), layer.col_indices.numpy()[::-1].copy()),
+        lambda layer: setattr(layer, "out_features", 15),
+        lambda layer: setattr(layer, "activation", "relu"),
+        lambda layer: sa.clear_cache(),
+        lambda layer: torch.set_num_threads(1),
+        lambda layer: None,
+    ],
+)
+def test_a_known_product_that_is_no_more(change):
+    """What has changed is seen: the product is right, or refused as one that was never seen is."""
+    layer = sa.SparseLinear(16, 16, 8, pattern=torch.eye(2, dtype=torch.bool))
+    threads = torch.get_num_threads()
+    with torch.no_grad():
+        layer.bias.normal_()
+        for _ in range(3):
+            layer(torch.randn(4, 16))
+        change(layer)
+        inputs = [torch.randn(4, 16), torch.randn(4, 16).double(), torch.randn(4, 17), torch.randn(0, 16), torch._neg_view(torch.randn(4, 16))]
+        given = [(layer.values, layer.row_offsets, layer.col_indices, x, layer.bias, layer.out_features, 16, 7) for x in inputs]
+        for operands in given:
+            outcomes = []
+            for product in (lambda *o: _ops.raw_spmm(*o, 0), torch.ops.sparse_autotune.spmm):
+                try:
+                    outcomes.append(product(*operands))
+                except RuntimeError as error:
+                    outcomes.append(str(error).split("\n")[0].split("sparse_autotune: ")[-1])
+            ours, theirs = outcomes
+            assert (ours == theirs) if isinstance(ours, str) else torch.equal(ours, theirs), outcomes
+    torch.set_num_threads(threads)
+
+
+def test_known_products_of_many_threads():
+    layers, wrong = [sa.SparseLinear(64, 48, 16, density) for density in (0.25, 0.5, 0.75, 1.0)], []
+
+    def work(seed):
+        generator = torch.Generator().manual_seed(seed)
+        for i in range(150):
+            layer, x = layers[(i + seed) % 4], torch.randn(1 + i % 5, 64, generator=generator)
+            with torch.no_grad():
+                if not torch.allclose(layer(x), dense_of(layer, x).float(), atol=1e-4):
+                    wrong.append((seed, i))
+            if i % 50 == 49:
+                sa.clear_cache()
+
+    with sa.no_tuning():
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
 
 
 def test_modes_and_profilers_see_the_operator():
