@@ -206,9 +206,10 @@ static void fill_sddmm(const problem_flags *f, problem *p)
                            .block_layout = s->block_layout, .layout_x = (spk_layout)f->layout_a, .layout_y = s->layout_b, .use_c = s->use_c, .batch = p->items};
 }
 
-/* What only one of the operations has. */
-static int check_flags(const cli *app, const problem_flags *f)
+int problem_check_flags(const cli *app, const problem_flags *f, const char *where)
 {
+    const int code = where ? EXIT_INPUT : EXIT_USAGE;
+    const char *at = where ? where : "", *colon = where ? ": " : "";
     const struct {
         const char *name;
         int given;
@@ -216,13 +217,13 @@ static int check_flags(const cli *app, const problem_flags *f)
                    {"keep-preact", f->keep_preact}, {"static-values", f->static_values}, {"batch-values", f->batch_values}};
     for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
         if (of_spmm[i].given)
-            return cli_fail(app, EXIT_USAGE, "--%s goes with --op spmm", of_spmm[i].name);
+            return cli_fail(app, code, "%s%s--%s goes with --op spmm", at, colon, of_spmm[i].name);
     if (f->residual && f->factor)
-        return cli_fail(app, EXIT_USAGE, "--factor does not go with --residual");
+        return cli_fail(app, code, "%s%s--factor does not go with --residual", at, colon);
     if (!f->op && f->layout_a)
-        return cli_fail(app, EXIT_USAGE, "--layout-a goes with --op sddmm");
+        return cli_fail(app, code, "%s%s--layout-a goes with --op sddmm", at, colon);
     if (f->batch_values && f->batch < 2)
-        return cli_fail(app, EXIT_USAGE, "--batch-values goes with --batch");
+        return cli_fail(app, code, "%s%s--batch-values goes with --batch", at, colon);
     return EXIT_DONE;
 }
 
@@ -269,7 +270,7 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
 {
     problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .experts = f->experts, .tokens = f->tokens, .cells = f->cells, .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
-    int code = check_flags(app, f);
+    int code = problem_check_flags(app, f, NULL);
     if (code)
         return code;
     code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);

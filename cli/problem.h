@@ -48,6 +48,9 @@ problem_flags problem_defaults(void);
 /* Adds the options that describe a problem; the file is the command's operand. */
 void problem_options(args *a, problem_flags *flags);
 
+/* Whether the flags go together and with the operation. where: what a list's message begins with (EXIT_INPUT then); NULL: of the command line (EXIT_USAGE). */
+int problem_check_flags(const cli *app, const problem_flags *flags, const char *where);
+
 /* Generates or reads the matrix, keeps its pattern. Returns an exit code. */
 int problem_make(cli *app, const problem_flags *flags, problem *out);
 void problem_release(problem *p);

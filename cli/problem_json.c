@@ -257,6 +257,8 @@ int problem_from_json(const cli *app, json_t *object, const char *where, problem
         return cli_fail(app, EXIT_INPUT, "%s: is not an object", where);
     json_t *value;
     spell_tokens(object);
+    if (json_is_string(json_object_get(object, "epilogue"))) /* says all of it */
+        f.use_c = f.bias = f.activation = f.residual = f.factor = f.keep_preact = 0;
     json_object_foreach(object, key, value)
     {
         int at = 0;
@@ -285,6 +287,11 @@ int problem_from_json(const cli *app, json_t *object, const char *where, problem
         *(f.trans_a ? &f.k : &f.m) = -1;
         f.density = -1;
     }
-    *flags = f;
-    return EXIT_DONE;
+    const bool adds = json_is_true(json_object_get(object, "residual")), multiplies = json_is_true(json_object_get(object, "factor"));
+    if (adds != multiplies) /* one of them takes the other's place in the options */
+        *(adds ? &f.factor : &f.residual) = 0;
+    int code = problem_check_flags(app, &f, where);
+    if (code == EXIT_DONE)
+        *flags = f;
+    return code;
 }

@@ -298,7 +298,7 @@ typedef struct spk_spmm {
     int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
     int64_t stride_a;          /* values from one item to the next; 0: one A for all */
     int64_t stride_b, stride_c, stride_d; /* elements from one item to the next; 0: tight (leading dimension x lines); B, C: SPK_STRIDE_SHARED */
-    int64_t stride_r, stride_p; /* of residual and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is one for all */
+    int64_t stride_r, stride_p; /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is one for all */
 } spk_spmm;
 
 typedef struct spk_spmm_args {

@@ -99,14 +99,16 @@ class SparseLinear(nn.Module):
 
     # ------------------------------------------------------------------------------------------------ the product
 
-    def forward(self, x: Tensor) -> Tensor:
-        # Module.__getattr__ is slow; what was moved elsewhere (by FSDP, parametrize) it still finds
+    def _operands(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+        """values, bias, row_offsets, col_indices. Module.__getattr__ is slow; what was moved elsewhere (by FSDP, a parametrized bias) it still finds."""
         parameters, buffers = self._parameters, self._buffers
-        values: Tensor | None = parameters.get("values")
-        bias: Tensor | None = parameters.get("bias")
-        row_offsets, col_indices = buffers.get("row_offsets"), buffers.get("col_indices")
+        values, bias, row_offsets, col_indices = parameters.get("values"), parameters.get("bias"), buffers.get("row_offsets"), buffers.get("col_indices")
         if values is None or row_offsets is None or col_indices is None or (bias is None and "bias" not in parameters):
-            values, bias, row_offsets, col_indices = self.values, self.bias, self.row_offsets, self.col_indices
+            return self.values, self.bias, self.row_offsets, self.col_indices
+        return values, bias, row_offsets, col_indices
+
+    def forward(self, x: Tensor) -> Tensor:
+        values, bias, row_offsets, col_indices = self._operands()
         if _ops.any_autocast():
             x, values, bias = _ops.autocast_operands(x, values, bias)
         if x.dim() == 1:
@@ -124,15 +126,14 @@ class SparseLinear(nn.Module):
 
     def _product_times(self, x: Tensor, factor: Tensor) -> bool:
         """factor *= self(x) in one product, where that can be; else nothing, and False."""
-        values: Tensor = self.values
-        bias: Tensor | None = self.bias
+        values, bias, row_offsets, col_indices = self._operands()
         if _ops.any_autocast():
             x, values, bias = _ops.autocast_operands(x, values, bias)
         fits = factor.shape == (*x.shape[:-1], self.out_features) and factor.dtype is x.dtype and factor.device == x.device and factor.is_contiguous()
         if not fits or x.dim() < 2 or _ops.wants_gradient(values, x, bias, factor):
             return False
         flags = _LINEAR | _ops.tf32_flag(x) | ACTIVATIONS[self.activation] << ACTIVATION_SHIFT | FACTOR
-        _ops.product_into(values, self.row_offsets, self.col_indices, x, bias, self.out_features, self.in_features, flags, factor)
+        _ops.product_into(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags, factor)
         return True
 
     # ------------------------------------------------------------------------------------------------ from and to
@@ -222,7 +223,10 @@ def _dense_of(layer: SparseLinear, kind: type[nn.Linear]) -> nn.Linear:
 
 def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether calling the layer is its kind's forward and no more."""
-    if not isinstance(layer, kind) or type(layer).forward is not kind.forward or nn.modules.module._has_any_global_hook():
+    made = type(layer)
+    if not isinstance(layer, kind) or made.forward is not kind.forward or made.__call__ is not nn.Module.__call__ or "forward" in vars(layer):
+        return False
+    if nn.modules.module._has_any_global_hook():
         return False
     return not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks or layer._backward_pre_hooks)
 
@@ -230,10 +234,13 @@ def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
 def gated(x: Tensor, gate: nn.Module, up: nn.Module) -> Tensor:
     """gate(x) * up(x): the first half of a gated MLP, such as SwiGLU with an activation "silu" in gate.
 
-    gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, the multiplication is part of
-    gate's product: neither gate's result nor the factor passes through memory once more. Everywhere else it is what the formula says.
+    gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, gate's product reads up's result
+    and writes over it: a pass over three arrays less. Everywhere else, and where something watches operators, it is what the formula says.
     """
-    if _is_plain(gate, SparseLinear) and (_is_plain(up, SparseLinear) or _is_plain(up, nn.Linear)) and not _ops.transforming():
+    fresh = (_is_plain(up, SparseLinear) and type(up._parameters.get("values")) is nn.Parameter) or (
+        _is_plain(up, nn.Linear) and type(up._parameters.get("weight")) is nn.Parameter
+    )
+    if fresh and _is_plain(gate, SparseLinear) and _ops.may_overwrite():
         factor = up(x)
         return factor if gate._product_times(x, factor) else gate(x) * factor  # type: ignore[operator]
     return gate(x) * up(x)

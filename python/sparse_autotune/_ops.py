@@ -316,9 +316,18 @@ def product_into(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense
     if is_compiling():
         version = VERSION_UNKNOWN  # compiled code outlives versions: the extension asks for those of each run
     else:
-        refuse_tangents(values=values, dense=dense, bias=bias)
+        if forward_ad._current_level >= 0:
+            refuse_tangents(values=values, dense=dense, bias=bias, out=out)
         version = version_of(row_offsets, col_indices)
+        torch.autograd.graph.increment_version(out)  # what autograd has kept of it is no more
     raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
+
+
+def may_overwrite() -> bool:
+    """Whether nobody sees results in between: no transform, mode, tracer or tangent."""
+    if is_compiling():
+        return not transforming()
+    return forward_ad._current_level < 0 and all(ask() == quiet for ask, quiet in _watchers)
 
 
 def activate(x: Tensor, activation: str | None) -> Tensor:

@@ -191,3 +191,13 @@ def test_out_that_is_negated():
     a = random_bsr(6, 8, 2)
     with pytest.raises(ValueError, match="^out: must not be"):
         sa.matmul(a, torch.randn(8, 3), out=torch._neg_view(torch.zeros(6, 3)))
+
+
+def test_what_a_product_wrote_over_has_no_gradient_left():
+    a, out, w = random_bsr(8, 6, 2), torch.ones(8, 3), torch.ones(8, 3, requires_grad=True)
+    y = (out * w).sum()
+    with torch.no_grad():
+        sa.matmul(a, torch.randn(6, 3), out=out)
+    assert out._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()

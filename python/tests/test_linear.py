@@ -1,6 +1,7 @@
 """sa.SparseLinear and what puts it into models."""
 
 import copy
+import functools
 import io
 import pickle
 
@@ -8,6 +9,8 @@ import pytest
 import torch
 from conftest import close
 from torch import nn
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import sparse_autotune as sa
 
@@ -336,3 +339,44 @@ def test_gated_under_autocast():
         made = sa.gated(x, gate, up)
         assert made.dtype is torch.bfloat16
         close(made, gate(x) * up(x))
+
+
+def test_gated_takes_layers_as_they_are():
+    """What is called in place of a layer's forward, and what keeps results, is not passed by."""
+    x, kept, w = torch.randn(6, 24), torch.randn(6, 20), torch.randn(6, 20, requires_grad=True)
+    gate, up = sa.SparseLinear(24, 20, 8, 0.5, activation="silu"), nn.Linear(24, 20)
+
+    class Called(nn.Linear):
+        def __call__(self, x):
+            return kept
+
+    before = kept.clone()
+    with torch.no_grad():
+        close(sa.gated(x, gate, Called(24, 20)), gate(x) * before)
+        forward = gate.forward
+        gate.forward = lambda z: forward(z) * 3
+        close(sa.gated(x, gate, up), 3 * forward(x) * up(x))
+        del gate.forward
+        up.forward = lambda z: kept
+        close(sa.gated(x, gate, up), gate(x) * before)
+        del up.forward
+    assert torch.equal(kept, before)
+    for layer in (gate, up):
+        layer.requires_grad_(False)
+    want = gate(x) * up(x)
+
+
+    def policy(context, op, *args, **options):
+        return CheckpointPolicy.MUST_SAVE if "addmm" in str(op) else CheckpointPolicy.PREFER_RECOMPUTE
+
+    save = functools.partial(create_selective_checkpoint_contexts, policy)
+    checkpoint(lambda w: sa.gated(x, gate, up) * w, w, use_reentrant=False, context_fn=save).sum().backward()
+    close(w.grad, want)
+    with forward_ad.dual_level():
+        weight, tangent = up.weight.detach(), torch.randn(20, 24)
+        given = {"weight": forward_ad.make_dual(weight, tangent)}
+        made = forward_ad.unpack_dual(sa.gated(x, gate, lambda z: torch.func.functional_call(up, given, z)))
+        close(made.tangent, gate(x) * (x @ tangent.mT))
+        del up._parameters["weight"]
+        up.weight = given["weight"]
+        close(forward_ad.unpack_dual(sa.gated(x, gate, up)).tangent, gate(x) * (x @ tangent.mT))

@@ -208,6 +208,14 @@ class Tune(CliTest):
         self.assertEqual([(r["problem"]["n"], r["problem"]["dtype"], r["problem"]["block_rows"]) for r in made], [(8, "f64", 8), (3, "f32", 8), (8, "f64", 8)])
         self.assertEqual(made[2]["problem"]["tokens"], "5,9")
 
+    def test_an_epilogue_is_an_objects_own(self):
+        small = {"m": 64, "k": 64, "n": 8, "block": 8}
+        given = ({}, {"epilogue": "none"}, {"epilogue": "silu+residual"}, {"bias": "row", "epilogue": "silu"}, {"residual": True}, {"factor": False})
+        wanted = ("bias_col+factor", "none", "silu+residual", "bias_row+silu", "bias_col+residual", "bias_col")
+        self.write("list.json", json.dumps([small | one for one in given]))
+        made = self.bench("tune", "--from", "list.json", "--factor", "--bias", "col", "--budget", "0.05")["results"]
+        self.assertEqual([r["problem"]["epilogue"] for r in made], list(wanted))
+
     def test_elasticity_is_fed_back(self):
         self.cli("bench", "--pattern", "elasticity", "--cells", "3x2x1", "--n", "4", "--budget", "0.2", "--json", "one.json")
         again = self.bench("tune", "--from", "one.json", "--budget", "0.2")["results"][0]
@@ -220,7 +228,8 @@ class Tune(CliTest):
                               ('[{"m": "8"}]', '"m" has a wrong value'), ('[{"density": 2}]', '"density" has a wrong value'),
                               ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
                               ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value; it takes'),
-                              ('[{"block_rows": 4}]', "go together"), ('[{"m": 1, "m": 2}]', "duplicate")):
+                              ('[{"block_rows": 4}]', "go together"), ('[{"m": 8}, {"factor": true, "residual": true}]', "problem 1: --factor does not go with --residual"),
+                              ('[{"op": "sddmm", "factor": true}]', "problem 0: --factor goes with --op spmm"), ('[{"m": 1, "m": 2}]', "duplicate")):
             with self.subTest(text=text):
                 self.write("bad.json", text)
                 self.assertIn(message, self.cli("tune", "--from", "bad.json", code=3).stderr)

@@ -1,7 +1,7 @@
 //! A classifier with block-sparse layers, trained by Burn's own training loop: `cargo run --release --example classifier [EPOCHS]`.
 //!
 //! The data set is made, the same every time: a digit as a seven-segment display shows it, 16 x 16, moved by up to two pixels, every pixel's
-//! brightness off by up to 0.6; 4,000 to learn from, 1,000 to validate with. A record is saved and loaded into a new model at the end.
+//! brightness off by up to 0.3; 8,000 to learn from, 1,000 to validate with. A record is saved and loaded into a new model at the end.
 use burn::data::dataloader::DataLoaderBuilder;
 use burn::data::dataloader::batcher::Batcher;
 use burn::data::dataset::InMemDataset;
@@ -59,7 +59,7 @@ fn draw(random: &mut Random) -> Image {
             _ => (1..7).for_each(|col| light(10, col)),
         }
     }
-    pixels.iter_mut().for_each(|pixel| *pixel += 1.2 * random.next() - 0.6);
+    pixels.iter_mut().for_each(|pixel| *pixel += 0.6 * random.next() - 0.3);
     Image { pixels, digit: digit as i32 }
 }
 
@@ -146,7 +146,7 @@ fn main() {
     device.seed(1);
     let mut random = Random(2026);
     let mut images = |count: usize| (0..count).map(|_| draw(&mut random)).collect::<Vec<_>>();
-    let (to_learn, to_validate) = (images(4000), images(1000));
+    let (to_learn, to_validate) = (images(8000), images(1000));
     let loader = |items: &[Image]| {
         let builder = DataLoaderBuilder::new(Batches).batch_size(100).shuffle(1).num_workers(0);
         builder.build(InMemDataset::new(items.to_vec()))

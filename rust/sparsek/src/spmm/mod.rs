@@ -143,6 +143,17 @@ impl Spmm {
         self
     }
 
+    /// One residual for all items of the batch.
+    ///
+    /// ```
+    /// let problem = sparsek::Spmm::new(8).batch(4).residual().share_residual();
+    /// # let _ = problem;
+    /// ```
+    pub fn share_residual(mut self) -> Self {
+        self.raw.stride_r = sys::SPK_STRIDE_SHARED;
+        self
+    }
+
     /// One B for all items of the batch.
     ///
     /// ```
