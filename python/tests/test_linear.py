@@ -365,7 +365,6 @@ def test_gated_takes_layers_as_they_are():
         layer.requires_grad_(False)
     want = gate(x) * up(x)
 
-
     def policy(context, op, *args, **options):
         return CheckpointPolicy.MUST_SAVE if "addmm" in str(op) else CheckpointPolicy.PREFER_RECOMPUTE
 

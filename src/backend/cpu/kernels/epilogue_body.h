@@ -140,6 +140,14 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
             for (int64_t i = 0; i < part.length; i++)
                 for (int64_t j = 0; j < part.lines; j++)
                     turned[j * ROWS + i] = acc[(i0 + i) * acc_ld + j0 + j];
+            if (j0 + COLS < cols) /* the next columns are on other pages: no hardware fetches them */
+                for (int64_t j = j0 + COLS; j < cols && j < j0 + 2 * COLS; j++)
+                    for (int64_t i = i0; i < i0 + part.length; i += 64 / (int64_t)sizeof(STORED)) {
+                        if (e.residual != NULL)
+                            __builtin_prefetch(e.residual + j * e.ldr + i, 0, 3);
+                        if (e.c != NULL)
+                            __builtin_prefetch(e.c + j * e.ldc + i, 0, 3);
+                    }
             part.d += j0 * e.ldd + i0;
             part.c = e.c != NULL ? e.c + j0 * e.ldc + i0 : NULL;
             part.residual = e.residual != NULL ? e.residual + j0 * e.ldr + i0 : NULL;

@@ -107,15 +107,26 @@ static void S(start_block_row)(S(tile_worker) *worker, int64_t block_row)
         worker->stored += first * view->block_stride;
 }
 
-/* The lines of D that the epilogue will write, fetched while the sums are made. */
-SPK_INLINE void S(fetch_rows_of_d)(const S(tile_run) *run, int64_t row, int64_t rows, int64_t column, int64_t columns)
+/* A piece of a row-major array like D. */
+SPK_INLINE void S(fetch_piece)(const spk_problem *problem, const void *array, int64_t ld, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
-    const spk_problem *problem = &run->bound->problem;
     const int64_t element = problem->dtype_d == problem->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL);
-    const char *line = (const char *)run->args->d + (row * problem->ldd + column) * element;
-    for (int64_t i = 0; i < rows; i++, line += problem->ldd * element)
+    const char *line = (const char *)array + (row * ld + column) * element;
+    for (int64_t i = 0; i < rows; i++, line += ld * element)
         for (int64_t at = 0; at < columns * element; at += 64)
             __builtin_prefetch(line + at, 1, 3);
+}
+
+/* What the epilogue will read and write by rows, fetched while the sums are made. */
+SPK_INLINE void S(fetch_for_epilogue)(const S(tile_run) *run, int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    const spk_problem *problem = &run->bound->problem;
+    const spk_epilogue *e = &problem->epilogue;
+    S(fetch_piece)(problem, run->args->d, problem->ldd, row, rows, column, columns);
+    if (e->residual != SPK_RESIDUAL_NONE && run->args->residual != run->args->d)
+        S(fetch_piece)(problem, run->args->residual, problem->ldr, row, rows, column, columns);
+    if (e->use_c && run->args->beta != 0 && run->args->c != run->args->d)
+        S(fetch_piece)(problem, run->args->c, problem->ldc, row, rows, column, columns);
 }
 
 /* The buffer's rows, the last of which is row end - 1 of D. */
@@ -155,7 +166,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
         if (buffer != NULL) {
             job->out = buffer->sums + buffer->held * job->out_stride;
             if (problem->layout_d == SPK_ROW_MAJOR)
-                S(fetch_rows_of_d)(run, row0 + row, height, column0, columns);
+                S(fetch_for_epilogue)(run, row0 + row, height, column0, columns);
         }
         T(tiles)[width - 1][height - 1](job);
         row += height;
