@@ -199,5 +199,6 @@ def device_line(documents):
         device = document.get("device") or {}
         if device.get("name"):
             threads = f", {device['threads']} threads" if device.get("threads") else ""
-            return f"{device['name']}{threads}; {', '.join(device.get('isa') or [])}."
+            sets = f"; {', '.join(device['isa'])}" if device.get("isa") else ""
+            return f"{device['name']}{threads}{sets}."
     return ""
