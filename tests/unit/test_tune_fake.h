@@ -325,4 +325,13 @@ static inline const char *chosen_params(const spk_report *report)
     return report->chosen >= 0 ? report->candidates[report->chosen].params : "";
 }
 
+/* The report of tuning the bench's problem. */
+static inline spk_report *tune(bench *b)
+{
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_problem(&b->tuner, &b->problem, &b->options, &report), SPK_OK);
+    assert_non_null(report);
+    return report;
+}
+
 #endif
