@@ -84,6 +84,14 @@ static void S(epilogue_dispatch)(const S(epilogue_lines) *lines, spk_activation 
     functions[activation][full ? S(FULL) : lines->along_bias != NULL ? S(ALONG) : S(LEAN)](lines);
 }
 
+/* Lines `first` to `end` of an array, a piece of each: they are on other pages, where no hardware looks ahead. */
+SPK_INLINE void S(fetch_lines)(const STORED *array, int64_t ld, int64_t first, int64_t end, int64_t length)
+{
+    for (int64_t line = first; line < end; line++)
+        for (int64_t at = 0; at < length; at += 64 / (int64_t)sizeof(STORED))
+            __builtin_prefetch(array + line * ld + at, 0, 3);
+}
+
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
 static void S(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
                         int64_t cols)
@@ -140,14 +148,10 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
             for (int64_t i = 0; i < part.length; i++)
                 for (int64_t j = 0; j < part.lines; j++)
                     turned[j * ROWS + i] = acc[(i0 + i) * acc_ld + j0 + j];
-            if (j0 + COLS < cols) /* the next columns are on other pages: no hardware fetches them */
-                for (int64_t j = j0 + COLS; j < cols && j < j0 + 2 * COLS; j++)
-                    for (int64_t i = i0; i < i0 + part.length; i += 64 / (int64_t)sizeof(STORED)) {
-                        if (e.residual != NULL)
-                            __builtin_prefetch(e.residual + j * e.ldr + i, 0, 3);
-                        if (e.c != NULL)
-                            __builtin_prefetch(e.c + j * e.ldc + i, 0, 3);
-                    }
+            if (e.residual != NULL)
+                S(fetch_lines)(e.residual + i0, e.ldr, j0 + COLS, j0 + 2 * COLS < cols ? j0 + 2 * COLS : cols, part.length);
+            if (e.c != NULL)
+                S(fetch_lines)(e.c + i0, e.ldc, j0 + COLS, j0 + 2 * COLS < cols ? j0 + 2 * COLS : cols, part.length);
             part.d += j0 * e.ldd + i0;
             part.c = e.c != NULL ? e.c + j0 * e.ldc + i0 : NULL;
             part.residual = e.residual != NULL ? e.residual + j0 * e.ldr + i0 : NULL;
