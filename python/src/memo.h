@@ -44,7 +44,7 @@ struct Known {
 /* False: not known, or not for sure. */
 bool recall(const Sight &sight, Known *known);
 
-/* While it lives, the thread's next product through multiply_of is kept with the sight, where it can be. */
+/* While it lives, the thread's next product through raw_spmm is kept with the sight, where it can be. */
 class Recording {
   public:
     explicit Recording(const Sight *sight); /* nullptr: nothing is kept */
@@ -52,7 +52,7 @@ class Recording {
     Recording(const Recording &) = delete;
 };
 
-/* For raw_spmm. */
+/* By raw_spmm, of a product that ran. */
 void record(const Multiply &call);
 
 } // namespace sparse_autotune

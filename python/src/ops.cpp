@@ -7,19 +7,23 @@ namespace sparse_autotune {
 
 namespace {
 
+void multiply(const Pattern &pattern, const spk_spmm &problem, const spk_spmm_args &args, bool assume_finite)
+{
+    const auto options = current_options();
+    const spk_tune_options tune = tune_options(*options, assume_finite);
+    pattern.device->check(spk_matmul(pattern.device->context, pattern.handle, &problem, &args, &tune));
+}
+
 void run(const Multiply &call, const Tensor &out)
 {
     if (out.numel() == 0)
         return;
-    const Device &device = *call.pattern->device;
     spk_spmm_args args = call.args;
     args.d = out.mutable_data_ptr();
     args.residual = call.problem.residual != SPK_RESIDUAL_NONE ? args.d : nullptr;
-    if (is_capturing(device))
+    if (is_capturing(*call.pattern->device))
         return run_captured(call, args);
-    const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, call.assume_finite);
-    device.check(spk_matmul(device.context, call.pattern->handle, &call.problem, &args, &tune));
+    multiply(*call.pattern, call.problem, args, call.assume_finite);
 }
 
 void run(const Sample &call, const Tensor &out)
@@ -52,12 +56,9 @@ Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &c
 
 void run_known(const Known &known, void *d)
 {
-    const Device &device = *known.pattern->device;
     spk_spmm_args args = known.args;
     args.d = d;
-    const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, known.assume_finite);
-    device.check(spk_matmul(device.context, known.pattern->handle, &known.problem, &args, &tune));
+    multiply(*known.pattern, known.problem, args, known.assume_finite);
 }
 
 namespace {

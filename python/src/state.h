@@ -65,7 +65,7 @@ void limit_patterns(int64_t bytes);
 std::pair<int64_t, int64_t> cached_patterns();
 /* Forgets contexts and patterns; running calls keep theirs. */
 void forget();
-/* How often that was. */
+/* Another number after each forget(), and in a forked child: what was found before is of contexts that are no more. */
 uint64_t generation();
 /* 1: estimate what is not known, whatever the options say; counted. */
 void forbid_tuning(int change);
