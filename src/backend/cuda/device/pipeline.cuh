@@ -44,9 +44,9 @@ template <int stages> struct ring {
     {
         barrier_wait(full + stage * 8, phase);
     }
-    __device__ __forceinline__ void release(unsigned of) const
+    __device__ __forceinline__ void release(unsigned of, unsigned count = 1) const
     {
-        barrier_arrive(empty + of * 8);
+        barrier_arrive(empty + of * 8, count);
     }
 };
 

@@ -25,9 +25,9 @@ SPK_INLINE void barrier_init_fence()
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-SPK_INLINE void barrier_arrive(unsigned barrier)
+SPK_INLINE void barrier_arrive(unsigned barrier, unsigned count = 1)
 {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
 SPK_INLINE void barrier_arrive_expect(unsigned barrier, unsigned bytes)
@@ -127,9 +127,9 @@ SPK_INLINE void cluster_arrive(unsigned barrier)
 
 /* The same where only wgmma has read, and nothing was written that the other block is to see: it orders no stores. A release for the cluster waits for all
  * memory that the thread has written, a microsecond each time. */
-SPK_INLINE void cluster_arrive_read(unsigned barrier)
+SPK_INLINE void cluster_arrive_read(unsigned barrier, unsigned count = 1)
 {
-    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
 SPK_INLINE void cluster_store(unsigned address, float x, float y, float z, float w)

@@ -225,15 +225,15 @@ inline void multiply_both(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b, in
     mma_commit();
 }
 
-/* A stage is free where each block of the cluster knows it. By one thread. */
-inline void release(const ring<STAGES> &at, unsigned of)
+/* A stage is free where each block of the cluster knows it. By one thread, for so many warps. */
+inline void release(const ring<STAGES> &at, unsigned of, unsigned warps)
 {
 #if CLUSTER > 1
 #pragma unroll
     for (int block = 0; block < CLUSTER; block++)
-        cluster_arrive_read(cluster_address(at.empty + of * 8, block));
+        cluster_arrive_read(cluster_address(at.empty + of * 8, block), warps);
 #else
-    at.release(of);
+    at.release(of, warps);
 #endif
 }
 
@@ -260,7 +260,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                     unsigned staging, ring<STAGES> at)
 {
     const int half = threadIdx.x / 128; /* which multiplying warpgroup */
-    const bool leader = threadIdx.x % 128 == 0;
+    const bool leader = threadIdx.x % 128 == 0, warp_leader = threadIdx.x % 32 == 0;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][BN / 2];
     for (int i = 0, tile; (tile = group_tile(order, i)) >= 0; i++) {
@@ -298,15 +298,15 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #endif
                 begun |= mine;
                 if (before >= 0 && leader)
-                    release(at, before);
+                    release(at, before, 4); /* the multiplication has brought the four warps together */
                 before = at.stage;
             } else { /* what is under way ends first: the producers may need its stage before the next one of ours comes */
                 mma_wait<0>();
                 if (leader && before >= 0)
-                    release(at, before);
-                at.wait_full(); /* by all: neither an arrival nor a warp may run ahead of the stage's earlier phase, which has the parity of the next but one */
-                if (leader)
-                    release(at, at.stage);
+                    release(at, before, 4);
+                at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but one has its parity */
+                if (warp_leader)
+                    release(at, at.stage, 1);
                 before = -1;
             }
             at.advance();
@@ -316,7 +316,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         for (int m = 0; m < WG_M; m++)
             mma_settle(sum[m]);
         if (before >= 0 && leader)
-            release(at, before);
+            release(at, before, 4);
         for (int m = 0; m < WG_M; m++)
             if (!(begun >> m & 1))
 #pragma unroll
@@ -340,7 +340,7 @@ extern "C" __global__ void
     __shared__ ring_storage<STAGES> storage;
     const unsigned ring_memory = (smem_address(shared) + 1023) & ~1023u, staging = ring_memory + STAGES * STAGE_BYTES;
     if (threadIdx.x == 0)
-        ring_init(storage, 1, 2 * CLUSTER);
+        ring_init(storage, 1, 8 * CLUSTER); /* warps that multiply */
     if (threadIdx.x == 256 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
         tma_prefetch_map(&map_a);
         tma_prefetch_map(&map_b);
