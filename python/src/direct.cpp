@@ -140,9 +140,7 @@ PyObject *to_python(const Tensor &tensor)
         STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_to_pyobject(tensor.get(), nullptr, &made));
         return static_cast<PyObject *>(made);
     }
-    AtenTensorHandle handle = nullptr; /* which the function takes over */
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(tensor.get(), &handle));
-    const Owned capsule(PyCapsule_New(handle, nullptr, nullptr));
+    const Owned capsule(PyCapsule_New(tensor.get(), nullptr, nullptr)); /* of which the function only copies: its name says that it takes the handle over */
     return capsule.get() != nullptr ? PyObject_CallFunctionObjArgs(from_handle, capsule.get(), nullptr) : nullptr;
 }
 

@@ -1,5 +1,6 @@
 """Products past PyTorch's dispatcher: the same results, and not where something wants to see the operator."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -32,6 +33,21 @@ def test_the_same_as_the_operator(dtype, device):
         given = (a.values, a.row_offsets, a.col_indices, b, gradient, *a.shape, 0, -1, want)
         for ours, theirs in zip(_C.direct_gradients(*given), torch.ops.sparse_autotune._spmm_gradients(*given), strict=True):
             assert (ours is None) == (theirs is None) and (ours is None or torch.equal(ours, theirs))
+
+
+def test_nothing_is_kept(dtype, device):
+    """A result is its caller's alone, and nobody holds the operands afterwards."""
+    a, layer = random_bsr(40, 56, (8, 16), dtype=dtype, device=device), sa.SparseLinear(56, 40, (8, 16), 0.5, dtype=dtype, device=device)
+    b, x = torch.randn(56, 9, device=device).to(dtype), torch.randn(9, 56, device=device).to(dtype)
+    given = (a.values, a.row_offsets, a.col_indices, b, x, layer.values, layer.row_offsets, layer.col_indices, layer.bias)
+    layer(x).sum().backward()  # the gradients are there
+    before = [tensor._use_count() for tensor in given]
+    for _ in range(3):
+        with torch.no_grad():
+            assert sa.matmul(a, b)._use_count() == 1 and layer(x)._use_count() == 1
+        layer(x).sum().backward()
+    gc.collect()
+    assert [tensor._use_count() for tensor in given] == before
 
 
 @direct
