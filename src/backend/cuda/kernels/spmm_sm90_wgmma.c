@@ -114,6 +114,14 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
     return *why == NULL;
 }
 
+/* Column tiles fastest: neighbours read the same of A, and B in whole rows, soon or for few rows of A: where B is small, or few block rows share a row of it
+ * (a mixture of experts). Otherwise row tiles fastest keep a few columns of B in L2. */
+static bool suits_across(const spk_problem *problem, const spk_params *params)
+{
+    const double block_columns = ((double)problem->k + sm90_block_cols(problem) - 1) / sm90_block_cols(problem);
+    return problem->n > params->v[BN] && ((double)problem->k * (double)problem->n * 2 <= MOST_ACROSS_BYTES || (double)problem->pattern->nnzb <= 2 * block_columns);
+}
+
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     if (sm90_block_rows(problem) % 64 != 0) {
@@ -139,8 +147,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "two blocks of so many threads leave too few registers";
     else if (params->v[CTAS] == 2 && ((shape.sums > 64 && epilogue_weight(problem) > 1) || (problem->epilogue.keep_preact && problem->batch > 1)))
         *why = "its epilogue needs more registers than two blocks leave";
-    else if (params->v[ACROSS] && !is_cut(params) && (problem->n <= params->v[BN] || (double)problem->k * (double)problem->n * 2 > MOST_ACROSS_BYTES))
-        *why = "tiles go across only where there are several and B is small";
+    else if (params->v[ACROSS] && !is_cut(params) && !suits_across(problem, params))
+        *why = "tiles go across only where there are several, and B is small or hardly shared";
     else if (shape.stages < (params->v[CTAS] > 2 ? 4 : 2))
         *why = "too few stages fit into shared memory";
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
