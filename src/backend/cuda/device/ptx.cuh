@@ -30,6 +30,12 @@ SPK_INLINE void barrier_arrive(unsigned barrier, unsigned count = 1)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
+/* Both multiples of 16. */
+SPK_INLINE void prefetch_l2_bytes(unsigned long long from, unsigned bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+}
+
 SPK_INLINE void barrier_arrive_expect(unsigned barrier, unsigned bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");

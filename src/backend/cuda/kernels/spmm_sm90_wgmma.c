@@ -145,7 +145,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a thread would keep too many sums";
     else if (params->v[CTAS] == 2 && params->v[CONSUMERS] == 2 && shape.sums > 32)
         *why = "two blocks of so many threads leave too few registers";
-    else if (params->v[CTAS] == 2 && ((shape.sums > 64 && epilogue_weight(problem) > 1) || (problem->epilogue.keep_preact && problem->batch > 1)))
+    else if (params->v[CTAS] == 2 && (((shape.sums > 64 || problem->batch > 1) && epilogue_weight(problem) > 1) || (problem->epilogue.keep_preact && problem->batch > 1)))
         *why = "its epilogue needs more registers than two blocks leave";
     else if (params->v[ACROSS] && !is_cut(params) && !suits_across(problem, params))
         *why = "tiles go across only where there are several, and B is small or hardly shared";

@@ -269,6 +269,12 @@ inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, con
 struct cluster_sums {};
 #endif
 
+/* D's first row of a tile's part. */
+inline int row_of(const tile_work &tile, int down)
+{
+    return tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64);
+}
+
 inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at,
                     [[maybe_unused]] cluster_sums all)
 {
@@ -295,6 +301,10 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             tma_store_wait_read<0>();
             all.open();
         }
+#endif
+#if READ_ARRAYS
+        for (int m = 0; m < WG_M; m++)
+            prefetch_operands<WG_N, 64>(item_arguments(arg, tile.item), row_of(tile, down) + m * 64 + threadIdx.x / 32 % 4 * 16, tile.col * BN + across * WG_N);
 #endif
         int before = -1;
         for (int step = 0; step < work.count; step++) {
@@ -335,7 +345,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             clear(sum);
 
         item_view item = item_arguments(arg, tile.item);
-        const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
+        const int i0 = row_of(tile, down), j0 = tile.col * BN + across * WG_N;
 #if CUT
         if (tile.split && !first) {
             all.send(sum);
@@ -352,7 +362,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
         for (int m = 0; m < WG_M; m++) {
             const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
-            finish_tile<WG_N>(item, sum[m], warp_i, j0);
+            finish_tile<WG_N, CTAS == 1>(item, sum[m], warp_i, j0);
 #if DTYPE_D != F32
             if (!order.direct)
                 store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128), buffer, 1 + group, j0, (int)arg.n,
