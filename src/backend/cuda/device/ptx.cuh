@@ -30,12 +30,6 @@ SPK_INLINE void barrier_arrive(unsigned barrier, unsigned count = 1)
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 
-/* Both multiples of 16. */
-SPK_INLINE void prefetch_l2_bytes(unsigned long long from, unsigned bytes)
-{
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
-}
-
 SPK_INLINE void barrier_arrive_expect(unsigned barrier, unsigned bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -96,6 +90,19 @@ SPK_INLINE void stmatrix4_transposed(unsigned address, const unsigned (&x)[4])
                  : "memory");
 }
 
+SPK_INLINE void ldmatrix4(unsigned address, unsigned (&x)[4])
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
+}
+
+SPK_INLINE void ldmatrix4_transposed(unsigned address, unsigned (&x)[4])
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
+}
+
 /* ---- clusters: blocks that may write to each other's shared memory */
 
 SPK_INLINE unsigned cluster_rank()
@@ -151,6 +158,11 @@ SPK_INLINE void shared_store_16(unsigned address, unsigned short value)
 SPK_INLINE void shared_clear_16_bytes(unsigned address)
 {
     asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(address), "r"(0) : "memory");
+}
+
+SPK_INLINE void shared_store_16_bytes(unsigned address, const uint4 &x)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
 }
 
 } // namespace sm90

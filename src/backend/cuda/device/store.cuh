@@ -46,12 +46,31 @@ template <int columns> SPK_INLINE void store_direct(const spk_cuda_arguments &ar
     }
 }
 
-/* `width` columns (64, 32 or 16) of finished values, from register `from` on, to the staging tile. */
-template <int piece_rows, int width, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
+/* A staging tile of `width` columns (64, 32 or 16), byte `at` of it counted piece by piece, line by line: where TMA wants it. */
+template <int piece_rows, int width> SPK_INLINE unsigned swizzled(unsigned at)
+{
+    return at ^ (at >> 7 & ((LAYOUT_D == ROW_MAJOR ? width : piece_rows) / 8 - 1)) << 4;
+}
+
+/* Where the lane's line of the j-th 16 columns begins, as stmatrix and ldmatrix want it: matrices of the warp's rows 0-7 and 8-15 of the left 8 columns, then of
+ * the right 8. */
+template <int piece_rows, int width> SPK_INLINE unsigned matrix_line(int j)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+#if LAYOUT_D == ROW_MAJOR
+    const unsigned row = warp * 16 + lane % 16;
+    return swizzled<piece_rows, width>(row * (width * 2) + (j * 16 + lane / 16 * 8) * 2);
+#else
+    const unsigned row = warp * 16 + lane / 8 % 2 * 8, column = j * 16 + lane / 16 * 8 + lane % 8;
+    return swizzled<piece_rows, width>(row / piece_rows * (piece_rows * width * 2) + column * (piece_rows * 2) + row % piece_rows * 2);
+#endif
+}
+
+/* `width` columns of finished values, from register `from` on, to the staging tile. */
+template <int piece_rows, int width, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
+{
 #pragma unroll
-    for (int j = 0; j < width / 16; j++) { /* 16 columns: matrices of rows 0-7 and 8-15 of the left 8, then of the right 8 */
+    for (int j = 0; j < width / 16; j++) {
         unsigned x[4];
 #pragma unroll
         for (int u = 0; u < 4; u++) {
@@ -59,12 +78,9 @@ template <int piece_rows, int width, int registers> SPK_INLINE void stage_column
             x[u] = pack_d(value[at], value[at + 1]);
         }
 #if LAYOUT_D == ROW_MAJOR
-        const unsigned row = warp * 16 + lane % 16, at = row * (width * 2) + (j * 16 + lane / 16 * 8) * 2;
-        stmatrix4(staging + (at ^ (at >> 7 & (width / 8 - 1)) << 4), x);
+        stmatrix4(staging + matrix_line<piece_rows, width>(j), x);
 #else
-        const unsigned row = warp * 16 + lane / 8 % 2 * 8, column = j * 16 + lane / 16 * 8 + lane % 8;
-        const unsigned at = row / piece_rows * (piece_rows * width * 2) + column * (piece_rows * 2) + row % piece_rows * 2;
-        stmatrix4_transposed(staging + (at ^ (at >> 7 & (piece_rows / 8 - 1)) << 4), x);
+        stmatrix4_transposed(staging + matrix_line<piece_rows, width>(j), x);
 #endif
     }
 }

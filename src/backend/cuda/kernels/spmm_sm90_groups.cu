@@ -13,7 +13,7 @@
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
-#include "device/store.cuh"
+#include "device/finish_staged.cuh"
 
 using namespace sm90;
 
@@ -247,16 +247,18 @@ inline int row_of(const int *rows, int m)
 inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows, float (&sum)[WG_M][BN / 2],
                         unsigned staging, int &buffer, int j0)
 {
-    const int group = threadIdx.x / 128;
+    [[maybe_unused]] const int group = threadIdx.x / 128;
 #pragma unroll
     for (int m = 0; m < WG_M; m++) {
-        [[maybe_unused]] const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
         const int i = row_of(rows, m);
-        finish_tile<BN>(arg, sum[m], i, j0);
+        [[maybe_unused]] const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
+        [[maybe_unused]] const auto piece_row = [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; };
+        [[maybe_unused]] const unsigned tile = staging + group * (BUFFERS * 8192);
+        if (order.direct || !finish_staged<BN, BLOCK_ROWS, BUFFERS>(arg, sum[m], tile, 1 + group, i, j0, piece_row))
+            finish_tile<BN, !STAGED_EPILOGUE>(arg, sum[m], i, j0);
 #if DTYPE_D != F32
         if (!order.direct)
-            store_tma<BN, BLOCK_ROWS, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * 8192), buffer, 1 + group, j0, (int)arg.n,
-                                               [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; });
+            store_tma<BN, BLOCK_ROWS, BUFFERS>(map_d, sum[m], tile, buffer, 1 + group, j0, (int)arg.n, piece_row);
         else
 #endif
             store_direct<BN>(arg, sum[m], i, j0);
@@ -276,7 +278,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
 #if READ_ARRAYS
         for (int m = 0; m < WG_M; m++)
-            prefetch_operands<BN, BLOCK_ROWS>(arg, row_of(lists.rows + group * ROWS, m), col * BN);
+            prefetch_operands<BN>(arg, row_of(lists.rows + group * ROWS, m), col * BN);
 #endif
         int begun = 0 /* bit m: tile m's sum holds products */, before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
         for (int q = first; q < last; q++) {

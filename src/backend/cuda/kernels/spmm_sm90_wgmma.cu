@@ -14,7 +14,7 @@
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
-#include "device/store.cuh"
+#include "device/finish_staged.cuh"
 
 using namespace sm90;
 
@@ -304,7 +304,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #endif
 #if READ_ARRAYS
         for (int m = 0; m < WG_M; m++)
-            prefetch_operands<WG_N, 64>(item_arguments(arg, tile.item), row_of(tile, down) + m * 64 + threadIdx.x / 32 % 4 * 16, tile.col * BN + across * WG_N);
+            prefetch_operands<WG_N>(item_arguments(arg, tile.item), row_of(tile, down) + m * 64 + threadIdx.x / 32 % 4 * 16, tile.col * BN + across * WG_N);
 #endif
         int before = -1;
         for (int step = 0; step < work.count; step++) {
@@ -362,11 +362,14 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
         for (int m = 0; m < WG_M; m++) {
             const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
-            finish_tile<WG_N, CTAS == 1>(item, sum[m], warp_i, j0);
+            [[maybe_unused]] const auto piece_row = [i](int) { return i; };
+            [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128);
+            /* With two blocks on a multiprocessor registers would run out. */
+            if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
+                finish_tile<WG_N, CTAS != 1 || !STAGED_EPILOGUE>(item, sum[m], warp_i, j0);
 #if DTYPE_D != F32
             if (!order.direct)
-                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128), buffer, 1 + group, j0, (int)arg.n,
-                                             [i](int) { return i; }, tile.item,
+                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staged, buffer, 1 + group, j0, (int)arg.n, piece_row, tile.item,
                                              SPARE && work.count > 0 ? tiles + held * STAGE_BYTES + down * (WG_M * 64 * CHUNK * 2) : 0);
             else
 #endif
