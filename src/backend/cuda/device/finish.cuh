@@ -4,10 +4,8 @@
 #define SPK_DEVICE_FINISH_CUH
 
 #include "device/epilogue.cuh"
-#include "device/launch.cuh"
 #include "device/ptx.cuh"
 
-#define READ_ARRAYS (USE_C + (RESIDUAL != NO_RESIDUAL)) /* of D's layout */
 #define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT)
 
 namespace sm90 {
@@ -103,34 +101,6 @@ SPK_INLINE void finish_any(const spk_cuda_arguments &arg, float (&value)[2], int
         value[0] = finish(arg, i, j, value[0]);
     if (i < arg.m && j + 1 < arg.n)
         value[1] = finish(arg, i, j + 1, value[1]);
-}
-
-/* Of an array with D's layout, the sectors of 32 bytes that a warp's 16 rows have in a tile's columns; those of bad alignment not all. By whole warps. */
-template <int columns> SPK_INLINE void prefetch_array(const spk_cuda_arguments &arg, const void *array, long long ld, int i0, int j0)
-{
-    constexpr int sector = 32 / (int)sizeof(element_d), along = LAYOUT_D == ROW_MAJOR ? columns : 16, lines = LAYOUT_D == ROW_MAJOR ? 16 : columns;
-    constexpr int sectors = along < sector ? 1 : along / sector; /* of a line */
-    for (int at = threadIdx.x % 32; at < sectors * lines; at += 32) {
-        const int line = at / sectors, in = at % sectors * sector, i = i0 + (LAYOUT_D == ROW_MAJOR ? line : in), j = j0 + (LAYOUT_D == ROW_MAJOR ? in : line);
-        if (i < arg.m && j < arg.n)
-            prefetch_l2((const element_d *)array + place(i, j, ld));
-    }
-}
-
-/* Before the products of a tile: what its epilogue will read comes from memory meanwhile. i0, j0: as of finish_tile. */
-template <int columns> SPK_INLINE void prefetch_operands([[maybe_unused]] const spk_cuda_arguments &arg, [[maybe_unused]] int i0, [[maybe_unused]] int j0)
-{
-#if READ_ARRAYS
-    if (i0 < 0)
-        return;
-#endif
-#if USE_C
-    if (arg.beta != 0)
-        prefetch_array<columns>(arg, arg.c, arg.ldc, i0, j0);
-#endif
-#if RESIDUAL != NO_RESIDUAL
-    prefetch_array<columns>(arg, arg.residual, arg.ldr, i0, j0);
-#endif
 }
 
 SPK_INLINE void load_row_bias([[maybe_unused]] const spk_cuda_arguments &arg, [[maybe_unused]] float (&bias)[2], [[maybe_unused]] int i0)

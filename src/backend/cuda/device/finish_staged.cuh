@@ -7,7 +7,8 @@
 
 namespace sm90 {
 
-#define STAGED_EPILOGUE (READ_ARRAYS == 1 && (DTYPE_D == F16 || DTYPE_D == BF16)) /* of both arrays, registers would run out */
+/* Of both arrays registers would run out. */
+#define STAGED_EPILOGUE (USE_C + (RESIDUAL != NO_RESIDUAL) == 1 && (DTYPE_D == F16 || DTYPE_D == BF16))
 
 #if STAGED_EPILOGUE
 

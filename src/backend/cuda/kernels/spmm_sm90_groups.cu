@@ -9,11 +9,11 @@
  * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it have none, zeros
  * stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
  * Bound: bytes from L2, and issuing them. */
+#include "device/finish_staged.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
-#include "device/finish_staged.cuh"
 
 using namespace sm90;
 
@@ -237,21 +237,14 @@ inline void release(const ring<STAGES> &at, unsigned of, unsigned warps)
 #endif
 }
 
-/* D's first row of the warp's 16 of tile m; negative: there is none. */
-inline int row_of(const int *rows, int m)
-{
-    const int warp = threadIdx.x / 32 % 4, block_row = __ldg(rows + (threadIdx.x / 128 * WG_M + m) * TILE_ROWS + warp * 16 / BLOCK_ROWS);
-    return block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
-}
-
 inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows, float (&sum)[WG_M][BN / 2],
                         unsigned staging, int &buffer, int j0)
 {
-    [[maybe_unused]] const int group = threadIdx.x / 128;
+    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4;
 #pragma unroll
     for (int m = 0; m < WG_M; m++) {
-        const int i = row_of(rows, m);
-        [[maybe_unused]] const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
+        const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
+        const int block_row = __ldg(tile_rows + warp * 16 / BLOCK_ROWS), i = block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
         [[maybe_unused]] const auto piece_row = [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; };
         [[maybe_unused]] const unsigned tile = staging + group * (BUFFERS * 8192);
         if (order.direct || !finish_staged<BN, BLOCK_ROWS, BUFFERS>(arg, sum[m], tile, 1 + group, i, j0, piece_row))
@@ -276,10 +269,6 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         int group, col;
         group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
-#if READ_ARRAYS
-        for (int m = 0; m < WG_M; m++)
-            prefetch_operands<BN>(arg, row_of(lists.rows + group * ROWS, m), col * BN);
-#endif
         int begun = 0 /* bit m: tile m's sum holds products */, before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
         for (int q = first; q < last; q++) {
             const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);

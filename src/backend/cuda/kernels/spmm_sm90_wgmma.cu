@@ -9,12 +9,12 @@
  *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no clusters
  *   CUT                    1: of two blocks, between which one tile is cut (kernels/cut.h)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
+#include "device/finish_staged.cuh"
 #include "device/cluster.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
 #include "device/scheduler.cuh"
-#include "device/finish_staged.cuh"
 
 using namespace sm90;
 
@@ -269,12 +269,6 @@ inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, con
 struct cluster_sums {};
 #endif
 
-/* D's first row of a tile's part. */
-inline int row_of(const tile_work &tile, int down)
-{
-    return tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64);
-}
-
 inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at,
                     [[maybe_unused]] cluster_sums all)
 {
@@ -301,10 +295,6 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             tma_store_wait_read<0>();
             all.open();
         }
-#endif
-#if READ_ARRAYS
-        for (int m = 0; m < WG_M; m++)
-            prefetch_operands<WG_N>(item_arguments(arg, tile.item), row_of(tile, down) + m * 64 + threadIdx.x / 32 % 4 * 16, tile.col * BN + across * WG_N);
 #endif
         int before = -1;
         for (int step = 0; step < work.count; step++) {
@@ -345,7 +335,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             clear(sum);
 
         item_view item = item_arguments(arg, tile.item);
-        const int i0 = row_of(tile, down), j0 = tile.col * BN + across * WG_N;
+        const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
 #if CUT
         if (tile.split && !first) {
             all.send(sum);
