@@ -9,8 +9,8 @@
  *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no clusters
  *   CUT                    1: of two blocks, between which one tile is cut (kernels/cut.h)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
-#include "device/finish_staged.cuh"
 #include "device/cluster.cuh"
+#include "device/finish_staged.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/pipeline.cuh"
