@@ -62,9 +62,9 @@ void skipped(void)
                                      &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = ROWS, .cols = COLS, .block_rows = SMALL, .block_cols = SMALL,
                                                         .nnzb = p->offsets[GRID_ROWS], .row_offsets = p->offsets, .col_indices = p->columns},
                                      &pattern));
-    for (int slots = 1; slots <= 4; slots *= 2) {
+    for (int slots = 2; slots <= 4; slots *= 2) { /* blocks of 16 share their stages */
         char choice[100];
-        snprintf(choice, sizeof choice, "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=%d SLOTS=%d CLUSTER=1", slots == 1 ? 4 : 1, slots);
+        snprintf(choice, sizeof choice, "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=%d CLUSTER=1", slots);
         run_often(context, p, pattern, choice);
     }
     spk_pattern_destroy(&pattern);
