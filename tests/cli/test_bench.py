@@ -239,7 +239,8 @@ class Tune(CliTest):
 
 class Interrupted(CliTest):
     def interrupt(self, *arguments, after=1.0, number=signal.SIGINT):
-        process = subprocess.Popen([support.program, *arguments], cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([support.program, *arguments], cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) # nohup's wish, where the tests run under it, is not the test's
         time.sleep(after)
         self.assertIsNone(process.poll(), "the work ended before it was interrupted")
         start = time.monotonic()
