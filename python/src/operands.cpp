@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+/* PyTorch 2.13 and later have it. */
+extern "C" __attribute__((weak)) const char *torch_exception_get_what_without_backtrace();
+
 namespace sparse_autotune {
 
 namespace {
@@ -284,8 +287,10 @@ Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t
     AtenTensorHandle made = nullptr;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &type));
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
-    if (aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, type, index, &made) != AOTI_TORCH_SUCCESS)
-        refuse("PyTorch cannot make a tensor of shape " + text_of(sizes) + (type == aoti_torch_device_type_cuda() ? " on cuda:" + std::to_string(index) : "") + " (it has said why on stderr)");
+    if (aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, type, index, &made) != AOTI_TORCH_SUCCESS) {
+        const char *why = torch_exception_get_what_without_backtrace != nullptr ? torch_exception_get_what_without_backtrace() : "PyTorch has said why on stderr";
+        refuse("cannot make a tensor of shape " + text_of(sizes) + (type == aoti_torch_device_type_cuda() ? " on cuda:" + std::to_string(index) : "") + ": " + why);
+    }
     return Tensor(made);
 }
 

@@ -64,6 +64,12 @@ def test_errors_are_the_same():
         _C.direct_spmm(a.values, a.row_offsets, a.col_indices, b, None, 2**70, 16, 0, -1)
 
 
+def test_a_result_too_large_for_memory():
+    layer = sa.SparseLinear(64, 2**20, 64, pattern=torch.ones(2**14, 1, dtype=torch.bool))
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"cannot make a tensor of shape \[67108864, 1048576\]: .*(stderr|allocate|memory)"):
+        layer(torch.empty(1, 64).expand(2**26, 64))
+
+
 @direct
 def test_what_the_dispatcher_must_see():
     a, b = random_bsr(16, 16, 8), torch.randn(16, 3)
