@@ -306,7 +306,7 @@ typedef struct spk_spmm_args {
     const void *values; /* nnzb * block_rows * block_cols elements, in the order of col_indices; the overhang of edge blocks is ignored */
     const void *b;
     const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
-    void *d;              /* overlaps no input but c */
+    void *d;              /* overlaps no input but c and residual */
     const void *bias;     /* with bias */
     const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
     void *preact;         /* with keep_preact */

@@ -96,6 +96,9 @@ void deferred(void);
 /* skipped.c */
 void skipped(void);
 
+/* epilogues.c */
+void epilogues(void);
+
 /* memory.c */
 void allocator(void);
 void out_of_memory(void);

@@ -53,7 +53,7 @@ step() {
 for name in "${steps[@]}"; do
     case "$name" in
     check) step check 900 "$build/sparsek" check --device cuda:0 --cases "$cases" --seed "$seed" --json "$logs/check.json" ;;
-    device) for test in streams threads contexts graphs aligned skipped deferred allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
+    device) for test in streams threads contexts graphs aligned skipped epilogues deferred allocator memory devices; do step "device-$test" 240 "$build/tests/test_device" "$test"; done ;;
     rust) step rust 120 "${RUST_DEVICE:-$root/rust/target/release/examples/device}" cuda:0 ;;
     proof)
         rm -rf "$SPARSEK_CACHE_DIR/proof"

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/kernels/groups.h"
+#include "backend/cuda/kernels/schedule.h"
 #include "base/rng.h"
 
 typedef struct shape {
@@ -36,6 +37,13 @@ static spk_bsr_view make_view(spk_rng *rng, const shape *s)
     }
     return (spk_bsr_view){.rows = s->grid_rows * 16, .cols = s->grid_cols * 16 - s->ragged, .block_rows = 16, .block_cols = 16, .grid_rows = s->grid_rows,
                           .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns, .positions = positions};
+}
+
+static void release_view(const spk_bsr_view *view)
+{
+    free((void *)(uintptr_t)view->offsets);
+    free((void *)(uintptr_t)view->columns);
+    free((void *)(uintptr_t)view->positions);
 }
 
 static int64_t block_at(const spk_bsr_view *view, int row, int column)
@@ -118,12 +126,10 @@ static void lists_hold_every_block_once(void **unused)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_bsr_view view = make_view(&rng, &shapes[i]);
         group_lists lists = {0};
-        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, &lists), SPK_OK);
+        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7}, &lists), SPK_OK);
         check_lists(&view, &lists, &shapes[i]);
         spk_free(&spk_mem_system, lists.memory);
-        free((void *)(uintptr_t)view.offsets);
-        free((void *)(uintptr_t)view.columns);
-        free((void *)(uintptr_t)view.positions);
+        release_view(&view);
     }
 }
 
@@ -142,7 +148,7 @@ static void like_goes_to_like(void **unused)
     const spk_bsr_view view = {.rows = ROWS * 64, .cols = 2 * EACH * 64, .block_rows = 64, .block_cols = 64, .grid_rows = ROWS, .grid_cols = 2 * EACH,
                                .nnzb = ROWS * EACH, .offsets = offsets, .columns = columns};
     group_lists lists = {0};
-    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, &lists), SPK_OK);
+    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, ROWS / 2 * EACH);
     spk_free(&spk_mem_system, lists.memory);
 }
@@ -167,7 +173,7 @@ static void neighbours_meet(void **unused)
     assert_int_equal(turns_period(&rows), EACH);
     assert_int_equal(turns_agreement(&rows, 0), 0);
     assert_int_equal(turns_agreement(&rows, EACH), (ROWS - 1) * (EACH - 1));
-    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, &lists), SPK_OK);
+    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, GROUPS * UNION);
     for (int g = 0; g < GROUPS; g++)
         for (int step = 0; step < UNION; step++) {
@@ -181,6 +187,60 @@ static void neighbours_meet(void **unused)
     for (int i = 0; i < ROWS * EACH; i++)
         columns[i] = i % EACH * 4 + (i / EACH * 7 + i) % 4;
     assert_int_equal(turns_period(&rows), 0);
+}
+
+/* Rows of random columns: fewer columns remain than the first choice leaves, and the fullest of the blocks that tiles are dealt out to has less to do. */
+static void better_than_the_first_choice(void **unused)
+{
+    (void)unused;
+    const shape shapes[] = {{64, 64, 50, 2, 1, 1, false, false}, {128, 128, 12, 4, 2, 1, false, false}};
+    spk_rng rng;
+    spk_rng_seed(&rng, 11);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        spk_bsr_view view = make_view(&rng, s);
+        const int64_t groups = s->grid_rows / s->height;
+        groups_work w = {.view = &view, .left_count = s->grid_rows};
+        group_lists lists = {0};
+        int64_t chosen = 0, most[2];
+        int lengths[64];
+        assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, s->height), SPK_OK);
+        w.left = w.numbers;
+        for (int row = 0; row < s->grid_rows; row++)
+            w.numbers[row] = row;
+        groups_choose(&w, groups, s->height, s->grid_rows);
+        for (int64_t g = 0; g < groups; g++)
+            chosen += lengths[g] = w.unions[g];
+        assert_int_equal(schedule_dealt(&spk_mem_system, lengths, groups, 8, 66, &most[0]), SPK_OK);
+        assert_int_equal(groups_make(&spk_mem_system, &view, s->height, s->tile_rows, 1, (groups_dealt){8, 66}, &lists), SPK_OK);
+        for (int64_t g = 0; g < groups; g++)
+            lengths[g] = lists.memory[g + 1] - lists.memory[g];
+        assert_int_equal(schedule_dealt(&spk_mem_system, lengths, groups, 8, 66, &most[1]), SPK_OK);
+        assert_true(lists.stages < chosen);
+        assert_true(most[1] < most[0]);
+        check_lists(&view, &lists, s);
+        groups_release(&spk_mem_system, &w);
+        spk_free(&spk_mem_system, lists.memory);
+        release_view(&view);
+    }
+}
+
+/* Two long tiles of one block: one of them goes to a block that has short ones; what runs in another turn stays there. */
+static void blocks_end_together(void **unused)
+{
+    (void)unused;
+    int lengths[] = {9, 1, 1, 9, 1, 1, 5, 5}, places[8], count[8] = {0};
+    int64_t most = 0;
+    assert_int_equal(balance_make(&spk_mem_system, lengths, places, 6, 1, 3), SPK_OK);
+    assert_int_equal(schedule_dealt(&spk_mem_system, lengths, 6, 1, 3, &most), SPK_OK);
+    assert_int_equal(most, 9 + 1 + 2 * SCHEDULE_TILE_COST);
+    for (int place = 0; place < 6; place++) {
+        assert_int_equal(places[place] / 3, place / 3);
+        assert_int_equal(lengths[place], places[place] % 3 == 0 ? 9 : 1);
+        count[places[place]]++;
+    }
+    for (int row = 0; row < 6; row++)
+        assert_int_equal(count[row], 1);
 }
 
 /* TMA stores whole 16 bytes: only where every line of D ends with one may it store D. */
@@ -201,6 +261,7 @@ static void lines_of_d_that_tma_may_store(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet), cmocka_unit_test(lines_of_d_that_tma_may_store)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet),
+                                       cmocka_unit_test(better_than_the_first_choice), cmocka_unit_test(blocks_end_together), cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

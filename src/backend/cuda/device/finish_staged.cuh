@@ -3,12 +3,13 @@
 #ifndef SPK_DEVICE_FINISH_STAGED_CUH
 #define SPK_DEVICE_FINISH_STAGED_CUH
 
+#include "device/matrices.cuh"
 #include "device/store.cuh"
 
 namespace sm90 {
 
-/* Of both arrays registers would run out. */
-#define STAGED_EPILOGUE (USE_C + (RESIDUAL != NO_RESIDUAL) == 1 && (DTYPE_D == F16 || DTYPE_D == BF16))
+/* Of both arrays, or with kept values besides, registers would run out. */
+#define STAGED_EPILOGUE (USE_C + (RESIDUAL != NO_RESIDUAL) == 1 && !KEEP_PREACT && (DTYPE_D == F16 || DTYPE_D == BF16))
 
 #if STAGED_EPILOGUE
 
@@ -22,6 +23,7 @@ template <int width> struct pair_share {
     unsigned at[width / 4];
 };
 
+/* Zeros for rows that are not there; array null: zeros alone. */
 template <int piece_rows, int width, class Rows>
 SPK_INLINE void fetch_columns(column_share<width> &to, const void *array, long long ld, int j0, Rows row_of)
 {
@@ -33,7 +35,7 @@ SPK_INLINE void fetch_columns(column_share<width> &to, const void *array, long l
 #else
         const int in = at % (piece_rows * width * 2), first = row_of(at / (piece_rows * width * 2)), i = first + in % (piece_rows * 2) / 2, j = j0 + in / (piece_rows * 2);
 #endif
-        to.at[u] = first < 0 ? make_uint4(0, 0, 0, 0) : *(const uint4 *)((const element_d *)array + place(i, j, ld));
+        to.at[u] = first < 0 || array == nullptr ? make_uint4(0, 0, 0, 0) : *(const uint4 *)((const element_d *)array + place(i, j, ld));
     }
 }
 
@@ -47,11 +49,7 @@ template <int piece_rows, int width> SPK_INLINE void exchange_columns(pair_share
 #pragma unroll
     for (int j = 0; j < width / 16; j++) {
         unsigned x[4];
-#if LAYOUT_D == ROW_MAJOR
-        ldmatrix4(staging + matrix_line<piece_rows, width>(j), x);
-#else
-        ldmatrix4_transposed(staging + matrix_line<piece_rows, width>(j), x);
-#endif
+        load_four_matrices<LAYOUT_D == COL_MAJOR>(x, staging + matrix_line<piece_rows, width>(j));
 #pragma unroll
         for (int u = 0; u < 4; u++)
             to.at[j * 4 + u] = x[u];
@@ -63,9 +61,9 @@ template <int columns, int piece_rows, int buffers, class Rows>
 SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0, Rows row_of)
 {
     constexpr int width = columns < 64 ? columns : 64;
-    const void *array = USE_C ? arg.c : arg.residual;
+    const void *array = !USE_C ? arg.residual : arg.beta != 0 ? arg.c : nullptr; /* C is not read at a beta of 0 */
     const long long ld = USE_C ? arg.ldc : arg.ldr;
-    bool inside = j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) && ld % 8 == 0 && (!USE_C || arg.beta != 0);
+    bool inside = j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) && (array == nullptr || ld % 8 == 0);
 #pragma unroll
     for (int piece = 0; piece < 64 / piece_rows; piece++)
         inside = inside && row_of(piece) + piece_rows <= arg.m;

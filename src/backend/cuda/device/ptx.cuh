@@ -90,19 +90,6 @@ SPK_INLINE void stmatrix4_transposed(unsigned address, const unsigned (&x)[4])
                  : "memory");
 }
 
-SPK_INLINE void ldmatrix4(unsigned address, unsigned (&x)[4])
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
-}
-
-SPK_INLINE void ldmatrix4_transposed(unsigned address, unsigned (&x)[4])
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-}
-
 /* ---- clusters: blocks that may write to each other's shared memory */
 
 SPK_INLINE unsigned cluster_rank()

@@ -8,6 +8,7 @@
 #ifndef SPK_CUDA_WARP_MMA_CUH
 #define SPK_CUDA_WARP_MMA_CUH
 
+#include "device/matrices.cuh"
 #include "device/team.cuh"
 
 #define WARP_M (TILE_M / WARPS_M)
@@ -29,19 +30,7 @@ template <class T, int PITCH, bool ALONG_K> struct side {
 /* ---- 16-bit elements: fragments of 8x8 matrices through ldmatrix. Lane l names line l % 8 of matrix l / 8; afterwards it holds elements
  * (l / 4, 2 (l % 4)) and its right neighbour of each matrix, or of its transpose. */
 
-template <bool TRANSPOSED> inline void load_matrices(unsigned (&r)[4], const void *line)
-{
-    if constexpr (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(shared_address(line))
-                     : "memory");
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                     : "r"(shared_address(line))
-                     : "memory");
-}
+template <bool TRANSPOSED> inline void load_matrices(unsigned (&r)[4], const void *line) { load_four_matrices<TRANSPOSED>(r, shared_address(line)); }
 template <bool TRANSPOSED> inline void load_two_matrices(unsigned (&r)[2], const void *line)
 {
     if constexpr (TRANSPOSED)

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_GROUPS_H
 #define SPK_BACKEND_CUDA_KERNELS_GROUPS_H
 
-#include "backend/cuda/kernels/sm90.h"
+#include "backend/cuda/kernels/groups_better.h"
 #include "backend/cuda/kernels/turns.h"
 
 enum { GROUPS_MOST_ROWS = 16 };
@@ -26,85 +26,6 @@ static inline int64_t groups_at_present(const group_lists *l)
 static inline int64_t groups_at_words(const group_lists *l)
 {
     return groups_at_present(l) + l->stages;
-}
-
-/* While groups are made: rows in the order of their groups, the columns that the current group has (marks: the group's number + 1). */
-typedef struct groups_work {
-    const spk_bsr_view *view;
-    int *rows;     /* groups * height; negative: none */
-    int *marks;    /* of each block column */
-    int *numbers;  /* of all rows: the memory behind left */
-    int *left;     /* rows not yet in a group, ascending */
-    int *unions;   /* columns of each group */
-    int64_t *next; /* of a group's rows: the block not yet listed */
-    int64_t left_count;
-} groups_work;
-
-static inline void groups_release(const spk_mem *mem, groups_work *w)
-{
-    spk_free(mem, w->rows);
-    spk_free(mem, w->marks);
-    spk_free(mem, w->numbers);
-    spk_free(mem, w->unions);
-    spk_free(mem, w->next);
-}
-
-static inline spk_status groups_allocate(const spk_mem *mem, groups_work *w, int64_t groups, int height)
-{
-    SPK_TRY(spk_alloc(mem, (size_t)(groups * height), sizeof *w->rows, &w->rows));
-    SPK_TRY(spk_calloc(mem, (size_t)w->view->grid_cols + 1, sizeof *w->marks, &w->marks));
-    SPK_TRY(spk_alloc(mem, (size_t)w->view->grid_rows + 1, sizeof *w->numbers, &w->numbers));
-    SPK_TRY(spk_alloc(mem, (size_t)groups, sizeof *w->unions, &w->unions));
-    return spk_alloc(mem, (size_t)height, sizeof *w->next, &w->next);
-}
-
-/* Columns of a row that the group has. */
-static inline int64_t groups_shared(const groups_work *w, int row, int mark)
-{
-    int64_t count = 0;
-    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++)
-        count += w->marks[w->view->columns[p]] == mark;
-    return count;
-}
-
-/* Takes the row at place `at` of the left ones into the group; returns how many columns are new. */
-static inline int groups_take(groups_work *w, int64_t at, int mark, int *to)
-{
-    const int row = w->left[at];
-    int fresh = 0;
-    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++) {
-        fresh += w->marks[w->view->columns[p]] != mark;
-        w->marks[w->view->columns[p]] = mark;
-    }
-    memmove(w->left + 1, w->left, (size_t)at * sizeof *w->left); /* the rows before it, of which there are fewer than the window */
-    w->left++;
-    w->left_count--;
-    *to = row;
-    return fresh;
-}
-
-/* Each group begins with the first row left and takes those that share most with it, among the next `window` rows. */
-static inline void groups_choose(groups_work *w, int64_t groups, int height, int64_t window)
-{
-    for (int64_t g = 0; g < groups; g++) {
-        const int mark = (int)g + 1;
-        w->unions[g] = 0;
-        for (int y = 0; y < height; y++) {
-            int64_t best = 0, most = -1;
-            if (w->left_count == 0) {
-                w->rows[g * height + y] = -1;
-                continue;
-            }
-            for (int64_t i = 0; y > 0 && i < w->left_count && i < window && most < w->unions[g]; i++) { /* none shares more than all */
-                const int64_t shared = groups_shared(w, w->left[i], mark);
-                if (shared > most) {
-                    most = shared;
-                    best = i;
-                }
-            }
-            w->unions[g] += groups_take(w, best, mark, &w->rows[g * height + y]);
-        }
-    }
 }
 
 /* A group's smallest column not yet listed; -1: none is left. */
@@ -198,9 +119,9 @@ static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
     return SPK_OK;
 }
 
-/* Groups of `height` block rows, tiles of `tile_rows`. O(nnzb): the search looks at fewer rows where there are many blocks. lists->memory is the
- * caller's to free. */
-static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, group_lists *lists)
+/* Groups of `height` block rows, tiles of `tile_rows`, in an order for tiles dealt out as `dealt` says. O(nnzb): the search looks at fewer rows where there are
+ * many blocks. lists->memory is the caller's to free. */
+static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, groups_dealt dealt, group_lists *lists)
 {
     const int64_t work = 2000000 + 32 * view->nnzb; /* columns looked at: 2 ms, and 32 ns a block */
     const int64_t window = view->nnzb > 0 ? work / view->nnzb : 1;
@@ -212,6 +133,10 @@ static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *vie
     for (int64_t i = 0; i < view->grid_rows; i++)
         w.numbers[i] = (int)i;
     groups_choose(&w, made.groups, height, window);
+    if (groups_may_change(view)) {
+        SPK_GOTO(groups_unite(mem, &w, made.groups, height, tile_rows));
+        SPK_GOTO(groups_balance(mem, &w, made.groups, height, slots, dealt));
+    }
     SPK_GOTO(groups_write(mem, &w, &made, tile_rows, view->cols % view->block_cols != 0 ? (int)view->grid_cols - 1 : -1));
     *lists = made;
     SPK_GOTO(groups_turn(mem, lists));

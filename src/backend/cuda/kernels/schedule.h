@@ -2,10 +2,9 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 #define SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 
-#include "backend/cuda/kernels/sm90.h"
+#include "backend/cuda/kernels/balance.h"
 
 enum {
-    SCHEDULE_TILE_COST = 2,    /* in stages: starting a tile and storing it */
     SCHEDULE_WINDOW = 2,       /* tiles a block, which are given away by falling length */
     SCHEDULE_WINDOW_LOSS = 16, /* a part in so many more for the fullest block to do costs less than all of B in use at once, */
     SCHEDULE_DEALT_LOSS = 12   /* and one in so many less than neighbours that no longer want the same columns of B (docs/hopper-log.md) */

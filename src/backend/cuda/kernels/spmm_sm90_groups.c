@@ -162,21 +162,27 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
     return status;
 }
 
-static spk_status upload(const spk_bound *bound, const group_lists *lists, state *made)
+/* Column tiles of a cluster, whose last one may lie beyond N, and how many clusters there are. */
+static spk_status deal(const spk_bound *bound, int64_t groups, groups_dealt *dealt)
+{
+    const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER], columns = (bound->problem.n + width - 1) / width;
+    const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER];
+    if (groups * columns > INT_MAX)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)groups, (long long)columns);
+    *dealt = (groups_dealt){.col_tiles = columns, .blocks = groups * columns < slots ? (int)(groups * columns) : slots};
+    return SPK_OK;
+}
+
+static spk_status upload(const spk_bound *bound, const group_lists *lists, groups_dealt dealt, state *made)
 {
     const size_t bytes = (size_t)lists->count * sizeof *lists->memory;
-    const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER]; /* of a cluster, whose last tile may lie beyond N */
-    const int64_t columns = (bound->problem.n + width - 1) / width;
-    if (lists->groups * columns > INT_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)lists->groups, (long long)columns);
     SPK_TRY(bound->device->backend->allocate(bound->device, bytes, &made->memory));
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
-    const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER], tiles = (int)(lists->groups * columns);
-    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)columns, .tiles = tiles};
-    made->clusters = tiles < slots ? tiles : slots;
-    return tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
+    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)dealt.col_tiles, .tiles = (int)(lists->groups * dealt.col_tiles)};
+    made->clusters = dealt.blocks;
+    return made->tiles.tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
 }
 
 static spk_status prepare(spk_bound *bound, state *made)
@@ -184,14 +190,16 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_build program = {0};
     spk_cuda_scope scope;
     group_lists lists = {0};
+    groups_dealt dealt = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = spk_cuda_function(bound->device, &program, &made->function);
     spk_cuda_leave(&scope);
     SPK_GOTO(status);
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
-    SPK_GOTO(groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], &lists));
-    SPK_GOTO(upload(bound, &lists, made));
+    SPK_GOTO(deal(bound, (bound->view.grid_rows + made->shape.rows - 1) / made->shape.rows, &dealt));
+    SPK_GOTO(groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
+    SPK_GOTO(upload(bound, &lists, dealt, made));
 done:
     spk_free(&bound->device->mem, lists.memory);
     return status;

@@ -307,6 +307,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                 if (leader && before >= 0)
                     release(at, before, 4);
                 at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but one has its parity */
+                __syncwarp();
                 if (warp_leader)
                     release(at, at.stage, 1);
                 before = -1;

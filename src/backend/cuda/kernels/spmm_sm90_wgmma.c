@@ -72,11 +72,19 @@ static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params
     return shape;
 }
 
-/* Arrays of D's size that the epilogue reads or writes beside D, and an activation of many steps. */
+/* Arrays of D's size that the epilogue reads or writes beside D. */
 static int epilogue_weight(const spk_problem *problem)
 {
     const spk_epilogue *e = &problem->epilogue;
     return e->use_c + (e->residual != SPK_RESIDUAL_NONE) + e->keep_preact;
+}
+
+/* The most of it for which two blocks on a multiprocessor have registers enough. */
+static int epilogue_of_two(const spk_problem *problem, const wgmma_shape *shape)
+{
+    if (problem->batch > 1)
+        return problem->epilogue.keep_preact ? 0 : 1;
+    return shape->sums > 64 ? 1 : INT_MAX;
 }
 
 typedef struct tile_count {
@@ -145,7 +153,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a thread would keep too many sums";
     else if (params->v[CTAS] == 2 && params->v[CONSUMERS] == 2 && shape.sums > 32)
         *why = "two blocks of so many threads leave too few registers";
-    else if (params->v[CTAS] == 2 && (((shape.sums > 64 || problem->batch > 1) && epilogue_weight(problem) > 1) || (problem->epilogue.keep_preact && problem->batch > 1)))
+    else if (params->v[CTAS] == 2 && epilogue_weight(problem) > epilogue_of_two(problem, &shape))
         *why = "its epilogue needs more registers than two blocks leave";
     else if (params->v[ACROSS] && !is_cut(params) && !suits_across(problem, params))
         *why = "tiles go across only where there are several, and B is small or hardly shared";
