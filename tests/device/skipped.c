@@ -39,6 +39,7 @@ static void run_often(spk_context *context, problem *p, spk_pattern *pattern, co
     char *d = device_copy(context, p->d, sizeof p->d);
     for (int run = 0, bad = 0; run < RUNS && !bad; run++) {
         MUST(context, spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1}, NULL));
+        MUST(context, spk_synchronize(context, NULL));
         MUST(context, spk_memory_copy(context, p->d, SPK_HOST, d, SPK_DEVICE, sizeof p->d));
         MUST(context, spk_cast_values(context, SPK_F32, wide, SPK_F16, p->d, ROWS * columns));
         for (int i = 0; i < ROWS * columns && !bad; i++) {
