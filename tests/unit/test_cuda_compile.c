@@ -220,8 +220,7 @@ static const struct {
     const char *row, *params;
     int block; /* of blocks */
 } heavy[] = {{"spmm_sm90_wgmma", "BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", 11},
-             {"spmm_sm90_groups", "HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2", 7},
-             {"spmm_sm90_groups", "HEIGHT=128 BN=256 PRODUCERS=4 SLOTS=1 CLUSTER=2", 9}};
+             {"spmm_sm90_groups", "HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2", 7}};
 
 static bool set_params(const spk_kernel *kernel, const char *text, spk_params *params)
 {
