@@ -147,7 +147,7 @@ static void draw_layouts(random_state *t, random_state *r, check_case *c)
 static void draw_tensor_shape(random_state *r, check_case *c)
 {
     static const int64_t downs[] = {16, 16, 32, 32, 64, 64, 64, 64, 128, 256}, others[] = {16, 32, 48, 64, 64, 128, 128, 256};
-    static const int64_t columns[] = {1, 8, 16, 24, 32, 48, 64, 96, 128, 128, 136, 200, 256, 256, 320, 512};
+    static const int64_t columns[] = {1, 8, 16, 24, 32, 48, 64, 96, 128, 128, 136, 192, 200, 256, 256, 320, 512};
     const bool large = random_chance(r, 0.1);
     const int64_t down = downs[random_between(r, 0, 9)];
     const int64_t across = random_chance(r, 0.5) ? down : random_chance(r, 0.8) ? others[random_between(r, 0, 7)] : 16 * random_between(r, 1, 16);
@@ -158,7 +158,7 @@ static void draw_tensor_shape(random_state *r, check_case *c)
         c->m -= random_between(r, 0, down - 1);
     if (random_chance(r, 0.35))
         c->k -= random_between(r, 0, across - 1);
-    c->n = random_chance(r, 0.6) ? columns[random_between(r, 0, 15)] : random_between(r, 1, large ? 600 : 300);
+    c->n = random_chance(r, 0.6) ? columns[random_between(r, 0, 16)] : random_between(r, 1, large ? 600 : 300);
     c->rows = c->spmm.trans_a ? c->k : c->m;
     c->cols = c->spmm.trans_a ? c->m : c->k;
     c->block_rows = c->spmm.trans_a ? across : down;

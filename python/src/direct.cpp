@@ -284,8 +284,11 @@ PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count)
             made = raw_gradients(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], *a.tensors[4], a.numbers[0], a.numbers[1], a.numbers[2],
                                  a.numbers[3], a.numbers[4]);
         }
-        const Owned first(to_python(std::get<0>(made))), second(to_python(std::get<1>(made)));
-        return first.get() != nullptr && second.get() != nullptr ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
+        const Owned first(to_python(std::get<0>(made)));
+        if (first.get() == nullptr)
+            return nullptr;
+        const Owned second(to_python(std::get<1>(made)));
+        return second.get() != nullptr ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
     });
 }
 

@@ -77,7 +77,7 @@ typedef struct placing {
     int gap, gap_d, shift, in_place;
 } placing;
 
-enum { STAGED = 3, PLACINGS = 9 }; /* the first of them are staged */
+enum { STAGED = 3, PLACINGS = 9 }; /* the first of them are aligned as the staged way wants it */
 static const placing placings[PLACINGS] = {{"tight", 0, 0, 0, 0},          {"lines apart", 8, 16, 0, 0},    {"in place", 0, 0, 0, 1},
                                            {"odd lines", 1, 0, 0, 0},      {"even lines", 2, 0, 0, 0},      {"lines of 8 bytes", 4, 8, 0, 0},
                                            {"off by 2 bytes", 0, 0, 1, 0}, {"off by 8 bytes", 0, 0, 4, 0}, {"in place, lines apart", 8, 8, 0, 1}};
@@ -247,7 +247,7 @@ static void run_placed(const asked *p, const char *choice, spk_layout layout, co
     free(host_d);
 }
 
-/* The first choice of a shape with the arrays anywhere, the others where they are staged. */
+/* The first choice of a shape with the arrays anywhere, the others where they are aligned. */
 static void run_choices(const shape *s, const asked *p, int first)
 {
     for (int c = 0; c < MOST_CHOICES && s->choices[c] != NULL; c++)

@@ -218,9 +218,18 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
 /* The candidates that keep most in registers, with the epilogues that do: what is drawn seldom has all of it at once. */
 static const struct {
     const char *row, *params;
-    int block; /* of blocks */
-} heavy[] = {{"spmm_sm90_wgmma", "BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", 11},
-             {"spmm_sm90_groups", "HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2", 7}};
+    int block; /* square */
+} heavy[] = {{"spmm_sm90_wgmma", "BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", 128},
+             {"spmm_sm90_groups", "HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2", 32}};
+
+static spk_pattern *square_pattern(int block)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        if (blocks[i][0] == block && blocks[i][1] == block)
+            return patterns[i][0];
+    fail_msg("there are no blocks of %d", block);
+    return NULL;
+}
 
 static bool set_params(const spk_kernel *kernel, const char *text, spk_params *params)
 {
@@ -241,8 +250,8 @@ static void add_heavy_one(const subject *row, const spk_device *device, int whic
     spk_problem problem;
     const char *why = NULL;
     job *one = &jobs[job_count++];
-    *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
-    assert_int_equal(spk_problem_from_spmm(patterns[heavy[which].block][0], spmm, &options, &problem), SPK_OK);
+    *one = (job){.row = row->name};
+    assert_int_equal(spk_problem_from_spmm(square_pattern(heavy[which].block), spmm, &options, &problem), SPK_OK);
     assert_true(set_params(row->kernel, heavy[which].params, &params));
     if (problem.batch > 1 && !row->kernel->ops->batched)
         problem = spk_problem_item(&problem);

@@ -126,7 +126,7 @@ static void lists_hold_every_block_once(void **unused)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_bsr_view view = make_view(&rng, &shapes[i]);
         group_lists lists = {0};
-        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7}, &lists), SPK_OK);
+        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7, 1}, &lists), SPK_OK);
         check_lists(&view, &lists, &shapes[i]);
         spk_free(&spk_mem_system, lists.memory);
         release_view(&view);
@@ -189,7 +189,56 @@ static void neighbours_meet(void **unused)
     assert_int_equal(turns_period(&rows), 0);
 }
 
-/* Rows of random columns: fewer columns remain than the first choice leaves, and the fullest of the blocks that tiles are dealt out to has less to do. */
+/* The first choice of groups: their lengths, and the sum. */
+static int64_t first_choice(const spk_bsr_view *view, int height, int *lengths)
+{
+    const int64_t groups = groups_count(view->grid_rows, height);
+    groups_work w = {.view = view};
+    int64_t sum = 0;
+    assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, height), SPK_OK);
+    groups_choose(&w, groups, height);
+    for (int64_t g = 0; g < groups; g++)
+        sum += lengths[g] = w.unions[g];
+    groups_release(&spk_mem_system, &w);
+    return sum;
+}
+
+/* The lengths of the groups of a plan, and the most that one of the blocks of threads has to do. */
+static int64_t planned(const spk_bsr_view *view, const shape *s, groups_dealt dealt, int *lengths, int64_t *stages)
+{
+    group_lists lists = {0};
+    int64_t most = 0;
+    assert_int_equal(groups_make(&spk_mem_system, view, s->height, s->tile_rows, s->slots, dealt, &lists), SPK_OK);
+    check_lists(view, &lists, s);
+    for (int64_t g = 0; g < lists.groups; g++)
+        lengths[g] = lists.memory[g + 1] - lists.memory[g];
+    assert_int_equal(schedule_dealt(&spk_mem_system, lengths, lists.groups, 8, 66, &most), SPK_OK);
+    *stages = lists.stages;
+    spk_free(&spk_mem_system, lists.memory);
+    return most;
+}
+
+/* `each` columns at random in each row. */
+static spk_bsr_view even_rows(spk_rng *rng, int64_t rows, int64_t columns, int64_t each)
+{
+    spk_bsr_view view = {.rows = rows * 64, .cols = columns * 64, .block_rows = 64, .block_cols = 64, .grid_rows = rows, .grid_cols = columns, .nnzb = rows * each};
+    int64_t *offsets = calloc((size_t)rows + 1, sizeof *offsets);
+    int32_t *column = calloc((size_t)(rows * each), sizeof *column);
+    assert_true(offsets != NULL && column != NULL);
+    for (int64_t i = 0, p = 0; i < rows; i++) {
+        for (int64_t j = 0, left = each; j < columns; j++)
+            if ((int64_t)spk_rng_below(rng, (uint64_t)(columns - j)) < left) {
+                column[p++] = (int32_t)j;
+                left--;
+            }
+        offsets[i + 1] = p;
+    }
+    view.offsets = offsets;
+    view.columns = column;
+    return view;
+}
+
+/* Rows of random columns: fewer columns remain than the first choice leaves, and, with as many, the fullest of the blocks that tiles are dealt out to has less to do. */
 static void better_than_the_first_choice(void **unused)
 {
     (void)unused;
@@ -198,49 +247,111 @@ static void better_than_the_first_choice(void **unused)
     spk_rng_seed(&rng, 11);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const shape *s = &shapes[i];
-        spk_bsr_view view = make_view(&rng, s);
-        const int64_t groups = s->grid_rows / s->height;
-        groups_work w = {.view = &view, .left_count = s->grid_rows};
-        group_lists lists = {0};
-        int64_t chosen = 0, most[2];
+        spk_bsr_view view = even_rows(&rng, s->grid_rows, s->grid_cols, s->grid_cols * s->percent / 100);
+        int64_t stages[2];
         int lengths[64];
-        assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, s->height), SPK_OK);
-        w.left = w.numbers;
-        for (int row = 0; row < s->grid_rows; row++)
-            w.numbers[row] = row;
-        groups_choose(&w, groups, s->height, s->grid_rows);
-        for (int64_t g = 0; g < groups; g++)
-            chosen += lengths[g] = w.unions[g];
-        assert_int_equal(schedule_dealt(&spk_mem_system, lengths, groups, 8, 66, &most[0]), SPK_OK);
-        assert_int_equal(groups_make(&spk_mem_system, &view, s->height, s->tile_rows, 1, (groups_dealt){8, 66}, &lists), SPK_OK);
-        for (int64_t g = 0; g < groups; g++)
-            lengths[g] = lists.memory[g + 1] - lists.memory[g];
-        assert_int_equal(schedule_dealt(&spk_mem_system, lengths, groups, 8, 66, &most[1]), SPK_OK);
-        assert_true(lists.stages < chosen);
-        assert_true(most[1] < most[0]);
-        check_lists(&view, &lists, s);
-        groups_release(&spk_mem_system, &w);
-        spk_free(&spk_mem_system, lists.memory);
+        const int64_t chosen = first_choice(&view, s->height, lengths), as_found = planned(&view, s, (groups_dealt){0}, lengths, &stages[0]);
+        const int64_t balanced = planned(&view, s, (groups_dealt){8, 66, 1}, lengths, &stages[1]);
+        assert_true(stages[0] < chosen);
+        assert_int_equal(stages[1], stages[0]);
+        assert_true(balanced < as_found);
         release_view(&view);
     }
 }
 
-/* Two long tiles of one block: one of them goes to a block that has short ones; what runs in another turn stays there. */
+/* Groups of rows of very unequal lengths, or whose neighbours meet, stay as they are chosen. */
+static void first_choice_stays(void **unused)
+{
+    (void)unused;
+    const shape s = {64, 64, 0, 2, 1, 1, false, false};
+    spk_rng rng;
+    spk_rng_seed(&rng, 12);
+    for (int banded = 0; banded < 2; banded++) {
+        spk_bsr_view view = even_rows(&rng, 64, 64, 8);
+        int64_t *offsets = (int64_t *)(uintptr_t)view.offsets, p = 0, stages;
+        int32_t *columns = calloc(64 * 64, sizeof *columns);
+        int first[32], lengths[32];
+        assert_non_null(columns);
+        for (int i = 0; i < 64; i++) { /* a band; lengths from about 2 to about 50 */
+            for (int j = 0; j < 64; j++)
+                if (banded ? j >= i - 4 && j <= i + 4 : (int)spk_rng_below(&rng, 64) < (i % 16 == 5 ? 50 : 2 + i % 5))
+                    columns[p++] = j;
+            offsets[i + 1] = p;
+        }
+        view.nnzb = p;
+        free((void *)(uintptr_t)view.columns);
+        view.columns = columns;
+        first_choice(&view, 2, first);
+        planned(&view, &s, (groups_dealt){8, 66, 1}, lengths, &stages);
+        assert_memory_equal(lengths, first, sizeof first);
+        release_view(&view);
+    }
+}
+
+/* Two long tiles of one block: one of them goes to a block that has short ones. Places that run in another turn keep theirs, even where that would help: of ten blocks
+ * with twelve tiles two have two each. */
 static void blocks_end_together(void **unused)
 {
     (void)unused;
-    int lengths[] = {9, 1, 1, 9, 1, 1, 5, 5}, places[8], count[8] = {0};
+    int lengths[] = {9, 1, 1, 9, 1, 1}, places[12], long_last[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9, 9};
     int64_t most = 0;
     assert_int_equal(balance_make(&spk_mem_system, lengths, places, 6, 1, 3), SPK_OK);
     assert_int_equal(schedule_dealt(&spk_mem_system, lengths, 6, 1, 3, &most), SPK_OK);
     assert_int_equal(most, 9 + 1 + 2 * SCHEDULE_TILE_COST);
-    for (int place = 0; place < 6; place++) {
+    for (int place = 0, seen = 0; place < 6; place++) {
         assert_int_equal(places[place] / 3, place / 3);
         assert_int_equal(lengths[place], places[place] % 3 == 0 ? 9 : 1);
-        count[places[place]]++;
+        assert_false(seen >> places[place] & 1);
+        seen |= 1 << places[place];
     }
-    for (int row = 0; row < 6; row++)
-        assert_int_equal(count[row], 1);
+    assert_int_equal(balance_make(&spk_mem_system, long_last, places, 12, 1, 10), SPK_OK);
+    for (int place = 0; place < 12; place++)
+        assert_int_equal(places[place], place);
+}
+
+/* However many row tiles there are, no more than so much is looked at: the exchange that would help lies far behind. */
+static void balancing_ends_early(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 40000, BLOCKS = 8 };
+    int *lengths = calloc(ROWS, sizeof *lengths), *places = calloc(ROWS, sizeof *places);
+    assert_true(lengths != NULL && places != NULL);
+    for (int enough = 0; enough < 2; enough++) {
+        int64_t load[BLOCKS] = {0};
+        balance_work w = {.lengths = lengths, .places = places, .load = load, .rows = ROWS, .col_tiles = 1, .blocks = BLOCKS, .left = enough ? 100000 : 1000};
+        for (int place = 0; place < ROWS; place++) {
+            lengths[place] = place == ROWS - 1 || place == ROWS - 1 - BLOCKS ? 1 : 10;
+            load[place % BLOCKS] += lengths[place];
+        }
+        assert_int_equal(balance_step(&w), enough);
+        assert_true(w.left > -100);
+    }
+    free(lengths);
+    free(places);
+}
+
+/* Whichever allocation fails, the error is said and nothing is kept. */
+static void out_of_memory(void **unused)
+{
+    (void)unused;
+    spk_rng rng;
+    spk_rng_seed(&rng, 14);
+    spk_bsr_view view = even_rows(&rng, 64, 64, 32);
+    group_lists lists = {0};
+    spk_mem_fail_after(-1);
+    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists), SPK_OK);
+    spk_free(&spk_mem_system, lists.memory);
+    const int64_t allocations = spk_mem_fail_after(-1);
+    assert_in_range(allocations, 10, 100);
+    for (int64_t i = 0; i < allocations; i++) {
+        lists = (group_lists){0};
+        spk_mem_fail_after(i);
+        const spk_status status = groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists);
+        spk_mem_fail_after(-1);
+        spk_free(&spk_mem_system, lists.memory);
+        assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
+    }
+    release_view(&view);
 }
 
 /* TMA stores whole 16 bytes: only where every line of D ends with one may it store D. */
@@ -262,6 +373,7 @@ static void lines_of_d_that_tma_may_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet),
-                                       cmocka_unit_test(better_than_the_first_choice), cmocka_unit_test(blocks_end_together), cmocka_unit_test(lines_of_d_that_tma_may_store)};
+                                       cmocka_unit_test(better_than_the_first_choice), cmocka_unit_test(first_choice_stays), cmocka_unit_test(blocks_end_together),
+                                       cmocka_unit_test(balancing_ends_early), cmocka_unit_test(out_of_memory), cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ template <class T, int PITCH, bool ALONG_K> struct side {
     inline const T *at(int x, int k) const { return tile + (ALONG_K ? x * PITCH + k : k * PITCH + x); }
 };
 
-/* ---- 16-bit elements: fragments of 8x8 matrices through ldmatrix. Lane l names line l % 8 of matrix l / 8; afterwards it holds elements
- * (l / 4, 2 (l % 4)) and its right neighbour of each matrix, or of its transpose. */
+/* ---- 16-bit elements: fragments of 8x8 matrices through ldmatrix (matrices.cuh) */
 
 template <bool TRANSPOSED> inline void load_matrices(unsigned (&r)[4], const void *line) { load_four_matrices<TRANSPOSED>(r, shared_address(line)); }
 template <bool TRANSPOSED> inline void load_two_matrices(unsigned (&r)[2], const void *line)

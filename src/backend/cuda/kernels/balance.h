@@ -1,4 +1,4 @@
-/* An order of row tiles of unequal length in which blocks of threads that get every so-manieth tile end together: few of them leave their neighbours. */
+/* An order of row tiles of unequal length in which blocks of threads that get every n-th tile end together. Few row tiles leave their neighbours. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_BALANCE_H
 #define SPK_BACKEND_CUDA_KERNELS_BALANCE_H
 
@@ -6,7 +6,7 @@
 
 enum {
     SCHEDULE_TILE_COST = 2, /* in stages: starting a tile and storing it */
-    BALANCE_WORK = 100000   /* loads looked at: a tenth of a millisecond */
+    BALANCE_WORK = 100000   /* places and loads looked at: 0.1 to 0.4 ms */
 };
 
 /* Tiles dealt out in turns, row tiles fastest: tile t is column tile t / rows of the row tile at place t % rows, and block t % blocks computes it. */
@@ -17,28 +17,6 @@ typedef struct balance_work {
     int64_t left; /* of BALANCE_WORK */
 } balance_work;
 
-static inline int64_t balance_next_block(const balance_work *w, int64_t block)
-{
-    const int64_t next = block + w->rows % w->blocks;
-    return next < w->blocks ? next : next - w->blocks;
-}
-
-static inline void balance_add(const balance_work *w, int64_t place, int64_t more)
-{
-    int64_t block = place % w->blocks;
-    for (int64_t c = 0; c < w->col_tiles; c++, block = balance_next_block(w, block))
-        w->load[block] += more;
-}
-
-static inline bool balance_is_below(const balance_work *w, int64_t place, int64_t most)
-{
-    int64_t block = place % w->blocks;
-    for (int64_t c = 0; c < w->col_tiles; c++, block = balance_next_block(w, block))
-        if (w->load[block] >= most)
-            return false;
-    return true;
-}
-
 static inline void balance_exchange(int *a, int *b)
 {
     const int moved = *a;
@@ -46,13 +24,39 @@ static inline void balance_exchange(int *a, int *b)
     *b = moved;
 }
 
+/* The blocks of a place's tiles have so much more to do. */
+static inline void balance_add(balance_work *w, int64_t place, int64_t more)
+{
+    const int64_t step = w->rows % w->blocks, blocks = w->blocks, count = w->col_tiles;
+    int64_t block = place % blocks;
+    for (int64_t c = 0; c < count; c++) {
+        w->load[block] += more;
+        block += step;
+        block -= block >= blocks ? blocks : 0;
+    }
+    w->left -= count;
+}
+
+static inline bool balance_is_below(balance_work *w, int64_t place, int64_t most)
+{
+    const int64_t step = w->rows % w->blocks, blocks = w->blocks;
+    int64_t block = place % blocks;
+    for (int64_t c = 0; c < w->col_tiles; c++) {
+        if (w->load[block] >= most)
+            return false;
+        block += step;
+        block -= block >= blocks ? blocks : 0;
+    }
+    return true;
+}
+
 /* Exchanges the row tiles at two places where then all blocks whose loads change have less to do than the fullest one had. */
 static inline bool balance_relieves(balance_work *w, int64_t fullest, int64_t a, int64_t b)
 {
     const int64_t most = w->load[fullest], less = w->lengths[a] - w->lengths[b];
+    w->left--;
     if (less <= 0)
         return false;
-    w->left -= 3 * w->col_tiles;
     balance_add(w, a, -less);
     balance_add(w, b, less);
     if (w->load[fullest] < most && balance_is_below(w, b, most)) {
@@ -65,16 +69,19 @@ static inline bool balance_relieves(balance_work *w, int64_t fullest, int64_t a,
     return false;
 }
 
-/* One exchange that relieves the fullest block; row tiles move among those alone that run at the same time. */
+/* One exchange that relieves the fullest block. A row tile stays among those places whose first column tiles run in one turn. */
 static inline bool balance_step(balance_work *w)
 {
     const int64_t tiles = w->rows * w->col_tiles;
-    int64_t fullest = 0;
+    int64_t fullest = 0, first_place = -1;
     for (int64_t b = 1; b < w->blocks; b++)
         fullest = w->load[b] > w->load[fullest] ? b : fullest;
     w->left -= w->blocks;
-    for (int64_t tile = fullest; tile < tiles; tile += w->blocks) {
+    for (int64_t tile = fullest; tile < tiles && w->left > 0; tile += w->blocks) {
         const int64_t a = tile % w->rows, first = a / w->blocks * w->blocks, last = first + w->blocks < w->rows ? first + w->blocks : w->rows;
+        if (a == first_place) /* from here on the same ones again */
+            return false;
+        first_place = first_place < 0 ? a : first_place;
         for (int64_t b = first; b < last && w->left > 0; b++)
             if (balance_relieves(w, fullest, a, b))
                 return true;
@@ -82,13 +89,13 @@ static inline bool balance_step(balance_work *w)
     return false;
 }
 
-/* lengths: stages of each row tile; on return those at each place. places: which row tile stands there. The time is bounded; the same result on each call. */
+/* lengths: stages of each row tile; on return those at each place. places: which row tile stands there. The same result on each call. */
 static inline spk_status balance_make(const spk_mem *mem, int *lengths, int *places, int64_t rows, int64_t col_tiles, int blocks)
 {
-    balance_work w = {.lengths = lengths, .places = places, .rows = rows, .col_tiles = col_tiles, .blocks = blocks, .left = BALANCE_WORK - rows * col_tiles};
+    balance_work w = {.lengths = lengths, .places = places, .rows = rows, .col_tiles = col_tiles, .blocks = blocks, .left = BALANCE_WORK};
     for (int64_t place = 0; place < rows; place++)
         places[place] = (int)place;
-    if (w.left <= 0)
+    if (rows > BALANCE_WORK / col_tiles / 2)
         return SPK_OK;
     SPK_TRY(spk_calloc(mem, (size_t)blocks, sizeof *w.load, &w.load));
     for (int64_t place = 0; place < rows; place++)

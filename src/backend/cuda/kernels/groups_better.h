@@ -1,4 +1,4 @@
-/* Better row groups than the first choice: fewer columns in all, and an order in which blocks of threads that get every so-manieth tile end together. */
+/* Better row groups than the first choice: fewer columns in all, and an order in which blocks of threads that get every n-th tile end together. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_GROUPS_BETTER_H
 #define SPK_BACKEND_CUDA_KERNELS_GROUPS_BETTER_H
 
@@ -8,23 +8,24 @@
 #include "base/rng.h"
 
 enum {
-    GROUPS_MOST_SWAPS = 10000,    /* of two rows, tried: 0.2 ms for 64 block rows of 64 columns */
-    GROUPS_SWAP_WORDS = 100000,   /* of 64 columns, looked at in all */
-    GROUPS_BIT_WORDS = 1 << 20,   /* no more columns are kept as bits */
-    GROUPS_UNEVEN_ROWS = 3,       /* a row so much longer than the mean: groups stay as they are (docs/hopper-log.md) */
-    GROUPS_UNEVEN = 2             /* a group so much longer than the mean: tiles will not be dealt out in turns (schedule.h) */
+    GROUPS_MOST_SWAPS = 6000,   /* of two rows, tried: 0.1 ms for 64 block rows of 64 columns, in pairs */
+    GROUPS_SWAP_WORDS = 100000, /* of 64 columns, looked at while they are tried */
+    GROUPS_PAIRS = 4,           /* pairs of rows to a swap: where there are more, few are met that fit */
+    GROUPS_UNEVEN_ROWS = 3,     /* a row so much longer than the mean: groups stay as they are (docs/hopper-log.md) */
+    GROUPS_UNEVEN = 2,          /* a group so much longer than the mean: lengths will decide who gets it (schedule.h), most likely */
+    GROUPS_SAMPLE = 32          /* rows in the middle that tell whether neighbours meet */
 };
 
-/* How tiles will be dealt out: each group's column tiles to so many blocks of threads in turns, groups fastest. 0 blocks: not known. */
+/* How tiles will be dealt out: each group's column tiles to so many blocks of threads in turns, groups fastest; chunks a stage has. 0 blocks: not known. */
 typedef struct groups_dealt {
     int64_t col_tiles;
-    int blocks;
+    int blocks, chunks;
 } groups_dealt;
 
-/* The columns of each row, a bit each. */
+/* The columns of each row, a bit each; a row of none behind them. */
 typedef struct groups_bits {
     uint64_t *memory;
-    int64_t words; /* of a row */
+    int64_t rows, words; /* of 64 columns, of a row */
 } groups_bits;
 
 /* Set bits, in a processor's oldest instructions: Warren, Hacker's Delight, 5-1. */
@@ -38,109 +39,91 @@ static inline int groups_popcount(uint64_t x)
 
 static inline spk_status groups_bits_make(const spk_mem *mem, const spk_bsr_view *view, groups_bits *bits)
 {
+    bits->rows = view->grid_rows;
     bits->words = (view->grid_cols + 63) / 64;
-    SPK_TRY(spk_calloc(mem, (size_t)(view->grid_rows * bits->words), sizeof *bits->memory, &bits->memory));
+    SPK_TRY(spk_calloc(mem, (size_t)((bits->rows + 1) * bits->words), sizeof *bits->memory, &bits->memory));
     for (int64_t i = 0; i < view->grid_rows; i++)
         for (int64_t p = view->offsets[i]; p < view->offsets[i + 1]; p++)
             bits->memory[i * bits->words + view->columns[p] / 64] |= (uint64_t)1 << view->columns[p] % 64;
     return SPK_OK;
 }
 
-/* What a group costs: tiles of B first, then what its tiles of rows have of them (of one row each always the same). *columns: of its union. */
-static inline int groups_cost(const groups_bits *bits, const int *rows, int height, int tile_rows, int *columns)
+/* Columns of a group. */
+static inline int groups_united(const groups_bits *bits, const int *rows, int height)
 {
-    int united = 0, present = 0;
+    int united = 0;
     for (int64_t word = 0; word < bits->words; word++) {
         uint64_t all = 0;
-        for (int y = 0; y < height; y += tile_rows) {
-            uint64_t tile = 0;
-            for (int i = y; i < y + tile_rows; i++)
-                tile |= rows[i] >= 0 ? bits->memory[rows[i] * bits->words + word] : 0;
-            present += tile_rows > 1 ? groups_popcount(tile) : 0;
-            all |= tile;
-        }
+        for (int y = 0; y < height; y++)
+            all |= bits->memory[(rows[y] >= 0 ? rows[y] : bits->rows) * bits->words + word];
         united += groups_popcount(all);
     }
-    *columns = united;
-    return 4 * united + present;
+    return united;
 }
 
-static inline void groups_swap_ints(int *a, int *b)
+/* Exchanges rows of two groups where they then have no more columns, by chance: of 64 rows of random columns at 50 % a per cent fewer columns remain, which few
+ * matchings of pairs surpass. The same result on each call. */
+static inline void groups_exchange(groups_work *w, const groups_bits *bits, int64_t groups, int height, int64_t swaps)
 {
-    const int moved = *a;
-    *a = *b;
-    *b = moved;
-}
-
-/* Exchanges rows of two groups where that costs no more, by chance: of 64 rows of random columns at 50 % a per cent fewer columns remain, which few matchings of
- * pairs surpass. The same result on each call. costs: of each group. */
-static inline void groups_exchange(groups_work *w, const groups_bits *bits, int *costs, int64_t groups, int height, int tile_rows)
-{
-    const int64_t words = GROUPS_SWAP_WORDS / (2 * height * bits->words), swaps = words < GROUPS_MOST_SWAPS ? words : GROUPS_MOST_SWAPS;
+    const uint64_t part = (uint64_t)groups;
     spk_rng rng;
     spk_rng_seed(&rng, 1);
-    for (int64_t g = 0; g < groups; g++)
-        costs[g] = groups_cost(bits, w->rows + g * height, height, tile_rows, &w->unions[g]);
     for (int64_t i = 0; i < swaps; i++) {
-        const uint64_t drawn = spk_rng_next(&rng), part = (uint64_t)groups; /* 24 bits for each group, 8 for each row */
+        const uint64_t drawn = spk_rng_next(&rng); /* 24 bits for each group, 8 for each row */
         const int64_t a = (int64_t)((drawn & 0xffffff) * part >> 24), after = a + 1 + (int64_t)((drawn >> 24 & 0xffffff) * (part - 1) >> 24);
         const int64_t b = after < groups ? after : after - groups;
         int *rows_a = w->rows + a * height, *rows_b = w->rows + b * height;
         int *row_a = rows_a + ((drawn >> 48 & 0xff) * (unsigned)height >> 8), *row_b = rows_b + ((drawn >> 56) * (unsigned)height >> 8);
-        int columns_a, columns_b;
-        groups_swap_ints(row_a, row_b);
-        const int cost_a = groups_cost(bits, rows_a, height, tile_rows, &columns_a), cost_b = groups_cost(bits, rows_b, height, tile_rows, &columns_b);
-        if (cost_a + cost_b > costs[a] + costs[b]) {
-            groups_swap_ints(row_a, row_b);
+        balance_exchange(row_a, row_b);
+        const int united_a = groups_united(bits, rows_a, height), united_b = groups_united(bits, rows_b, height);
+        if (united_a + united_b > w->unions[a] + w->unions[b]) {
+            balance_exchange(row_a, row_b);
             continue;
         }
-        costs[a] = cost_a;
-        costs[b] = cost_b;
-        w->unions[a] = columns_a;
-        w->unions[b] = columns_b;
+        w->unions[a] = united_a;
+        w->unions[b] = united_b;
     }
 }
 
-/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (turns.h): else fewer columns cost more than they save. */
+/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (turns.h): else better groups cost more than they save. */
 static inline bool groups_may_change(const spk_bsr_view *view)
 {
     int64_t longest = 0;
     for (int64_t i = 0; i < view->grid_rows; i++)
         longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
-    return longest * view->grid_rows <= GROUPS_UNEVEN_ROWS * view->nnzb &&
-           turns_period(&(turns_lists){.columns = view->columns, .stride = 1, .rows = view->grid_rows, .offsets = view->offsets}) == 0;
+    const int64_t rows = view->grid_rows < GROUPS_SAMPLE ? view->grid_rows : GROUPS_SAMPLE;
+    const turns_lists sample = {.columns = view->columns, .stride = 1, .rows = rows, .offsets = view->offsets + (view->grid_rows - rows) / 2};
+    return longest * view->grid_rows <= GROUPS_UNEVEN_ROWS * view->nnzb && turns_period(&sample) == 0;
 }
 
-/* Fewer columns in all groups. Nothing is done where rows are too many to look at. */
-static inline spk_status groups_unite(const spk_mem *mem, groups_work *w, int64_t groups, int height, int tile_rows)
+/* Fewer columns in all groups, where there are so few rows that enough pairs of them can be tried. */
+static inline spk_status groups_unite(const spk_mem *mem, groups_work *w, int64_t groups, int height)
 {
-    const int64_t words = (w->view->grid_cols + 63) / 64;
+    const int64_t rows = w->view->grid_rows, most = GROUPS_SWAP_WORDS / (2 * height * ((w->view->grid_cols + 63) / 64 + 1)), swaps = most < GROUPS_MOST_SWAPS ? most : GROUPS_MOST_SWAPS;
     groups_bits bits = {0};
-    int *costs = NULL;
-    spk_status status;
-    if (groups < 2 || w->view->nnzb == 0 || words > GROUPS_BIT_WORDS / w->view->grid_rows || words * height > GROUPS_SWAP_WORDS / 64)
+    if (groups < 2 || rows > GROUPS_MOST_SWAPS || rows * rows > GROUPS_PAIRS * swaps)
         return SPK_OK;
-    SPK_GOTO(groups_bits_make(mem, w->view, &bits));
-    SPK_GOTO(spk_alloc(mem, (size_t)groups, sizeof *costs, &costs));
-    groups_exchange(w, &bits, costs, groups, height, tile_rows);
-done:
+    SPK_TRY(groups_bits_make(mem, w->view, &bits));
+    groups_exchange(w, &bits, groups, height, swaps);
     spk_free(mem, bits.memory);
-    spk_free(mem, costs);
-    return status;
+    return SPK_OK;
 }
 
-/* Groups in an order in which blocks of threads end together. rows are moved through `moved`, of as many. */
-static inline void groups_reorder(groups_work *w, const int *places, int *moved, int64_t groups, int height)
+/* Rows and unions of the groups in another order. rows: as many as there are, for the time being. */
+static inline void groups_reorder(groups_work *w, const int *places, int *rows, int *unions, int64_t groups, int height)
 {
-    for (int64_t g = 0; g < groups; g++)
-        memcpy(moved + g * height, w->rows + (int64_t)places[g] * height, (size_t)height * sizeof *moved);
-    memcpy(w->rows, moved, (size_t)(groups * height) * sizeof *moved);
+    for (int64_t g = 0; g < groups; g++) {
+        memcpy(rows + g * height, w->rows + (int64_t)places[g] * height, (size_t)height * sizeof *rows);
+        unions[g] = w->unions[places[g]];
+    }
+    memcpy(w->rows, rows, (size_t)(groups * height) * sizeof *rows);
+    memcpy(w->unions, unions, (size_t)groups * sizeof *unions);
 }
 
 static inline spk_status groups_balance(const spk_mem *mem, groups_work *w, int64_t groups, int height, int slots, groups_dealt dealt)
 {
     int64_t all = 0, longest = 0;
-    int *lengths = NULL, *places = NULL, *moved = NULL;
+    int *lengths = NULL, *places = NULL, *rows = NULL;
     spk_status status;
     for (int64_t g = 0; g < groups; g++) {
         all += w->unions[g];
@@ -150,15 +133,15 @@ static inline spk_status groups_balance(const spk_mem *mem, groups_work *w, int6
         return SPK_OK;
     SPK_GOTO(spk_alloc(mem, (size_t)groups, sizeof *lengths, &lengths));
     SPK_GOTO(spk_alloc(mem, (size_t)groups, sizeof *places, &places));
-    SPK_GOTO(spk_alloc(mem, (size_t)(groups * height), sizeof *moved, &moved));
+    SPK_GOTO(spk_alloc(mem, (size_t)(groups * height), sizeof *rows, &rows));
     for (int64_t g = 0; g < groups; g++)
-        lengths[g] = (w->unions[g] + slots - 1) / slots;
+        lengths[g] = (w->unions[g] + slots - 1) / slots * dealt.chunks;
     SPK_GOTO(balance_make(mem, lengths, places, groups, dealt.col_tiles, dealt.blocks));
-    groups_reorder(w, places, moved, groups, height);
+    groups_reorder(w, places, rows, lengths, groups, height);
 done:
     spk_free(mem, lengths);
     spk_free(mem, places);
-    spk_free(mem, moved);
+    spk_free(mem, rows);
     return status;
 }
 

@@ -206,13 +206,9 @@ static inline spk_status sddmm_tiles_make(const spk_mem *mem, const spk_bsr_view
     groups_work g = {.view = &w.cells};
     spk_status status;
     SPK_GOTO(sddmm_cells(mem, view, &w));
-    const int64_t groups = (w.cells.grid_rows + tiling->rows - 1) / tiling->rows, work = 2000000 + 32 * w.cells.nnzb;
+    const int64_t groups = groups_count(w.cells.grid_rows, tiling->rows);
     SPK_GOTO(groups_allocate(mem, &g, groups, tiling->rows));
-    g.left = g.numbers;
-    g.left_count = w.cells.grid_rows;
-    for (int64_t i = 0; i < w.cells.grid_rows; i++)
-        g.numbers[i] = (int)i;
-    groups_choose(&g, groups, tiling->rows, w.cells.nnzb > 0 ? work / w.cells.nnzb : 1);
+    groups_choose(&g, groups, tiling->rows);
     SPK_GOTO(sddmm_allocate_lists(mem, &w, &g, groups));
     for (int64_t i = 0; i < groups; i++)
         SPK_GOTO(sddmm_group_tiles(mem, &w, &g, g.rows + i * tiling->rows));

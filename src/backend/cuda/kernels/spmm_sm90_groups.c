@@ -163,13 +163,13 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
 }
 
 /* Column tiles of a cluster, whose last one may lie beyond N, and how many clusters there are. */
-static spk_status deal(const spk_bound *bound, int64_t groups, groups_dealt *dealt)
+static spk_status deal(const spk_bound *bound, int chunks, int64_t groups, groups_dealt *dealt)
 {
     const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER], columns = (bound->problem.n + width - 1) / width;
     const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER];
     if (groups * columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)groups, (long long)columns);
-    *dealt = (groups_dealt){.col_tiles = columns, .blocks = groups * columns < slots ? (int)(groups * columns) : slots};
+    *dealt = (groups_dealt){.col_tiles = columns, .chunks = chunks, .blocks = groups * columns < slots ? (int)(groups * columns) : slots};
     return SPK_OK;
 }
 
@@ -197,7 +197,7 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_cuda_leave(&scope);
     SPK_GOTO(status);
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
-    SPK_GOTO(deal(bound, (bound->view.grid_rows + made->shape.rows - 1) / made->shape.rows, &dealt));
+    SPK_GOTO(deal(bound, made->shape.chunks, groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
     SPK_GOTO(groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
     SPK_GOTO(upload(bound, &lists, dealt, made));
 done:

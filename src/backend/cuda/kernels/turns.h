@@ -26,10 +26,13 @@ static inline int64_t turns_agreement(const turns_lists *l, int period)
 {
     int64_t same = 0, before = 0, start_before = 0;
     for (int64_t i = 0; i < l->rows; i++) {
-        const int *row = l->columns + l->offsets[i] * l->stride;
-        const int64_t count = l->offsets[i + 1] - l->offsets[i], start = count > 0 ? turns_start(*row, count, period) : 0;
-        for (int64_t step = 0; step < count && step < before; step++)
-            same += row[(start + step) % count * l->stride] == row[((start_before + step) % before - before) * l->stride];
+        const int *row = l->columns + l->offsets[i] * l->stride, *row_before = row - before * l->stride;
+        const int64_t count = l->offsets[i + 1] - l->offsets[i], start = count > 0 ? turns_start(*row, count, period) : 0, steps = count < before ? count : before;
+        for (int64_t step = 0, at = start, at_before = start_before; step < steps; step++) {
+            same += row[at * l->stride] == row_before[at_before * l->stride];
+            at = at + 1 < count ? at + 1 : 0;
+            at_before = at_before + 1 < before ? at_before + 1 : 0;
+        }
         before = count;
         start_before = start;
     }
