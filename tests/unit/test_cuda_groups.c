@@ -189,6 +189,61 @@ static void neighbours_meet(void **unused)
     assert_int_equal(turns_period(&rows), 0);
 }
 
+/* Columns of a row that are in `has`. */
+static int shared_with(const spk_bsr_view *view, int row, const char *has)
+{
+    int count = 0;
+    for (int64_t p = view->offsets[row]; p < view->offsets[row + 1]; p++)
+        count += has[view->columns[p]];
+    return count;
+}
+
+/* The row left that shares most with the columns of `has`, of equal ones the first; negative: none is left. */
+static int plainly_most_alike(const spk_bsr_view *view, const char *taken, const char *has)
+{
+    int best = -1, most = -1;
+    for (int row = 0; row < view->grid_rows; row++)
+        if (!taken[row] && shared_with(view, row, has) > most) {
+            most = shared_with(view, row, has);
+            best = row;
+        }
+    return best;
+}
+
+/* Where blocks are few the first choice is that of a search of all rows left. */
+static void chosen_among_all_rows(void **unused)
+{
+    (void)unused;
+    spk_rng rng;
+    spk_rng_seed(&rng, 10);
+    for (int i = 0; i < 300; i++) {
+        const shape s = {(int64_t)spk_rng_below(&rng, 40), (int64_t)spk_rng_below(&rng, 40), (int)spk_rng_below(&rng, 40), 2 << spk_rng_below(&rng, 4), 1, 1, false, false};
+        spk_bsr_view view = make_view(&rng, &s);
+        const int64_t groups = groups_count(view.grid_rows, s.height);
+        groups_work w = {.view = &view};
+        char taken[40] = {0};
+        assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, s.height), SPK_OK);
+        groups_choose(&w, groups, s.height);
+        for (int64_t g = 0; g < groups; g++) {
+            char has[40] = {0};
+            int united = 0;
+            for (int y = 0; y < s.height; y++) {
+                const int row = plainly_most_alike(&view, taken, has);
+                assert_int_equal(w.rows[g * s.height + y], row);
+                if (row < 0)
+                    continue;
+                taken[row] = 1;
+                united += (int)(view.offsets[row + 1] - view.offsets[row]) - shared_with(&view, row, has);
+                for (int64_t p = view.offsets[row]; p < view.offsets[row + 1]; p++)
+                    has[view.columns[p]] = 1;
+            }
+            assert_int_equal(w.unions[g], united);
+        }
+        groups_release(&spk_mem_system, &w);
+        release_view(&view);
+    }
+}
+
 /* The first choice of groups: their lengths, and the sum. */
 static int64_t first_choice(const spk_bsr_view *view, int height, int *lengths)
 {
@@ -372,7 +427,7 @@ static void lines_of_d_that_tma_may_store(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet), cmocka_unit_test(chosen_among_all_rows),
                                        cmocka_unit_test(better_than_the_first_choice), cmocka_unit_test(first_choice_stays), cmocka_unit_test(blocks_end_together),
                                        cmocka_unit_test(balancing_ends_early), cmocka_unit_test(out_of_memory), cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);

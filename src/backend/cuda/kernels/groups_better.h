@@ -99,7 +99,8 @@ static inline bool groups_may_change(const spk_bsr_view *view)
 /* Fewer columns in all groups, where there are so few rows that enough pairs of them can be tried. */
 static inline spk_status groups_unite(const spk_mem *mem, groups_work *w, int64_t groups, int height)
 {
-    const int64_t rows = w->view->grid_rows, most = GROUPS_SWAP_WORDS / (2 * height * ((w->view->grid_cols + 63) / 64 + 1)), swaps = most < GROUPS_MOST_SWAPS ? most : GROUPS_MOST_SWAPS;
+    const int64_t rows = w->view->grid_rows, most = GROUPS_SWAP_WORDS / (2 * height * ((w->view->grid_cols + 63) / 64 + 1));
+    const int64_t swaps = most < GROUPS_MOST_SWAPS ? most : GROUPS_MOST_SWAPS;
     groups_bits bits = {0};
     if (groups < 2 || rows > GROUPS_MOST_SWAPS || rows * rows > GROUPS_PAIRS * swaps)
         return SPK_OK;

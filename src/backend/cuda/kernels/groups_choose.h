@@ -4,7 +4,10 @@
 
 #include "backend/cuda/kernels/sm90.h"
 
-enum { GROUPS_TAKEN = -1 };
+enum {
+    GROUPS_TAKEN = -1,
+    GROUPS_MOST_OF_ONE = 4 /* times the mean, counts for one group */
+};
 
 /* While groups are made. */
 typedef struct groups_work {
@@ -15,10 +18,11 @@ typedef struct groups_work {
     int64_t *column_first; /* of each block column: where its rows that may be left begin in column_rows */
     int64_t *column_end;
     int *column_rows; /* the rows of each block column, ascending */
-    int *marks;       /* of each block column: the last group that has it, counted from 1 */
+    int *marks;       /* of each block column: the last group that has it, counted from 1; negative: its rows are counted */
     int *shared;      /* of each row left: columns that it shares with the current group; GROUPS_TAKEN: it is in a group */
     int *met;         /* rows that share any */
-    int64_t met_count, first_left; /* all rows before first_left are taken */
+    int64_t met_count, may_meet;
+    int64_t first_left; /* all rows before it are taken */
 } groups_work;
 
 static inline void groups_release(const spk_mem *mem, groups_work *w)
@@ -72,7 +76,7 @@ static inline void groups_meet(groups_work *w, int column, int64_t last)
     while (p < w->column_end[column] && w->column_rows[p] < w->first_left)
         p++;
     w->column_first[column] = p;
-    for (; p < w->column_end[column] && w->column_rows[p] <= last; p++) {
+    for (; p < w->column_end[column] && w->column_rows[p] <= last && w->may_meet > 0; p++, w->may_meet--) {
         const int row = w->column_rows[p], shared = w->shared[row];
         if (shared == GROUPS_TAKEN)
             continue;
@@ -83,29 +87,48 @@ static inline void groups_meet(groups_work *w, int column, int64_t last)
 }
 
 /* Takes a row into the group `mark` - 1; returns how many of its columns are new. */
-static inline int groups_take(groups_work *w, int row, int mark, int64_t last)
+static inline int groups_take(groups_work *w, int row, int mark)
 {
     int fresh = 0;
     w->shared[row] = GROUPS_TAKEN;
     for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++) {
-        const int column = w->view->columns[p];
-        if (w->marks[column] == mark)
-            continue;
-        w->marks[column] = mark;
-        fresh++;
-        if (last >= 0)
-            groups_meet(w, column, last);
+        int *seen = &w->marks[w->view->columns[p]];
+        fresh += *seen != mark && *seen != -mark;
+        *seen = *seen == -mark ? -mark : mark;
     }
     return fresh;
 }
 
-/* The row left that shares most with the group, of equal ones the first; negative: none is left. */
-static inline int groups_most_alike(groups_work *w)
+/* Counts the columns of a row of the group that have not been. */
+static inline void groups_meet_row(groups_work *w, int row, int mark, int64_t last)
+{
+    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++)
+        if (w->marks[w->view->columns[p]] == mark) {
+            w->marks[w->view->columns[p]] = -mark;
+            groups_meet(w, w->view->columns[p], last);
+        }
+}
+
+/* The first row left; negative: none is. */
+static inline int groups_first(groups_work *w)
 {
     while (w->first_left < w->view->grid_rows && w->shared[w->first_left] == GROUPS_TAKEN)
         w->first_left++;
-    if (w->first_left == w->view->grid_rows)
-        return -1;
+    return w->first_left < w->view->grid_rows ? (int)w->first_left : -1;
+}
+
+/* Whether a row has all columns of the group. */
+static inline bool groups_has_all(const groups_work *w, int row, int mark, int united)
+{
+    int has = 0;
+    for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++)
+        has += w->marks[w->view->columns[p]] == mark || w->marks[w->view->columns[p]] == -mark;
+    return has == united;
+}
+
+/* The row left that shares most with the group, of equal ones the first. */
+static inline int groups_most_alike(const groups_work *w)
+{
     int best = (int)w->first_left;
     for (int64_t i = 0; i < w->met_count; i++) {
         const int row = w->met[i];
@@ -115,29 +138,48 @@ static inline int groups_most_alike(groups_work *w)
     return best;
 }
 
-/* How many rows from the first one left are looked at for a group: in an even pattern a row further costs nnzb^2 / (rows * columns) counts in all. */
-static inline int64_t groups_window(const spk_bsr_view *view)
+/* One group: the first row left and those that share most with it, among `window` rows from there on. Returns the columns of its union. */
+static inline int groups_choose_one(groups_work *w, int *rows, int height, int mark, int64_t window)
 {
-    const double counts = 300000 + 4.0 * (double)view->nnzb, of_row = (double)view->nnzb * (double)view->nnzb / ((double)view->grid_rows * (double)view->grid_cols + 1);
-    return counts >= of_row * (double)view->grid_rows ? view->grid_rows : (int64_t)(counts / of_row) + 1;
+    int united = 0, met = 0; /* rows of the group whose columns are counted */
+    for (int y = 0; y < height; y++) {
+        rows[y] = groups_first(w);
+        if (rows[y] < 0)
+            continue;
+        if (y > 0 && !groups_has_all(w, rows[y], mark, united)) { /* else none shares more */
+            for (; met < y; met++)
+                groups_meet_row(w, rows[met], mark, w->first_left + window);
+            rows[y] = groups_most_alike(w);
+        }
+        united += groups_take(w, rows[y], mark);
+    }
+    for (int64_t i = 0; i < w->met_count; i++)
+        w->shared[w->met[i]] = w->shared[w->met[i]] == GROUPS_TAKEN ? GROUPS_TAKEN : 0;
+    w->met_count = 0;
+    return united;
 }
 
-/* Each group begins with the first row left and takes those that share most with it. O(nnzb), and a third of a millisecond: where there are many blocks, among fewer rows
- * from there on. */
+/* How many rows from the first one left are looked at for a group: a row further costs some sum of n^2 / rows counts in all, where n rows have a column. */
+static inline int64_t groups_window(const groups_work *w, double counts)
+{
+    double pairs = 0;
+    for (int64_t column = 0; column < w->view->grid_cols; column++) {
+        const double n = (double)(w->column_end[column] - w->column_first[column]);
+        pairs += n * n;
+    }
+    return pairs <= counts ? w->view->grid_rows : (int64_t)(counts / pairs * (double)w->view->grid_rows) + 1;
+}
+
+/* The groups, one after the other. O(nnzb), and a third of a millisecond: where there are many blocks, among fewer
+ * rows from there on. */
 static inline void groups_choose(groups_work *w, int64_t groups, int height)
 {
-    const int64_t window = groups_window(w->view);
+    const double counts = 300000 + 4.0 * (double)w->view->nnzb;
     groups_transpose(w);
+    const int64_t window = groups_window(w, counts);
     for (int64_t g = 0; g < groups; g++) {
-        w->unions[g] = 0;
-        for (int y = 0; y < height; y++) {
-            const int row = w->rows[g * height + y] = groups_most_alike(w);
-            if (row >= 0)
-                w->unions[g] += groups_take(w, row, (int)g + 1, y + 1 < height ? w->first_left + window : -1); /* nobody follows the last one */
-        }
-        for (int64_t i = 0; i < w->met_count; i++)
-            w->shared[w->met[i]] = w->shared[w->met[i]] == GROUPS_TAKEN ? GROUPS_TAKEN : 0;
-        w->met_count = 0;
+        w->may_meet = (int64_t)(GROUPS_MOST_OF_ONE * counts / (double)groups) + 1;
+        w->unions[g] = groups_choose_one(w, w->rows + g * height, height, (int)g + 1, window);
     }
 }
 
