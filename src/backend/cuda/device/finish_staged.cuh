@@ -56,8 +56,9 @@ template <int piece_rows, int width> SPK_INLINE void exchange_columns(pair_share
     }
 }
 
-/* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads of a warpgroup. */
-template <int columns, int piece_rows, int buffers, class Rows>
+/* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads of a warpgroup.
+ * ahead: the next columns are on their way while some are finished, where registers suffice. */
+template <int columns, int piece_rows, int buffers, bool ahead, class Rows>
 SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0, Rows row_of)
 {
     constexpr int width = columns < 64 ? columns : 64;
@@ -83,12 +84,10 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
         if (buffers == 1 && first > 0)
             named_barrier(barrier, 128);
         exchange_columns<piece_rows, width>(pairs_read, columns_read, staging + first / width % buffers * (width * 128), barrier);
-        if (first + width < columns) /* on their way while these are finished */
+        if (ahead && first + width < columns)
             fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + first + width, row_of);
-        if (i0 < 0)
-            continue;
 #pragma unroll
-        for (int p = 0; p < width / 4; p++) {
+        for (int p = 0; p < width / 4 && i0 >= 0; p++) {
             const int at = first / 2 + 2 * p;
             const float read[2] = {as<float>(low_half(pairs_read.at[p], element_d())), as<float>(high_half(pairs_read.at[p], element_d()))};
             float value[2] = {sum[at], sum[at + 1]};
@@ -97,13 +96,15 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
             sum[at + 1] = value[1];
         }
         asm volatile("" ::: "memory"); /* else registers run out */
+        if (!ahead && first + width < columns)
+            fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + first + width, row_of);
     }
     return true;
 }
 
 #else
 
-template <int columns, int piece_rows, int buffers, class Rows>
+template <int columns, int piece_rows, int buffers, bool ahead, class Rows>
 SPK_INLINE bool finish_staged(const spk_cuda_arguments &, float (&)[columns / 2], unsigned, int, int, int, Rows)
 {
     return false;

@@ -247,7 +247,7 @@ inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &a
         const int block_row = __ldg(tile_rows + warp * 16 / BLOCK_ROWS), i = block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
         [[maybe_unused]] const auto piece_row = [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; };
         [[maybe_unused]] const unsigned tile = staging + group * (BUFFERS * 8192);
-        if (order.direct || !finish_staged<BN, BLOCK_ROWS, BUFFERS>(arg, sum[m], tile, 1 + group, i, j0, piece_row))
+        if (order.direct || !finish_staged<BN, BLOCK_ROWS, BUFFERS, WG_M == 1>(arg, sum[m], tile, 1 + group, i, j0, piece_row))
             finish_tile<BN, !STAGED_EPILOGUE>(arg, sum[m], i, j0);
 #if DTYPE_D != F32
         if (!order.direct)

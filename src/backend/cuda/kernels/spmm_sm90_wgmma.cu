@@ -355,7 +355,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             [[maybe_unused]] const auto piece_row = [i](int) { return i; };
             [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128);
             /* With two blocks on a multiprocessor registers would run out. */
-            if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
+            if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS, true>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
                 finish_tile<WG_N, CTAS != 1 || !STAGED_EPILOGUE>(item, sum[m], warp_i, j0);
 #if DTYPE_D != F32
             if (!order.direct)
