@@ -124,8 +124,8 @@ static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
     return SPK_OK;
 }
 
-/* Groups of `height` block rows, tiles of `tile_rows`, in an order for tiles dealt out as `dealt` says. O(nnzb), some 50 ns a block, and half a millisecond: where there
- * are many blocks the search looks at fewer rows. lists->memory is the caller's to free. */
+/* Groups of `height` block rows, tiles of `tile_rows`, in an order for tiles dealt out as `dealt` says. O(nnzb height), 50 to 400 ns a block, and half a
+ * millisecond: where there are many blocks the search looks at fewer rows. lists->memory is the caller's to free. */
 static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, groups_dealt dealt, group_lists *lists)
 {
     group_lists made = {.height = height, .slots = slots, .groups = groups_count(view->grid_rows, height)};

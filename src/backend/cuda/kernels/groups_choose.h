@@ -21,7 +21,7 @@ typedef struct groups_work {
     int *marks;       /* of each block column: the last group that has it, counted from 1; negative: its rows are counted */
     int *shared;      /* of each row left: columns that it shares with the current group; GROUPS_TAKEN: it is in a group */
     int *met;         /* rows that share any */
-    int64_t met_count, may_meet;
+    int64_t met_count, may_meet, height;
     int64_t first_left; /* all rows before it are taken */
 } groups_work;
 
@@ -69,20 +69,22 @@ static inline void groups_transpose(groups_work *w)
             w->column_rows[w->column_end[view->columns[p]]++] = (int)i;
 }
 
-/* Counts a column that is new to the group for the rows left that have it, as far as row `last`. */
-static inline void groups_meet(groups_work *w, int column, int64_t last)
+/* Counts a column that is new to the group for the first rows left that have it: as many as `window` rows hold in the mean, and a group's worth. */
+static inline void groups_meet(groups_work *w, int column, int64_t window)
 {
     int64_t p = w->column_first[column];
-    while (p < w->column_end[column] && w->column_rows[p] < w->first_left)
+    while (p < w->column_end[column] && w->shared[w->column_rows[p]] == GROUPS_TAKEN)
         p++;
     w->column_first[column] = p;
-    for (; p < w->column_end[column] && w->column_rows[p] <= last && w->may_meet > 0; p++, w->may_meet--) {
+    int64_t most = window * (w->column_end[column] - p) / (w->view->grid_rows - w->first_left) + w->height;
+    for (; p < w->column_end[column] && most > 0 && w->may_meet > 0; p++, w->may_meet--) {
         const int row = w->column_rows[p], shared = w->shared[row];
         if (shared == GROUPS_TAKEN)
             continue;
         if (shared == 0)
             w->met[w->met_count++] = row;
         w->shared[row] = shared + 1;
+        most--;
     }
 }
 
@@ -100,12 +102,12 @@ static inline int groups_take(groups_work *w, int row, int mark)
 }
 
 /* Counts the columns of a row of the group that have not been. */
-static inline void groups_meet_row(groups_work *w, int row, int mark, int64_t last)
+static inline void groups_meet_row(groups_work *w, int row, int mark, int64_t window)
 {
     for (int64_t p = w->view->offsets[row]; p < w->view->offsets[row + 1]; p++)
         if (w->marks[w->view->columns[p]] == mark) {
             w->marks[w->view->columns[p]] = -mark;
-            groups_meet(w, w->view->columns[p], last);
+            groups_meet(w, w->view->columns[p], window);
         }
 }
 
@@ -138,7 +140,7 @@ static inline int groups_most_alike(const groups_work *w)
     return best;
 }
 
-/* One group: the first row left and those that share most with it, among `window` rows from there on. Returns the columns of its union. */
+/* One group: the first row left and those that share most with it, among some `window` rows from there on. Returns the columns of its union. */
 static inline int groups_choose_one(groups_work *w, int *rows, int height, int mark, int64_t window)
 {
     int united = 0, met = 0; /* rows of the group whose columns are counted */
@@ -148,7 +150,7 @@ static inline int groups_choose_one(groups_work *w, int *rows, int height, int m
             continue;
         if (y > 0 && !groups_has_all(w, rows[y], mark, united)) { /* else none shares more */
             for (; met < y; met++)
-                groups_meet_row(w, rows[met], mark, w->first_left + window);
+                groups_meet_row(w, rows[met], mark, window);
             rows[y] = groups_most_alike(w);
         }
         united += groups_take(w, rows[y], mark);
@@ -170,11 +172,11 @@ static inline int64_t groups_window(const groups_work *w, double counts)
     return pairs <= counts ? w->view->grid_rows : (int64_t)(counts / pairs * (double)w->view->grid_rows) + 1;
 }
 
-/* The groups, one after the other. O(nnzb), and a third of a millisecond: where there are many blocks, among fewer
- * rows from there on. */
+/* The groups, one after the other. O(nnzb height) at most, and a third of a millisecond: where there are many blocks, each among fewer rows. */
 static inline void groups_choose(groups_work *w, int64_t groups, int height)
 {
     const double counts = 300000 + 4.0 * (double)w->view->nnzb;
+    w->height = height;
     groups_transpose(w);
     const int64_t window = groups_window(w, counts);
     for (int64_t g = 0; g < groups; g++) {
