@@ -1,4 +1,5 @@
-/* Row groups: every block is listed once, in its row's place, columns ascend, from the first or round from another, masks say what is there. */
+/* Row groups: every block is listed once, in its row's place, columns ascend, from the first or round from another, masks say what is there; groups are chosen
+ * well, and stand where blocks of threads end together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,7 +6,9 @@
 
 enum {
     GROUPS_TAKEN = -1,
-    GROUPS_MOST_OF_ONE = 4 /* times the mean, counts for one group */
+    GROUPS_COUNTS = 300000,     /* of a row for a column, in all: a third of a millisecond, */
+    GROUPS_COUNTS_OF_BLOCK = 4, /* and so many more for each block */
+    GROUPS_MOST_OF_ONE = 4      /* times the mean: no group takes more of them */
 };
 
 /* While groups are made. */
@@ -21,8 +23,10 @@ typedef struct groups_work {
     int *marks;       /* of each block column: the last group that has it, counted from 1; negative: its rows are counted */
     int *shared;      /* of each row left: columns that it shares with the current group; GROUPS_TAKEN: it is in a group */
     int *met;         /* rows that share any */
-    int64_t met_count, may_meet, height;
+    int64_t met_count;
+    int64_t may_meet;   /* counts that the current group has left */
     int64_t first_left; /* all rows before it are taken */
+    int height;
 } groups_work;
 
 static inline void groups_release(const spk_mem *mem, groups_work *w)
@@ -143,14 +147,14 @@ static inline int groups_most_alike(const groups_work *w)
 /* One group: the first row left and those that share most with it, among some `window` rows from there on. Returns the columns of its union. */
 static inline int groups_choose_one(groups_work *w, int *rows, int height, int mark, int64_t window)
 {
-    int united = 0, met = 0; /* rows of the group whose columns are counted */
+    int united = 0, counted = 0; /* rows of the group whose columns are */
     for (int y = 0; y < height; y++) {
         rows[y] = groups_first(w);
         if (rows[y] < 0)
             continue;
         if (y > 0 && !groups_has_all(w, rows[y], mark, united)) { /* else none shares more */
-            for (; met < y; met++)
-                groups_meet_row(w, rows[met], mark, window);
+            for (; counted < y; counted++)
+                groups_meet_row(w, rows[counted], mark, window);
             rows[y] = groups_most_alike(w);
         }
         united += groups_take(w, rows[y], mark);
@@ -175,7 +179,7 @@ static inline int64_t groups_window(const groups_work *w, double counts)
 /* The groups, one after the other. O(nnzb height) at most, and a third of a millisecond: where there are many blocks, each among fewer rows. */
 static inline void groups_choose(groups_work *w, int64_t groups, int height)
 {
-    const double counts = 300000 + 4.0 * (double)w->view->nnzb;
+    const double counts = GROUPS_COUNTS + GROUPS_COUNTS_OF_BLOCK * (double)w->view->nnzb;
     w->height = height;
     groups_transpose(w);
     const int64_t window = groups_window(w, counts);
