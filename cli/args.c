@@ -269,7 +269,7 @@ static int take_number(const args *a, const args_option *o, const char *text)
     if (!fine && digits && !text[digits + (text[0] == '-')]) /* a whole number that 64 bits do not hold */
         return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);
     if (!fine)
-        return wrong(a, "--%s: '%s' is not a %s", o->name, text, o->kind == ARGS_INT ? "whole number" : "number");
+        return wrong(a, "--%s: '%s' is not a %s", o->name, text, o->kind == ARGS_INT ? "whole number" : "finite number");
     if (o->kind == ARGS_INT)
         value = (double)whole;
     if (value < o->low || value > o->high)

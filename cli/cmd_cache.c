@@ -118,6 +118,8 @@ static int act(cli *app, const args *a, json_t *results)
     }
     int64_t removed = 0;
     spk_status status = spk_store_clear(app->context, &removed);
+    if (status == SPK_ERR_IO)
+        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context)); /* it is to be written */
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     json_push(results, counted("clear", path, removed, "removed"));

@@ -100,7 +100,7 @@ int help_program(const cli_command *commands, int count)
            "not there; 5 out of memory or disk; 130 interrupted (what was measured is kept).\n\n"
            "Environment: SPARSEK_STORE (the store's file), SPARSEK_CACHE_DIR (the folder of store.db), SPARSEK_MKL,\n"
            "SPARSEK_OPENBLAS, SPARSEK_CUDA, SPARSEK_NVRTC, SPARSEK_CUBLASLT, SPARSEK_CUBLAS, SPARSEK_CUSPARSE and SPARSEK_NVML (full\n"
-           "paths of libraries, or none), OMP_NUM_THREADS, NO_COLOR, COLUMNS.\n\n"
+           "paths of libraries, or none), SPARSEK_PROVER (the program that proves kernels), OMP_NUM_THREADS, NO_COLOR, COLUMNS.\n\n"
            "Example:\n"
            "  sparsek bench --m 2048 --k 2048 --n 512 --block 64 --density 10%% --assume-finite\n");
     return EXIT_DONE;

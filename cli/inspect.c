@@ -8,7 +8,6 @@
 
 #include "matrix.h"
 #include "problem.h"
-#include "stats.h"
 
 static double value_at(const spk_matrix_desc *d, int64_t i)
 {
@@ -52,17 +51,33 @@ static spk_status find_symmetry(cli *app, const spk_matrix *csr, const char **na
     return status;
 }
 
+/* The length of the middle row (the mean of two where their number is even), from how many rows there are of each length: a matrix may have far more rows
+ * than entries. */
+static double median_length(const spk_matrix_desc *d, int64_t longest)
+{
+    const int64_t *offsets = d->row_offsets;
+    int64_t *counts = cli_alloc((size_t)longest + 1, sizeof(*counts)), low = -1, high = -1, seen = 0;
+    for (int64_t i = 0; i < d->rows; i++)
+        counts[offsets[i + 1] - offsets[i]]++;
+    for (int64_t length = 0; length <= longest && high < 0; length++) {
+        seen += counts[length];
+        low = low < 0 && seen > (d->rows - 1) / 2 ? length : low;
+        high = seen > d->rows / 2 ? length : high;
+    }
+    free(counts);
+    return d->rows ? 0.5 * (double)(low + high) : 0;
+}
+
 int inspect_find_structure(cli *app, const spk_matrix *csr, inspect_structure *out)
 {
     spk_matrix_desc d = matrix_view(csr);
     const int64_t *offsets = d.row_offsets, *columns = d.col_indices;
     inspect_structure s = {.rows = d.rows, .cols = d.cols, .entries = d.nnz, .row_min = d.rows ? INT64_MAX : 0, .symmetry = "not square"};
-    double *lengths = cli_alloc((size_t)d.rows, sizeof(*lengths)), squares = 0;
+    double squares = 0;
     s.density = d.rows && d.cols ? (double)d.nnz / ((double)d.rows * (double)d.cols) : 0;
     s.row_mean = d.rows ? (double)d.nnz / (double)d.rows : 0;
     for (int64_t i = 0; i < d.rows; i++) {
         int64_t length = offsets[i + 1] - offsets[i];
-        lengths[i] = (double)length;
         squares += ((double)length - s.row_mean) * ((double)length - s.row_mean);
         s.empty_rows += length == 0;
         s.row_min = length < s.row_min ? length : s.row_min;
@@ -72,9 +87,8 @@ int inspect_find_structure(cli *app, const spk_matrix *csr, inspect_structure *o
             s.bandwidth = off > s.bandwidth ? off : s.bandwidth;
         }
     }
-    s.row_median = stats_quantile(lengths, d.rows, 0.5);
+    s.row_median = median_length(&d, s.row_max);
     s.row_spread = s.row_mean > 0 ? sqrt(squares / (double)d.rows) / s.row_mean : 0;
-    free(lengths);
     int code = d.rows == d.cols ? cli_status(app, NULL, find_symmetry(app, csr, &s.symmetry), "transposing") : EXIT_DONE;
     if (code == EXIT_DONE)
         *out = s;

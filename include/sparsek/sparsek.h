@@ -684,7 +684,8 @@ typedef struct spk_store_entry {
     int64_t bytes;       /* reserved, 0 */
 } spk_store_entry;
 
-/* Calls visit for every class, newest first, until it returns non-zero. The entry is valid during the call. */
+/* Calls visit for every class, newest first, until it returns non-zero. The entry is valid during the call. SPK_ERR_IO: the store's file
+ * cannot be used, and nothing was learned beside it; so does export. */
 SPK_API spk_status spk_store_list(spk_context *context, int (*visit)(void *user, const spk_store_entry *entry), void *user);
 
 /* All entries as JSON, and back. import keeps the newer entry of a class; a bad file changes nothing. *count (may be NULL)

@@ -1,11 +1,16 @@
 /* The one malloc site. Each piece of memory is preceded by a 64-byte header that remembers its size for the caller's release. */
 #include "base/mem.h"
 
+#include "base/free_memory.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
+enum {
+    ALIGNMENT = 64,
+    LARGE = 1 << 28 /* bytes from which on memory is counted first */
+};
 
 typedef struct header {
     size_t bytes; /* with the header */
@@ -36,12 +41,23 @@ static int injected_failure(void)
     return 0;
 }
 
+/* The system promises more than it has, and ends the process that then uses it. */
+static spk_status check_room(size_t bytes)
+{
+    const int64_t room = bytes < LARGE ? 0 : spk_free_memory();
+    if (room > 0 && bytes > (uint64_t)room)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are asked for; %lld are free", bytes, (long long)room);
+    return SPK_OK;
+}
+
 spk_status spk_alloc(const spk_mem *mem, size_t count, size_t size, void *out_pointer)
 {
     if (size != 0 && count > (SIZE_MAX - 2 * ALIGNMENT) / size)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu elements of %zu bytes exceed the address space", count, size);
     size_t bytes = (count * size + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *memory = NULL;
+    if (mem->allocate == NULL)
+        SPK_TRY(check_room(bytes));
     if (!injected_failure())
         memory = mem->allocate != NULL ? mem->allocate(mem->user, bytes, ALIGNMENT) : aligned_alloc(ALIGNMENT, bytes);
     if (memory == NULL)

@@ -33,7 +33,7 @@ spk_status spk_store_save(spk_store *store, const spk_report *report); /* one tr
 spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, int *token);
 void spk_store_unlock(spk_store *store, int token);
 
-/* Entries are gathered first: visit may use the store. */
+/* Entries are gathered first: visit may use the store. SPK_ERR_IO where the file cannot be used and nothing is in memory; so does export. */
 spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_store_entry *entry), void *user);
 /* The rest serves explicit wishes of a user, so that a file that cannot be read or written is an error and not a warning: check, import
  * and empty return SPK_ERR_IO or SPK_ERR_NO_SPACE then. A file that had to be set aside counts as one bad entry of check. */

@@ -99,8 +99,9 @@ spk_status spk_store_listing(spk_store *store, spk_listing *listing)
         g.first = listing->count;
         code = spk_store_on_disk(store, SPK_DISK_READ, gather, &g);
     }
+    const bool nothing = listing->count == 0 && code == SPK_DB_ABSENT && store->disk_off; /* a store that cannot be used is not an empty one */
     spk_store_leave(store);
-    if (code > 0 && (code & 0xff) == SQLITE_NOMEM) {
+    if (nothing || (code > 0 && (code & 0xff) == SQLITE_NOMEM)) {
         spk_listing_release(listing);
         return spk_store_status(store, code);
     }

@@ -138,8 +138,10 @@ class Store(CliTest):
         """A name that was given to --store may be that of a matrix."""
         for name, content in (("mydata.npy", b"\x93NUMPY" + bytes(500)), ("short.txt", b"hello")):
             (self.folder / name).write_bytes(content)
-            done = self.cli("cache", "list", "--store", name)
-            self.assertIn("is not used: it is not a database", done.stderr)
+            for action, code in ((["list"], 3), (["verify"], 3), (["export", "e.json"], 5), (["clear"], 5)):
+                done = self.cli("cache", *action, "--store", name, code=code)
+                self.assertIn("is not usable: it is not a database", done.stderr)
+            self.assertFalse((self.folder / "e.json").exists())
             self.assertEqual((self.folder / name).read_bytes(), content)
             self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])
 

@@ -220,6 +220,15 @@ class Inspect(CliTest):
         self.assertEqual(root[0].text, "a <&>.mtx")
         self.assertGreater(len(root[2]), 50)
 
+    def test_rows_without_entries(self):
+        """The median of row lengths, and far more rows than entries: an error, not a process that the system ends."""
+        head = "%%MatrixMarket matrix coordinate real general\n"
+        for size, entries, median in ((4, "1 1 1\n1 2 1\n1 3 1\n2 1 1\n", 0.5), (3, "1 1 1\n1 2 1\n3 1 1\n", 1), (2, "1 1 1\n1 2 1\n2 1 1\n2 2 1\n", 2)):
+            self.write("a.mtx", f"{head}{size} {size} {entries.count(chr(10))}\n{entries}")
+            self.assertEqual(self.json("inspect", "a.mtx")["results"][0]["structure"]["row_median"], median)
+        self.write("a.mtx", f"{head}{2**47} {2**47} 1\n1 1 1\n")
+        self.assertIn("are free", self.cli("inspect", "a.mtx", code=5).stderr)
+
     def test_symmetry(self):
         head = "%%MatrixMarket matrix coordinate real "
         for text, wanted in ((head + "symmetric\n3 3 3\n1 1 1\n2 1 5\n3 3 2\n", "symmetric"), (head + "skew-symmetric\n3 3 1\n2 1 5\n", "skew-symmetric"),

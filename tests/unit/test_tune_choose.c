@@ -346,7 +346,7 @@ static void two_threads_measure_once(void **state)
 {
     (void)state;
     bench b;
-    char path[] = "/tmp/sparsek_choose_XXXXXX";
+    char path[] = "/tmp/sparsek_choose_XXXXXX", lock[sizeof path + 8];
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);
@@ -369,6 +369,8 @@ static void two_threads_measure_once(void **state)
     assert_int_equal(measured, 1);
     bench_close(&b);
     unlink(path);
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    unlink(lock);
 }
 
 static void memory_may_fail_anywhere(void **state)

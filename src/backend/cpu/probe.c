@@ -14,6 +14,7 @@
 #endif
 
 #include "base/clock.h"
+#include "base/free_memory.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -179,10 +180,8 @@ int64_t spk_probe_memory_bytes(void)
 
 int64_t spk_probe_free_bytes(void)
 {
-    char text[64];
-    line_value("/proc/meminfo", "MemAvailable", text, sizeof text);
-    int64_t kib = strtoll(text, NULL, 10);
-    return kib > 0 ? kib * 1024 : spk_probe_memory_bytes() / 2;
+    const int64_t bytes = spk_free_memory();
+    return bytes > 0 ? bytes : spk_probe_memory_bytes() / 2;
 }
 
 /* A container's share of processors, rounded up; MOST_THREADS where there is no limit. */
@@ -203,8 +202,9 @@ static int quota_threads(void)
 int spk_probe_threads(void)
 {
     const char *wanted = getenv("OMP_NUM_THREADS");
-    if (wanted != NULL && isdigit((unsigned char)wanted[0]) && atoi(wanted) > 0)
-        return atoi(wanted) < MOST_THREADS ? atoi(wanted) : MOST_THREADS;
+    const long asked = wanted != NULL && isdigit((unsigned char)wanted[0]) ? strtol(wanted, NULL, 10) : 0;
+    if (asked > 0)
+        return asked < MOST_THREADS ? (int)asked : MOST_THREADS;
     cpu_set_t set;
     int threads = 1;
     if (sched_getaffinity(0, sizeof set, &set) == 0)

@@ -246,16 +246,20 @@ static bool cuda_capturing(spk_device *device, void *stream)
 
 /* ------------------------------------------------------------------------------------------------ open and close */
 
-static spk_status read_ordinal(const spk_cuda_driver *driver, const char *name, int *ordinal)
+static spk_status read_ordinal(const char *name, long *wanted)
 {
-    long wanted = 0;
+    char *end = NULL;
+    *wanted = 0;
+    if (name[4] == ':')
+        *wanted = name[5] >= '0' && name[5] <= '9' ? strtol(name + 5, &end, 10) : -1;
+    if (*wanted < 0 || (end && *end != '\0'))
+        return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": write \"cuda:0\", \"cuda:1\" and so on", name);
+    return SPK_OK;
+}
+
+static spk_status find_device(const spk_cuda_driver *driver, const char *name, long wanted, int *ordinal)
+{
     int count = 0;
-    if (name[4] == ':') {
-        char *end;
-        wanted = name[5] >= '0' && name[5] <= '9' ? strtol(name + 5, &end, 10) : -1;
-        if (wanted < 0 || *end != '\0')
-            return spk_fail(SPK_ERR_ARGUMENT, "device = \"%s\": write \"cuda:0\", \"cuda:1\" and so on", name);
-    }
     SPK_TRY(spk_cuda_try(driver, driver->device_count(&count), "cuDeviceGetCount"));
     count = count > MOST_DEVICES ? MOST_DEVICES : count;
     if (wanted >= count)
@@ -346,14 +350,16 @@ static void cuda_close(spk_device **out)
 static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **out)
 {
     const spk_cuda_driver *driver = NULL;
+    long wanted = 0;
     int ordinal = 0;
+    SPK_TRY(read_ordinal(name, &wanted));
     spk_status status = spk_cuda_driver_get(&driver);
     if (status != SPK_OK) {
         char why[400];
         snprintf(why, sizeof why, "%s", spk_error_last());
         return spk_fail(status, "device = \"%s\": %s", name, why);
     }
-    SPK_TRY(read_ordinal(driver, name, &ordinal));
+    SPK_TRY(find_device(driver, name, wanted, &ordinal));
     spk_device *device = NULL;
     spk_cuda *cuda = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *device, &device));
