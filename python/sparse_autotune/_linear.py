@@ -161,6 +161,8 @@ class SparseLinear(nn.Module):
 
         by: "l1", "l2" or "max". Ties: the lower block first.
         """
+        if not isinstance(linear, nn.Linear):
+            raise TypeError(f"linear: must be an nn.Linear, not {type(linear).__name__}")
         weight = linear.weight.detach()
         mask = _largest(block_norms(weight, block, by), density)
         bias = linear.bias is not None

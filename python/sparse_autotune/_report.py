@@ -136,9 +136,19 @@ class Report:
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
         return f"{what}\n{self.device['name']}, {self.device['threads']} threads, {p['cache']} operands; {when}"
 
+    def _dense(self) -> dict[str, Any] | None:
+        """The fastest dense row."""
+        rows = [c for c in self.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")]
+        return min(rows, key=lambda c: c["median_us"], default=None)
+
+    def _closing(self) -> str:
+        """What the library says of its own rows, and which row "x dense" is over."""
+        dense = self._dense()
+        return "\n".join(filter(None, (self.summary, f"x dense: times {dense['name']}, the fastest dense row" if dense else "")))
+
     def _rows(self) -> list[list[str]]:
         timed = [c for c in self.candidates if c["median_us"]]
-        dense = min((c["median_us"] for c in timed if c["kind"] == "dense" or c["name"] == "pytorch_dense"), default=None)
+        dense = (row := self._dense()) and row["median_us"]
         fastest = min((c["median_us"] for c in timed), default=1.0)
         rows = []
         for c in timed:
@@ -161,7 +171,7 @@ class Report:
             lines.append("  ".join(cells).rstrip())
         absent = [c for c in self.candidates if not c["median_us"] and c["kind"] == "peer"]
         lines += [f"  {c['name']}: {c['why']}" for c in absent]
-        return "\n".join([*lines, "", self.summary]).rstrip()
+        return "\n".join([*lines, "", self._closing()]).rstrip()
 
     __repr__ = __str__
 
@@ -173,8 +183,8 @@ class Report:
             body += (
                 f"<tr style='font-weight:{weight}'>" + "".join(f"<td style='text-align:left'>{html.escape(cell.strip('> '))}</td>" for cell in row) + "</tr>"
             )
-        heading = html.escape(self._heading()).replace("\n", "<br>")
-        return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.summary)}</p></div>"
+        heading, closing = (html.escape(text).replace("\n", "<br>") for text in (self._heading(), self._closing()))
+        return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{closing}</p></div>"
 
     def plot(self, ax: Any = None) -> Any:
         """Horizontal bars of the median times, on a matplotlib axes (a new one by default), which is returned. Needs matplotlib."""

@@ -22,6 +22,25 @@ int32_t dtype_of(const Tensor &t)
     return dtype;
 }
 
+std::string dtype_name(int32_t dtype)
+{
+    const std::pair<int32_t, const char *> names[] = {
+        {aoti_torch_dtype_float32(), "float32"}, {aoti_torch_dtype_float64(), "float64"}, {aoti_torch_dtype_float16(), "float16"}, {aoti_torch_dtype_bfloat16(), "bfloat16"},
+        {aoti_torch_dtype_int8(), "int8"},       {aoti_torch_dtype_uint8(), "uint8"},     {aoti_torch_dtype_int16(), "int16"},     {aoti_torch_dtype_int32(), "int32"},
+        {aoti_torch_dtype_int64(), "int64"},     {aoti_torch_dtype_bool(), "bool"},       {aoti_torch_dtype_complex64(), "complex64"}};
+    for (const auto &[number, name] : names)
+        if (number == dtype)
+            return name;
+    return "another";
+}
+
+/* "NAME: its dtype must be that of LIKE, float32, not int32" */
+void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dtype)
+{
+    if (dtype_of(t) != dtype)
+        refuse(std::string(name) + ": its dtype must be that of " + like + ", " + dtype_name(dtype) + ", not " + dtype_name(dtype_of(t)));
+}
+
 spk_dtype library_dtype(const char *name, int32_t dtype)
 {
     static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64(), f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16();
@@ -33,7 +52,7 @@ spk_dtype library_dtype(const char *name, int32_t dtype)
         return SPK_F16;
     if (dtype == bf16)
         return SPK_BF16;
-    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16");
+    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16, not " + dtype_name(dtype));
 }
 
 void check_device(const char *name, const Tensor &t, const Tensor &like, const char *like_name)
@@ -54,9 +73,8 @@ void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const T
     check_device("col_indices", col_indices, like, like_name);
     const int32_t dtype = dtype_of(row_offsets);
     if (dtype != i32 && dtype != i64)
-        refuse("row_offsets: its dtype must be int32 or int64");
-    if (dtype_of(col_indices) != dtype)
-        refuse("col_indices: its dtype must be that of row_offsets");
+        refuse("row_offsets: its dtype must be int32 or int64, not " + dtype_name(dtype));
+    check_dtype("col_indices", col_indices, "row_offsets", dtype);
     if (row_offsets.dim() != 1 || (row_offsets.numel() > 1 && row_offsets.stride(0) != 1))
         refuse("row_offsets: must be a contiguous tensor of one dimension");
     if (col_indices.dim() != 1 || (col_indices.numel() > 1 && col_indices.stride(0) != 1))
@@ -251,10 +269,9 @@ void check_bias(const Multiply &call, const Tensor &like, int64_t length)
 {
     const Tensor &bias = *call.bias;
     check_device("bias", bias, like, "values");
-    if (dtype_of(bias) != call.dtype)
-        refuse("bias: its dtype must be that of values");
+    check_dtype("bias", bias, "values", call.dtype);
     if (bias.dim() != 1 || bias.numel() != length || (length > 1 && bias.stride(0) != 1))
-        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries");
+        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries; its shape is " + text_of(sizes_of(bias)));
 }
 
 } // namespace
@@ -297,8 +314,7 @@ Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t
 void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype)
 {
     check_device("out", out, like, "the operands");
-    if (dtype_of(out) != dtype)
-        refuse("out: its dtype must be that of the operands");
+    check_dtype("out", out, "the operands", dtype);
     if (sizes_of(out) != sizes)
         refuse("out: its shape is " + text_of(sizes_of(out)) + ", the result's " + text_of(sizes));
     if (!out.is_contiguous())
@@ -318,8 +334,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     if (call.values.nnzb != col_indices.numel())
         refuse("values: has " + std::to_string(call.values.nnzb) + " blocks, but col_indices " + std::to_string(col_indices.numel()) + " entries");
     check_device("dense", dense, values, "values");
-    if (dtype_of(dense) != call.dtype)
-        refuse("dense: its dtype must be that of values");
+    library_dtype("values", call.dtype);
+    check_dtype("dense", dense, "values", call.dtype);
     call.dense = matrix_of("dense", dense);
     const int64_t inner = trans != right ? rows : cols, m = trans != right ? cols : rows, given = right ? call.dense.cols : call.dense.rows;
     if (given != inner)
@@ -369,8 +385,8 @@ Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, co
     check_indices(row_offsets, col_indices, x.tensor, "x", shape);
     check_device("y", y.tensor, x.tensor, "x");
     call.dtype = dtype_of(x.tensor);
-    if (dtype_of(y.tensor) != call.dtype)
-        refuse("y: its dtype must be that of x");
+    library_dtype("x", call.dtype);
+    check_dtype("y", y.tensor, "x", call.dtype);
     call.x = x;
     call.y = y;
     if (x.rows != shape.rows)

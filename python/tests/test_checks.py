@@ -51,16 +51,20 @@ def test_wrong_operands():
     a = random_bsr(8, 8, 4)
     with pytest.raises(RuntimeError, match="dense: its shape"):
         a @ torch.randn(9, 3)
-    with pytest.raises(RuntimeError, match="dense: its dtype"):
+    with pytest.raises(RuntimeError, match="dense: its dtype must be that of values, float32, not float64"):
         a @ torch.randn(8, 3).double()
+    with pytest.raises(RuntimeError, match="values: its dtype must be float32, float64, float16 or bfloat16, not int32"):
+        sa.matmul(torch.ones(8, 8, dtype=torch.int32).to_sparse_bsr((4, 4)), torch.randn(8, 3))
     with pytest.raises(TypeError, match="A: neither"):
         sa.matmul(torch.randn(8, 8), torch.randn(8, 8))
     with pytest.raises(TypeError, match="B: must be a dense tensor"):
         sa.matmul(a, a)
     with pytest.raises(TypeError, match="A: must be torch.sparse_bsr"):
         sa.matmul("a", torch.randn(8, 8))
-    with pytest.raises(RuntimeError, match="bias"):
+    with pytest.raises(RuntimeError, match="bias: must be a contiguous tensor of one dimension with 3 entries; its shape is \\[8\\]"):
         sa.matmul(a, torch.randn(8, 3), bias=torch.randn(8))
+    with pytest.raises(TypeError, match="linear: must be an nn.Linear, not Conv2d"):
+        sa.SparseLinear.from_linear(torch.nn.Conv2d(3, 4, 3))
     with pytest.raises(ValueError, match="activation"):
         sa.matmul(a, torch.randn(8, 3), activation="softplus")
     with pytest.raises(RuntimeError, match="x: its shape"):

@@ -55,6 +55,8 @@ def test_benchmark(measuring):
     assert result["problem"]["nnzb"] == a.nnzb and result["candidates"][0]["ratios"]
     text = str(report)
     assert f"> {report.chosen}" in text and "pytorch_dense" in text and report.summary in text
+    dense = min((c for c in report.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")), key=lambda c: c["median_us"])
+    assert text.endswith(f"x dense: times {dense['name']}, the fastest dense row")
     page = report._repr_html_()
     assert page.count("<tr") == 1 + sum(1 for c in report.candidates if c["median_us"]) and report.chosen in page
 
