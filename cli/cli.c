@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/free_memory.h"
 #include "output.h"
 #include "progress.h"
 
@@ -105,11 +106,21 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
 
 void *cli_alloc(size_t count, size_t size)
 {
-    void *memory = calloc(count ? count : 1, size ? size : 1);
+    enum { LARGE = 1 << 28 };
+    size_t bytes;
+    bool fits = !__builtin_mul_overflow(count, size, &bytes), large = fits && bytes >= LARGE;
+    int64_t room = large ? spk_free_memory() : 0;
+    if (room > 0 && bytes > (uint64_t)room) { /* as the library does: the system promises more than it has */
+        fprintf(stderr, "sparsek: out of memory: %zu bytes are asked for; %lld are free\n", bytes, (long long)room);
+        exit(EXIT_RESOURCES);
+    }
+    void *memory = fits ? calloc(count ? count : 1, size ? size : 1) : NULL;
     if (!memory) {
         fprintf(stderr, "sparsek: out of memory: %zu x %zu bytes\n", count, size);
         exit(EXIT_RESOURCES);
     }
+    for (size_t at = 0; large && at < bytes; at += 4096) /* taken now, for the next count */
+        ((volatile char *)memory)[at] = 0;
     return memory;
 }
 

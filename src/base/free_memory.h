@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Bytes that this process can take before the system or its container ends it: free ones, caches that would be given back and swap; 0: unknown. Reads the
- * system each time (some 50 us). Thread-safe. */
+ * system each time (some 100 us). Thread-safe. */
 int64_t spk_free_memory(void);
 
 #endif

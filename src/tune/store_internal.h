@@ -166,6 +166,7 @@ typedef struct spk_listing {
     size_t text_used, text_capacity;
 } spk_listing;
 spk_status spk_store_listing(spk_store *store, spk_listing *listing);
+spk_status spk_store_sound_listing(spk_store *store, spk_listing *listing); /* SPK_ERR_IO where a damaged file was set aside for it, and nothing is left */
 void spk_listing_release(spk_listing *listing);
 
 #endif

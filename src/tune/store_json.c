@@ -123,7 +123,7 @@ spk_status spk_store_export_json(spk_store *store, const char *path, int64_t *co
     spk_writer *writer = NULL;
     int64_t written = 0;
     SPK_TRY(spk_json_refuse_own_file(store, path));
-    SPK_TRY(spk_store_listing(store, &listing));
+    SPK_TRY(spk_store_sound_listing(store, &listing)); /* no backup is replaced by nothing */
     spk_status status = spk_writer_open(&store->mem, path, &writer);
     if (status == SPK_OK)
         status = write_all(store, &listing, writer, &written);

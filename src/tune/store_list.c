@@ -110,10 +110,25 @@ spk_status spk_store_listing(spk_store *store, spk_listing *listing)
     return SPK_OK;
 }
 
+spk_status spk_store_sound_listing(spk_store *store, spk_listing *listing)
+{
+    spk_store_enter(store);
+    int64_t asides = store->asides;
+    spk_store_leave(store);
+    SPK_TRY(spk_store_listing(store, listing));
+    spk_store_enter(store);
+    asides = store->asides - asides;
+    spk_store_leave(store);
+    if (asides == 0 || listing->count > 0)
+        return SPK_OK;
+    spk_listing_release(listing);
+    return spk_fail(SPK_ERR_IO, "store %s was damaged and has been set aside: nothing of it can be told", store->path);
+}
+
 spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_store_entry *entry), void *user)
 {
     spk_listing listing;
-    SPK_TRY(spk_store_listing(store, &listing));
+    SPK_TRY(spk_store_sound_listing(store, &listing));
     for (int64_t i = 0; i < listing.count; i++) {
         const spk_listed *e = &listing.entries[i];
         spk_store_entry entry = {SPK_SIZED(spk_store_entry),         .class_key = listing.text + e->key, .device = listing.text + e->device,

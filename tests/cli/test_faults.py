@@ -145,6 +145,17 @@ class Store(CliTest):
             self.assertEqual((self.folder / name).read_bytes(), content)
             self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])
 
+    def test_a_damaged_store_is_no_backup(self):
+        """An export of a store that had to be set aside replaces nothing."""
+        self.cli("tune", *SMALL)
+        self.cli("cache", "export", "good.json")
+        good = (self.folder / "good.json").read_bytes()
+        for action, code in (["list"], 3), (["export", "good.json"], 5):
+            (self.folder / "t.db").write_bytes((self.folder / "cache/store.db").read_bytes()[:5000])
+            done = self.cli("cache", *action, "--store", "t.db", code=code)
+            self.assertIn("was damaged and has been set aside", done.stderr)
+            self.assertEqual((self.folder / "good.json").read_bytes(), good)
+
     def test_no_folder_is_made_for_a_given_store(self):
         for env, arguments in (({}, ["--store", "nodir/s.db"]), ({"SPARSEK_STORE": self.path("nodir/s.db")}, [])):
             error = self.cli("tune", *SMALL, *arguments, env=env).stderr
