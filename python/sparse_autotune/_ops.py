@@ -72,15 +72,17 @@ def stale_values(then: int, now: int) -> str:
 
 
 def _check_alike(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
-    torch._check(tensor.device == like.device, lambda: f"sparse_autotune: {name}: must be on the device of {other}")
-    torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}")
+    torch._check(tensor.device == like.device, lambda: f"sparse_autotune: {name}: must be on the device of {other}, {like.device}, not on {tensor.device}")
+    wanted, given = (str(t.dtype).removeprefix("torch.") for t in (like, tensor))
+    torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}, {wanted}, not {given}")
 
 
 def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
     """One tensor without memory (device "meta") is enough to come here: others must not be taken for it."""
     for name, tensor in others.items():
-        message = f"sparse_autotune: {name}: must be on the device of {like_name}"
-        torch._check(tensor is None or tensor.device == like.device, message.__str__)
+        if tensor is not None:
+            message = f"sparse_autotune: {name}: must be on the device of {like_name}, {like.device}, not on {tensor.device}"
+            torch._check(tensor.device == like.device, message.__str__)
 
 
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
@@ -117,8 +119,7 @@ def _fake_raw_gradients(values, row_offsets, col_indices, dense, gradient, rows,
 def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
     _check_alike("y", y, "x", x)
     _check_devices("x", x, row_offsets=row_offsets, col_indices=col_indices)
-    lead = x.shape[:-2] if x.dim() >= y.dim() else y.shape[:-2]
-    return [*lead, col_indices.shape[0], block_rows, block_cols]
+    return [*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), col_indices.shape[0], block_rows, block_cols]
 
 
 @torch.library.register_fake("sparse_autotune::sddmm")

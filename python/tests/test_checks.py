@@ -36,9 +36,9 @@ def replaced(**parts):
         (bsr([0, 1, 2], [0, 1], dtype=torch.complex64), "values: its dtype"),
         (replaced(row_offsets=torch.tensor([0, 1, 2])), "col_indices: its dtype must be that of row_offsets"),
         (replaced(row_offsets=torch.tensor([0.0, 1, 2])), "row_offsets: its dtype must be int32 or int64"),
-        (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), "row_offsets: must be a contiguous tensor of one dimension"),
-        (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), "col_indices: must be a contiguous tensor of one dimension"),
-        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values"),
+        (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), r"row_offsets: must be a contiguous tensor of one dimension; its shape is \[1, 3\]"),
+        (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), r"col_indices: .* one dimension; its shape is \[2\], its strides \[2\]"),
+        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values, cpu, not on meta"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -83,9 +83,11 @@ def test_wrong_operands_of_every_kind():
     a, b = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
     for wrong, message in (
         (b.int(), "dense: its dtype"),
-        (b.cfloat(), "dense: its dtype"),
-        (b.to("meta"), "dense: must be on the device of values"),
-        (torch.tensor(1.0), "dense: must have two dimensions"),
+        (b.to(torch.complex128), "dense: its dtype must be that of values, float32, not complex128"),
+        (b.to(torch.float8_e5m2), "dense: its dtype must be that of values, float32, not float8_e5m2"),
+        (b.to("meta"), "dense: must be on the device of values, cpu, not on meta"),
+        (b.double().to("meta"), "dense: must be on the device of values, cpu, not on meta"),
+        (torch.tensor(1.0), r"dense: must have two dimensions or more; its shape is \[\]"),
     ):
         with pytest.raises(RuntimeError, match=message):
             a @ wrong
@@ -109,6 +111,24 @@ def test_wrong_operands_of_every_kind():
     for wrong in (torch.randn(2, 9), torch.randn(2, 8).double(), torch.ones(2, 8).int(), torch.tensor(1.0), torch.randn(2, 8, device="meta")):
         with pytest.raises(RuntimeError, match="dense: "):
             layer(wrong)
+
+
+def test_batches_that_do_not_fit():
+    """As many items in other dimensions would be paired at will."""
+    a = random_bsr(8, 8, 4, density=1)
+    for given in ((6,), (3, 2)):
+        with pytest.raises(RuntimeError, match=r"values: their shape is \[2, 3, 4, 4, 4\], that of dense .*: the dimensions of the batch differ"):
+            a.with_values(torch.randn(2, 3, 4, 4, 4)) @ torch.randn(*given, 8, 3)
+        with pytest.raises(RuntimeError, match=r"x: its shape is \[2, 3, 8, 4\], that of y .*: the dimensions of the batch differ"):
+            sa.sddmm(a, torch.randn(2, 3, 8, 4), torch.randn(*given, 4, 8))
+
+
+@pytest.mark.parametrize("lead_x,lead_y", [((2,), (1, 1)), ((1, 1), (2,)), ((1,), (3,)), ((3,), (1, 1, 1)), ((0,), (1, 1))])
+def test_sddmm_broadcasts_dimensions_of_size_one(lead_x, lead_y):
+    """There was room for one item, and all were written."""
+    a, x, y = random_bsr(8, 8, 4, density=1), torch.randn(*lead_x, 8, 5), torch.randn(*lead_y, 5, 8)
+    close(sa.sddmm(a, x, y).to_dense(), x @ y)
+    assert sa.sddmm(a.to("meta"), x.to("meta"), y.to("meta")).to_dense().shape == (x @ y).shape
 
 
 def test_wrong_types_and_numbers():
