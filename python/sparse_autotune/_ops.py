@@ -16,6 +16,12 @@ ACTIVATION_SHIFT = 4
 FACTOR = 128  # the product is multiplied with what `out` holds
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
+
+def check_activation(activation: Any) -> None:
+    if activation not in tuple(ACTIVATIONS):
+        raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+
+
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
 raw_sddmm = torch.ops.sparse_autotune._sddmm.default
 raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
