@@ -175,14 +175,19 @@ def _saved_spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
     return _spmm_gradients((needs[0], needs[3], needs[4]), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
 
 
+def _as_batch(matrix: Tensor, lead: Any) -> Tensor:
+    """With the dimensions of the batch that others gave it; autograd sums over them again."""
+    return matrix if matrix.dim() == 2 or matrix.shape[:-2] == lead else matrix.expand(*lead, *matrix.shape[-2:])
+
+
 def _sddmm_gradients(ctx, grad: Tensor, spmm):
     x, y, row_offsets, col_indices = ctx.saved_tensors
     rows, cols, flags = ctx.sizes
     by_x = by_y = None
     if ctx.needs_input_grad[0]:
-        by_x = _sum_to(spmm(grad, row_offsets, col_indices, y.mT, None, rows, cols, flags), x.dim())
+        by_x = _sum_to(spmm(grad, row_offsets, col_indices, _as_batch(y.mT, grad.shape[:-3]), None, rows, cols, flags), x.dim())
     if ctx.needs_input_grad[1]:
-        by_y = _sum_to(spmm(grad, row_offsets, col_indices, x.mT, None, rows, cols, flags | RIGHT), y.dim())
+        by_y = _sum_to(spmm(grad, row_offsets, col_indices, _as_batch(x.mT, grad.shape[:-3]), None, rows, cols, flags | RIGHT), y.dim())
     return by_x, by_y, None, None, None, None, None, None, None
 
 
