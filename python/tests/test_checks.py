@@ -468,3 +468,11 @@ def test_wrong_states_of_a_pruner():
     ):
         with pytest.raises(ValueError, match=message):
             pruner.load_state_dict(state)
+
+
+def test_a_file_of_another_shape(tmp_path):
+    a = random_bsr(8, 12, 4)
+    a.save(tmp_path / "a.safetensors")
+    assert sa.BSR.load(tmp_path / "a.safetensors", shape=(8, 12)).shape == (8, 12)
+    with pytest.raises(ValueError, match=r"shape: .* says that 'matrix' is 8 x 12, and \(12, 8\) was given"):
+        sa.BSR.load(tmp_path / "a.safetensors", shape=(12, 8))
