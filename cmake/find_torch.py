@@ -5,8 +5,10 @@ import site
 import sys
 import sysconfig
 
-places = [os.path.dirname(os.environ["TORCH_ROOT"].rstrip("/"))] if os.environ.get("TORCH_ROOT") else []
-places += [p for p in sys.path if p]
+if os.environ.get("TORCH_ROOT"):  # no other, then: CMake says what is wrong with it
+    print(os.environ["TORCH_ROOT"].rstrip("/"))
+    sys.exit()
+places = [p for p in sys.path if p]
 places += [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]]
 places += site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])
 base = "python%d.%d" % sys.version_info[:2]

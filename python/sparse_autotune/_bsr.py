@@ -37,8 +37,13 @@ class BSR:
             raise TypeError("; ".join(f"{name}: must be a tensor, not {type(t).__name__}" for name, t in kinds.items() if not isinstance(t, Tensor)) + hint)
         if values.dim() < 3:
             raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
-        if len(shape) != 2:
-            raise ValueError(f"shape: must be (rows, cols), not {tuple(shape)}")
+        check_dtype("values", values.dtype)
+        if not (1 <= values.shape[-2] <= 256 and 1 <= values.shape[-1] <= 256):
+            raise ValueError(f"values: blocks must be 1 to 256 high and wide, not {list(values.shape[-2:])}")
+        if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(hasattr(size, "__index__") for size in shape):
+            raise ValueError(f"shape: must be (rows, cols), not {shape!r}")
+        if shape[0] < 0 or shape[1] < 0:
+            raise ValueError(f"shape: sizes must not be negative, but are {tuple(shape)}")
         self.row_offsets, self.col_indices, self.values = row_offsets, col_indices, values
         self.shape = (shape[0], shape[1])
 
@@ -97,8 +102,7 @@ class BSR:
 
         by: "l1", "l2" or "max". Ties: the lower block first.
         """
-        if dense.dim() != 2:
-            raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
+        _check_matrix(dense)
         blocks = _blocked(dense, _pair(block))
         keep = _largest(block_norms(dense, block, by), density) if density is not None else (blocks != 0).flatten(2).any(2)
         return cls.from_mask(dense, keep, block)
@@ -106,7 +110,10 @@ class BSR:
     @classmethod
     def from_mask(cls, dense: Tensor, mask: Tensor, block: int | tuple[int, int]) -> BSR:
         """The blocks of a matrix [rows, cols] that a mask [grid rows, grid cols] keeps; their values are copied (gradients flow through)."""
+        _check_matrix(dense)
         blocks = _blocked(dense, _pair(block))
+        if not isinstance(mask, Tensor):
+            raise TypeError(f"mask: must be a tensor, not {type(mask).__name__}")
         if mask.shape != blocks.shape[:2]:
             raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {list(blocks.shape[:2])}")
         mask = mask.bool()  # others would be taken for numbers of blocks
@@ -120,6 +127,8 @@ class BSR:
         """A bare pattern, as sddmm, inspect and SparseLinear take it: all values are one zero, which takes no memory."""
         if not isinstance(row_offsets, Tensor) or not isinstance(col_indices, Tensor):
             return cls(row_offsets, col_indices, torch.empty(0, 1, 1), shape)  # is refused
+        if col_indices.dim() != 1:
+            raise ValueError(f"col_indices: must have one dimension; its shape is {list(col_indices.shape)}")
         return cls(row_offsets, col_indices, torch.zeros((), dtype=dtype, device=row_offsets.device).expand(col_indices.shape[0], *_pair(block)), shape)
 
     @classmethod
@@ -128,10 +137,11 @@ class BSR:
 
         A gradient goes on to the values of which the matrix was made. A leaf that requires one is refused: PyTorch cannot keep a gradient in it.
         """
-        if matrix.layout is not torch.sparse_bsr:
-            raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {matrix.layout}")
+        if not isinstance(matrix, Tensor) or matrix.layout is not torch.sparse_bsr:
+            raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {kind_of(matrix)}")
         if matrix.dim() != 2 or matrix.dense_dim():
-            raise ValueError("matrix: batches and dense dimensions of torch.sparse_bsr are not taken; give the components")
+            raise ValueError(f"matrix: batches and dense dimensions of torch.sparse_bsr are not taken, its shape is {list(matrix.shape)}; give the components")
+        check_dtype("matrix", matrix.dtype)
         shape = (matrix.shape[0], matrix.shape[1])
         if not matrix.requires_grad or not torch.is_grad_enabled():
             return cls(matrix.crow_indices(), matrix.col_indices(), matrix.values().detach(), shape)
@@ -153,10 +163,15 @@ class BSR:
 
         block: of the result; needed where the matrix is not in BSR.
         """
+        if not hasattr(matrix, "format") or not hasattr(matrix, "tobsr"):
+            raise TypeError(f"matrix: must be a SciPy sparse matrix, not {type(matrix).__name__}")
         if block is not None:
-            matrix = matrix.tobsr(blocksize=_pair(block))
+            high, wide = _pair(block)
+            if matrix.shape[0] % high or matrix.shape[1] % wide:
+                raise ValueError(f"block: {high} x {wide} does not divide the matrix of {matrix.shape[0]} x {matrix.shape[1]}, as SciPy wants")
+            matrix = matrix.tobsr(blocksize=(high, wide))
         elif matrix.format != "bsr":
-            raise ValueError("block: must be given for a matrix that is not in BSR")
+            raise ValueError(f"block: must be given for a matrix that is not in BSR, but in {matrix.format.upper()}")
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -205,6 +220,7 @@ class BSR:
 
     def block_rows_of(self) -> Tensor:
         """int64 [nnzb]: the block row of each block."""
+        self._check_indices()
         counts = torch.diff(self.row_offsets).long()
         return torch.repeat_interleave(torch.arange(counts.shape[0], device=self.device), counts, output_size=self.nnzb)
 
@@ -256,7 +272,25 @@ class BSR:
     def __reduce__(self) -> Any:
         return BSR, (self.row_offsets, self.col_indices, self.values, self.shape)
 
+    def _check_indices(self) -> None:
+        """What would make a wrong matrix without a word. On CUDA only what needs no waiting."""
+        down, across = self.grid
+        if self.row_offsets.shape[0] != down + 1:
+            needs = f"a matrix of {self.shape[0]} rows in blocks of {self.block[0]} needs {down + 1}"
+            raise ValueError(f"row_offsets: has {self.row_offsets.shape[0]} entries; {needs}")
+        if self.values.shape[-3] != self.nnzb:
+            raise ValueError(f"values: has {self.values.shape[-3]} blocks, but col_indices {self.nnzb} entries")
+        columns = self.col_indices
+        if torch.compiler.is_compiling() or type(columns) is not Tensor or columns.device.type != "cpu" or not self.nnzb:
+            return
+        if torch._C._are_functorch_transforms_active():
+            return
+        low, high = (int(bound) for bound in columns.aminmax())
+        if low < 0 or high >= across:
+            raise ValueError(f"col_indices: has {low if low < 0 else high}; block columns are 0..{across - 1}")
+
     def _plain(self, name: str) -> None:
+        self._check_indices()
         if self.values.dim() != 3:
             raise ValueError(f"values: {name} takes no batch")
         if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
@@ -278,6 +312,26 @@ class _ValuesOf(torch.autograd.Function):
 
 
 _NORMS = {"l1": 1, "l2": 2, "max": float("inf")}
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def check_dtype(name: str, dtype: Any) -> None:
+    if dtype not in DTYPES:
+        given = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else repr(dtype)
+        raise TypeError(f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {given}")
+
+
+def kind_of(operand: Any) -> str:
+    """What was given in place of something else, for messages."""
+    return str(operand.layout) if isinstance(operand, Tensor) else type(operand).__name__
+
+
+def _check_matrix(dense: Any) -> None:
+    if not isinstance(dense, Tensor) or dense.layout is not torch.strided:
+        raise TypeError(f"dense: must be a dense tensor, not {kind_of(dense)}")
+    if dense.dim() != 2:
+        raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
+    check_dtype("dense", dense.dtype)
 
 
 def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -295,13 +349,13 @@ def block_norms(dense: Tensor, block: int | tuple[int, int], by: str = "l2") -> 
 
 def norms_of(blocks: Tensor, by: str = "l2") -> Tensor:
     """The norm of each block of a tensor [..., block rows, block cols]. by: "l1", "l2" or "max"."""
-    if by not in _NORMS:
+    if by not in tuple(_NORMS):
         raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
     return torch.linalg.vector_norm(blocks, ord=_NORMS[by], dim=(-2, -1))
 
 
 def check_density(density: float) -> None:
-    if not hasattr(density, "__float__"):
+    if not hasattr(density, "__float__") or getattr(density, "ndim", None):
         raise TypeError(f"density: must be a number from 0 to 1, not {density!r}")
     if not 0 <= density <= 1:
         raise ValueError(f"density: must be from 0 to 1, not {density}")
@@ -317,7 +371,7 @@ def _largest(norms: Tensor, density: float) -> Tensor:
 
 def _pair(block: int | tuple[int, int]) -> tuple[int, int]:
     pair = tuple(block) if isinstance(block, (tuple, list)) else (block, block)
-    if len(pair) != 2 or not all(hasattr(number, "__index__") for number in pair):
+    if len(pair) != 2 or not all(hasattr(number, "__index__") and not getattr(number, "ndim", None) for number in pair):
         raise TypeError(f"block: must be a whole number or two of them, not {block!r}")
     high, wide = operator.index(pair[0]), operator.index(pair[1])
     if not (1 <= high <= 256 and 1 <= wide <= 256):

@@ -38,7 +38,10 @@ def read(
         row_offsets, col_indices, values = (file.get_tensor(prefix + part) for part in ("row_offsets", "col_indices", "values"))
     if name in notes:
         note = json.loads(notes[name])
-        shape = (int(note["rows"]), int(note["cols"]))
+        stated = (int(note["rows"]), int(note["cols"]))
+        if shape is not None and tuple(shape) != stated:
+            raise ValueError(f"shape: {os.fspath(path)} says that {name!r} is {stated[0]} x {stated[1]}, and {tuple(shape)} was given")
+        shape = stated
         values = values.mT if note["block_layout"] == "col" else values
     elif shape is None:
         raise ValueError(f"shape: must be given for {name!r}, of which {os.fspath(path)} tells none")

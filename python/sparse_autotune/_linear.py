@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._bsr import BSR, _largest, _pair, block_norms, indices_of
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS
+from ._bsr import BSR, _largest, _pair, block_norms, check_dtype, indices_of, kind_of
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, check_activation
 
 _LINEAR = RIGHT | TRANS | FINITE
 
@@ -48,12 +48,16 @@ class SparseLinear(nn.Module):
     ):
         super().__init__()
         if (density is None) == (pattern is None):
-            raise ValueError("density: give either density or pattern")
+            raise ValueError(f"density: give either density or pattern; {'neither is' if density is None else 'both are'} given")
         for name, count in (("in_features", in_features), ("out_features", out_features)):
+            if not hasattr(count, "__index__"):
+                raise TypeError(f"{name}: must be a whole number, not {count!r}")
             if count < 0:
                 raise ValueError(f"{name}: must not be negative, is {count}")
-        if activation not in ACTIVATIONS:
-            raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+        check_activation(activation)
+        check_dtype("dtype", torch.get_default_dtype() if dtype is None else dtype)
+        if pattern is not None and not isinstance(pattern, BSR) and not (isinstance(pattern, Tensor) and pattern.layout is torch.strided):
+            raise TypeError(f"pattern: must be a boolean mask of the blocks or an sa.BSR, not {kind_of(pattern)}")
         self.in_features, self.out_features, self.activation = in_features, out_features, activation
         self.block = pattern.block if isinstance(pattern, BSR) else _pair(block)
         row_offsets, col_indices = self._indices(density, pattern)
@@ -322,6 +326,11 @@ def check_shared(model: nn.Module, taken: dict[str, nn.Linear]) -> None:
                 raise ValueError(f"model: {name!r} uses a weight that would become sparse; leave the layer out with filter")
 
 
+def check_model(model: Any) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: must be an nn.Module, not {type(model).__name__}")
+
+
 def is_plain(module: nn.Module) -> bool:
     """Of no class of its own, whose forward may be anything."""
     return type(module) in (nn.Linear, _ActivatedLinear)
@@ -338,6 +347,7 @@ def linears(
     wanted: Callable[[nn.Module], bool] = is_plain,
 ) -> dict[str, nn.Linear]:
     """The nn.Linear layers of a model that a filter takes; without one those at least a block high and wide."""
+    check_model(model)
     if filter is not None and not callable(filter):
         raise TypeError(f"filter: must be a function of the name and the layer, not {type(filter).__name__}")
     found = {}
@@ -387,6 +397,7 @@ def to_block_sparse(
 def to_dense(model: nn.Module) -> nn.Module:
     """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every sa.SparseWeight by a
     dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
+    check_model(model)
     first: dict[int, tuple[SparseLinear, nn.Linear]] = {}
 
     def make(_name: str, module: nn.Module) -> nn.Module | None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._bsr import BSR
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS
+from ._bsr import BSR, DTYPES, kind_of
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, check_activation
 
 
 def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
@@ -37,6 +37,24 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
     raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {type(matrix).__name__}")
 
 
+def as_pattern(matrix: Any, name: str = "pattern") -> BSR:
+    """The matrix as sa.BSR for its pattern alone: values of any dtype, which nobody reads."""
+    if isinstance(matrix, Tensor) and matrix.layout is torch.sparse_bsr and matrix.dim() == 2 and matrix.dtype not in DTYPES:
+        block = (matrix.values().shape[-2], matrix.values().shape[-1])
+        return BSR.from_pattern(matrix.crow_indices(), matrix.col_indices(), block, (matrix.shape[0], matrix.shape[1]), dtype=torch.float32)
+    if getattr(matrix, "format", None) == "bsr" and hasattr(matrix, "astype"):
+        matrix = matrix if matrix.dtype.kind == "f" else matrix.astype("f4")
+    sparse = as_bsr(matrix, name)
+    if sparse is None:
+        raise TypeError(f"{name}: must be sparse, not a dense tensor")
+    return sparse
+
+
+def _check_out(out: Any) -> None:
+    if not isinstance(out, Tensor) or out.layout is not torch.strided:
+        raise TypeError(f"out: must be a dense tensor, not {kind_of(out)}")
+
+
 def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
     values = sparse.values
     if bias is not None and not isinstance(bias, Tensor):
@@ -48,8 +66,7 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
         flags |= _ops.tf32_flag(dense)
     if activation is None and out is None:
         return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags)
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+    check_activation(activation)
     graded = _ops.wants_gradient(values, dense, bias)
     if out is not None:
         if graded or out.requires_grad:
@@ -87,10 +104,12 @@ def matmul(
     Values, the dense tensor and bias may require gradients. RuntimeError, TypeError or ValueError name the argument that is wrong.
     """
     flags = (TRANS if transpose else 0) | (FINITE if assume_finite else 0)
+    if out is not None:
+        _check_out(out)
     sparse = A if type(A) is BSR else as_bsr(A, "A")
     if sparse is not None:
         if not isinstance(B, Tensor) or B.layout is not torch.strided:
-            raise TypeError(f"B: must be a dense tensor where A is sparse, not {type(B).__name__}")
+            raise TypeError(f"B: must be a dense tensor where A is sparse, not {kind_of(B)}")
         if B.dim() == 1:
             if bias is not None:
                 raise ValueError("bias: is added to rows, of which a vector has none")
@@ -114,16 +133,20 @@ def bsr_gemm(*operands: Any, shape: tuple[int, int] | None = None, **options: An
     if len(operands) == 2:
         sparse = as_bsr(operands[0], "A")
         if sparse is None:
-            raise TypeError("A: must be sparse")
+            raise TypeError("A: must be sparse, not a dense tensor")
+        if shape is not None:
+            raise TypeError(f"shape: is for components; A has its own, {sparse.shape}, and {shape} was given")
         return matmul(sparse, operands[1], **options)
     if len(operands) != 4:
         raise TypeError(f"bsr_gemm takes (A, B) or (row_offsets, col_indices, values, B), not {len(operands)} operands")
     row_offsets, col_indices, values, dense = operands
-    if shape is None:
+    if not isinstance(dense, Tensor) or dense.dim() == 0:
+        raise TypeError(f"B: must be a dense tensor of one dimension or more, not {'a single number' if isinstance(dense, Tensor) else type(dense).__name__}")
+    if shape is None and isinstance(row_offsets, Tensor) and isinstance(values, Tensor) and row_offsets.dim() == 1 and values.dim() > 2:  # else refused below
         if options.get("transpose"):
             raise ValueError("shape: must be given with transpose")
-        shape = ((row_offsets.shape[0] - 1) * values.shape[-2], dense.shape[0 if dense.dim() == 1 else -2])
-    return matmul(BSR(row_offsets, col_indices, values, shape), dense, **options)
+        shape = (max(row_offsets.shape[0] - 1, 0) * values.shape[-2], dense.shape[0 if dense.dim() == 1 else -2])
+    return matmul(BSR(row_offsets, col_indices, values, (0, 0) if shape is None else shape), dense, **options)
 
 
 def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) -> BSR:  # noqa: N803
@@ -133,12 +156,10 @@ def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) ->
     Y: [..., k, cols], dense, of one dtype and on the pattern's device, either by rows or by columns without a copy. What of an edge block lies beyond the shape
     is zero. X and Y may require gradients.
     """
-    sparse = pattern if type(pattern) is BSR else as_bsr(pattern, "pattern")
-    if sparse is None:
-        raise TypeError("pattern: must be sparse")
+    sparse = pattern if type(pattern) is BSR else as_pattern(pattern)
     for name, operand in (("X", X), ("Y", Y)):
-        if not isinstance(operand, Tensor):
-            raise TypeError(f"{name}: must be a dense tensor, not {type(operand).__name__}")
+        if not isinstance(operand, Tensor) or operand.layout is not torch.strided:
+            raise TypeError(f"{name}: must be a dense tensor, not {kind_of(operand)}")
     cast = _ops.autocast_dtype(X) if _ops.any_autocast() else None
     if cast is not None:
         X, Y = X.to(cast), Y.to(cast)  # noqa: N806

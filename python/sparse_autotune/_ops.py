@@ -16,6 +16,12 @@ ACTIVATION_SHIFT = 4
 FACTOR = 128  # the product is multiplied with what `out` holds
 ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
+
+def check_activation(activation: Any) -> None:
+    if activation not in tuple(ACTIVATIONS):
+        raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+
+
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
 raw_sddmm = torch.ops.sparse_autotune._sddmm.default
 raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
@@ -72,15 +78,17 @@ def stale_values(then: int, now: int) -> str:
 
 
 def _check_alike(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
-    torch._check(tensor.device == like.device, lambda: f"sparse_autotune: {name}: must be on the device of {other}")
-    torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}")
+    torch._check(tensor.device == like.device, lambda: f"sparse_autotune: {name}: must be on the device of {other}, {like.device}, not on {tensor.device}")
+    wanted, given = (str(t.dtype).removeprefix("torch.") for t in (like, tensor))
+    torch._check(tensor.dtype == like.dtype, lambda: f"sparse_autotune: {name}: its dtype must be that of {other}, {wanted}, not {given}")
 
 
 def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
     """One tensor without memory (device "meta") is enough to come here: others must not be taken for it."""
     for name, tensor in others.items():
-        message = f"sparse_autotune: {name}: must be on the device of {like_name}"
-        torch._check(tensor is None or tensor.device == like.device, message.__str__)
+        if tensor is not None:
+            message = f"sparse_autotune: {name}: must be on the device of {like_name}, {like.device}, not on {tensor.device}"
+            torch._check(tensor.device == like.device, message.__str__)
 
 
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
@@ -117,8 +125,7 @@ def _fake_raw_gradients(values, row_offsets, col_indices, dense, gradient, rows,
 def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, block_rows: int, block_cols: int) -> list[Any]:
     _check_alike("y", y, "x", x)
     _check_devices("x", x, row_offsets=row_offsets, col_indices=col_indices)
-    lead = x.shape[:-2] if x.dim() >= y.dim() else y.shape[:-2]
-    return [*lead, col_indices.shape[0], block_rows, block_cols]
+    return [*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), col_indices.shape[0], block_rows, block_cols]
 
 
 @torch.library.register_fake("sparse_autotune::sddmm")
@@ -168,14 +175,19 @@ def _saved_spmm_gradients(ctx, grad: Tensor, spmm, sddmm):
     return _spmm_gradients((needs[0], needs[3], needs[4]), values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm)
 
 
+def _as_batch(matrix: Tensor, lead: Any) -> Tensor:
+    """With the dimensions of the batch that others gave it; autograd sums over them again."""
+    return matrix if matrix.dim() == 2 or matrix.shape[:-2] == lead else matrix.expand(*lead, *matrix.shape[-2:])
+
+
 def _sddmm_gradients(ctx, grad: Tensor, spmm):
     x, y, row_offsets, col_indices = ctx.saved_tensors
     rows, cols, flags = ctx.sizes
     by_x = by_y = None
     if ctx.needs_input_grad[0]:
-        by_x = _sum_to(spmm(grad, row_offsets, col_indices, y.mT, None, rows, cols, flags), x.dim())
+        by_x = _sum_to(spmm(grad, row_offsets, col_indices, _as_batch(y.mT, grad.shape[:-3]), None, rows, cols, flags), x.dim())
     if ctx.needs_input_grad[1]:
-        by_y = _sum_to(spmm(grad, row_offsets, col_indices, x.mT, None, rows, cols, flags | RIGHT), y.dim())
+        by_y = _sum_to(spmm(grad, row_offsets, col_indices, _as_batch(x.mT, grad.shape[:-3]), None, rows, cols, flags | RIGHT), y.dim())
     return by_x, by_y, None, None, None, None, None, None, None
 
 

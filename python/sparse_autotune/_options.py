@@ -32,12 +32,21 @@ _current = Options()
 
 def _apply(options: Options) -> None:
     global _current
-    if options.effort not in _EFFORTS:
+    if options.effort not in tuple(_EFFORTS):
         raise ValueError(f"effort: must be one of {', '.join(_EFFORTS)}, not {options.effort!r}")
-    if options.unknown not in _UNKNOWN:
+    if options.unknown not in tuple(_UNKNOWN):
         raise ValueError(f"unknown: must be one of {', '.join(_UNKNOWN)}, not {options.unknown!r}")
+    if options.warm not in (False, True):
+        raise TypeError(f"warm: must be True or False, not {options.warm!r}")
+    if not hasattr(options.budget_s, "__float__"):
+        raise TypeError(f"budget_s: must be a number from 0 to 86400, not {options.budget_s!r}")
     if not 0 <= options.budget_s <= 86400:
         raise ValueError(f"budget_s: must be from 0 to 86400, not {options.budget_s}")
+    for name in ("only", "exclude", "choice"):
+        if not isinstance(getattr(options, name), str):
+            raise TypeError(f"{name}: must be a text, not {getattr(options, name)!r}")
+    if options.store is not None and not isinstance(options.store, (str, os.PathLike)):
+        raise TypeError(f"store: must be a path, a text or None, not {options.store!r}")
     store = None if options.store is None else os.fspath(options.store)
     _C.set_options(
         _EFFORTS[options.effort], _UNKNOWN[options.unknown], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ._bsr import _NORMS, _blocked, _pair, check_density, norms_of
-from ._linear import SparseLinear, activation_of, check_replaced, linears, replace_data, replace_modules
+from ._linear import SparseLinear, activation_of, check_model, check_replaced, linears, replace_data, replace_modules
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cubic": lambda progress: 1 - (1 - progress) ** 3,
@@ -56,18 +56,27 @@ class BlockPruner:
         by: str = "l2",
         schedule: str | Callable[[float], float] = "cubic",
     ):
+        check_model(model)
         check_density(density)
         if filter is not None and not callable(filter):
             raise TypeError(f"filter: must be a function of the name and the layer, not {type(filter).__name__}")
+        for name, count in (("end", end), ("begin", begin), ("every", every)):
+            if not hasattr(count, "__index__"):
+                raise TypeError(f"{name}: must be a whole number of steps, not {count!r}")
+        if end < 0:
+            raise ValueError(f"end: must not be negative, is {end}")
         if not 0 <= begin <= end:
             raise ValueError(f"begin: must be from 0 to end, {end}, not {begin}")
         if every < 1:
             raise ValueError(f"every: must be 1 or more, not {every}")
-        if isinstance(schedule, str) and schedule not in SCHEDULES:
+        if schedule not in SCHEDULES if isinstance(schedule, str) else not callable(schedule):
             raise ValueError(f"schedule: must be a function or one of {', '.join(SCHEDULES)}, not {schedule!r}")
-        if by not in _NORMS:
+        if by not in tuple(_NORMS):
             raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
-        self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer or [])
+        self._optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, Iterable) else [optimizer]
+        for one in self._optimizers:
+            if not hasattr(one, "param_groups"):
+                raise TypeError(f"optimizer: must be a torch.optim.Optimizer or several, not {type(one).__name__}")
         self._curve = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         self.target, self.begin, self.end, self.every, self.by = density, begin, end, every, by
         self.steps = 0
@@ -131,8 +140,14 @@ class BlockPruner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """What state_dict gave; load the model's and the optimizer's, too. ValueError where the layers have other names."""
+        if not isinstance(state, dict) or not {"steps", "initial"} <= set(state):
+            raise ValueError(f"state: must have steps and initial, as state_dict gives them, not {list(state) if isinstance(state, dict) else state!r}")
         if set(state["initial"]) != set(self._initial):
             raise ValueError(f"state: its layers are {sorted(state['initial'])}, the model's {sorted(self._initial)}")
+        if not hasattr(state["steps"], "__index__") or state["steps"] < 0:
+            raise ValueError(f"state: its steps must be a whole number of 0 or more, not {state['steps']!r}")
+        for density in state["initial"].values():
+            check_density(density)
         self.steps, self._initial = int(state["steps"]), {name: float(density) for name, density in state["initial"].items()}
 
     def __repr__(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import html
+import re
 import statistics
 from typing import Any
 
 _BAR = 18
+_DENSE = re.compile(r" Dense: \S[^()]* at \S+ us \([\d.]+x (?:as long|the speed)\)\.")  # in the library's summary, of its own rows
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -53,7 +55,8 @@ class Report:
     """Every candidate of a product, the fastest first, and which one was chosen.
 
     problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen: the name, or None.
-    choice: the chosen candidate as set_options(choice=...) takes it. summary: why it won.
+    choice: the chosen candidate as set_options(choice=...) takes it. summary: why it won; its sentence on dense multiplication is of the
+    fastest dense row, PyTorch's among them, which is also the one that the column "x dense" is over.
     """
 
     def __init__(self, found: dict[str, Any]):
@@ -67,7 +70,7 @@ class Report:
         self.device["threads"] = int(self.device["threads"])
         self.from_store = bool(found["from_store"])
         self.tuning_s: float = found["tuning_s"]
-        self.summary: str = found["summary"] or ""
+        self._told: str = found["summary"] or ""
         self.class_key: str = found["class_key"]
         self._version, self._commit = found["sparsek"], found["commit"]
         chosen = int(found["chosen"])
@@ -137,14 +140,21 @@ class Report:
         return f"{what}\n{self.device['name']}, {self.device['threads']} threads, {p['cache']} operands; {when}"
 
     def _dense(self) -> dict[str, Any] | None:
-        """The fastest dense row."""
+        """The fastest dense row that is right."""
         rows = [c for c in self.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")]
-        return min(rows, key=lambda c: c["median_us"], default=None)
+        return min((c for c in rows if c["status"] in ("ok", "not eligible")), key=lambda c: c["median_us"], default=None)
 
-    def _closing(self) -> str:
-        """What the library says of its own rows, and which row "x dense" is over."""
+    @property
+    def summary(self) -> str:
         dense = self._dense()
-        return "\n".join(filter(None, (self.summary, f"x dense: times {dense['name']}, the fastest dense row" if dense else "")))
+        if dense is None:
+            return self._told
+        told = f"{dense['name']} {dense['params']}".strip() + f" at {_number(dense['median_us'])} us"
+        best = self._best["median_us"] if self._best else None
+        if best:
+            ratio = dense["median_us"] / best
+            told += f" ({ratio:.2f}x as long)" if ratio >= 1 else f" ({1 / ratio:.2f}x the speed)"
+        return f"{_DENSE.sub('', self._told)} The fastest dense row, over which x dense is: {told}.".strip()
 
     def _rows(self) -> list[list[str]]:
         timed = [c for c in self.candidates if c["median_us"]]
@@ -171,7 +181,7 @@ class Report:
             lines.append("  ".join(cells).rstrip())
         absent = [c for c in self.candidates if not c["median_us"] and c["kind"] == "peer"]
         lines += [f"  {c['name']}: {c['why']}" for c in absent]
-        return "\n".join([*lines, "", self._closing()]).rstrip()
+        return "\n".join([*lines, "", self.summary]).rstrip()
 
     __repr__ = __str__
 
@@ -183,8 +193,8 @@ class Report:
             body += (
                 f"<tr style='font-weight:{weight}'>" + "".join(f"<td style='text-align:left'>{html.escape(cell.strip('> '))}</td>" for cell in row) + "</tr>"
             )
-        heading, closing = (html.escape(text).replace("\n", "<br>") for text in (self._heading(), self._closing()))
-        return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{closing}</p></div>"
+        heading = html.escape(self._heading()).replace("\n", "<br>")
+        return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.summary)}</p></div>"
 
     def plot(self, ax: Any = None) -> Any:
         """Horizontal bars of the median times, on a matplotlib axes (a new one by default), which is returned. Needs matplotlib."""

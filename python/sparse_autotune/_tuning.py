@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from . import _C, _ops
-from ._matmul import as_bsr, matmul
+from ._bsr import kind_of
+from ._matmul import as_bsr, as_pattern, matmul
 from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
 
@@ -48,12 +49,18 @@ def _progress(wanted: bool | None) -> Iterator[None]:
             _C.set_progress(None)
 
 
+def _measured(name: str, operand: Any) -> Tensor:
+    if not isinstance(operand, Tensor) or operand.layout is not torch.strided:
+        raise TypeError(f"{name}: must be a dense tensor, not {kind_of(operand)}")
+    if operand.is_meta:
+        raise ValueError(f"{name}: is on the device meta, where nothing can be measured")
+    return operand
+
+
 def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool) -> dict[str, Any] | None:
     flags = FINITE if assume_finite else 0
     if len(operands) == 3:
-        pattern, x, y = as_bsr(operands[0], "pattern"), operands[1], operands[2]
-        if pattern is None:
-            raise TypeError("pattern: must be sparse")
+        pattern, x, y = as_pattern(operands[0]), _measured("X", operands[1]), _measured("Y", operands[2])
         rows, cols = pattern.shape
         parts: tuple[Any, ...] = (x, y, pattern.row_offsets, pattern.col_indices, rows, cols, *pattern.block, flags | _ops.tf32_flag(x))
         op: Callable[..., str] = torch.ops.sparse_autotune._report_sddmm
@@ -63,6 +70,7 @@ def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | 
             sparse, dense, flags = as_bsr(operands[1], "B"), operands[0], flags | RIGHT
         if sparse is None:
             raise TypeError("A: neither A nor B is sparse")
+        _measured("A" if flags & RIGHT else "B", dense)
         if dense.dim() == 1:
             dense = dense.unsqueeze(0 if flags & RIGHT else 1)
         rows, cols = sparse.shape
@@ -96,9 +104,9 @@ def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False
 
 def inspect(matrix: Any) -> Inspection:
     """Structure of a sparse matrix: sa.BSR, torch.sparse_bsr or SciPy BSR."""
-    sparse = as_bsr(matrix, "matrix")
-    if sparse is None:
-        raise TypeError("matrix: must be sparse")
+    sparse = as_pattern(matrix, "matrix")
+    if sparse.row_offsets.is_meta:
+        raise ValueError("matrix: is on the device meta, which keeps no indices")
     found = json.loads(torch.ops.sparse_autotune._inspect(sparse.row_offsets, sparse.col_indices, *sparse.shape, *sparse.block))
     whole = {k: int(v) if k in ("rows", "cols", "nnzb", "empty_rows", "longest_row") or k.startswith(("block_", "grid_")) else v for k, v in found.items()}
     return Inspection(**whole)
@@ -143,6 +151,8 @@ def benchmark(
     included), pytorch_dense (torch.matmul) and pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved rounds of the last phase.
     The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
+    if not hasattr(rounds, "__index__"):
+        raise TypeError(f"rounds: must be a whole number, not {rounds!r}")
     if not 0 <= rounds <= _MOST_ROUNDS:
         raise ValueError(f"rounds: must be from 0 to {_MOST_ROUNDS}, not {rounds}")
     found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)

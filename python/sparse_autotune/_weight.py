@@ -35,6 +35,8 @@ class SparseWeight(Tensor):
     @staticmethod
     def __new__(cls, matrix: BSR, transposed: bool = False) -> SparseWeight:
         """Of an sa.BSR without batch, on the same memory; or of its transpose."""
+        if not isinstance(matrix, BSR):
+            raise TypeError(f"matrix: must be an sa.BSR, not {type(matrix).__name__}; SparseWeight.from_dense takes a dense tensor")
         if matrix.values.dim() != 3:
             raise ValueError(f"matrix: its values must have three dimensions, not {matrix.values.dim()}")
         rows, cols = matrix.shape
@@ -50,7 +52,7 @@ class SparseWeight(Tensor):
     @classmethod
     def from_dense(cls, dense: Tensor, block: int | tuple[int, int] = 64, *, density: float | None = None, by: str = "l2") -> SparseWeight:
         """The blocks of a matrix that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm. As sa.BSR.from_dense."""
-        return cls(BSR.from_dense(dense.detach(), block, density=density, by=by))
+        return cls(BSR.from_dense(dense.detach() if isinstance(dense, Tensor) else dense, block, density=density, by=by))
 
     @property
     def bsr(self) -> BSR:

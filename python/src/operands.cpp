@@ -25,13 +25,17 @@ int32_t dtype_of(const Tensor &t)
 std::string dtype_name(int32_t dtype)
 {
     const std::pair<int32_t, const char *> names[] = {
-        {aoti_torch_dtype_float32(), "float32"}, {aoti_torch_dtype_float64(), "float64"}, {aoti_torch_dtype_float16(), "float16"}, {aoti_torch_dtype_bfloat16(), "bfloat16"},
-        {aoti_torch_dtype_int8(), "int8"},       {aoti_torch_dtype_uint8(), "uint8"},     {aoti_torch_dtype_int16(), "int16"},     {aoti_torch_dtype_int32(), "int32"},
-        {aoti_torch_dtype_int64(), "int64"},     {aoti_torch_dtype_bool(), "bool"},       {aoti_torch_dtype_complex64(), "complex64"}};
+        {aoti_torch_dtype_float32(), "float32"},         {aoti_torch_dtype_float64(), "float64"},         {aoti_torch_dtype_float16(), "float16"},
+        {aoti_torch_dtype_bfloat16(), "bfloat16"},       {aoti_torch_dtype_int8(), "int8"},               {aoti_torch_dtype_uint8(), "uint8"},
+        {aoti_torch_dtype_int16(), "int16"},             {aoti_torch_dtype_uint16(), "uint16"},           {aoti_torch_dtype_int32(), "int32"},
+        {aoti_torch_dtype_uint32(), "uint32"},           {aoti_torch_dtype_int64(), "int64"},             {aoti_torch_dtype_uint64(), "uint64"},
+        {aoti_torch_dtype_bool(), "bool"},               {aoti_torch_dtype_complex32(), "complex32"},     {aoti_torch_dtype_complex64(), "complex64"},
+        {aoti_torch_dtype_complex128(), "complex128"},   {aoti_torch_dtype_float8_e5m2(), "float8_e5m2"}, {aoti_torch_dtype_float8_e4m3fn(), "float8_e4m3fn"},
+        {aoti_torch_dtype_float8_e5m2fnuz(), "float8_e5m2fnuz"}, {aoti_torch_dtype_float8_e4m3fnuz(), "float8_e4m3fnuz"}};
     for (const auto &[number, name] : names)
         if (number == dtype)
             return name;
-    return "another";
+    return "number " + std::to_string(dtype) + " of PyTorch";
 }
 
 /* "NAME: its dtype must be that of LIKE, float32, not int32" */
@@ -55,15 +59,41 @@ spk_dtype library_dtype(const char *name, int32_t dtype)
     refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16, not " + dtype_name(dtype));
 }
 
+/* The type and the index of a tensor's device. */
+std::pair<int32_t, int32_t> device_numbers(const Tensor &t)
+{
+    int32_t type = 0, index = 0;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(t.get(), &type));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(t.get(), &index));
+    return {type, index};
+}
+
+std::string device_name(const Tensor &t)
+{
+    const auto [type, index] = device_numbers(t);
+    if (type == aoti_torch_device_type_cpu())
+        return "cpu";
+    if (type == aoti_torch_device_type_meta())
+        return "meta";
+    return (type == aoti_torch_device_type_cuda() ? "cuda:" : "another device, number ") + std::to_string(index);
+}
+
 void check_device(const char *name, const Tensor &t, const Tensor &like, const char *like_name)
 {
-    int32_t type[2], index[2];
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(t.get(), &type[0]));
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &type[1]));
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(t.get(), &index[0]));
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index[1]));
-    if (type[0] != type[1] || index[0] != index[1])
-        refuse(std::string(name) + ": must be on the device of " + like_name);
+    if (device_numbers(t) != device_numbers(like))
+        refuse(std::string(name) + ": must be on the device of " + like_name + ", " + device_name(like) + ", not on " + device_name(t));
+}
+
+std::string strides_of(const Tensor &t)
+{
+    const auto strides = t.strides();
+    return text_of({strides.begin(), strides.end()});
+}
+
+void check_line(const char *name, const Tensor &t)
+{
+    if (t.dim() != 1 || (t.numel() > 1 && t.stride(0) != 1))
+        refuse(std::string(name) + ": must be a contiguous tensor of one dimension; its shape is " + text_of(sizes_of(t)) + ", its strides " + strides_of(t));
 }
 
 void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape)
@@ -75,12 +105,10 @@ void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const T
     if (dtype != i32 && dtype != i64)
         refuse("row_offsets: its dtype must be int32 or int64, not " + dtype_name(dtype));
     check_dtype("col_indices", col_indices, "row_offsets", dtype);
-    if (row_offsets.dim() != 1 || (row_offsets.numel() > 1 && row_offsets.stride(0) != 1))
-        refuse("row_offsets: must be a contiguous tensor of one dimension");
-    if (col_indices.dim() != 1 || (col_indices.numel() > 1 && col_indices.stride(0) != 1))
-        refuse("col_indices: must be a contiguous tensor of one dimension");
+    check_line("row_offsets", row_offsets);
+    check_line("col_indices", col_indices);
     if (shape.rows < 0 || shape.cols < 0)
-        refuse("shape: sizes must not be negative");
+        refuse("shape: sizes must not be negative, but are " + text_of({shape.rows, shape.cols}));
     if (shape.block_rows < 1 || shape.block_rows > 256 || shape.block_cols < 1 || shape.block_cols > 256)
         refuse("values: blocks must be 1 to 256 high and wide, not " + text_of({shape.block_rows, shape.block_cols}));
     const int64_t grid = shape.rows / shape.block_rows + (shape.rows % shape.block_rows != 0); /* no sum that could overflow */
@@ -172,9 +200,9 @@ Matrix matrix_of(const char *name, const Tensor &t)
 {
     Matrix m;
     if (t.dim() < 2)
-        refuse(std::string(name) + ": must have two dimensions or more");
+        refuse(std::string(name) + ": must have two dimensions or more; its shape is " + text_of(sizes_of(t)));
     if (!describe(t, &m) && !describe(torch::stable::contiguous(t), &m))
-        refuse(std::string(name) + ": strides that cannot be read");
+        refuse(std::string(name) + ": strides that cannot be read, " + strides_of(t));
     return m;
 }
 
@@ -195,6 +223,31 @@ void check_batch(const char *name, int64_t batch, const char *other, int64_t oth
 {
     if (batch != other_batch && batch != 1 && other_batch != 1)
         refuse(std::string(name) + ": a batch of " + std::to_string(batch) + ", but " + other + " has " + std::to_string(other_batch));
+}
+
+/* Whether the dimensions before the last so many are alike, but for those of size 1. */
+bool is_same_batch(const Tensor &one, int64_t last_of_one, const Tensor &other, int64_t last_of_other)
+{
+    std::vector<int64_t> a = sizes_of(one), b = sizes_of(other);
+    a.resize(a.size() - static_cast<size_t>(last_of_one));
+    b.resize(b.size() - static_cast<size_t>(last_of_other));
+    a.erase(std::remove(a.begin(), a.end(), 1), a.end());
+    b.erase(std::remove(b.begin(), b.end(), 1), b.end());
+    return a == b;
+}
+
+/* The dimensions before the last two, of both together, as PyTorch broadcasts them. */
+std::vector<int64_t> shared_batch(const Tensor &x, const Tensor &y)
+{
+    const int64_t dims = std::max(x.dim(), y.dim()) - 2;
+    std::vector<int64_t> lead(static_cast<size_t>(dims));
+    for (int64_t i = 0; i < dims; i++) { /* from the last on */
+        const int64_t a = x.dim() - 3 - i, b = y.dim() - 3 - i, of_x = a >= 0 ? x.size(a) : 1, of_y = b >= 0 ? y.size(b) : 1;
+        if (of_x != of_y && of_x != 1 && of_y != 1)
+            refuse("x: its shape is " + text_of(sizes_of(x)) + ", that of y " + text_of(sizes_of(y)) + ": the dimensions of the batch differ");
+        lead[static_cast<size_t>(dims - 1 - i)] = of_x == 1 ? of_y : of_x;
+    }
+    return lead;
 }
 
 int64_t shared_or(int64_t stride)
@@ -271,7 +324,8 @@ void check_bias(const Multiply &call, const Tensor &like, int64_t length)
     check_device("bias", bias, like, "values");
     check_dtype("bias", bias, "values", call.dtype);
     if (bias.dim() != 1 || bias.numel() != length || (length > 1 && bias.stride(0) != 1))
-        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries; its shape is " + text_of(sizes_of(bias)));
+        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries; its shape is " + text_of(sizes_of(bias)) +
+               (bias.dim() == 1 && bias.numel() == length ? ", its stride " + std::to_string(bias.stride(0)) : ""));
 }
 
 } // namespace
@@ -318,7 +372,7 @@ void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t>
     if (sizes_of(out) != sizes)
         refuse("out: its shape is " + text_of(sizes_of(out)) + ", the result's " + text_of(sizes));
     if (!out.is_contiguous())
-        refuse("out: must be contiguous");
+        refuse("out: must be contiguous; its strides are " + strides_of(out));
 }
 
 Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
@@ -345,8 +399,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     if (call.values.batched && call.dense.batch == 1 && lead.size() == 2)
         for (int64_t i = 0; i < values.dim() - 3; i++)
             call.out_sizes.push_back(values.size(i));
-    else if (call.values.batched && call.values.batch != call.dense.batch)
-        refuse("values: a batch of " + std::to_string(call.values.batch) + ", but dense has " + std::to_string(call.dense.batch));
+    else if (call.values.batched && !is_same_batch(values, 3, dense, 2))
+        refuse("values: their shape is " + text_of(sizes_of(values)) + ", that of dense " + text_of(sizes_of(dense)) + ": the dimensions of the batch differ");
     call.out_sizes.insert(call.out_sizes.end(), lead.begin(), lead.end() - 2);
     call.out_sizes.push_back(right ? lead[lead.size() - 2] : m);
     call.out_sizes.push_back(right ? m : lead.back());
@@ -374,8 +428,7 @@ Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, co
                  int64_t block_cols, int64_t flags, int64_t version)
 {
     const Matrix left = matrix_of("x", x), right = matrix_of("y", y);
-    const std::vector<int64_t> lead = sizes_of(left.batch >= right.batch && x.dim() >= y.dim() ? x : y);
-    return sample_of(left, right, {lead.begin(), lead.end() - 2}, row_offsets, col_indices, {rows, cols, block_rows, block_cols}, flags, version);
+    return sample_of(left, right, shared_batch(x, y), row_offsets, col_indices, {rows, cols, block_rows, block_cols}, flags, version);
 }
 
 Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,

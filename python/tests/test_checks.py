@@ -30,15 +30,12 @@ def replaced(**parts):
         (bsr([0, 1, 9], [0, 1]), "row_offsets"),
         (bsr([0, 2], [0, 1]), "row_offsets: has 2 entries"),
         (bsr([0, 1, 2], [0, 1], nnzb=3), "values: has 3 blocks"),
-        (bsr([0, 1, 2], [0, 1], dtype=torch.int32), "values: its dtype"),
-        (bsr([0, 1, 2], [0, 1], shape=(8, -8)), "shape"),
         (bsr([0, 1, 2], [0, 1], shape=(2**63 - 1, 8)), "row_offsets: has 3 entries"),
-        (bsr([0, 1, 2], [0, 1], dtype=torch.complex64), "values: its dtype"),
         (replaced(row_offsets=torch.tensor([0, 1, 2])), "col_indices: its dtype must be that of row_offsets"),
         (replaced(row_offsets=torch.tensor([0.0, 1, 2])), "row_offsets: its dtype must be int32 or int64"),
-        (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), "row_offsets: must be a contiguous tensor of one dimension"),
-        (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), "col_indices: must be a contiguous tensor of one dimension"),
-        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values"),
+        (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), r"row_offsets: must be a contiguous tensor of one dimension; its shape is \[1, 3\]"),
+        (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), r"col_indices: .* one dimension; its shape is \[2\], its strides \[2\]"),
+        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values, cpu, not on meta"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -53,7 +50,7 @@ def test_wrong_operands():
         a @ torch.randn(9, 3)
     with pytest.raises(RuntimeError, match="dense: its dtype must be that of values, float32, not float64"):
         a @ torch.randn(8, 3).double()
-    with pytest.raises(RuntimeError, match="values: its dtype must be float32, float64, float16 or bfloat16, not int32"):
+    with pytest.raises(TypeError, match="matrix: its dtype must be float32, float64, float16 or bfloat16, not int32"):
         sa.matmul(torch.ones(8, 8, dtype=torch.int32).to_sparse_bsr((4, 4)), torch.randn(8, 3))
     with pytest.raises(TypeError, match="A: neither"):
         sa.matmul(torch.randn(8, 8), torch.randn(8, 8))
@@ -73,8 +70,6 @@ def test_wrong_operands():
         sa.sddmm(a, torch.randn(8, 3), torch.randn(4, 8))
     with pytest.raises(ValueError, match="values"):
         sa.BSR(a.row_offsets, a.col_indices, torch.randn(4, 4), (8, 8))
-    with pytest.raises(RuntimeError, match="values: blocks must be 1 to 256"):
-        sa.BSR(torch.tensor([0, 1]), torch.tensor([0]), torch.randn(1, 300, 4), (300, 4)) @ torch.randn(4, 1)
     with pytest.raises(RuntimeError, match="device"):
         a.with_values(a.values.to("meta")) @ torch.randn(8, 3)
 
@@ -83,9 +78,11 @@ def test_wrong_operands_of_every_kind():
     a, b = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
     for wrong, message in (
         (b.int(), "dense: its dtype"),
-        (b.cfloat(), "dense: its dtype"),
-        (b.to("meta"), "dense: must be on the device of values"),
-        (torch.tensor(1.0), "dense: must have two dimensions"),
+        (b.to(torch.complex128), "dense: its dtype must be that of values, float32, not complex128"),
+        (b.to(torch.float8_e5m2), "dense: its dtype must be that of values, float32, not float8_e5m2"),
+        (b.to("meta"), "dense: must be on the device of values, cpu, not on meta"),
+        (b.double().to("meta"), "dense: must be on the device of values, cpu, not on meta"),
+        (torch.tensor(1.0), r"dense: must have two dimensions or more; its shape is \[\]"),
     ):
         with pytest.raises(RuntimeError, match=message):
             a @ wrong
@@ -111,6 +108,24 @@ def test_wrong_operands_of_every_kind():
             layer(wrong)
 
 
+def test_batches_that_do_not_fit():
+    """As many items in other dimensions would be paired at will."""
+    a = random_bsr(8, 8, 4, density=1)
+    for given in ((6,), (3, 2)):
+        with pytest.raises(RuntimeError, match=r"values: their shape is \[2, 3, 4, 4, 4\], that of dense .*: the dimensions of the batch differ"):
+            a.with_values(torch.randn(2, 3, 4, 4, 4)) @ torch.randn(*given, 8, 3)
+        with pytest.raises(RuntimeError, match=r"x: its shape is \[2, 3, 8, 4\], that of y .*: the dimensions of the batch differ"):
+            sa.sddmm(a, torch.randn(2, 3, 8, 4), torch.randn(*given, 4, 8))
+
+
+@pytest.mark.parametrize("lead_x,lead_y", [((2,), (1, 1)), ((1, 1), (2,)), ((1,), (3,)), ((3,), (1, 1, 1)), ((0,), (1, 1))])
+def test_sddmm_broadcasts_dimensions_of_size_one(lead_x, lead_y):
+    """There was room for one item, and all were written."""
+    a, x, y = random_bsr(8, 8, 4, density=1), torch.randn(*lead_x, 8, 5), torch.randn(*lead_y, 5, 8)
+    close(sa.sddmm(a, x, y).to_dense(), x @ y)
+    assert sa.sddmm(a.to("meta"), x.to("meta"), y.to("meta")).to_dense().shape == (x @ y).shape
+
+
 def test_wrong_types_and_numbers():
     a = random_bsr(8, 8, 4, density=1)
     with pytest.raises(TypeError, match="values: must be a tensor, not NoneType"):
@@ -123,8 +138,8 @@ def test_wrong_types_and_numbers():
     for wrong in ({"density": float("nan")}, {"in_features": -8}, {"out_features": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             sa.SparseLinear(**({"in_features": 8, "out_features": 8, "block": 4, "density": 0.5} | wrong))
-    with pytest.raises(RuntimeError, match="floating point"):
-        a.with_values(a.values.int()).requires_grad_()
+    with pytest.raises(TypeError, match="values: its dtype must be .* not int32"):
+        a.with_values(a.values.int())
     edge = sa.BSR.from_dense(torch.randn(7, 7), 4)
     for convert in (edge.to_torch, edge.to_scipy):
         with pytest.raises(ValueError, match="shape"):
@@ -310,3 +325,154 @@ def test_a_store_that_cannot_be_used_is_told_once(tmp_path):
         sa.clear_cache()
         close(a @ b, a.to_dense() @ b)
     assert len([w for w in told if "store.db" in str(w.message)]) == 1
+
+
+FLOATING = "its dtype must be float32, float64, float16 or bfloat16, not"
+INDICES = dict(row_offsets=torch.tensor([0, 1, 2]), col_indices=torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "make,kind,message",
+    [
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4).int(), shape=(8, 8)), TypeError, f"values: {FLOATING} int32"),
+        (lambda: sa.BSR.from_torch(torch.eye(8).long().to_sparse_bsr((4, 4))), TypeError, f"matrix: {FLOATING} int64"),
+        (lambda: sa.BSR.from_scipy(scipy.sparse.csr_matrix(np.eye(8, dtype=bool)), 4), TypeError, f"values: {FLOATING} bool"),
+        (lambda: sa.BSR.from_dense(torch.ones(8, 8).cfloat(), 4), TypeError, f"dense: {FLOATING} complex64"),
+        (lambda: random_bsr(8, 8, 4).to(torch.int8), TypeError, f"values: {FLOATING} int8"),
+        (lambda: sa.SparseLinear(8, 8, 4, 0.5, dtype=torch.cfloat), TypeError, f"dtype: {FLOATING} complex64"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 0, 4), shape=(8, 8)), ValueError, r"values: blocks must be 1 to 256 high and wide, not \[0, 4\]"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 300, 4), shape=(8, 8)), ValueError, r"not \[300, 4\]"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8, -8)), ValueError, r"shape: sizes must not be negative, but are \(8, -8\)"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=8), ValueError, r"shape: must be \(rows, cols\), not 8"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8.0, 8)), ValueError, r"shape: must be \(rows, cols\), not \(8.0, 8\)"),
+        (lambda: sa.BSR.from_dense(np.eye(8), 4), TypeError, "dense: must be a dense tensor, not ndarray"),
+        (lambda: sa.BSR.from_dense(torch.eye(8).to_sparse(), 4), TypeError, "dense: must be a dense tensor, not torch.sparse_coo"),
+        (lambda: sa.BSR.from_mask(torch.ones(8), torch.ones(2, 2), 4), ValueError, "dense: must have two dimensions, not 1"),
+        (lambda: sa.BSR.from_mask(torch.ones(8, 8), [[1, 0], [0, 1]], 4), TypeError, "mask: must be a tensor, not list"),
+        (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=torch.tensor([0.5, 0.2])), TypeError, "density: must be a number from 0 to 1"),
+        (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=0.5, by=["l2"]), ValueError, r"by: must be one of .* not \['l2'\]"),
+        (lambda: sa.BSR.from_torch(np.eye(8)), TypeError, "matrix: must be a torch.sparse_bsr tensor, not ndarray"),
+        (lambda: sa.BSR.from_scipy(np.eye(8), 4), TypeError, "matrix: must be a SciPy sparse matrix, not ndarray"),
+        (lambda: sa.BSR.from_scipy(scipy.sparse.csr_matrix(np.eye(7)), 4), ValueError, "block: 4 x 4 does not divide the matrix of 7 x 7"),
+        (lambda: sa.SparseLinear(8.0, 8, 4, 0.5), TypeError, "in_features: must be a whole number, not 8.0"),
+        (lambda: sa.SparseLinear(8, 8, 4, pattern=[[1, 0], [0, 1]]), TypeError, "pattern: must be a boolean mask of the blocks or an sa.BSR, not list"),
+        (lambda: sa.SparseLinear(8, 8, 1, pattern=torch.eye(8).to_sparse_bsr((1, 1))), TypeError, "pattern: .* not torch.sparse_bsr"),
+        (lambda: sa.SparseLinear(8, 8, 4), ValueError, "density: give either density or pattern; neither is given"),
+        (lambda: sa.SparseLinear(8, 8, 4, 0.5, activation=[]), ValueError, r"activation: must be one of .* not \[\]"),
+        (lambda: sa.SparseWeight(torch.eye(8)), TypeError, "matrix: must be an sa.BSR, not Tensor"),
+        (lambda: sa.to_block_sparse(torch.eye(8), 0.5), TypeError, "model: must be an nn.Module, not Tensor"),
+        (lambda: sa.to_dense(random_bsr(8, 8, 4)), TypeError, "model: must be an nn.Module, not BSR"),
+    ],
+)
+def test_wrong_makings(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()
+
+
+@pytest.mark.parametrize("convert", ["to_dense", "transpose", "to_torch", "to_scipy"])
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        (dict(col_indices=torch.tensor([0, -1])), "col_indices: has -1; block columns are 0..1"),
+        (dict(col_indices=torch.tensor([2, 0])), "col_indices: has 2; block columns are 0..1"),
+        (dict(shape=(16, 8)), "row_offsets: has 3 entries; a matrix of 16 rows in blocks of 4 needs 5"),
+        (dict(values=torch.ones(3, 4, 4)), "values: has 3 blocks, but col_indices 2 entries"),
+    ],
+    ids=["negative", "beyond", "offsets", "values"],
+)
+def test_conversions_of_wrong_matrices(convert, changes, message):
+    """They gave some other matrix."""
+    wrong = sa.BSR(**(INDICES | dict(values=torch.ones(2, 4, 4), shape=(8, 8)) | changes))
+    with pytest.raises(ValueError, match=message):
+        getattr(wrong, convert)()
+
+
+def test_patterns_of_any_dtype():
+    """Where values are not read, theirs need not be one that products take."""
+    x, y, a = torch.randn(8, 3), torch.randn(3, 8), torch.block_diag(torch.ones(4, 4), torch.ones(4, 4))
+    for pattern in (a.long().to_sparse_bsr((4, 4)), scipy.sparse.bsr_matrix(a.bool().numpy(), blocksize=(4, 4))):
+        close(sa.sddmm(pattern, x, y).to_dense(), a * (x @ y))
+        assert sa.inspect(pattern).nnzb == 2
+        with pytest.raises(TypeError, match=FLOATING):
+            sa.matmul(pattern, x)
+
+
+def test_wrong_arguments_of_calls():
+    a, x = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
+    parts = (a.row_offsets, a.col_indices, a.values)
+    sparse = x.to_sparse()
+    for call, kind, message in (
+        (lambda: sa.matmul(a, sparse), TypeError, "B: must be a dense tensor where A is sparse, not torch.sparse_coo"),
+        (lambda: sa.matmul(a, x, out=[1]), TypeError, "out: must be a dense tensor, not list"),
+        (lambda: sa.matmul(a, x, out=sparse), TypeError, "out: must be a dense tensor, not torch.sparse_coo"),
+        (lambda: sa.matmul(a, x, activation=["relu"]), ValueError, "activation: must be one of"),
+        (lambda: sa.bsr_gemm(a, x, shape=(3, 3)), TypeError, r"shape: is for components; A has its own, \(8, 8\), and \(3, 3\) was given"),
+        (lambda: sa.bsr_gemm([0, 1], *parts[1:], x), TypeError, "row_offsets: must be a tensor, not list"),
+        (lambda: sa.bsr_gemm(*parts, x.numpy()), TypeError, "B: must be a dense tensor of one dimension or more, not ndarray"),
+        (lambda: sa.bsr_gemm(parts[0][:0], *parts[1:], x), RuntimeError, "row_offsets: has 0 entries"),
+        (lambda: sa.sddmm(a, sparse, x.mT), TypeError, "X: must be a dense tensor, not torch.sparse_coo"),
+        (lambda: sa.sddmm(torch.eye(8), x, x.mT), TypeError, "pattern: must be sparse, not a dense tensor"),
+        (lambda: sa.benchmark(a, x, rounds="3"), TypeError, "rounds: must be a whole number, not '3'"),
+        (lambda: sa.benchmark(a, x.numpy()), TypeError, "B: must be a dense tensor, not ndarray"),
+        (lambda: sa.benchmark(x.mT.tolist(), a), TypeError, "A: must be .* not list"),
+        (lambda: sa.benchmark(a, a), TypeError, "B: must be a dense tensor, not BSR"),
+        (lambda: sa.tune(a, [1], [2]), TypeError, "X: must be a dense tensor, not list"),
+        (lambda: sa.tune(a.to("meta"), x.to("meta")), ValueError, "B: is on the device meta"),
+        (lambda: sa.inspect(a.to("meta")), ValueError, "matrix: is on the device meta"),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        ({"effort": []}, r"effort: .* not \[\]"),
+        ({"warm": "no"}, "warm: must be True or False, not 'no'"),
+        ({"budget_s": "2"}, "budget_s: must be a number from 0 to 86400, not '2'"),
+        ({"only": ["a"]}, r"only: must be a text, not \['a'\]"),
+        ({"choice": None}, "choice: must be a text, not None"),
+        ({"store": 3}, "store: must be a path, a text or None, not 3"),
+    ],
+)
+def test_wrong_options(options, message):
+    before = sa.get_options()
+    with pytest.raises((TypeError, ValueError), match=message):
+        sa.set_options(**options)
+    assert sa.get_options() == before
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        ({"end": "5"}, "end: must be a whole number of steps, not '5'"),
+        ({"end": 5.5}, "end: must be a whole number of steps, not 5.5"),
+        ({"end": -1}, "end: must not be negative, is -1"),
+        ({"end": 5, "schedule": 3}, "schedule: must be a function or one of cubic, linear, not 3"),
+        ({"end": 5, "optimizer": "sgd"}, "optimizer: must be a torch.optim.Optimizer or several, not str"),
+        ({"end": 5, "optimizer": 0.5}, "optimizer: must be a torch.optim.Optimizer or several, not float"),
+        ({"end": 5, "model": None}, "model: must be an nn.Module, not NoneType"),
+    ],
+)
+def test_wrong_pruners(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        sa.BlockPruner(**({"model": torch.nn.Sequential(sa.SparseLinear(8, 8, 4, 1.0))} | options))
+
+
+def test_wrong_states_of_a_pruner():
+    pruner = sa.BlockPruner(torch.nn.Sequential(sa.SparseLinear(8, 8, 4, 1.0)), end=5)
+    for state, message in (
+        ({}, "state: must have steps and initial"),
+        ({"steps": -4, "initial": {"0": 1.0}}, "state: its steps must be a whole number of 0 or more, not -4"),
+        ({"steps": 1, "initial": {"0": float("nan")}}, "density: must be from 0 to 1, not nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pruner.load_state_dict(state)
+
+
+def test_a_file_of_another_shape(tmp_path):
+    a = random_bsr(8, 12, 4)
+    a.save(tmp_path / "a.safetensors")
+    assert sa.BSR.load(tmp_path / "a.safetensors", shape=(8, 12)).shape == (8, 12)
+    with pytest.raises(ValueError, match=r"shape: .* says that 'matrix' is 8 x 12, and \(12, 8\) was given"):
+        sa.BSR.load(tmp_path / "a.safetensors", shape=(12, 8))

@@ -201,3 +201,16 @@ def test_what_a_product_wrote_over_has_no_gradient_left():
     assert out._version == 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
+
+
+@pytest.mark.parametrize("lead_x,lead_y", [((2,), (1, 1)), ((1,), (3,)), ((3,), (1, 1, 1)), ((3,), ()), ((1, 2), (2,))])
+def test_sddmm_of_dimensions_of_size_one(lead_x, lead_y):
+    """They were taken forward and refused backward."""
+    a = random_bsr(8, 8, 4, dtype=torch.float64)
+    x, y = torch.randn(*lead_x, 8, 5, dtype=torch.float64, requires_grad=True), torch.randn(*lead_y, 5, 8, dtype=torch.float64, requires_grad=True)
+    mask = a.with_values(torch.ones_like(a.values)).to_dense()
+    weights = torch.randn_like(x @ y)
+    got = torch.autograd.grad((sa.sddmm(a, x, y).to_dense() * weights).sum(), (x, y))
+    want = torch.autograd.grad((x @ y * mask * weights).sum(), (x, y))
+    for g, w in zip(got, want, strict=True):
+        close(g, w)

@@ -1,10 +1,12 @@
 """Threads, forks, and the processor's threads."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import threading
 
+import pytest
 import torch
 from conftest import close, random_bsr
 
@@ -83,3 +85,13 @@ def test_loader_workers():
     for index, (process, product) in enumerate(loader):
         assert process != os.getpid()
         close(product, items.matrix.to_dense() @ torch.full((16, 2), float(index)))
+
+
+def test_a_named_torch_is_the_one(tmp_path):
+    """A TORCH_ROOT that is wrong must not be passed over for another torch: CMake refuses it by name."""
+    finder = pathlib.Path(__file__).parents[2] / "cmake/find_torch.py"
+    if not finder.exists():
+        pytest.skip("only beside the sources")
+    wrong = str(tmp_path / "torch")
+    found = subprocess.run([sys.executable, finder], env=os.environ | {"TORCH_ROOT": wrong + "/"}, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == wrong

@@ -56,9 +56,25 @@ def test_benchmark(measuring):
     text = str(report)
     assert f"> {report.chosen}" in text and "pytorch_dense" in text and report.summary in text
     dense = min((c for c in report.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")), key=lambda c: c["median_us"])
-    assert text.endswith(f"x dense: times {dense['name']}, the fastest dense row")
+    told = f"The fastest dense row, over which x dense is: {dense['name']} at "
+    assert text.count("ense: ") == 0 and text.count("dense is: ") == 1 and told in text  # one sentence, not the library's besides
+    assert told in report._repr_html_()
+    row = next(line for line in text.split("\n") if line.split()[:1] == [dense["name"]])
+    assert f" {1:.2f} " in row
     page = report._repr_html_()
     assert page.count("<tr") == 1 + sum(1 for c in report.candidates if c["median_us"]) and report.chosen in page
+
+
+@pytest.mark.parametrize("us", [1e-3, 1e9])
+def test_one_dense_row_is_spoken_of(measuring, us):
+    """Whichever is the fastest, the library's or PyTorch's: the column and the closing sentence say the same."""
+    report = sa.tune(random_bsr(64, 64, 16), torch.randn(64, 20))
+    report.add("pytorch_dense", [us])
+    rows = [c for c in report.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")]
+    fastest = min(rows, key=lambda c: c["median_us"])["name"]
+    assert us > 1 or fastest == "pytorch_dense"
+    assert f"x dense is: {fastest}" in report.summary and " Dense: " not in report.summary
+    assert next(cells for cells in report._rows() if cells[0].strip("> ") == fastest)[5] == "1.00"
 
 
 def test_what_pytorch_cannot_do_says_so(measuring):
