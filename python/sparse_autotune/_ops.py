@@ -96,7 +96,7 @@ def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense:
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, bias=bias)
     inner, given = (rows if bool(flags & TRANS) != bool(flags & RIGHT) else cols), dense.shape[-1 if flags & RIGHT else -2]
     torch._check(given == inner, lambda: f"sparse_autotune: dense: its shape is {list(dense.shape)}; the product needs {inner}")
-    lead = values.shape[:-3] if values.dim() > 3 and dense.dim() == 2 else dense.shape[:-2]
+    lead = values.shape[:-3] if values.dim() - 3 > dense.dim() - 2 else dense.shape[:-2]
     if flags & RIGHT:
         return [*lead, dense.shape[-2], rows if flags & TRANS else cols]
     return [*lead, cols if flags & TRANS else rows, dense.shape[-1]]

@@ -225,18 +225,17 @@ void check_batch(const char *name, int64_t batch, const char *other, int64_t oth
         refuse(std::string(name) + ": a batch of " + std::to_string(batch) + ", but " + other + " has " + std::to_string(other_batch));
 }
 
-/* Whether the dimensions before the last so many are alike, but for those of size 1. */
-bool is_same_batch(const Tensor &one, int64_t last_of_one, const Tensor &other, int64_t last_of_other)
+/* The dimensions before the last so many, without those of size 1 that stand first. */
+std::vector<int64_t> batch_of(const Tensor &t, int64_t last)
 {
-    std::vector<int64_t> a = sizes_of(one), b = sizes_of(other);
-    a.resize(a.size() - static_cast<size_t>(last_of_one));
-    b.resize(b.size() - static_cast<size_t>(last_of_other));
-    a.erase(std::remove(a.begin(), a.end(), 1), a.end());
-    b.erase(std::remove(b.begin(), b.end(), 1), b.end());
-    return a == b;
+    std::vector<int64_t> sizes = sizes_of(t);
+    sizes.resize(sizes.size() - static_cast<size_t>(last));
+    sizes.erase(sizes.begin(), std::find_if(sizes.begin(), sizes.end(), [](int64_t size) { return size != 1; }));
+    return sizes;
 }
 
-/* The dimensions before the last two, of both together, as PyTorch broadcasts them. */
+/* The dimensions before the last two, of both together, as PyTorch broadcasts them: one is alone, or both have the same. That each is widened by the other is
+ * refused. */
 std::vector<int64_t> shared_batch(const Tensor &x, const Tensor &y)
 {
     const int64_t dims = std::max(x.dim(), y.dim()) - 2;
@@ -247,6 +246,10 @@ std::vector<int64_t> shared_batch(const Tensor &x, const Tensor &y)
             refuse("x: its shape is " + text_of(sizes_of(x)) + ", that of y " + text_of(sizes_of(y)) + ": the dimensions of the batch differ");
         lead[static_cast<size_t>(dims - 1 - i)] = of_x == 1 ? of_y : of_x;
     }
+    const std::vector<int64_t> one = batch_of(x, 2), other = batch_of(y, 2);
+    const auto alone = [](const std::vector<int64_t> &sizes) { return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; }); };
+    if (one != other && !alone(one) && !alone(other))
+        refuse("x: its shape is " + text_of(sizes_of(x)) + ", that of y " + text_of(sizes_of(y)) + ": batches must be the same, or one of a single item");
     return lead;
 }
 
@@ -396,12 +399,13 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
         refuse("dense: its shape is " + text_of(sizes_of(dense)) + "; the product needs " + std::to_string(inner) + (right ? " columns" : " rows"));
     const std::vector<int64_t> lead = sizes_of(dense);
     check_batch("values", call.values.batch, "dense", call.dense.batch);
-    if (call.values.batched && call.dense.batch == 1 && lead.size() == 2)
+    if (call.values.batched && lead.size() > 2 && batch_of(values, 3) != batch_of(dense, 2))
+        refuse("values: their shape is " + text_of(sizes_of(values)) + ", that of dense " + text_of(sizes_of(dense)) + ": the dimensions of the batch differ");
+    if (values.dim() - 3 > dense.dim() - 2)
         for (int64_t i = 0; i < values.dim() - 3; i++)
             call.out_sizes.push_back(values.size(i));
-    else if (call.values.batched && !is_same_batch(values, 3, dense, 2))
-        refuse("values: their shape is " + text_of(sizes_of(values)) + ", that of dense " + text_of(sizes_of(dense)) + ": the dimensions of the batch differ");
-    call.out_sizes.insert(call.out_sizes.end(), lead.begin(), lead.end() - 2);
+    else
+        call.out_sizes.insert(call.out_sizes.end(), lead.begin(), lead.end() - 2);
     call.out_sizes.push_back(right ? lead[lead.size() - 2] : m);
     call.out_sizes.push_back(right ? m : lead.back());
     if (right && call.values.batch == 1)
