@@ -106,11 +106,10 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
 
 void *cli_alloc(size_t count, size_t size)
 {
-    enum { LARGE = 1 << 28 };
-    size_t bytes;
-    bool fits = !__builtin_mul_overflow(count, size, &bytes), large = fits && bytes >= LARGE;
-    int64_t room = large ? spk_free_memory() : 0;
-    if (room > 0 && bytes > (uint64_t)room) { /* as the library does: the system promises more than it has */
+    size_t bytes = 0;
+    int64_t room;
+    const bool fits = !__builtin_mul_overflow(count, size, &bytes);
+    if (fits && !spk_memory_suffices(bytes, &room)) {
         fprintf(stderr, "sparsek: out of memory: %zu bytes are asked for; %lld are free\n", bytes, (long long)room);
         exit(EXIT_RESOURCES);
     }
@@ -119,8 +118,7 @@ void *cli_alloc(size_t count, size_t size)
         fprintf(stderr, "sparsek: out of memory: %zu x %zu bytes\n", count, size);
         exit(EXIT_RESOURCES);
     }
-    for (size_t at = 0; large && at < bytes; at += 4096) /* taken now, for the next count */
-        ((volatile char *)memory)[at] = 0;
+    spk_memory_use(memory, bytes);
     return memory;
 }
 

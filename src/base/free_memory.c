@@ -4,6 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    LARGE = 1 << 28, /* bytes from which on memory is counted first, */
+    MARGIN = 32,     /* of which one part in so many is left to others */
+    PAGE = 4096
+};
+
 /* The number after `key` in a file of lines "key number"; -1: there is none. NULL: the first number in the file ("max" is none). */
 static int64_t number_in(const char *path, const char *key)
 {
@@ -66,4 +72,16 @@ int64_t spk_free_memory(void)
         least = left < least ? left : least;
     }
     return least > 0 ? least : 1;
+}
+
+bool spk_memory_suffices(size_t bytes, int64_t *room)
+{
+    *room = bytes < LARGE ? 0 : spk_free_memory();
+    return *room <= 0 || bytes <= (uint64_t)(*room - *room / MARGIN);
+}
+
+void spk_memory_use(void *memory, size_t bytes)
+{
+    for (size_t at = 0; at < bytes && bytes >= LARGE; at += PAGE)
+        ((volatile char *)memory)[at] = 0;
 }

@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    ALIGNMENT = 64,
-    LARGE = 1 << 28, /* bytes from which on memory is counted first, */
-    MARGIN = 32,     /* of which one part in so many is left to others */
-    PAGE = 4096
-};
+enum { ALIGNMENT = 64 };
 
 typedef struct header {
     size_t bytes; /* with the header */
@@ -43,35 +38,21 @@ static int injected_failure(void)
     return 0;
 }
 
-/* The system promises more than it has, and ends the process that then uses it: so a large piece is counted before, and used at once, for the next count. */
-static spk_status check_room(size_t bytes)
-{
-    const int64_t room = bytes < LARGE ? 0 : spk_free_memory();
-    if (room > 0 && bytes > (uint64_t)(room - room / MARGIN))
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are asked for; %lld are free", bytes, (long long)room);
-    return SPK_OK;
-}
-
-static void use_pages(char *memory, size_t bytes)
-{
-    for (size_t at = 0; at < bytes && bytes >= LARGE; at += PAGE)
-        ((volatile char *)memory)[at] = 0;
-}
-
 spk_status spk_alloc(const spk_mem *mem, size_t count, size_t size, void *out_pointer)
 {
     if (size != 0 && count > (SIZE_MAX - 2 * ALIGNMENT) / size)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu elements of %zu bytes exceed the address space", count, size);
     size_t bytes = (count * size + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *memory = NULL;
-    if (mem->allocate == NULL)
-        SPK_TRY(check_room(bytes));
+    int64_t room;
+    if (mem->allocate == NULL && !spk_memory_suffices(bytes, &room))
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are asked for; %lld are free", bytes, (long long)room);
     if (!injected_failure())
         memory = mem->allocate != NULL ? mem->allocate(mem->user, bytes, ALIGNMENT) : aligned_alloc(ALIGNMENT, bytes);
     if (memory == NULL)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes were refused", bytes);
     if (mem->allocate == NULL)
-        use_pages(memory, bytes);
+        spk_memory_use(memory, bytes);
     ((header *)memory)->bytes = bytes;
     void *pointer = (char *)memory + ALIGNMENT;
     memcpy(out_pointer, &pointer, sizeof pointer);
