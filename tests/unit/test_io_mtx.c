@@ -34,8 +34,8 @@ static void test_coordinate(void **state)
     check_coordinate(REAL "0 5 0\n", 0, 5, 0, NULL, NULL);
     check_coordinate(REAL "281474976710656 1 1\n281474976710656 1 3\n", INT64_C(1) << 48, 1, 1, (int64_t[][2]){{(INT64_C(1) << 48) - 1, 0}}, (double[]){3});
     check_coordinate("%%matrixMARKET Matrix\tCOORDINATE Double GENERAL \r\n1 1 1\r\n1 1 0.1\r\n", 1, 1, 1, (int64_t[][2]){{0, 0}}, (double[]){0.1});
-    check_coordinate(HEAD "coordinate integer general\n1 2 2\n1 1 -12\n1 2 +9007199254740993\n", 1, 2, 2, (int64_t[][2]){{0, 0}, {0, 1}},
-                     (double[]){-12, 9007199254740992.0});
+    check_coordinate(REAL "1 4 4\n1 1 1.5D+03\n1 2 1.5d+03\n1 3 -25d-1\n1 4 123456789012345678901D-1\n", 1, 4, 4,
+                     (int64_t[][2]){{0, 0}, {0, 1}, {0, 2}, {0, 3}}, (double[]){1500, 1500, -2.5, 12345678901234567890.1});
 }
 
 static void test_symmetric(void **state)
@@ -45,6 +45,14 @@ static void test_symmetric(void **state)
                      (double[]){4, -1, -1, 2, 2});
     check_coordinate(HEAD "coordinate integer Skew-Symmetric\n3 3 2\n2 1 7\n3 2 -1\n", 3, 3, 4, (int64_t[][2]){{1, 0}, {0, 1}, {2, 1}, {1, 2}},
                      (double[]){7, -7, -1, 1});
+    /* the upper triangle; one position of each triangle; one position in both: each is mirrored */
+    check_coordinate(HEAD "coordinate integer symmetric\n%%GraphBLAS bool\n3 3 2\n1 2 1\n2 3 5\n", 3, 3, 4, (int64_t[][2]){{0, 1}, {1, 0}, {1, 2}, {2, 1}},
+                     (double[]){1, 1, 5, 5});
+    check_coordinate(HEAD "coordinate real symmetric\n3 3 2\n1 2 1.5e0\n3 1 5\n", 3, 3, 4, (int64_t[][2]){{0, 1}, {1, 0}, {2, 0}, {0, 2}}, (double[]){1.5, 1.5, 5, 5});
+    check_coordinate(HEAD "coordinate real symmetric\n2 2 2\n1 2 1\n2 1 2", 2, 2, 4, (int64_t[][2]){{0, 1}, {1, 0}, {1, 0}, {0, 1}}, (double[]){1, 1, 2, 2});
+    check_coordinate(HEAD "coordinate real hermitian\n2 2 2\n1 1 3\n2 1 2\n", 2, 2, 3, (int64_t[][2]){{0, 0}, {1, 0}, {0, 1}}, (double[]){3, 2, 2});
+    check_coordinate(HEAD "coordinate real skew-symmetric\n2 2 3\n1 1 0\n2 2 -0.0e1\n1 2 4\n", 2, 2, 4, (int64_t[][2]){{0, 0}, {1, 1}, {0, 1}, {1, 0}},
+                     (double[]){0, 0, 4, -4});
     spk_matrix *m = read_text(spk_read_mtx, HEAD "coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n");
     assert_int_equal(m->pattern_only, 1);
     assert_int_equal(m->nnz, 3);
@@ -75,6 +83,18 @@ static void test_array(void **state)
     check_array(HEAD "array real skew-symmetric\n3 3\n1\n2\n3\n", 3, 3, (double[]){0, 1, 2, -1, 0, 3, -2, -3, 0});
     check_array(HEAD "array real general\n0 3\n", 0, 3, NULL);
     check_array(HEAD "array real skew-symmetric\n1 1\n", 1, 1, (double[]){0});
+}
+
+/* What f64 holds exactly, as far as it goes. */
+static void test_integers(void **state)
+{
+    (void)state;
+    check_coordinate(HEAD "coordinate integer general\n1 4 4\n1 1 -12\n1 2 +9007199254740992\n1 3 -009007199254740994\n1 4 1152921504606846976\n", 1, 4, 4,
+                     (int64_t[][2]){{0, 0}, {0, 1}, {0, 2}, {0, 3}}, (double[]){-12, 0x1p53, -0x1.0000000000001p53, 0x1p60});
+    check_coordinate(HEAD "coordinate unsigned-integer general\n1 2 2\n1 1 12\n1 2 18446744073709551616\n", 1, 2, 2, (int64_t[][2]){{0, 0}, {0, 1}},
+                     (double[]){12, 0x1p64});
+    check_array(HEAD "array Unsigned-Integer general\n2 1\n7\n0\n", 2, 1, (double[]){7, 0});
+    check_coordinate(HEAD "coordinate real general\n1 1 1\n1 1 9007199254740993\n", 1, 1, 1, (int64_t[][2]){{0, 0}}, (double[]){0x1p53});
 }
 
 static void test_long_lines(void **state)
@@ -111,7 +131,7 @@ static const bad_file bad[] = {
     {HEAD "sparse real general\n", 0, SPK_ERR_FORMAT, "f: line 1: unknown format 'sparse'"},
     {HEAD "array quaternion general\n", 0, SPK_ERR_FORMAT, "f: line 1: unknown field 'quaternion'"},
     {HEAD "coordinate complex general\n", 0, SPK_ERR_UNSUPPORTED, "f: line 1: complex matrices are not supported"},
-    {HEAD "coordinate real hermitian\n", 0, SPK_ERR_UNSUPPORTED, "f: line 1: hermitian matrices are not supported"},
+    {HEAD "coordinate complex hermitian\n", 0, SPK_ERR_UNSUPPORTED, "f: line 1: complex matrices are not supported"},
     {HEAD "coordinate real lopsided\n", 0, SPK_ERR_FORMAT, "f: line 1: unknown symmetry 'lopsided'"},
     {HEAD "coordinate real\n1 1 1\n", 0, SPK_ERR_FORMAT, "f: line 1: ends before the symmetry"},
     {HEAD "coordinate real general x\n", 0, SPK_ERR_FORMAT, "f: line 1: unexpected 'x' after the header"},
@@ -158,11 +178,16 @@ static const bad_file bad[] = {
     {REAL "5 5 1\n1 1 2\nend\n", 0, SPK_ERR_FORMAT, "f: line 4: more than the 1 entries of line 2"},
     {REAL "5 5 2\n1 1 2        \n\n", 0, SPK_ERR_FORMAT, "f: line 5: the file ends after 1 of 2 entries"},
     {REAL "5 5 2\n1 1 2        ", 0, SPK_ERR_FORMAT, "f: line 3: the file ends after 1 of 2 entries"},
-    {HEAD "coordinate real symmetric\n3 3 1\n1 2 1\n", 0, SPK_ERR_FORMAT,
-     "f: line 3: entry 1, 2 is above the diagonal: a symmetric file holds the lower triangle"},
     {HEAD "coordinate real skew-symmetric\n3 3 1\n2 2 1\n", 0, SPK_ERR_FORMAT,
      "f: line 3: entry 2, 2 is on the diagonal, which is zero in a skew-symmetric matrix"},
     {HEAD "coordinate integer general\n3 3 1\n1 1 1.0\n", 0, SPK_ERR_FORMAT, "f: line 3: '1.0' is not an integer, as the header promises"},
+    {HEAD "coordinate integer general\n3 3 1\n1 1 9007199254740993\n", 0, SPK_ERR_FORMAT,
+     "f: line 3: the integer '9007199254740993' has no exact value in f64; a header that says real lets it be rounded"},
+    {HEAD "array integer general\n1 1\n-123456789012345678901234567890\n", 0, SPK_ERR_FORMAT,
+     "f: line 3: the integer '-123456789012345678901234567890' has no exact value in f64; a header that says real lets it be rounded"},
+    {HEAD "coordinate unsigned-integer general\n3 3 1\n1 1 -1\n", 0, SPK_ERR_FORMAT, "f: line 3: '-1' is not an unsigned integer, as the header promises"},
+    {REAL "5 5 1\n1 1 1d\n", 0, SPK_ERR_FORMAT, "f: line 3: '1d' is not a number"},
+    {REAL "5 5 1\n1 1 1d2d3\n", 0, SPK_ERR_FORMAT, "f: line 3: '1d2d3' is not a number"},
     {HEAD "coordinate integer general\n3 3 1\n1 1 -\n", 0, SPK_ERR_FORMAT, "f: line 3: '-' is not an integer, as the header promises"},
     {HEAD "coordinate pattern general\n3 3 1\n1 1 1\n", 0, SPK_ERR_FORMAT, "f: line 3: unexpected '1' after the entry"},
     {HEAD "array real general\n2 1\n1\n \n", 0, SPK_ERR_FORMAT, "f: line 5: the file ends after 1 of 2 entries"},
@@ -249,8 +274,8 @@ static void test_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coordinate), cmocka_unit_test(test_symmetric), cmocka_unit_test(test_array),   cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_bad),        cmocka_unit_test(test_limits),    cmocka_unit_test(test_written),
+        cmocka_unit_test(test_coordinate), cmocka_unit_test(test_symmetric),  cmocka_unit_test(test_array), cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_bad),        cmocka_unit_test(test_limits), cmocka_unit_test(test_written),
     };
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

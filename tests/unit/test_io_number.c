@@ -77,7 +77,7 @@ static void test_parse(void **state)
         "1e0000000000000000000000001",
     };
     static const char *const bad[] = {"",    "+",     "-",    ".",     "e5", "1e", "1e+", "1e5.", "1.2.3", "1,5", "0x10",
-                                      "1p5", "nan()", "nanx", "infin", "1 ", " 1", "1d5", "--1",  "+-1",   "1f"};
+                                      "1p5", "nan()", "nanx", "infin", "1 ", " 1", "1d",  "--1",  "+-1",   "1f"};
     static const char *const range[] = {"1e309", "-1e309", "1.7976931348623159e308", "1e99999999999", "9e9999999999999999999999999"};
     for (size_t i = 0; i < sizeof ok / sizeof *ok; i++)
         check_parse(ok[i], SPK_NUMBER_OK);
@@ -88,6 +88,12 @@ static void test_parse(void **state)
     char text[SPK_NUMBER_LONGEST + 2];
     memset(text, '1', sizeof text);
     double value;
+    static const char *const fortran[] = {"1.5D+03", "-1d5", "12345678901234567890.D-3", "4.9d-324"}; /* strtod does not know them */
+    static const double values[] = {1500, -1e5, 12345678901234567.890, 4.9e-324};
+    for (size_t i = 0; i < sizeof fortran / sizeof *fortran; i++) {
+        assert_int_equal(spk_number_parse(fortran[i], strlen(fortran[i]), &value), SPK_NUMBER_OK);
+        assert_true(value == values[i]);
+    }
     assert_int_equal(spk_number_parse(text, SPK_NUMBER_LONGEST + 1, &value), SPK_NUMBER_BAD);
     assert_int_equal(spk_number_parse(text, SPK_NUMBER_LONGEST, &value), SPK_NUMBER_RANGE);
     assert_int_equal(spk_number_parse(text, 300, &value), SPK_NUMBER_OK);

@@ -1,5 +1,8 @@
 /* Matrix Market: the header, the size line and what both kinds of body share.
- * Stricter than some: one entry a line, an integer field holds no fractions. More lenient than some: comments and blank lines anywhere. */
+ * Stricter than some: one entry a line, an integer field holds no fractions and no integer that f64 would round. More lenient than some:
+ * comments and blank lines anywhere, exponents written with D, either triangle of a symmetric matrix. */
+#include <math.h>
+#include <stdio.h>
 #include <strings.h>
 
 #include "matrix/check.h"
@@ -39,18 +42,37 @@ spk_status spk_mtx_end_line(const spk_mtx *file, const char *what)
     return spk_scan_fail(file->scan, file->scan->line, "unexpected %s after the %s", quoted, what);
 }
 
+/* Whether the digits say what the value is. An f64 has 309 digits before its point at most. */
+static bool is_exact(const char *digits, size_t count, double value)
+{
+    char exact[320];
+    while (count > 1 && *digits == '0') {
+        digits++;
+        count--;
+    }
+    return (size_t)snprintf(exact, sizeof exact, "%.0f", fabs(value)) == count && memcmp(exact, digits, count) == 0;
+}
+
+static spk_status integer_value(const spk_mtx *file, const spk_word *word, double *value)
+{
+    char quoted[SPK_QUOTE_ROOM];
+    const bool negative = word->text[0] == '-', no_sign = file->field == SPK_MTX_UNSIGNED;
+    size_t sign = negative || word->text[0] == '+', digits = sign;
+    while (digits < word->length && word->text[digits] >= '0' && word->text[digits] <= '9')
+        digits++;
+    spk_io_quote(quoted, word->text, word->length);
+    if (digits < word->length || digits == sign || (negative && no_sign))
+        return spk_scan_fail(file->scan, file->scan->line, "%s is not an %sinteger, as the header promises", quoted, no_sign ? "unsigned " : "");
+    SPK_TRY(spk_scan_value(file->scan, word, file->dtype, value));
+    if (fabs(*value) >= 0x1p53 && !is_exact(word->text + sign, word->length - sign, *value))
+        return spk_scan_fail(file->scan, file->scan->line, "the integer %s has no exact value in f64; a header that says real lets it be rounded", quoted);
+    return SPK_OK;
+}
+
 spk_status spk_mtx_value(const spk_mtx *file, const spk_word *word, double *value)
 {
-    if (file->field == SPK_MTX_INTEGER) {
-        size_t sign = word->text[0] == '-' || word->text[0] == '+';
-        for (size_t i = sign; i < word->length || i == sign; i++) {
-            if (i < word->length && word->text[i] >= '0' && word->text[i] <= '9')
-                continue;
-            char quoted[SPK_QUOTE_ROOM];
-            spk_io_quote(quoted, word->text, word->length);
-            return spk_scan_fail(file->scan, file->scan->line, "%s is not an integer, as the header promises", quoted);
-        }
-    }
+    if (file->field == SPK_MTX_INTEGER || file->field == SPK_MTX_UNSIGNED)
+        return integer_value(file, word, value);
     return spk_scan_value(file->scan, word, file->dtype, value);
 }
 
@@ -90,7 +112,8 @@ static spk_status header_word(const spk_mtx *file, const char *what, const char 
 static spk_status read_header(spk_mtx *file)
 {
     static const char *const objects[] = {"matrix"}, *const formats[] = {"array", "coordinate"};
-    static const char *const fields[] = {"real", "integer", "pattern", "double"}, *const symmetries[] = {"general", "symmetric", "skew-symmetric"};
+    static const char *const fields[] = {"real", "integer", "pattern", "unsigned-integer", "double"};
+    static const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"};
     spk_word word;
     int choice;
     SPK_TRY(spk_scan_word(file->scan, &word));
@@ -99,10 +122,10 @@ static spk_status read_header(spk_mtx *file)
     SPK_TRY(header_word(file, "object", objects, 1, NULL, &choice));
     SPK_TRY(header_word(file, "format", formats, 2, NULL, &choice));
     file->coordinate = choice == 1;
-    SPK_TRY(header_word(file, "field", fields, 4, "complex", &choice));
-    file->field = choice == 3 ? SPK_MTX_REAL : (spk_mtx_field)choice;
-    SPK_TRY(header_word(file, "symmetry", symmetries, 3, "hermitian", &choice));
-    file->symmetry = (spk_mtx_symmetry)choice;
+    SPK_TRY(header_word(file, "field", fields, 5, "complex", &choice));
+    file->field = choice == 4 ? SPK_MTX_REAL : (spk_mtx_field)choice;
+    SPK_TRY(header_word(file, "symmetry", symmetries, 4, NULL, &choice));
+    file->symmetry = choice == 3 ? SPK_MTX_SYMMETRIC : (spk_mtx_symmetry)choice; /* without imaginary parts both are the same */
     SPK_TRY(spk_mtx_end_line(file, "header"));
     if (file->field == SPK_MTX_PATTERN && !file->coordinate)
         return spk_scan_fail(file->scan, 1, "an array has values, so its field cannot be pattern");

@@ -5,7 +5,7 @@
 #include "matrix/io/scan.h"
 #include "matrix/io/support.h"
 
-typedef enum spk_mtx_field { SPK_MTX_REAL, SPK_MTX_INTEGER, SPK_MTX_PATTERN } spk_mtx_field;
+typedef enum spk_mtx_field { SPK_MTX_REAL, SPK_MTX_INTEGER, SPK_MTX_PATTERN, SPK_MTX_UNSIGNED } spk_mtx_field;
 typedef enum spk_mtx_symmetry { SPK_MTX_GENERAL, SPK_MTX_SYMMETRIC, SPK_MTX_SKEW } spk_mtx_symmetry;
 
 typedef struct spk_mtx {
@@ -28,7 +28,7 @@ spk_status spk_mtx_next_line(const spk_mtx *file, spk_word *word);
 spk_status spk_mtx_need_word(const spk_mtx *file, const char *what, spk_word *word);
 /* Nothing but blanks follows on the line. */
 spk_status spk_mtx_end_line(const spk_mtx *file, const char *what);
-/* A word as a value of the file's field. */
+/* A word as a value of the file's field. An integer that f64 does not hold exactly is refused. */
 spk_status spk_mtx_value(const spk_mtx *file, const spk_word *word, double *value);
 /* Nothing but comments and blank lines follows in the file. */
 spk_status spk_mtx_end_file(const spk_mtx *file);

@@ -14,7 +14,7 @@ typedef struct elements {
 static inline bool fast_element(const spk_mtx *file, double *value)
 {
     const unsigned char *at = file->scan->at;
-    if (file->field == SPK_MTX_INTEGER || (*at == ' ' && !(at = spk_scan_fast_blanks(at))) || !(at = spk_number_fast(at, value)))
+    if (file->field != SPK_MTX_REAL || (*at == ' ' && !(at = spk_scan_fast_blanks(at))) || !(at = spk_number_fast(at, value)))
         return false;
     at += *at == '\r';
     if (*at != '\n' || (file->dtype == SPK_F32 && isinf((float)*value)))

@@ -1,5 +1,6 @@
 /* Matrix Market coordinate files as COO in file order; what symmetry implies follows the entry that implies it. A quick way reads
- * the usual line, a careful way every other and all that is wrong. */
+ * the usual line, a careful way every other and all that is wrong. A symmetric file may hold either triangle, or some of both: every entry
+ * off the diagonal is mirrored, so that a position given in both triangles is there twice, and is summed like any repeated entry. */
 #include <math.h>
 
 #include "matrix/io/mtx.h"
@@ -56,7 +57,7 @@ static void put(entries *list, int64_t row, int64_t col, double value)
         ((double *)list->values)[at] = value;
 }
 
-/* A line of plain numbers, indices in range, below the diagonal where that is asked. Nothing is consumed where it answers false. */
+/* A line of plain numbers, indices in range, off the diagonal where the matrix is skew. Nothing is consumed where it answers false. */
 static inline bool fast_entry(const spk_mtx *file, entry *got)
 {
     const unsigned char *at = file->scan->at;
@@ -68,10 +69,10 @@ static inline bool fast_entry(const spk_mtx *file, entry *got)
     if (file->field != SPK_MTX_PATTERN) {
         if (!(at = spk_scan_fast_blanks(at)))
             return false;
-        if (file->field == SPK_MTX_INTEGER) {
+        if (file->field != SPK_MTX_REAL) {
             int64_t whole;
-            bool negative = *at == '-';
-            if (!(at = spk_scan_fast_index(at + negative, &whole)))
+            bool negative = *at == '-' && file->field == SPK_MTX_INTEGER;
+            if (!(at = spk_scan_fast_index(at + negative, &whole)) || whole > INT64_C(1) << 53)
                 return false;
             got->value = negative ? -(double)whole : (double)whole;
         } else if (!(at = spk_number_fast(at, &got->value))) {
@@ -87,7 +88,7 @@ static inline bool fast_entry(const spk_mtx *file, entry *got)
     got->col--;
     if (*at != '\n' || (uint64_t)got->row >= (uint64_t)file->rows || (uint64_t)got->col >= (uint64_t)file->cols)
         return false;
-    if (file->symmetry != SPK_MTX_GENERAL && got->row < got->col + (file->symmetry == SPK_MTX_SKEW))
+    if (file->symmetry == SPK_MTX_SKEW && got->row == got->col)
         return false;
     file->scan->at = at + 1;
     file->scan->line++;
@@ -111,10 +112,7 @@ static spk_status careful_entry(const spk_mtx *file, int64_t count, entry *got)
         SPK_TRY(spk_mtx_value(file, &word, &got->value));
     }
     SPK_TRY(spk_mtx_end_line(file, "entry"));
-    if (file->symmetry != SPK_MTX_GENERAL && got->row < got->col)
-        return spk_scan_fail(scan, line, "entry %lld, %lld is above the diagonal: a symmetric file holds the lower triangle", (long long)got->row + 1,
-                             (long long)got->col + 1);
-    if (file->symmetry == SPK_MTX_SKEW && got->row == got->col)
+    if (file->symmetry == SPK_MTX_SKEW && got->row == got->col && got->value != 0)
         return spk_scan_fail(scan, line, "entry %lld, %lld is on the diagonal, which is zero in a skew-symmetric matrix", (long long)got->row + 1,
                              (long long)got->col + 1);
     return SPK_OK;

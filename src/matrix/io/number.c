@@ -97,6 +97,12 @@ static bool is_digit(unsigned char byte)
     return byte >= '0' && byte <= '9';
 }
 
+/* D is Fortran's mark of a double's exponent. */
+static bool is_exponent(unsigned char byte)
+{
+    return byte == 'e' || byte == 'E' || byte == 'd' || byte == 'D';
+}
+
 const unsigned char *spk_number_fast(const unsigned char *at, double *value)
 {
     const unsigned char *stop = at + 48;
@@ -114,7 +120,7 @@ const unsigned char *spk_number_fast(const unsigned char *at, double *value)
     }
     if (count == 0 || is_digit(*at))
         return NULL;
-    if (*at == 'e' || *at == 'E') {
+    if (is_exponent(*at)) {
         at++;
         bool down = *at == '-';
         at += down || *at == '+';
@@ -145,7 +151,7 @@ static bool is_decimal(const char *text, size_t length)
             count++;
     if (count == 0)
         return false;
-    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
+    if (at < length && is_exponent((unsigned char)text[at])) {
         at++;
         at += at < length && (text[at] == '+' || text[at] == '-');
         size_t from = at;
@@ -183,6 +189,9 @@ spk_number_status spk_number_parse(const char *text, size_t length, double *valu
         return SPK_NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = '\0';
+    size_t mark = strcspn(copy, "dD");
+    if (mark < length)
+        copy[mark] = 'e'; /* what strtod knows */
     double result;
     const unsigned char *end = spk_number_fast((const unsigned char *)copy, &result);
     if (!end) {

@@ -15,7 +15,7 @@ typedef enum spk_number_status {
 /* Longest number that is read, in characters, and room that a printed one needs. */
 enum { SPK_NUMBER_LONGEST = 4095, SPK_NUMBER_ROOM = 40 };
 
-/* [+-]digits[.digits][e[+-]digits], [+-]inf[inity], [+-]nan, any case, the whole of text[0..length). */
+/* [+-]digits[.digits][(e|d)[+-]digits], [+-]inf[inity], [+-]nan, any case, the whole of text[0..length). */
 spk_number_status spk_number_parse(const char *text, size_t length, double *value);
 
 /* Digits only. */
