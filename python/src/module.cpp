@@ -22,14 +22,33 @@ std::vector<std::string> &waiting()
     return *texts;
 }
 
-/* Tuning runs without the interpreter's lock. A pending signal (Ctrl-C) stops it, and is raised again when the call has returned. */
+/* What a signal's handler raised while something was measured; raised again in Python as soon as the call is over. Under the interpreter's lock. */
+PyObject *raised_type = nullptr, *raised = nullptr, *raised_trace = nullptr;
+
+int raise_again(void *)
+{
+    if (raised_type == nullptr)
+        return 0;
+    PyErr_Restore(raised_type, raised, raised_trace);
+    raised_type = raised = raised_trace = nullptr;
+    return -1;
+}
+
+/* Tuning runs without the interpreter's lock. A signal whose handler raises (Ctrl-C) stops it. A C++ exception could not carry what was raised through
+ * PyTorch: so the call ends as if nothing were wrong (see ops.cpp), and Python raises it then, as after any call into C. */
 bool on_progress(int64_t done, int64_t total, const char *what)
 {
     PyGILState_STATE held = PyGILState_Ensure();
     bool stop = PyErr_CheckSignals() != 0;
-    if (stop) {
-        PyErr_Clear();
-        PyErr_SetInterrupt();
+    if (stop && raised_type == nullptr) {
+        PyErr_Fetch(&raised_type, &raised, &raised_trace);
+        if (Py_AddPendingCall(raise_again, nullptr) != 0) { /* their list is full: all that is left is a plain interrupt */
+            raise_again(nullptr);
+            PyErr_Clear();
+            PyErr_SetInterrupt();
+        }
+    } else if (stop) {
+        PyErr_Clear(); /* one is on its way */
     } else if (callback != nullptr) {
         PyObject *result = PyObject_CallFunction(callback, "LLs", static_cast<long long>(done), static_cast<long long>(total), what == nullptr ? "" : what);
         if (result == nullptr)

@@ -7,11 +7,27 @@ namespace sparse_autotune {
 
 namespace {
 
-void multiply(const Pattern &pattern, const spk_spmm &problem, const spk_spmm_args &args, bool assume_finite)
+/* Calls with the options of the moment. Where a signal (Ctrl-C) has stopped the tuning, the product is done with what is known or estimated, without
+ * measuring: the call ends well, and Python raises what the signal's handler raised as soon as it runs again. */
+template <typename Call>
+void call_library(const Device &device, bool assume_finite, const Call &call)
 {
     const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, assume_finite);
-    pattern.device->check(spk_matmul(pattern.device->context, pattern.handle, &problem, &args, &tune));
+    spk_tune_options tune = tune_options(*options, assume_finite);
+    spk_status status = call(&tune);
+    if (status == SPK_ERR_INTERRUPTED) {
+        spk_context_resume(device.context);
+        tune.unknown = SPK_UNKNOWN_ESTIMATE;
+        status = call(&tune);
+    }
+    device.check(status);
+}
+
+void multiply(const Pattern &pattern, const spk_spmm &problem, const spk_spmm_args &args, bool assume_finite)
+{
+    spk_context *context = pattern.device->context;
+    call_library(*pattern.device, assume_finite,
+                 [&](const spk_tune_options *tune) { return spk_matmul(context, pattern.handle, &problem, &args, tune); });
 }
 
 void run(const Multiply &call, const Tensor &out)
@@ -35,9 +51,9 @@ void run(const Sample &call, const Tensor &out)
     args.d = out.mutable_data_ptr();
     if (is_capturing(device))
         return run_captured(call, args);
-    const auto options = current_options();
-    const spk_tune_options tune = tune_options(*options, call.assume_finite);
-    device.check(spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, &tune));
+    call_library(device, call.assume_finite, [&](const spk_tune_options *tune) {
+        return spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, tune);
+    });
 }
 
 } // namespace

@@ -173,8 +173,10 @@ std::string make_report(const Call &call, int64_t action, int64_t rounds, spk_st
     }
     if (status != SPK_OK)
         spk_report_destroy(&report);
-    if (status == SPK_ERR_UNKNOWN_CLASS && action == REPORT_EXPLAIN)
-        return "null";
+    if (status == SPK_ERR_INTERRUPTED)
+        spk_context_resume(device.context);
+    if (status == SPK_ERR_INTERRUPTED || (status == SPK_ERR_UNKNOWN_CLASS && action == REPORT_EXPLAIN))
+        return "null"; /* interrupted: Python raises what the signal's handler raised before anyone reads this */
     device.check(status);
     return text_of_report(call, options->warm != 0, report);
 }

@@ -1,0 +1,113 @@
+"""Signals while something is measured: what their handler raises arrives once, at once, and the package goes on."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+# Each program begins to tune a class that needs many seconds, and gets a signal after one.
+BEGIN = """
+import os, signal, sys, threading, time
+import torch
+import sparse_autotune as sa
+sa.set_options(budget_s=60)
+torch.manual_seed(0)
+A = sa.BSR.from_dense(torch.randn(4096, 4096), 16, density=0.1)
+x = torch.randn(4096, 256)
+def send(number, seconds=0.7):
+    threading.Timer(seconds, lambda: os.kill(os.getpid(), number)).start()
+    return time.monotonic()
+"""
+
+
+def run(body, tmp_path):
+    env = {name: value for name, value in os.environ.items() if name != "SPARSEK_STORE"}
+    env["SPARSEK_CACHE_DIR"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", BEGIN + textwrap.dedent(body)], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+PRODUCTS = {
+    "matmul": "sa.matmul(A, x)",
+    "sddmm": "sa.sddmm(A, torch.randn(4096, 512), torch.randn(512, 4096))",
+    "gradient": "sa.matmul(A.requires_grad_(), x).sum().backward()",
+    "tune": "sa.tune(A, x)",
+    "benchmark": "sa.benchmark(A, x)",
+    "compiled": "torch.compile(lambda x: sa.matmul(A, x), backend='eager')(x)",
+}
+
+
+def test_an_interrupt_is_raised_once_and_at_once(tmp_path):
+    calls = "".join(f'    "{name}": lambda: {call},\n' for name, call in PRODUCTS.items())
+    said = run(
+        f"""
+calls = {{
+{calls}}}
+for name, call in calls.items():
+    begin = send(signal.SIGINT)
+    try:
+        call()
+        print(name, "finished")
+    except KeyboardInterrupt:
+        late = time.monotonic() - begin > 10
+        for _ in range(200):
+            time.sleep(0.0002)  # a second one would strike here
+        print(name, "late" if late else "interrupted")
+        """,
+        tmp_path,
+    )
+    assert said == [word for name in PRODUCTS for word in (name, "interrupted")]
+
+
+def test_what_another_handler_raises_arrives(tmp_path):
+    said = run(
+        """
+        calls = []
+        def handler(number, frame):
+            calls.append(number)
+            raise TimeoutError("too long")
+        signal.signal(signal.SIGALRM, handler)
+        send(signal.SIGALRM)
+        try:
+            sa.matmul(A, x)
+        except TimeoutError as error:
+            print(str(error).replace(" ", "-"))
+        time.sleep(0.2)
+        print(len(calls))
+        """,
+        tmp_path,
+    )
+    assert said == ["too-long", "1"]
+
+
+def test_a_handler_that_does_not_raise_stops_nothing(tmp_path):
+    said = run(
+        """
+        signal.signal(signal.SIGUSR1, lambda number, frame: print("seen"))
+        sa.set_options(budget_s=3)
+        send(signal.SIGUSR1, 1)
+        y = sa.matmul(A, x)
+        print(y.shape[0])
+        """,
+        tmp_path,
+    )
+    assert said == ["seen", "4096"]
+
+
+def test_products_go_on_after_an_interrupt(tmp_path):
+    said = run(
+        """
+        send(signal.SIGINT)
+        try:
+            sa.matmul(A, x)
+        except KeyboardInterrupt:
+            print("interrupted")
+        sa.set_options(budget_s=0.5)
+        y = sa.matmul(A, x)
+        torch.testing.assert_close(y.double(), A.to_dense().double() @ x.double(), rtol=1e-4, atol=1e-3)
+        print("right")
+        """,
+        tmp_path,
+    )
+    assert said == ["interrupted", "right"]
