@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/free_memory.h"
+#include "files.h"
 #include "output.h"
 #include "progress.h"
 
 bool cli_talks(const cli *app)
 {
-    return !app->quiet && !(app->json && strcmp(app->json, "-") == 0);
+    return !app->quiet && !(app->json && strcmp(app->json, "-") == 0) && !files_take_stdout();
 }
 
 const char *cli_clean(const char *text)
@@ -192,16 +193,14 @@ int cli_context(cli *app, const char *store_path, int threads, spk_context **con
 
 int cli_open(cli *app)
 {
-    if (app->json && strcmp(app->json, "-") != 0) {
-        int code = output_check(app, app->json);
-        if (code)
-            return code;
-    }
-    int code = cli_context(app, app->store, 0, &app->context);
+    int code = app->json ? output_check(app, "--json", app->json) : EXIT_DONE;
+    if (code == EXIT_DONE)
+        code = cli_context(app, app->store, 0, &app->context);
     if (code)
         return code;
     cli_watch(0, app->context);
-    return EXIT_DONE;
+    const char *store = spk_store_path(app->context);
+    return store[0] ? files_add(app, FILE_STORE, "the store", store) : EXIT_DONE;
 }
 
 void cli_close(cli *app)

@@ -27,6 +27,7 @@ typedef struct cli {
     const char *json, *device, *store, *only, *exclude;
     int64_t threads;
     int effort; /* spk_effort */
+    int format; /* matrix_file of the matrix that is written; 0: by its name */
     double budget_s;
     int quiet;
 } cli;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "files.h"
 #include "json.h"
 #include "output.h"
 #include "result.h"
@@ -12,8 +13,8 @@ static const char about[] =
     "The store of what was learned.\n\n"
     "  path          where it is\n"
     "  list          every class: choice, time, age\n"
-    "  export FILE   all of it as JSON\n"
-    "  import FILE   takes the classes of an export; the newer entry of a class stays\n"
+    "  export FILE   all of it as JSON; '-': to standard output\n"
+    "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
     "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
     "  clear         forgets everything (it costs time to learn again, nothing else)";
 
@@ -70,10 +71,10 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
 {
     bool out = strcmp(action, "export") == 0;
     int64_t count = 0;
-    int code = out ? output_check(app, path) : EXIT_DONE;
+    int code = out ? output_check(app, "export", path) : files_add(app, FILE_READ, "import", path);
     if (code)
         return code;
-    spk_status status = out ? spk_store_export(app->context, path, &count) : spk_store_import(app->context, path, &count);
+    spk_status status = out ? spk_store_export(app->context, files_output(path), &count) : spk_store_import(app->context, files_input(path), &count);
     if (out && status == SPK_ERR_IO)
         return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
     if (status != SPK_OK)

@@ -275,7 +275,7 @@ int cmd_check(cli *app, int argc, char **argv)
     json_put(settings, "threads", json_integer(app->threads));
     s.file = resume_make(f.resume, "sparsek check", f.seed, settings);
     check_state_make(app, s.file.seed, (spk_operation)f.op, &s.state);
-    code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
+    code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && s.state.row_count == 0)
         code = cli_fail(app, EXIT_USAGE, "--only and --exclude leave no kernel");
     if (code == EXIT_DONE && f.resume)

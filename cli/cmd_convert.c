@@ -7,8 +7,8 @@
 #include "problem.h"
 
 static const char about[] =
-    "Reads IN and writes OUT; the endings say the formats: .mtx (Matrix Market), .smtx (positions only), .npy (dense),\n"
-    ".safetensors (BSR or dense). Nothing is left behind where it fails.";
+    "Reads IN and writes OUT; OUT's ending says its format: .mtx (Matrix Market), .smtx (positions only), .npy (dense),\n"
+    ".safetensors (BSR or dense). IN may be compressed (.gz). '-' is standard input or output. Nothing is left behind where it fails.";
 
 typedef struct convert_flags {
     const char *tensor, *tensor_out;
@@ -27,6 +27,7 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
         {"by", 0, ARGS_CHOICE, &f->by, "l1|l2|max", 0, 0, "the norm for --prune (default: l2)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: as they are)"},
         {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "for .mtx and .safetensors: array or coordinate, tensor or BSR (default: as IN)"},
+        {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "OUT's format (default: by its ending); needed where OUT is '-'"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors IN: which tensor (default: the only one)"},
         {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors OUT: name to write under (default: matrix)"},
@@ -45,18 +46,25 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
     return ARGS_GO;
 }
 
+/* matrix_take for a step that depends on the values: what it refuses is the file's fault, as it is where a reader finds it. */
+static int take_values(cli *app, spk_status status, const char *what, spk_matrix **matrix, spk_matrix **made)
+{
+    int code = matrix_take(app, status, what, matrix, made);
+    return status == SPK_ERR_ARGUMENT ? EXIT_INPUT : code;
+}
+
 /* Every change that was asked for, in place. */
 static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
 {
     spk_matrix *made = NULL;
     int code = EXIT_DONE;
     if (f->prune >= 0)
-        code = matrix_take(app, spk_matrix_prune(app->context, *matrix, f->block.rows, f->block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
+        code = take_values(app, spk_matrix_prune(app->context, *matrix, f->block.rows, f->block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
                            "pruning", matrix, &made);
     else if (f->block.rows)
         code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
     if (code == EXIT_DONE && f->dtype && matrix_view(*matrix).dtype != f->dtype)
-        code = matrix_take(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, &made);
+        code = take_values(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, &made);
     bool dense = code == EXIT_DONE && matrix_view(*matrix).format == SPK_DENSE;
     if (code == EXIT_DONE && f->to == 1 && !dense)
         code = matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, &made);
@@ -69,6 +77,7 @@ int cmd_convert(cli *app, int argc, char **argv)
 {
     args a = {.command = "convert", .synopsis = "IN OUT [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "IN and OUT"};
     a.examples = "sparsek convert matrix.mtx matrix.safetensors --block 3\n"
+                 "zcat matrix.mtx.gz | sparsek convert - - --format npy >matrix.npy\n"
                  "sparsek convert weights.npy pruned.safetensors --block 32 --prune 10% --by l1 --dtype f32\n";
     convert_flags f;
     int code = parse(app, &f, &a, argc, argv);

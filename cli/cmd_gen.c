@@ -43,7 +43,8 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 {
     *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .poisson = NO_POISSON, .seed = 1};
     const args_option options[] = {
-        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file to write"},
+        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file to write; '-': standard output"},
+        {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "FILE's format (default: by its ending); needed where FILE is '-'"},
         {"rows", 0, ARGS_INT, &f->rows, "ROWS", 0, 2147483647, "rows, in elements (default: 2048)"},
         {"cols", 0, ARGS_INT, &f->cols, "COLS", 0, 2147483647, "columns, in elements (default: as many as rows)"},
         {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "the same as --rows"},

@@ -217,7 +217,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
     if (code != ARGS_GO)
         return code;
     if (f.svg)
-        code = output_check(app, f.svg);
+        code = output_check(app, "--spy", f.svg);
     else
         code = EXIT_DONE;
     if (code == EXIT_DONE)

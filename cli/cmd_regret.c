@@ -342,7 +342,7 @@ int cmd_regret(cli *app, int argc, char **argv)
     json_put(settings, "threads", json_integer(app->threads));
     json_put(settings, "device", app->device && strcmp(app->device, "cpu") != 0 ? json_text(app->device) : json_null());
     regret_run run = {.app = app, .flags = &f, .file = resume_make(f.resume, "sparsek regret", f.seed, settings), .results = json_array()};
-    code = f.resume ? output_check(app, f.resume) : EXIT_DONE;
+    code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && f.resume)
         code = load(&run);
     if (code == EXIT_DONE)

@@ -37,7 +37,8 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
 {
     *f = (run_flags){.alpha = 1, .beta = 1};
     const args_option options[] = {
-        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors)"},
+        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
+        {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "D's format (default: by its ending); needed where D is '-'"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements (default: A's own, else the advised one)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "compute in this type (default: that of A)"},
         {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
@@ -252,6 +253,16 @@ static int tell(cli *app, const run_flags *f, const run_data *r)
     return json_finish(app, json_envelope(app, results), EXIT_DONE);
 }
 
+/* Standard input is one of the files at most. */
+static int check_inputs(const cli *app, const run_flags *f, const args *a)
+{
+    const char *const inputs[] = {a->operands[0], a->operands[1], f->c, f->bias_row, f->bias_col, f->residual, f->factor};
+    int streams = 0;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        streams += inputs[i] && strcmp(inputs[i], "-") == 0;
+    return streams > 1 ? cli_fail(app, EXIT_USAGE, "'-' stands for %d inputs, and there is one standard input", streams) : EXIT_DONE;
+}
+
 int cmd_run(cli *app, int argc, char **argv)
 {
     args a = {.command = "run", .synopsis = "A B -o D [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "A and B"};
@@ -261,9 +272,11 @@ int cmd_run(cli *app, int argc, char **argv)
     int code = parse(app, &f, &a, argc, argv);
     if (code != ARGS_GO)
         return code;
-    if (matrix_file_of(f.out) == MATRIX_FILE_SMTX)
+    if (matrix_output_file(app, f.out) == MATRIX_FILE_SMTX)
         return cli_fail(app, EXIT_USAGE, "%s: .smtx holds positions only; D needs .npy, .mtx or .safetensors", f.out);
-    code = matrix_check_output(app, f.out);
+    code = check_inputs(app, &f, &a);
+    if (code == EXIT_DONE)
+        code = matrix_check_output(app, f.out);
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "json.h"
 #include "result.h"
 
@@ -26,7 +27,7 @@ static int parse(cli *app, tune_flags *f, int argc, char **argv)
                  "sparsek tune --from problems.json --effort exhaustive --json tuned.json\n";
     *f = (tune_flags){.problem = problem_defaults()};
     const args_option tuning[] = {
-        {"from", 0, ARGS_TEXT, &f->list, "LIST", 0, 0, "a JSON file with a list of problems"},
+        {"from", 0, ARGS_TEXT, &f->list, "LIST", 0, 0, "a JSON file with a list of problems; '-': standard input"},
         {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "tune again though the store knows the class"},
     };
     problem_options(&a, &f->problem);
@@ -69,7 +70,8 @@ static int tune(cli *app, const problem_flags *flags, int fresh, json_t *results
 /* The array of problems of a list file: the file's own, or gathered from the results of a bench. A new reference; NULL after a message. */
 static json_t *problems_of(cli *app, const char *path, int *code)
 {
-    json_t *root = json_read(app, path, code), *list = NULL;
+    *code = files_add(app, FILE_READ, "--from", path);
+    json_t *root = *code ? NULL : json_read(app, path, code), *list = NULL;
     if (json_is_array(root)) {
         list = json_incref(root);
     } else if (json_is_array(json_object_get(root, "results"))) {

@@ -117,15 +117,28 @@ int json_finish(cli *app, json_t *root, int code)
 
 json_t *json_read(const cli *app, const char *path, int *code)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (!file) {
         *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, strerror(errno));
         return NULL;
     }
     json_error_t error;
+    errno = 0;
     json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    if (!root)
+    const int failed = errno; /* Jansson tells a refused allocation as a mistake in the text, and a failed read as its end */
+    const bool unread = ferror(file) != 0;
+    if (file != stdin)
+        fclose(file);
+    if (failed == ENOMEM) {
+        json_decref(root);
+        root = NULL;
+        *code = cli_fail(app, EXIT_RESOURCES, "%s: out of memory", path);
+    } else if (unread) {
+        json_decref(root);
+        root = NULL;
+        *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, strerror(failed));
+    } else if (!root) {
         *code = cli_fail(app, EXIT_INPUT, "%s: line %d: %s", path, error.line, error.text);
+    }
     return root;
 }

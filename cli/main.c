@@ -76,14 +76,14 @@ static int dispatch(cli *app, int argc, char **argv)
     return unknown_command(argv[1]);
 }
 
-/* Closed standard streams would be given to the next files that are opened, the store among them. */
+/* Closed standard streams would be given to the next files that are opened, the store among them. What takes their places refuses as they
+ * would: input cannot be read, and text for standard output that is lost counts as an output that cannot be written. */
 static void open_streams(void)
 {
-    int file = open("/dev/null", O_RDWR);
-    while (file >= 0 && file <= STDERR_FILENO)
-        file = open("/dev/null", O_RDWR);
-    if (file >= 0)
-        close(file);
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDWR};
+    for (int stream = 0; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0)
+            (void)open("/dev/null", modes[stream]); /* the lowest number that is free: this one */
 }
 
 int main(int argc, char **argv)

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "files.h"
 #include "output.h"
 #include "problem.h"
 
@@ -13,17 +15,41 @@ matrix_file matrix_file_of(const char *path)
     size_t length = strlen(path);
     for (int i = 1; i < 5; i++) {
         size_t ending = strlen(endings[i]);
-        if (length > ending && strcmp(path + length - ending, endings[i]) == 0)
+        if (length > ending && strcasecmp(path + length - ending, endings[i]) == 0)
             return (matrix_file)i;
     }
     return MATRIX_FILE_UNKNOWN;
 }
 
+matrix_file matrix_output_file(const cli *app, const char *path)
+{
+    return app->format ? (matrix_file)app->format : matrix_file_of(path);
+}
+
+static bool is_compressed(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+}
+
+bool matrix_is_name(const char *path)
+{
+    char *name = cli_format("%.*s", (int)strlen(path) - (is_compressed(path) ? 3 : 0), path);
+    bool known = matrix_file_of(name) != MATRIX_FILE_UNKNOWN;
+    free(name);
+    return known;
+}
+
 int matrix_check_output(const cli *app, const char *path)
 {
-    if (matrix_file_of(path) == MATRIX_FILE_UNKNOWN)
+    if (matrix_output_file(app, path) == MATRIX_FILE_UNKNOWN && files_is_stdout(path))
+        return cli_fail(app, EXIT_USAGE, "%s: which format? --format mtx, smtx, npy or safetensors", path);
+    if (is_compressed(path) && matrix_is_name(path))
+        return cli_fail(app, EXIT_USAGE, "%s: compressed files are read, not written; pipe '-o -' through gzip", path);
+    if (matrix_output_file(app, path) == MATRIX_FILE_UNKNOWN)
         return cli_fail(app, EXIT_USAGE, "%s: no known format; the name must end in .mtx, .smtx, .npy or .safetensors", path);
-    return output_check(app, path);
+    int code = files_add(app, FILE_MATRIX, "the output", path);
+    return code == EXIT_DONE && !files_is_stdout(path) ? output_probe(app, path) : code;
 }
 
 spk_matrix_desc matrix_view(const spk_matrix *matrix)
@@ -79,7 +105,7 @@ static int drop_values(cli *app, spk_matrix **matrix)
 
 int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matrix)
 {
-    matrix_file file = matrix_file_of(path);
+    matrix_file file = matrix_output_file(app, path);
     if (pattern_only && file != MATRIX_FILE_MTX && file != MATRIX_FILE_SMTX)
         return cli_fail(app, EXIT_USAGE, "--pattern-only goes with .mtx and .smtx");
     int code = pattern_only ? drop_values(app, matrix) : EXIT_DONE;
@@ -107,10 +133,11 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
 
 int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const char *tensor)
 {
-    spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor};
+    static const char *const formats[] = {NULL, "mtx", "smtx", "npy", "safetensors"};
+    spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor, .format = formats[matrix_output_file(app, path)]};
     cli_interrupt_ends(app, false); /* there is a file to be removed now */
     cli_writes_in_folder_of(path);
-    spk_status status = spk_matrix_write(app->context, matrix, path, &options);
+    spk_status status = spk_matrix_write(app->context, matrix, files_output(path), &options);
     cli_writes_in_folder_of(NULL);
     if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)
         return cli_status(app, NULL, status, NULL);

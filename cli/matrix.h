@@ -4,11 +4,16 @@
 
 #include "cli.h"
 
-/* The kinds of file, by extension. */
+/* The kinds of file; how a file's name ends (large letters or small), and what is written to the output: --format, else by the name. */
 typedef enum matrix_file { MATRIX_FILE_UNKNOWN, MATRIX_FILE_MTX, MATRIX_FILE_SMTX, MATRIX_FILE_NPY, MATRIX_FILE_SAFETENSORS } matrix_file;
+#define MATRIX_FORMATS "ending|mtx|smtx|npy|safetensors"
 matrix_file matrix_file_of(const char *path);
+matrix_file matrix_output_file(const cli *app, const char *path);
 
-/* Sees that the extension is known and the path writable, before any work. Returns an exit code. */
+/* The name is one of a matrix, compressed or not. */
+bool matrix_is_name(const char *path);
+
+/* Sees that the format is known and the path writable, before any work. Returns an exit code. */
 int matrix_check_output(const cli *app, const char *path);
 
 /* Replaces *matrix by *made, what a step made of it (NULL where the step failed), and takes that over. */

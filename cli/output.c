@@ -1,4 +1,4 @@
-/* Output files: written aside and renamed; permissions as a plain open would give. */
+/* Output files: written aside and renamed; permissions as the file there has them, or as a plain open would give. */
 #include "output.h"
 
 #include <errno.h>
@@ -8,6 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/temporary.h"
+#include "files.h"
+
+typedef struct aside_file {
+    char *name, *target; /* what is written, and what it replaces in the end */
+} aside_file;
 
 static int refuse(const cli *app, const char *path)
 {
@@ -21,39 +28,79 @@ static bool written_straight(const char *path)
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-/* A new file beside path; *name is the caller's to free. -1 with errno. */
-static int open_aside(const char *path, char **name)
+/* What a rename replaces: the file behind the path's links, so that a link stays one. The caller frees it; NULL with errno. */
+static char *target_of(const char *path, bool exists)
 {
-    struct stat status;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
+    struct stat link;
+    if (exists)
+        return realpath(path, NULL);
+    if (lstat(path, &link) != 0)
+        return cli_format("%s", path);
+    errno = ENOENT; /* a link that leads nowhere */
+    return NULL;
+}
+
+static void release(aside_file *f)
+{
+    cli_writes_aside(NULL);
+    free(f->name);
+    free(f->target);
+}
+
+/* A new file beside path, with the permissions of the file that is there, or those of a plain open. -1 with errno. */
+static int open_aside(const char *path, aside_file *f)
+{
+    struct stat status = {0};
+    bool exists = stat(path, &status) == 0;
+    *f = (aside_file){NULL, NULL};
+    if (exists && S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return -1;
     }
-    *name = cli_format("%s.XXXXXX", path);
-    int file = mkstemp(*name);
-    if (file < 0) {
-        int saved = errno;
-        free(*name);
-        *name = NULL;
-        errno = saved;
+    if (exists && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) /* a rename would pass over a read-only mark */
+        return -1;
+    f->target = target_of(path, exists);
+    if (!f->target)
+        return -1;
+    size_t room = strlen(f->target) + 64;
+    f->name = cli_alloc(room, 1);
+    spk_temporary_sweep(f->target);
+    int file = spk_temporary_open(f->name, room, f->target, exists ? 0600 : 0666), saved = errno;
+    if (file >= 0)
+        cli_writes_aside(f->name);
+    if (file >= 0 && exists && fchmod(file, status.st_mode & 0777) != 0) {
+        saved = errno;
+        unlink(f->name);
+        close(file);
+        file = -1;
     }
-    cli_writes_aside(*name);
+    if (file < 0)
+        release(f);
+    errno = saved;
     return file;
 }
 
-int output_check(const cli *app, const char *path)
+int output_probe(const cli *app, const char *path)
 {
     if (written_straight(path))
         return access(path, W_OK) == 0 ? EXIT_DONE : refuse(app, path);
-    char *name = NULL;
-    int file = open_aside(path, &name);
+    aside_file aside;
+    int file = open_aside(path, &aside);
     if (file < 0)
         return refuse(app, path);
+    unlink(aside.name);
     close(file);
-    unlink(name);
-    cli_writes_aside(NULL);
-    free(name);
+    release(&aside);
     return EXIT_DONE;
+}
+
+int output_check(const cli *app, const char *option, const char *path)
+{
+    bool to_stdout = files_is_stdout(path);
+    if (to_stdout && strcmp(option, "--resume") == 0)
+        return cli_fail(app, EXIT_USAGE, "--resume -: the state is kept in a file");
+    int code = files_add(app, FILE_RESULT, option, path);
+    return code == EXIT_DONE && !to_stdout ? output_probe(app, path) : code;
 }
 
 static bool write_all(int file, const char *bytes, size_t count)
@@ -72,31 +119,25 @@ static bool write_all(int file, const char *bytes, size_t count)
 
 int output_write(const cli *app, const char *path, const char *bytes, size_t count)
 {
-    char *name = NULL;
+    aside_file aside = {NULL, NULL};
     cli_interrupt_ends(app, false);
-    bool straight = written_straight(path);
-    int file = straight ? open(path, O_WRONLY | O_CLOEXEC) : open_aside(path, &name);
+    bool to_stdout = files_is_stdout(path), straight = to_stdout || written_straight(path);
+    int file = to_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : straight ? open(path, O_WRONLY | O_CLOEXEC) : open_aside(path, &aside);
     if (file < 0)
         return refuse(app, path);
-    bool fine = write_all(file, bytes, count);
-    if (fine && !straight) {
-        mode_t mask = umask(0);
-        umask(mask);
-        fine = fchmod(file, 0666 & ~mask) == 0 && fsync(file) == 0;
-    }
+    bool fine = write_all(file, bytes, count) && (straight || fsync(file) == 0);
     int saved = errno;
     if (close(file) != 0 && fine) {
         saved = errno;
         fine = false;
     }
-    if (fine && !straight && rename(name, path) != 0) {
+    if (fine && !straight && rename(aside.name, aside.target) != 0) {
         saved = errno;
         fine = false;
     }
-    if (!fine && name)
-        unlink(name);
-    cli_writes_aside(NULL);
-    free(name);
+    if (!fine && aside.name)
+        unlink(aside.name);
+    release(&aside);
     errno = saved;
     return fine || (straight && saved == EPIPE) ? EXIT_DONE : refuse(app, path);
 }

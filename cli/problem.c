@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "experts.h"
+#include "files.h"
 
 static const args_cells default_cells = {10, 10, 10};
 static const char *const bias_names[] = {"none", "row", "col"};
@@ -73,13 +74,16 @@ const char *problem_block_text(char *buffer, int64_t rows, int64_t cols)
 int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix)
 {
     spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .dtype = dtype};
-    spk_status status = spk_matrix_read(app->context, path, &options, matrix);
+    int code = files_add(app, FILE_READ, "the input", path);
+    if (code)
+        return code;
+    spk_status status = spk_matrix_read(app->context, files_input(path), &options, matrix);
     if (status == SPK_OK)
         return EXIT_DONE;
     const char *message = spk_last_error(app->context);
-    int code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
+    code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
     /* the library's message names the file in most cases */
-    return strstr(message, path) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
+    return strstr(message, files_input(path)) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
 }
 
 int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)

@@ -66,13 +66,18 @@ static void remove_in(const char *folder)
     close(directory);
 }
 
-static _Noreturn void leave(int code)
+static void remove_unfinished(void)
 {
     const char *name = aside, *folder = aside_folder;
     if (name)
         unlink(name);
     if (folder)
         remove_in(folder);
+}
+
+static _Noreturn void leave(int code)
+{
+    remove_unfinished();
     _exit(code);
 }
 
@@ -103,6 +108,14 @@ static void on_alarm(int number)
     leave(EXIT_INTERRUPTED);
 }
 
+/* Quits as the signal would have done, without leaving a file half written. */
+static void on_quit(int number)
+{
+    remove_unfinished();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 static void catch(int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
@@ -113,9 +126,11 @@ static void catch(int number, void (*handler)(int))
 
 void cli_catch_signals(void)
 {
-    struct sigaction hangup;
+    struct sigaction hangup, quit;
     catch(SIGINT, on_signal);
     catch(SIGTERM, on_signal);
+    if (sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_IGN)
+        catch(SIGQUIT, on_quit);
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup's wish stands */
         catch(SIGHUP, on_signal);
     catch(SIGALRM, on_alarm);

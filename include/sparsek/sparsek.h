@@ -611,7 +611,8 @@ typedef struct spk_read_options {
     int64_t max_bytes;   /* refuse a file that would need more memory; 0: three quarters of the machine's memory */
 } spk_read_options;
 
-/* Format by content and extension: .mtx, .smtx, .npy, .safetensors. options may be NULL. A bad file gives SPK_ERR_FORMAT with
+/* Format by content and extension: .mtx, .smtx, .npy, .safetensors, each in gzip's compression too. "/dev/stdin" is standard input,
+ * from where it stands. options may be NULL. A bad file gives SPK_ERR_FORMAT with
  * the line or byte offset. Matrix Market coordinate gives COO in file order (symmetric files expanded), array and .npy dense,
  * .smtx CSR with values of one, safetensors BSR or dense. */
 SPK_API spk_status spk_matrix_read(spk_context *context, const char *path, const spk_read_options *options, spk_matrix **matrix);
@@ -620,10 +621,12 @@ typedef struct spk_write_options {
     size_t struct_size;
     const char *tensor;  /* safetensors: name to write under; NULL: "matrix" */
     const char *comment; /* Matrix Market: a comment line */
+    const char *format;  /* "mtx", "smtx", "npy" or "safetensors"; NULL: by the extension of the path */
 } spk_write_options;
 
-/* Format by extension. Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one. A killed
+/* Written aside, fsynced and renamed: at any moment the path holds the old file or the whole new one. A killed
  * process may leave a file .sparsek-*.tmp beside it, which the next write into that folder removes.
+ * What is no regular file is written straight to; "/dev/stdout" is standard output.
  * What a format cannot hold is refused (.smtx: values are dropped only where all are one; .npy: dense only). */
 SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, const char *path, const spk_write_options *options);
 

@@ -1,9 +1,30 @@
-/* Folders made on the way to a file. */
+/* Names of files: descriptors that a path names, folders made on the way to a file. */
 #include "base/file.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+int spk_named_descriptor(const char *path)
+{
+    static const char *const streams[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"}, *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        if (strcmp(path, streams[i]) == 0)
+            return i;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        size_t length = strlen(folders[i]);
+        if (strncmp(path, folders[i], length) == 0 && path[length] >= '0' && path[length] <= '9') {
+            char *end;
+            errno = 0;
+            long number = strtol(path + length, &end, 10);
+            return *end == '\0' && errno == 0 && number <= INT_MAX ? (int)number : -1;
+        }
+    }
+    return -1;
+}
 
 spk_status spk_make_folders(const char *path_of_file)
 {

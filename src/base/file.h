@@ -43,6 +43,10 @@ spk_status spk_reader_bytes(spk_reader *reader, void *out, size_t count);
 /* Passes over count bytes, however many; a regular file is not read for it. */
 spk_status spk_reader_pass(spk_reader *reader, int64_t count);
 
+/* The open descriptor that /dev/stdout and the like name; opening it anew would lose its position, and renaming would replace the link
+ * itself. -1: the path is none of them. */
+int spk_named_descriptor(const char *path);
+
 /* Folder of a path made with its parents (mode 0700 for new ones). */
 spk_status spk_make_folders(const char *path_of_file);
 

@@ -48,8 +48,9 @@ spk_status spk_reader_open(const spk_mem *mem, const char *path, spk_reader **re
     spk_status status = spk_alloc(mem, BUFFER_BYTES, 1, &r->buffer);
     if (status != SPK_OK)
         goto failed;
+    int descriptor = spk_named_descriptor(path);
     do
-        r->fd = open(path, O_RDONLY | O_CLOEXEC);
+        r->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
     while (r->fd < 0 && errno == EINTR);
     if (r->fd < 0 || fstat(r->fd, &info) != 0) {
         status = spk_fail(SPK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
@@ -60,7 +61,8 @@ spk_status spk_reader_open(const spk_mem *mem, const char *path, spk_reader **re
         goto failed;
     }
     r->bytes = r->buffer;
-    r->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+    off_t position = descriptor >= 0 ? lseek(r->fd, 0, SEEK_CUR) : 0; /* a descriptor may stand in the middle: what is left of it is the file */
+    r->size = S_ISREG(info.st_mode) && position >= 0 && position <= info.st_size ? (int64_t)(info.st_size - position) : -1;
     if (r->size > 0)
         (void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     *reader = r;

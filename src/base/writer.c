@@ -3,7 +3,6 @@
  * pipe, /dev/stdout) is written straight to. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -60,27 +59,6 @@ static void writer_free(spk_writer *w)
     spk_free(&mem, w);
 }
 
-/* /dev/stdout and the like name an open descriptor: opening them anew would lose its position, and renaming would replace the
- * link itself. -1: the path is none of them. */
-static int named_descriptor(const char *path)
-{
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-    if (strcmp(path, "/dev/stdout") == 0)
-        return STDOUT_FILENO;
-    if (strcmp(path, "/dev/stderr") == 0)
-        return STDERR_FILENO;
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        size_t length = strlen(folders[i]);
-        if (strncmp(path, folders[i], length) == 0 && path[length] >= '0' && path[length] <= '9') {
-            char *end;
-            errno = 0;
-            long number = strtol(path + length, &end, 10);
-            return *end == '\0' && errno == 0 && number <= INT_MAX ? (int)number : -1;
-        }
-    }
-    return -1;
-}
-
 static spk_status open_temporary(spk_writer *w, bool exists, mode_t mode)
 {
     size_t room = strlen(w->target) + 64;
@@ -118,7 +96,7 @@ static spk_status resolve(spk_writer *w, bool exists)
 static spk_status open_target(spk_writer *w)
 {
     struct stat info = {0};
-    int descriptor = named_descriptor(w->path);
+    int descriptor = spk_named_descriptor(w->path);
     if (descriptor >= 0) {
         w->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
         return w->fd >= 0 ? SPK_OK : system_fail(errno, w->path, "write");

@@ -1699,10 +1699,11 @@ pub struct spk_write_options {
     pub struct_size: usize,
     pub tensor: *const ::std::os::raw::c_char,
     pub comment: *const ::std::os::raw::c_char,
+    pub format: *const ::std::os::raw::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_write_options"][::std::mem::size_of::<spk_write_options>() - 24usize];
+    ["Size of spk_write_options"][::std::mem::size_of::<spk_write_options>() - 32usize];
     [
         "Alignment of spk_write_options",
     ][::std::mem::align_of::<spk_write_options>() - 8usize];
@@ -1715,6 +1716,9 @@ const _: () = {
     [
         "Offset of field: spk_write_options::comment",
     ][::std::mem::offset_of!(spk_write_options, comment) - 16usize];
+    [
+        "Offset of field: spk_write_options::format",
+    ][::std::mem::offset_of!(spk_write_options, format) - 24usize];
 };
 unsafe extern "C" {
     pub fn spk_matrix_write(

@@ -1,4 +1,5 @@
-/* Which reader or writer a file gets: reading goes by content and, for .smtx, which has no mark, by extension; writing by extension. */
+/* Which reader or writer a file gets: reading goes by content and, for .smtx, which has no mark, by
+ * extension first; writing by extension, or as the caller says. */
 #include "matrix/io/io.h"
 
 #include <math.h>
@@ -32,6 +33,23 @@ static int by_extension(const char *path)
     return -1;
 }
 
+static int by_name(const char *name)
+{
+    int i = FORMATS - 1;
+    while (i >= 0 && strcmp(name, formats[i].extension + 1) != 0)
+        i--;
+    return i;
+}
+
+/* The sizes of an .smtx file: "5, 7, 9". */
+static bool is_list(const unsigned char *bytes, size_t have)
+{
+    size_t digits = 0;
+    while (digits < have && bytes[digits] >= '0' && bytes[digits] <= '9')
+        digits++;
+    return digits > 0 && digits < have && bytes[digits] == ',';
+}
+
 /* The reader by the first bytes; NULL: they have no mark. */
 static read_function by_content(const unsigned char *bytes, size_t have)
 {
@@ -56,6 +74,8 @@ static spk_status pick_reader(const spk_read_context *in, const char *path, read
         return SPK_OK;
     if (have >= 2 && ((bytes[0] == 0x1f && bytes[1] == 0x8b) || (bytes[0] == 'P' && bytes[1] == 'K')))
         return spk_fail(SPK_ERR_FORMAT, "%s: is compressed: decompress it first", path);
+    if (format < 0 && is_list(bytes, have))
+        format = by_name("smtx");
     if (format < 0)
         return spk_fail(SPK_ERR_FORMAT, "%s: byte 0: is none of .mtx, .smtx, .npy, .safetensors", path);
     *reader = formats[format].read; /* it knows best what is wrong */
@@ -132,7 +152,10 @@ spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const 
 spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options, const atomic_int *interrupted)
 {
     spk_writer *writer = NULL;
-    int format = by_extension(path);
+    const char *name = options ? options->format : NULL;
+    int format = name ? by_name(name) : by_extension(path);
+    if (format < 0 && name)
+        return spk_fail(SPK_ERR_ARGUMENT, "format = '%s' is none of mtx, smtx, npy, safetensors", name);
     if (format < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "path = '%s' has none of the extensions .mtx, .smtx, .npy, .safetensors", path);
     SPK_TRY(spk_writer_open(mem, path, &writer));
