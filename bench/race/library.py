@@ -56,7 +56,8 @@ class Generate(C.Structure):
 class MatrixDesc(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("format", C.c_int), ("dtype", C.c_int), ("rows", C.c_int64), ("cols", C.c_int64), ("block_rows", C.c_int64),
                 ("block_cols", C.c_int64), ("layout", C.c_int), ("ld", C.c_int64), ("nnz", C.c_int64), ("index_type", C.c_int), ("row_offsets", C.c_void_p),
-                ("row_indices", C.c_void_p), ("col_indices", C.c_void_p), ("values", C.c_void_p), ("pattern_only", C.c_int)]
+                ("row_indices", C.c_void_p), ("col_indices", C.c_void_p), ("values", C.c_void_p), ("pattern_only", C.c_int),
+                ("reserved", C.c_int)]
 
 
 def sized(kind, **fields):

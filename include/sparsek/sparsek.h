@@ -7,7 +7,8 @@
  * - Handles (spk_context, spk_pattern, spk_plan, spk_matrix, spk_report) are opaque. create/destroy own; destroy takes
  *   the address of the handle, accepts NULL and clears it. Destroy patterns, plans, matrices and reports before their context.
  * - Option structs begin with struct_size; initialise them with SPK_SIZED(type) so that they may grow. All-zero is the
- *   default of every other field.
+ *   default of every other field. A struct_size that no version of the struct has had, as it is no multiple of 8 or less than 16, is refused. `reserved`
+ *   must be 0.
  * - Sizes and leading dimensions count elements, never bytes, unless the name says bytes. Times carry their unit in the name.
  * - Threads: a context may be used from many threads at once. Patterns are immutable. A plan may run in several threads at
  *   once if each brings its own workspace. A matrix or a report belongs to one thread at a time.
@@ -32,7 +33,7 @@ extern "C" {
 #define SPK_VERSION_MINOR 1
 #define SPK_VERSION_PATCH 0
 
-/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. */
+/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. In C++ spk_sized<spk_spmm>(), below, makes the struct. */
 #define SPK_SIZED(type) .struct_size = sizeof(type)
 
 /* Library version as "major.minor.patch", and the source revision it was built from ("unknown" outside a checkout).
@@ -173,6 +174,7 @@ typedef struct spk_device_info {
     double clock_mhz; /* of a GPU's multiprocessors, at one of the last samples of tuning, or now; 0: unknown */
     double power_w;   /* of a GPU, likewise */
     int proved_candidates; /* of a GPU: those that committed runs on its architecture and driver have proved, which may run where there is no prover */
+    int reserved;
 } spk_device_info;
 
 /* Strings live as long as the context. */
@@ -504,6 +506,7 @@ typedef struct spk_report_info {
     const char *class_key; /* the class of problems this evidence is for */
     const char *summary;  /* one paragraph: why the chosen one won */
     int interrupted;      /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
+    int reserved;
 } spk_report_info;
 
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
@@ -528,6 +531,7 @@ typedef struct spk_race_options {
     int rounds;          /* interleaved rounds of the last phase; 0: 20 */
     const char *choices; /* ';'-separated choices to race against each other; NULL: the best parameters of every row of the table */
     int keep;            /* 1: the result goes to the store */
+    int reserved;
 } spk_race_options;
 
 /* The whole race: every row of the table, whatever the effort, ineligible ones too (marked); the best parameters of each row
@@ -557,6 +561,7 @@ typedef struct spk_matrix_desc {
     const void *col_indices;        /* COO, CSR: columns; BSR: block columns */
     const void *values;             /* NULL: all ones */
     int pattern_only;               /* the source gave no values */
+    int reserved;
 } spk_matrix_desc;
 
 /* Copies a caller's arrays after checking every index. Duplicates and unsorted entries are allowed in COO and CSR;
@@ -598,8 +603,8 @@ typedef struct spk_block_advice {
     double score;   /* estimated time relative to the best of the list, >= 1: 1 marks the advice */
 } spk_block_advice;
 
-/* Fill-in at natural square sizes (1 2 3 4 5 6 8 12 16 24 32 48 64 128) up to the matrix's size. In: *count = room in advice;
- * out: *count = entries written, sorted by block size. */
+/* Fill-in at natural square sizes (1 2 3 4 5 6 8 12 16 24 32 48 64 128) up to the matrix's size. In: *count = room in advice, and
+ * advice[0].struct_size is that of every entry; out: *count = entries written, sorted by block size. */
 SPK_API spk_status spk_matrix_advise(spk_context *context, const spk_matrix *matrix, spk_block_advice *advice, int *count);
 
 /* ------------------------------------------------------------------------------------------------ files */
@@ -668,7 +673,7 @@ SPK_API spk_status spk_matrix_generate(spk_context *context, const spk_generate 
 SPK_API const char *spk_generator_name(spk_generator generator);
 SPK_API spk_generator spk_generator_from_name(const char *name);
 
-/* Fills count elements with standard normal numbers, the same on every machine for one seed. */
+/* Fills count elements, aligned as their dtype, with standard normal numbers, the same on every machine for one seed. */
 SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count, uint64_t seed, void *out);
 
 /* ------------------------------------------------------------------------------------------------ store */
@@ -701,6 +706,16 @@ SPK_API spk_status spk_store_verify(spk_context *context, int64_t *good, int64_t
 SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
 
 #ifdef __cplusplus
+}
+
+/* SPK_SIZED for C++, which has no designated initialisers before C++20: auto problem = spk_sized<spk_spmm>(); problem.n = 512; all else is zero. */
+extern "C++" {
+template <typename Struct> inline Struct spk_sized()
+{
+    Struct made = Struct();
+    made.struct_size = sizeof(Struct);
+    return made;
+}
 }
 #endif
 #endif /* SPARSEK_H */

@@ -9,6 +9,8 @@ spk_status spk_matrix_create(spk_context *context, const spk_matrix_desc *theirs
     SPK_TRY(spk_check_pointer(matrix, "matrix"));
     spk_matrix_desc desc;
     SPK_TRY(spk_struct_read(&desc, sizeof desc, theirs, "spk_matrix_desc"));
+    if (desc.reserved != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "desc.reserved = %d: it must be 0", desc.reserved);
     return spk_convert_create(&context->mem, &desc, matrix);
 }
 
@@ -185,5 +187,7 @@ spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count,
     if (count == 0)
         return SPK_OK;
     SPK_TRY(spk_check_pointer(out, "out"));
+    if ((uintptr_t)out % spk_dtype_bytes(dtype) != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "out = %p is not aligned to its elements of %zu bytes", out, spk_dtype_bytes(dtype));
     return spk_generate_values(dtype, count, seed, out);
 }

@@ -23,6 +23,11 @@ void spk_error_enter(uint64_t context_id)
     last_context = context_id != 0 ? context_id : last_context;
 }
 
+uint64_t spk_error_context(void)
+{
+    return current_context;
+}
+
 static slot *find_slot(uint64_t context_id)
 {
     for (int i = 0; i < SLOTS; i++)
@@ -70,14 +75,22 @@ const char *spk_error_last(void)
     return spk_error_message(current_context);
 }
 
+spk_status spk_struct_check(size_t bytes, const char *name)
+{
+    if (bytes <= sizeof bytes) /* no field at all: the size of something else */
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, bytes, name);
+    if (bytes > 4096)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, the limit is 4096: the struct is not initialised", name, bytes);
+    if (bytes % sizeof(uint64_t) != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, which is no multiple of 8: initialise it with SPK_SIZED(%s)", name, bytes, name);
+    return SPK_OK;
+}
+
 spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, const char *name)
 {
     size_t their_bytes = 0;
     memcpy(&their_bytes, theirs, sizeof their_bytes);
-    if (their_bytes <= sizeof their_bytes) /* no field at all: the size of something else */
-        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
-    if (their_bytes > 4096)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, the limit is 4096: the struct is not initialised", name, their_bytes);
+    SPK_TRY(spk_struct_check(their_bytes, name));
     for (size_t i = ours_bytes; i < their_bytes; i++)
         if (((const unsigned char *)theirs)[i] != 0)
             return spk_fail(SPK_ERR_UNSUPPORTED, "%s sets a field at byte %zu that this version of sparsek (%zu bytes) does not know", name, i, ours_bytes);
@@ -91,8 +104,7 @@ spk_status spk_struct_write(void *theirs, const void *ours, size_t ours_bytes, c
 {
     size_t their_bytes = 0;
     memcpy(&their_bytes, theirs, sizeof their_bytes);
-    if (their_bytes <= sizeof their_bytes || their_bytes > 4096)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu: initialise it with SPK_SIZED(%s)", name, their_bytes, name);
+    SPK_TRY(spk_struct_check(their_bytes, name));
     size_t common = their_bytes < ours_bytes ? their_bytes : ours_bytes;
     memcpy((char *)theirs + sizeof(size_t), (const char *)ours + sizeof(size_t), common - sizeof(size_t));
     if (their_bytes > ours_bytes)

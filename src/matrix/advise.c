@@ -87,8 +87,17 @@ done:
     return status;
 }
 
+/* Entry i of a caller's array, whose entries are as large as its first one says. */
+static spk_status write_entry(spk_block_advice *theirs, int i, const spk_block_advice *ours)
+{
+    const size_t bytes = theirs->struct_size;
+    char *entry = (char *)theirs + (size_t)i * bytes;
+    memcpy(entry, &bytes, sizeof bytes);
+    return spk_struct_write(entry, ours, sizeof *ours, "spk_block_advice");
+}
+
 /* Time is taken as proportional to whole blocks, overhang included: kernels work on those. */
-static void write_advice(const spk_matrix *matrix, const counter *counters, int sizes, spk_block_advice *advice)
+static void compute_advice(const spk_matrix *matrix, const counter *counters, int sizes, spk_block_advice *advice)
 {
     double best = 0;
     for (int k = 0; k < sizes; k++) {
@@ -108,6 +117,7 @@ static void write_advice(const spk_matrix *matrix, const counter *counters, int 
 spk_status spk_advise_blocks(const spk_mem *mem, const spk_matrix *in, spk_block_advice *advice, int *count)
 {
     int sizes = 0;
+    SPK_TRY(spk_struct_check(advice->struct_size, "spk_block_advice"));
     if (*count < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "*count = %d is negative: it is the room in advice", *count);
     while (sizes < SIZES && sizes < *count && natural[sizes].block <= spk_min_i64(in->rows, in->cols))
@@ -119,7 +129,10 @@ spk_status spk_advise_blocks(const spk_mem *mem, const spk_matrix *in, spk_block
     spk_entries_close(mem, &entries);
     if (status != SPK_OK)
         return status;
-    write_advice(in, counters, sizes, advice);
+    spk_block_advice made[SIZES];
+    compute_advice(in, counters, sizes, made);
+    for (int k = 0; k < sizes; k++)
+        SPK_TRY(write_entry(advice, k, &made[k]));
     *count = sizes;
     return SPK_OK;
 }

@@ -7,3 +7,12 @@ for compiler in "gcc -std=c11 -x c" "g++ -std=c++17 -x c++" "clang-14 -std=c11 -
     echo '#include <sparsek/sparsek.h>' | $compiler "${flags[@]}" -
     echo "header: $compiler"
 done
+# C++ makes structs with spk_sized, from the first standard on, and where a program encloses the header in extern "C".
+for standard in c++98 c++17 c++20; do
+    printf '%s\n' 'extern "C" {' '#include <sparsek/sparsek.h>' '}' 'spk_spmm problem = spk_sized<spk_spmm>();' |
+        g++ -std=$standard -x c++ "${flags[@]}" -Wno-variadic-macros -Wno-long-long -
+    echo "spk_sized: $standard"
+done
+# No struct ends in padding: a field that a later version adds there would be read from callers that do not have it.
+padded=$(echo '#include <sparsek/sparsek.h>' | gcc -std=c11 -Wpadded -fsyntax-only -Iinclude -x c - 2>&1 | grep 'padding struct size' || true)
+[ -z "$padded" ] || { echo "$padded"; exit 1; }

@@ -41,7 +41,7 @@ static void test_against_model(void **state)
     for (int round = 0; round < 120; round++) {
         spk_matrix *in = random_matrix(&rng, formats[round % 4], pick(&rng, 0, 140), pick(&rng, 0, 140), pick(&rng, 1, 7), pick(&rng, 1, 7), 0);
         model m = model_of(in);
-        spk_block_advice advice[SIZES + 1];
+        spk_block_advice advice[SIZES + 1] = {{SPK_SIZED(spk_block_advice)}};
         int count = SIZES + 1, best = 0, expected = 0;
         assert_ok(spk_advise_blocks(&counted, in, advice, &count));
         for (int k = 0; k < SIZES; k++)
@@ -81,7 +81,7 @@ static void test_clear_cases(void **state)
 {
     (void)state;
     spk_matrix *in = bsr_diagonal(6, 64);
-    spk_block_advice advice[SIZES];
+    spk_block_advice advice[SIZES] = {{SPK_SIZED(spk_block_advice)}};
     int count = SIZES;
     assert_ok(spk_advise_blocks(&counted, in, advice, &count));
     assert_int_equal(count, SIZES);
@@ -104,7 +104,7 @@ static void test_room(void **state)
 {
     (void)state;
     spk_matrix *in = bsr_diagonal(4, 8);
-    spk_block_advice advice[3];
+    spk_block_advice advice[3] = {{SPK_SIZED(spk_block_advice)}};
     int count = 3;
     assert_ok(spk_advise_blocks(&counted, in, advice, &count));
     assert_int_equal(count, 3);
@@ -133,7 +133,7 @@ static void test_wide(void **state)
         in->col_indices[i] = i % 2 ? cols - 1 - pick(&rng, 0, 300) : pick(&rng, 0, cols - 1);
         ((float *)in->values)[i] = 1;
     }
-    spk_block_advice advice[SIZES];
+    spk_block_advice advice[SIZES] = {{SPK_SIZED(spk_block_advice)}};
     int count = SIZES;
     double start = spk_now_us();
     assert_ok(spk_advise_blocks(&counted, in, advice, &count));
@@ -156,7 +156,7 @@ static void test_failing_memory(void **state)
 {
     (void)state;
     spk_matrix *in = bsr_diagonal(4, 8);
-    spk_block_advice advice[SIZES];
+    spk_block_advice advice[SIZES] = {{SPK_SIZED(spk_block_advice)}};
     spk_status status = SPK_ERR_OUT_OF_MEMORY;
     for (int64_t after = 0; status != SPK_OK; after++) {
         int count = SIZES;

@@ -266,6 +266,7 @@ pub struct spk_device_info {
     pub clock_mhz: f64,
     pub power_w: f64,
     pub proved_candidates: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -313,6 +314,9 @@ const _: () = {
     [
         "Offset of field: spk_device_info::proved_candidates",
     ][::std::mem::offset_of!(spk_device_info, proved_candidates) - 216usize];
+    [
+        "Offset of field: spk_device_info::reserved",
+    ][::std::mem::offset_of!(spk_device_info, reserved) - 220usize];
 };
 unsafe extern "C" {
     pub fn spk_context_device(
@@ -1282,6 +1286,7 @@ pub struct spk_report_info {
     pub class_key: *const ::std::os::raw::c_char,
     pub summary: *const ::std::os::raw::c_char,
     pub interrupted: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1314,6 +1319,9 @@ const _: () = {
     [
         "Offset of field: spk_report_info::interrupted",
     ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
+    [
+        "Offset of field: spk_report_info::reserved",
+    ][::std::mem::offset_of!(spk_report_info, reserved) - 60usize];
 };
 unsafe extern "C" {
     pub fn spk_report_get_info(
@@ -1392,6 +1400,7 @@ pub struct spk_race_options {
     pub rounds: ::std::os::raw::c_int,
     pub choices: *const ::std::os::raw::c_char,
     pub keep: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1411,6 +1420,9 @@ const _: () = {
     [
         "Offset of field: spk_race_options::keep",
     ][::std::mem::offset_of!(spk_race_options, keep) - 24usize];
+    [
+        "Offset of field: spk_race_options::reserved",
+    ][::std::mem::offset_of!(spk_race_options, reserved) - 28usize];
 };
 unsafe extern "C" {
     pub fn spk_race_spmm(
@@ -1463,6 +1475,7 @@ pub struct spk_matrix_desc {
     pub col_indices: *const ::std::os::raw::c_void,
     pub values: *const ::std::os::raw::c_void,
     pub pattern_only: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1516,6 +1529,9 @@ const _: () = {
     [
         "Offset of field: spk_matrix_desc::pattern_only",
     ][::std::mem::offset_of!(spk_matrix_desc, pattern_only) - 112usize];
+    [
+        "Offset of field: spk_matrix_desc::reserved",
+    ][::std::mem::offset_of!(spk_matrix_desc, reserved) - 116usize];
 };
 unsafe extern "C" {
     pub fn spk_matrix_create(
