@@ -117,7 +117,11 @@ typedef void (*spk_release)(void *user, void *memory, size_t bytes);
 typedef void *(*spk_device_allocate)(void *user, size_t bytes, void *stream);
 typedef void (*spk_device_release)(void *user, void *memory, size_t bytes, void *stream);
 
-/* Warnings (level 1) and notes (level 2): never called with a lock held; the message is valid during the call only. */
+/* While spk_log or spk_progress runs, its thread must not call the library: what takes a context, a pattern or a plan returns SPK_ERR_ARGUMENT there, on
+ * any context. Allowed are spk_context_interrupt, spk_context_resume, spk_last_error and the destroy functions. The time that they take counts neither as
+ * measuring nor for spk_tune_options.budget_s; other threads that tune wait meanwhile. */
+
+/* Warnings (level 1) and notes (level 2); the message is valid during the call only. */
 typedef void (*spk_log)(void *user, int level, const char *message);
 
 /* Progress of long work (tuning, reading): done of total steps, and what is being done. Called from the thread that asked. */

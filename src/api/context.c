@@ -5,13 +5,20 @@
 #include <string.h>
 
 #include "backend/cpu/probe.h"
+#include "base/callback.h"
 
 enum { MOST_THREADS = 1024 };
 
 spk_status spk_enter(const spk_context *context)
 {
     spk_error_enter(context != NULL ? context->id : 0);
-    return spk_check_pointer(context, "context");
+    SPK_TRY(spk_check_pointer(context, "context"));
+    return spk_check_caller();
+}
+
+spk_status spk_check_caller(void)
+{
+    return !spk_in_callback() ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "the call comes from a log or progress callback, which must not call the library");
 }
 
 spk_status spk_check_pointer(const void *pointer, const char *name)
@@ -37,6 +44,7 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     static atomic_uint_fast64_t next_id = 1;
     spk_error_enter(0);
     SPK_TRY(spk_check_pointer(out, "context"));
+    SPK_TRY(spk_check_caller());
     spk_context_options options = {0};
     if (theirs != NULL)
         SPK_TRY(spk_struct_read(&options, sizeof options, theirs, "spk_context_options"));
@@ -137,6 +145,7 @@ spk_status spk_device_list(int (*visit)(void *user, const spk_device_entry *entr
     spk_error_enter(0);
     if (visit == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "visit is NULL");
+    SPK_TRY(spk_check_caller());
     if (spk_backend_cpu.list(visit, user) == 0)
         spk_backend_cuda.list(visit, user);
     return SPK_OK;

@@ -22,8 +22,11 @@ struct spk_context {
     struct spk_plan_cache *plans;
 };
 
-/* Begins an entry point: later failures of this thread belong to the context. Refuses NULL. */
+/* Begins an entry point: later failures of this thread belong to the context. Refuses NULL, and calls from the caller's callbacks. */
 spk_status spk_enter(const spk_context *context);
+
+/* Refuses a call that comes from spk_log or spk_progress. */
+spk_status spk_check_caller(void);
 
 /* "name is NULL". */
 spk_status spk_check_pointer(const void *pointer, const char *name);

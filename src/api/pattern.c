@@ -118,6 +118,7 @@ spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *in
     spk_error_enter(owner != NULL ? owner->id : 0);
     SPK_TRY(spk_check_pointer(pattern, "pattern"));
     SPK_TRY(spk_check_pointer(info, "info"));
+    SPK_TRY(spk_check_caller());
     SPK_TRY(spk_pattern_fetch(pattern));
     const spk_features features = spk_pattern_measured(pattern);
     spk_pattern_info ours = {.rows = pattern->rows,

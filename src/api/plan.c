@@ -110,7 +110,8 @@ void spk_plan_destroy(spk_plan **plan)
 static spk_status enter_plan(const spk_plan *plan)
 {
     spk_error_enter(plan != NULL ? plan->context->id : 0);
-    return spk_check_pointer(plan, "plan");
+    SPK_TRY(spk_check_pointer(plan, "plan"));
+    return spk_check_caller();
 }
 
 spk_status spk_plan_enter_run(const spk_plan *plan, spk_operation operation, const void *args, void *stream)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "base/hash.h"
 #include "tune/search.h"
 #include "tune/choose.h"
@@ -246,8 +246,7 @@ static void choose_field(tuning *t)
 static spk_status run_search(tuning *t)
 {
     bool held = spk_measuring_begin(t->tuner, 1e-6 * fmin(t->search.budget_us, 60e6) + lock_patience_s);
-    double now = spk_now_us();
-    t->search.start_us = now; /* waiting does not count */
+    t->search.start_us = spk_work_us(); /* waiting does not count */
     spk_search_watch(&t->search);
     spk_status status = spk_search_run(&t->search);
     if (status == SPK_ERR_NO_CANDIDATE && t->incumbent >= 0) { /* not even the incumbent: everyone, then */
@@ -273,7 +272,7 @@ static void tell_wrong(const spk_tuner *tuner, const spk_report *report)
         const spk_evidence *e = &report->candidates[i];
         snprintf(text, sizeof text, "%s %s gives wrong results here and was ruled out: %s", e->name, e->params, e->why);
         if (e->status == SPK_CANDIDATE_WRONG)
-            tuner->log(tuner->log_user, 1, text);
+            spk_tell_log(tuner->log, tuner->log_user, 1, text);
     }
 }
 

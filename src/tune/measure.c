@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "tune/search.h"
 
 enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256 };
@@ -79,7 +79,7 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
 {
     if (c->bound_now)
         return SPK_OK;
-    double start = spk_now_us();
+    double start = spk_work_us();
     spk_status status = spk_bind(c->kernel, &c->params, &stage->problem, stage->tuner->device, &c->bound);
     if (status != SPK_OK) {
         fail_by(c, "it could not be prepared", status);
@@ -88,7 +88,7 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
     c->bound_now = true;
     if (stage->problem.static_values && c->kernel->ops->update_values != NULL && stage->operands->bytes[SPK_OPERAND_A] > 0)
         status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].a);
-    double spent = spk_now_us() - start;
+    double spent = spk_work_us() - start;
     if (status == SPK_OK)
         status = spk_operands_workspace(stage->operands, c->bound.workspace_bytes);
     if (status != SPK_OK) {
@@ -299,7 +299,7 @@ static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_conten
             continue;
         if (spk_interrupted(tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
-        if (round >= rounds->least && spk_now_us() > rounds->deadline_us)
+        if (round >= rounds->least && spk_work_us() > rounds->deadline_us)
             return SPK_OK;
         double us;
         bool ran = spk_contender_sample(c, stage, &us);
@@ -329,7 +329,7 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
         status = one_round(tuner, stage, list, count, rounds, round, order);
         for (int i = 0; i < count; i++)
             summarise(list[i], scratch);
-        bool late = spk_now_us() > rounds->deadline_us, decided = !rounds->every_round && decide(list, count, scratch);
+        bool late = spk_work_us() > rounds->deadline_us, decided = !rounds->every_round && decide(list, count, scratch);
         if (round + 1 >= rounds->least && (late || decided))
             break;
     }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "matrix/matrix.h"
 #include "tune/search.h"
 
@@ -158,10 +158,10 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
     noise pools[SPK_OPERAND_COUNT] = {0};
     spk_rng rng;
     spk_rng_seed(&rng, seed);
-    double deadline = spk_now_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
+    double deadline = spk_work_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
     spk_status status = make_pools(o, &rng, pools);
     for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
-        if (set > 0 && spk_now_us() > deadline)
+        if (set > 0 && spk_work_us() > deadline)
             o->sets = set;
         for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_OPERAND_COUNT; i++) {
             size_t element_bytes = spk_dtype_bytes(pools[i].dtype);

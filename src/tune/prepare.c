@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "tune/search.h"
 
 enum { MOST_PREPARED = 24, FIRST_OF_ROW = 2, RACERS_OF_ROW = 6 };
@@ -30,8 +30,7 @@ static void tell(const spk_search *search, spk_contender **list, int count)
         snprintf(what, sizeof what, "compiling and proving %d program%s", programs, programs == 1 ? "" : "s");
     else
         snprintf(what, sizeof what, "proving %d candidate%s", count, count == 1 ? "" : "s");
-    if (tuner->progress != NULL)
-        tuner->progress(tuner->progress_user, 0, count, what);
+    spk_tell_progress(tuner->progress, tuner->progress_user, 0, count, what);
 }
 
 static spk_status prepare(spk_search *search, spk_contender **list, int count)
@@ -39,7 +38,7 @@ static spk_status prepare(spk_search *search, spk_contender **list, int count)
     const spk_tuner *tuner = search->tuner;
     spk_device *device = tuner->device;
     spk_prepared *answers = NULL;
-    double start = spk_now_us();
+    double start = spk_work_us();
     SPK_TRY(spk_calloc(tuner->mem, (size_t)count, sizeof *answers, &answers));
     for (int i = 0; i < count; i++)
         answers[i] = (spk_prepared){.kernel = list[i]->kernel, .params = list[i]->params};
@@ -51,7 +50,7 @@ static spk_status prepare(spk_search *search, spk_contender **list, int count)
             refuse(list[i], &answers[i]);
     }
     spk_free(tuner->mem, answers);
-    double spent = spk_now_us() - start;
+    double spent = spk_work_us() - start;
     search->start_us += spent;
     search->prepare_us += spent;
     return status == SPK_OK && spk_interrupted(tuner) ? spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted") : status;

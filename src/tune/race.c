@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "tune/choose.h"
 #include "tune/search.h"
 
@@ -415,7 +415,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     else
         enter_rows(&r);
     bool held = spk_measuring_begin(tuner, 60);
-    r.search.start_us = spk_now_us();
+    r.search.start_us = spk_work_us();
     spk_search_watch(&r.search);
     status = run_race(&r);
     spk_search_judge(&r.search);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "tune/search.h"
 
@@ -47,7 +48,7 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
     made.seed = options->seed != 0 ? options->seed : (uint64_t)spk_unix_time_s() * 1000003u + (uint64_t)spk_now_us();
     made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem);
     spk_rng_seed(&made.rng, made.seed);
-    made.start_us = spk_now_us();
+    made.start_us = spk_work_us();
     made.room.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &made.contenders, &made.count));
     *search = made;
@@ -73,13 +74,13 @@ void spk_search_judge(spk_search *search)
     bool before = search->crowded;
     if (tuner->device->backend->id == SPK_BACKEND_CPU) /* other devices do not want the host's processors, and compiling beside them is no load */
         search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
-    if (search->crowded && !before && tuner->log != NULL)
-        tuner->log(tuner->log_user, 1, "other programs used the processors while this was measured: the fastest may be another on a quiet machine");
+    if (search->crowded && !before)
+        spk_tell_log(tuner->log, tuner->log_user, 1, "other programs used the processors while this was measured: the fastest may be another on a quiet machine");
 }
 
 double spk_search_left_us(const spk_search *search, double part)
 {
-    return search->start_us + part * search->budget_us - spk_now_us();
+    return search->start_us + part * search->budget_us - spk_work_us();
 }
 
 void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
@@ -91,7 +92,7 @@ void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
     spk_params_text(c->kernel, &c->params, params, sizeof params);
     snprintf(what, sizeof what, "%s%s%s", c->kernel->name, params[0] != '\0' ? " " : "", params);
     search->total = search->done >= search->total ? search->done + 1 : search->total;
-    tuner->progress(tuner->progress_user, search->done, search->total, what);
+    spk_tell_progress(tuner->progress, tuner->progress_user, search->done, search->total, what);
     search->done += step;
 }
 

@@ -2,7 +2,7 @@
  * fastest for those who make one product after the other. */
 #include <math.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "tune/search.h"
 
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 20 };
@@ -71,7 +71,7 @@ static int gather(spk_contender **list, int count, const spk_contender *winner, 
  * on it. */
 static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *winner, bool *keeps_pace)
 {
-    const double begin_us = spk_now_us();
+    const double begin_us = spk_work_us();
     double us = winner->median_us, least_us = INFINITY;
     winner->batch = spk_batch_lasting(us, sample_us);
     do {
@@ -80,7 +80,7 @@ static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *
         if (!spk_contender_sample(winner, stage, &us))
             return SPK_OK; /* its status says why */
         least_us = fmin(least_us, us);
-    } while (spk_now_us() - begin_us < tuner->device->backend->settle_us);
+    } while (spk_work_us() - begin_us < tuner->device->backend->settle_us);
     *keeps_pace = fabs(us / winner->median_us - 1) <= another && us <= (1 + another) * least_us;
     return SPK_OK;
 }
@@ -88,7 +88,7 @@ static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *
 /* *met: whether somebody got through; else all is as it was. */
 static spk_status meet(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool *met)
 {
-    double end_us = fmin(search->start_us + search->budget_us, spk_now_us() + most_us);
+    double end_us = fmin(search->start_us + search->budget_us, spk_work_us() + most_us);
     spk_rounds rounds = {.least = LEAST_ROUNDS, .most = MOST_ROUNDS, .deadline_us = end_us, .rng = &search->rng};
     for (int i = 0; i < count; i++)
         list[i]->batch = spk_batch_lasting(list[i]->median_us, sample_us);

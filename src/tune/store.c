@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callback.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "tune/store_internal.h"
@@ -30,10 +31,10 @@ spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, voi
         spk_free(mem, made);
         return status;
     }
-    if (why != NULL && log != NULL) {
+    if (why != NULL) {
         char text[256];
         snprintf(text, sizeof text, "store: %s; what is learned stays in this process", why);
-        log(log_user, 1, text);
+        spk_tell_log(log, log_user, 1, text);
     }
     *store = made;
     return SPK_OK;
@@ -77,8 +78,7 @@ void spk_store_leave(spk_store *store)
     store->pending_count = 0;
     pthread_mutex_unlock(&store->mutex);
     for (int i = 0; i < count; i++)
-        if (store->log != NULL)
-            store->log(store->log_user, 1, texts[i]);
+        spk_tell_log(store->log, store->log_user, 1, texts[i]);
 }
 
 void spk_store_warn(spk_store *store, spk_store_warning warning, const char *format, ...)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/callback.h"
 #include "matrix/matrix.h"
 #include "tune/search.h"
 
@@ -151,21 +151,21 @@ static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int ro
 static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
 {
     int64_t n = spk_problem_d_cols(c->problem);
-    double start = spk_now_us();
+    double start = spk_work_us();
     bool whole = n <= WINDOWS * WINDOW || c->problem->operation == SPK_SDDMM;
     int64_t inner = whole ? 0 : WINDOW + (int64_t)spk_rng_below(rng, (uint64_t)(n - WINDOWS * WINDOW) + 1);
     int64_t starts[WINDOWS] = {0, inner, n - WINDOW};
     int rows = 0;
-    while (rows < c->row_count && (rows == 0 || spk_now_us() - start < 0.6 * limit_us)) {
+    while (rows < c->row_count && (rows == 0 || spk_work_us() - start < 0.6 * limit_us)) {
         int chunk = rows == 0 ? 1 : CHUNK_ROWS;
         chunk = chunk < c->row_count - rows ? chunk : c->row_count - rows;
         for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
             SPK_TRY(ask(c, host, rows, chunk, starts[w], whole ? n : WINDOW));
         rows += chunk;
     }
-    double spent = spk_now_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
+    double spent = spk_work_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
     for (int row = 0; row < rows && !whole; row++) {
-        double left = limit_us - (spk_now_us() - start);
+        double left = limit_us - (spk_work_us() - start);
         if (row > 0 && (left < column_us * (double)n || c->used + n > MOST_RESULTS))
             break;
         int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/callback.h"
+
 typedef spk_status (*read_function)(const spk_read_context *in, spk_matrix **out);
 typedef spk_status (*write_function)(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
 
@@ -136,9 +138,9 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
         status = make_half(&in, half, &made);
     if (status == SPK_OK)
         *out = made;
-    if (status == SPK_OK && progress) {
+    if (status == SPK_OK) {
         int64_t done = spk_reader_offset(in.reader);
-        progress(progress_user, done, done, "reading");
+        spk_tell_progress(progress, progress_user, done, done, "reading");
     }
     spk_reader_close(&in.reader);
     return status;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/callback.h"
+
 #define PROGRESS_BYTES (INT64_C(4) << 20)
 #define FIRST_CAPACITY (INT64_C(1) << 16)
 #define PIECE_ELEMENTS 8192
@@ -30,7 +32,7 @@ void spk_io_progress(const spk_read_context *in, int64_t *reported)
     if (!in->progress || done - *reported < PROGRESS_BYTES)
         return;
     *reported = done;
-    in->progress(in->progress_user, done, total < 0 ? 0 : total, "reading");
+    spk_tell_progress(in->progress, in->progress_user, done, total < 0 ? 0 : total, "reading");
 }
 
 spk_status spk_io_check_room(const spk_read_context *in, int64_t count, int64_t size, int64_t more)
