@@ -312,7 +312,7 @@ typedef struct spk_spmm_args {
     const void *values; /* nnzb * block_rows * block_cols elements, in the order of col_indices; the overhang of edge blocks is ignored */
     const void *b;
     const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
-    void *d;              /* overlaps no input but c and residual */
+    void *d;              /* shares no element with an input but c and residual, nor with preact. See below */
     const void *bias;     /* with bias */
     const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
     void *preact;         /* with keep_preact */
@@ -322,6 +322,10 @@ typedef struct spk_spmm_args {
     size_t workspace_bytes;
     void *stream;         /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
 } spk_spmm_args;
+
+/* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with equal leading
+ * dimensions in bytes and equal strides (one item and contiguous arrays fit any), and of items that lie apart as a whole; others whose first and last
+ * elements enclose some of the other's are refused. */
 
 /* ------------------------------------------------------------------------------------------------ SDDMM */
 
@@ -349,7 +353,7 @@ typedef struct spk_sddmm_args {
     const void *x;
     const void *y;
     const void *c; /* with use_c; may equal d */
-    void *d;       /* overlaps no input but c */
+    void *d;       /* shares no element with an input but c; see spk_spmm_args */
     double alpha;  /* finite; 1 is NOT the default of a zeroed struct: set it */
     double beta;   /* finite with use_c; 0 never reads c */
     void *workspace; /* as in spk_spmm_args */

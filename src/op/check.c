@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "op/overlap.h"
 #include "op/problem.h"
 
 typedef struct operand_range {
@@ -26,9 +27,30 @@ static spk_status check_pointer(const spk_problem *problem, spk_operand operand,
     return SPK_OK;
 }
 
-static bool overlap(const operand_range *a, const operand_range *b)
+static bool apart(const operand_range *a, const operand_range *b)
 {
-    return a->bytes > 0 && b->bytes > 0 && (uintptr_t)a->start < (uintptr_t)b->start + b->bytes && (uintptr_t)b->start < (uintptr_t)a->start + a->bytes;
+    return a->bytes == 0 || b->bytes == 0 || (uintptr_t)a->start >= (uintptr_t)b->start + b->bytes || (uintptr_t)b->start >= (uintptr_t)a->start + a->bytes;
+}
+
+/* The lines of all items of an operand that has elements. */
+static spk_area operand_area(const spk_problem *problem, spk_operand operand, const void *start)
+{
+    spk_lines l = spk_problem_operand_lines(problem, operand);
+    const int64_t bytes = (int64_t)spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
+    if (l.ld == l.length) /* one long line, whatever the other array's leading dimension */
+        l = (spk_lines){1, l.lines * l.length, l.lines * l.length};
+    return (spk_area){.start = (uintptr_t)start,
+                      .width = l.length * bytes,
+                      .dims = {{l.lines, l.ld * bytes}, {problem->batch, spk_problem_operand_stride(problem, operand) * bytes}}};
+}
+
+/* Whether two operands share an element. */
+static bool overlap(const spk_problem *problem, const operand_range all[SPK_OPERAND_COUNT], spk_operand one, spk_operand other)
+{
+    if (apart(&all[one], &all[other]))
+        return false;
+    const spk_area a = operand_area(problem, one, all[one].start), b = operand_area(problem, other, all[other].start);
+    return spk_areas_meet(&a, &b);
 }
 
 static void operand_ranges(const spk_problem *problem, const spk_args *args, operand_range all[SPK_OPERAND_COUNT])
@@ -72,7 +94,7 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
         for (int in = 0; in < SPK_OPERAND_COUNT; in++) {
             const operand_range *a = &all[outputs[i]], *b = &all[in];
             bool may_share = outputs[i] == SPK_OPERAND_D && (in == SPK_OPERAND_C || in == SPK_OPERAND_RESIDUAL);
-            if (a == b || (may_share && a->start == b->start && a->ld == b->ld && a->stride == b->stride) || !overlap(a, b))
+            if (a == b || (may_share && a->start == b->start && a->ld == b->ld && a->stride == b->stride) || !overlap(problem, all, outputs[i], (spk_operand)in))
                 continue;
             return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", a->name, a->start, a->bytes, b->name, b->start,
                             b->bytes);

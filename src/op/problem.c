@@ -60,36 +60,48 @@ double spk_problem_bytes(const spk_problem *problem)
     return bytes;
 }
 
-static int64_t array_elements(spk_layout layout, int64_t rows, int64_t cols, int64_t ld)
+static spk_lines array_lines(bool there, spk_layout layout, int64_t rows, int64_t cols, int64_t ld)
 {
     int64_t length = layout == SPK_ROW_MAJOR ? cols : rows, lines = layout == SPK_ROW_MAJOR ? rows : cols;
-    return length == 0 || lines == 0 ? 0 : ld * (lines - 1) + length;
+    return there && length > 0 && lines > 0 ? (spk_lines){lines, length, ld} : (spk_lines){0};
 }
 
-int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand)
+static spk_lines one_line(int64_t length)
+{
+    return length > 0 ? (spk_lines){1, length, length} : (spk_lines){0};
+}
+
+spk_lines spk_problem_operand_lines(const spk_problem *problem, spk_operand operand)
 {
     const spk_problem *p = problem;
     const spk_epilogue *e = &p->epilogue;
     const int64_t rows = spk_problem_d_rows(p), cols = spk_problem_d_cols(p);
     switch (operand) {
     case SPK_OPERAND_A:
-        return p->operation == SPK_SDDMM ? array_elements(p->layout_a, p->m, p->k, p->lda) : p->pattern->nnzb * p->pattern->block_rows * p->pattern->block_cols;
+        return p->operation == SPK_SDDMM ? array_lines(true, p->layout_a, p->m, p->k, p->lda)
+                                         : one_line(p->pattern->nnzb * p->pattern->block_rows * p->pattern->block_cols);
     case SPK_OPERAND_B:
-        return array_elements(p->layout_b, p->k, p->n, p->ldb);
+        return array_lines(true, p->layout_b, p->k, p->n, p->ldb);
     case SPK_OPERAND_C:
-        return e->use_c ? array_elements(p->layout_d, rows, cols, p->ldc) : 0;
+        return array_lines(e->use_c, p->layout_d, rows, cols, p->ldc);
     case SPK_OPERAND_D:
-        return array_elements(p->layout_d, rows, cols, p->ldd);
+        return array_lines(true, p->layout_d, rows, cols, p->ldd);
     case SPK_OPERAND_BIAS:
-        return e->bias == SPK_BIAS_PER_ROW ? p->m : e->bias == SPK_BIAS_PER_COL ? p->n : 0;
+        return one_line(e->bias == SPK_BIAS_PER_ROW ? p->m : e->bias == SPK_BIAS_PER_COL ? p->n : 0);
     case SPK_OPERAND_RESIDUAL:
-        return e->residual != SPK_RESIDUAL_NONE ? array_elements(p->layout_d, rows, cols, p->ldr) : 0;
+        return array_lines(e->residual != SPK_RESIDUAL_NONE, p->layout_d, rows, cols, p->ldr);
     case SPK_OPERAND_PREACT:
-        return e->keep_preact ? array_elements(p->layout_d, rows, cols, p->ldp) : 0;
+        return array_lines(e->keep_preact, p->layout_d, rows, cols, p->ldp);
     case SPK_OPERAND_COUNT:
         break;
     }
-    return 0;
+    return (spk_lines){0};
+}
+
+int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand)
+{
+    const spk_lines l = spk_problem_operand_lines(problem, operand);
+    return l.lines > 0 ? l.ld * (l.lines - 1) + l.length : 0;
 }
 
 int64_t spk_problem_operand_stride(const spk_problem *problem, spk_operand operand)

@@ -85,6 +85,13 @@ const char *spk_problem_operand_name(const spk_problem *problem, spk_operand ope
 spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand);
 int64_t spk_problem_operand_stride(const spk_problem *problem, spk_operand operand);
 
+/* How an item of an operand lies in memory: `lines` times `length` elements, `ld` apart. lines = 0: it has no elements. */
+typedef struct spk_lines {
+    int64_t lines, length, ld;
+} spk_lines;
+
+spk_lines spk_problem_operand_lines(const spk_problem *problem, spk_operand operand);
+
 /* Elements from the first to the last that an operand occupies, (leading dimension) * (count - 1) + row length in an item; 0 for an empty one. */
 int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand);
 int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand); /* of the whole batch */
