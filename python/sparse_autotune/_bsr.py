@@ -22,13 +22,15 @@ class BSR:
     high and wide. May require a gradient.
     shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
 
-    A @ B works on either side; in a function that torch.compile sees, write sa.matmul(A, B).
+    A @ B works on either side, as do torch.matmul, mm, mv, addmm, addmv and F.linear. In a function that torch.compile sees, write sa.matmul(A, B) or
+    A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
 
     Indices are looked through at the first product, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must
     count the change. Wrong ones raise RuntimeError then.
     """
 
     __slots__ = ("row_offsets", "col_indices", "values", "shape", "__weakref__")
+    __array_ufunc__ = None  # array @ BSR is __rmatmul__'s, which says what is wrong with it
 
     def __init__(self, row_offsets: Tensor, col_indices: Tensor, values: Tensor, shape: tuple[int, int]):
         if not (isinstance(row_offsets, Tensor) and isinstance(col_indices, Tensor) and isinstance(values, Tensor)):
@@ -49,12 +51,11 @@ class BSR:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """tensor @ BSR; and a sign to PyTorch's fused paths, such as nn.TransformerEncoderLayer's in eval, that this weight is not for them."""
-        if func in (torch.matmul, Tensor.matmul, Tensor.__matmul__):
-            from ._matmul import matmul
+        """PyTorch's products; and a sign to its fused paths, such as nn.TransformerEncoderLayer's in eval, that this weight is not for them."""
+        from ._functions import of_bsr
 
-            return matmul(*args, **(kwargs or {}))
-        return NotImplemented
+        product = of_bsr(func)
+        return NotImplemented if product is None else product(*args, **(kwargs or {}))
 
     # ------------------------------------------------------------------------------------------------ facts
 
@@ -260,6 +261,12 @@ class BSR:
         return self
 
     def __matmul__(self, other: Tensor) -> Tensor:
+        from ._matmul import matmul
+
+        return matmul(self, other)
+
+    def matmul(self, other: Tensor) -> Tensor:
+        """self @ other."""
         from ._matmul import matmul
 
         return matmul(self, other)

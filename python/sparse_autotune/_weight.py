@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from . import _functions
 from ._bsr import BSR, _pair
 from ._linear import check_shared, linears
 from ._matmul import matmul
@@ -121,46 +123,18 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return matmul(input, _stored(weight), transpose=not weight.bsr_transposed, bias=bias, assume_finite=True)
 
 
-def _matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+def _matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None, bias: Tensor | None = None) -> Tensor:  # noqa: A002
     if isinstance(out, SparseWeight):
         raise NotImplementedError("out: must not be an sa.SparseWeight, which holds no dense result")
     if not isinstance(input, SparseWeight):
         assert isinstance(other, SparseWeight)
-        return matmul(input, _stored(other), transpose=other.bsr_transposed, out=out)
+        return matmul(input, _stored(other), transpose=other.bsr_transposed, bias=bias, out=out)
     if isinstance(other, SparseWeight):
         raise NotImplementedError("matmul: of two sa.SparseWeight is not there; one of them must be dense")
-    return matmul(_stored(input), other, transpose=input.bsr_transposed, out=out)
+    return matmul(_stored(input), other, transpose=input.bsr_transposed, bias=bias, out=out)
 
 
-def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, out: Tensor | None = None) -> Tensor:  # noqa: A002
-    if isinstance(input, SparseWeight):
-        raise NotImplementedError("addmm: its first operand must be dense")
-    _check_matrices("addmm", mat1, mat2)
-    if out is None and alpha == 1 and beta == 1 and isinstance(mat2, SparseWeight) and not isinstance(mat1, SparseWeight) and input.dim() == 1:
-        return matmul(mat1, _stored(mat2), transpose=mat2.bsr_transposed, bias=input)
-    made = _matmul(mat1, mat2)
-    input = input.expand(made.shape)  # noqa: A001  else a larger one would make the sum larger
-    if beta == 0:  # what is in it does not count, NaN and infinities neither
-        return torch.mul(made, alpha, out=out)
-    return torch.add(input if beta == 1 else beta * input, made, alpha=alpha, out=out)
-
-
-def _check_matrices(name: str, self: Tensor, mat2: Tensor) -> None:
-    """As PyTorch has it; torch.matmul takes batches and vectors, these do not."""
-    for operand, given in (("self", self), ("mat2", mat2)):
-        if given.dim() != 2:
-            raise RuntimeError(f"{name}: {operand} must be a matrix, got {given.dim()}-D tensor")
-
-
-def _mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
-    _check_matrices("mm", input, mat2)
-    return _matmul(input, mat2, out=out)
-
-
-def _mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
-    if input.dim() != 2 or vec.dim() != 1:
-        raise RuntimeError(f"mv: self must be a matrix and vec a vector, got {input.dim()}-D and {vec.dim()}-D tensors")
-    return _matmul(input, vec, out=out)
+_mm, _mv, _addmm = (functools.partial(function, _matmul) for function in (_functions.mm, _functions.mv, _functions.addmm))
 
 
 def _set_data(weight: Tensor, value: Tensor) -> None:

@@ -60,3 +60,11 @@ def close(got, want, magnitude=None):
     scale = want.abs().max().item() if magnitude is None else magnitude
     error = (got.double() - want.double()).abs().max().item()
     assert error <= TOLERANCE[got.dtype] * max(scale, 1), f"off by {error:.3g}, scale {scale:.3g}"
+
+
+def within(got, want, magnitudes, terms):
+    """Entry by entry: want is the result in float64, magnitudes the same sums of absolute values, terms how many products an entry sums."""
+    assert got.shape == want.shape, f"shape {tuple(got.shape)}, wanted {tuple(want.shape)}"
+    bound = (terms + 4) * torch.finfo(got.dtype).eps * magnitudes + torch.finfo(got.dtype).tiny
+    off = (got.double() - want).abs()
+    assert (off <= bound).all(), f"off by {off.max().item():.3g}, {(off / bound).max().item():.3g} times the bound"
