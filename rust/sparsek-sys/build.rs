@@ -47,7 +47,7 @@ fn link_root(root: &Path) {
     println!("cargo:include={}", root.join("include").display());
 }
 
-/// The C sources. SQLite and Jansson come from the system, through pkg-config.
+/// The C sources. SQLite, Jansson and zlib come from the system, through pkg-config.
 fn build_bundled() {
     let source = Path::new("sparsek");
     println!("cargo:rerun-if-changed=sparsek");
@@ -61,7 +61,7 @@ fn build_bundled() {
         .build();
     println!("cargo:rustc-link-search=native={}", built.join("build/src").display());
     println!("cargo:rustc-link-lib=static=sparsek_internal");
-    for name in ["sqlite3", "jansson"] {
+    for name in ["sqlite3", "jansson", "zlib"] {
         pkg_config::probe_library(name).unwrap_or_else(|why| panic!("the bundled sources need {name}: {why}"));
     }
     for name in ["gomp", "pthread", "m", "dl"] {

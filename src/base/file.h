@@ -22,11 +22,15 @@ typedef struct spk_reader spk_reader;
 spk_status spk_reader_open(const spk_mem *mem, const char *path, spk_reader **reader);
 /* The same from memory (fuzzing): the bytes are borrowed. */
 spk_status spk_reader_open_memory(const spk_mem *mem, const void *bytes, size_t count, const char *name, spk_reader **reader);
+/* Before anything is read: from now on the reader gives what a gzip file holds, where the file is one. Its size is then unknown. */
+spk_status spk_reader_unpack(spk_reader *reader);
 void spk_reader_close(spk_reader **reader);
 
 const char *spk_reader_name(const spk_reader *reader);
 int64_t spk_reader_offset(const spk_reader *reader); /* of the next byte */
-int64_t spk_reader_size(const spk_reader *reader);   /* of the whole file; -1 for a pipe */
+int64_t spk_reader_size(const spk_reader *reader);   /* of the whole file; -1 for a pipe, and for what is unpacked */
+/* How far reading is, in bytes of the file as it lies on the disk; *total -1: unknown. */
+void spk_reader_progress(const spk_reader *reader, int64_t *done, int64_t *total);
 
 /* Next byte, or -1 at the end, or -2 on a read error (spk_reader_status tells). */
 int spk_reader_byte(spk_reader *reader);

@@ -1,5 +1,5 @@
 /* Buffered sequential reading. Promises: a window of up to 1 MiB in one piece, byte offsets, no seek backwards, and that a file
- * which the system fails to read is never taken for one that ends. */
+ * which the system fails to read, or which is damaged in its compression, is never taken for one that ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/inflate.h"
 
 #define WINDOW_MAX ((size_t)1 << 20)
 #define BUFFER_BYTES (2 * WINDOW_MAX) /* twice the window: what is left over is moved at most once a megabyte */
 #define DIRECT_MIN ((size_t)1 << 16)  /* longer pieces go straight to the caller's memory */
+
+enum { UNPACKING = -1 }; /* for an errno: the inflater says what it was */
 
 struct spk_reader {
     spk_mem mem;
@@ -20,9 +23,12 @@ struct spk_reader {
     const unsigned char *bytes; /* unread bytes */
     size_t have;
     int64_t offset; /* in the file, of bytes[0] */
-    int64_t size;   /* -1: a pipe */
+    int64_t size;   /* -1: a pipe, or unpacked */
     bool at_end;    /* nothing follows what is buffered */
     int error;      /* errno of the read that failed */
+    spk_inflate *inflate; /* NULL: the file is read as it is */
+    unsigned char *packed; /* its buffer; NULL: memory */
+    int64_t packed_size;
 };
 
 static spk_status reader_make(const spk_mem *mem, const char *name, spk_reader **reader)
@@ -91,6 +97,8 @@ void spk_reader_close(spk_reader **reader)
     if (r->fd >= 0)
         close(r->fd);
     spk_mem mem = r->mem;
+    spk_inflate_close(&r->inflate);
+    spk_free(&mem, r->packed);
     spk_free(&mem, r->buffer);
     spk_free(&mem, r->name);
     spk_free(&mem, r);
@@ -111,29 +119,68 @@ int64_t spk_reader_size(const spk_reader *reader)
     return reader->size;
 }
 
+void spk_reader_progress(const spk_reader *reader, int64_t *done, int64_t *total)
+{
+    *done = reader->inflate ? spk_inflate_used(reader->inflate) : reader->offset;
+    *total = reader->inflate ? reader->packed_size : reader->size;
+}
+
 spk_status spk_reader_status(const spk_reader *reader)
 {
     if (!reader->error)
         return SPK_OK;
+    if (reader->error == UNPACKING)
+        SPK_TRY(spk_inflate_status(reader->inflate, reader->name));
     return spk_fail(SPK_ERR_IO, "%s: byte %lld: cannot read: %s", reader->name, (long long)(reader->offset + (int64_t)reader->have), strerror(reader->error));
 }
 
-/* One read that is not disturbed by signals. Sets at_end or error where it gives 0. */
-static size_t read_some(spk_reader *r, void *out, size_t room)
+/* One read that is not disturbed by signals; 0 at the end, or with r->error. */
+static size_t read_file(void *user, void *out, size_t room)
 {
+    spk_reader *r = user;
     for (;;) {
         ssize_t got = read(r->fd, out, room);
-        if (got > 0)
+        if (got >= 0)
             return (size_t)got;
-        if (got == 0) {
-            r->at_end = true;
-            return 0;
-        }
         if (errno != EINTR) {
             r->error = errno;
             return 0;
         }
     }
+}
+
+/* Sets at_end or error where it gives 0. */
+static size_t read_some(spk_reader *r, void *out, size_t room)
+{
+    size_t got = r->inflate ? spk_inflate_read(r->inflate, out, room) : read_file(r, out, room);
+    if (got == 0 && r->inflate && !r->error && spk_inflate_status(r->inflate, r->name) != SPK_OK)
+        r->error = UNPACKING;
+    r->at_end = got == 0 && !r->error;
+    return got;
+}
+
+spk_status spk_reader_unpack(spk_reader *reader)
+{
+    spk_reader *r = reader;
+    const unsigned char *bytes = NULL;
+    size_t have = 0;
+    SPK_TRY(spk_reader_window(r, 2, &bytes, &have));
+    if (!spk_inflate_knows(bytes, have))
+        return SPK_OK;
+    unsigned char *buffer = NULL;
+    SPK_TRY(spk_alloc(&r->mem, BUFFER_BYTES, 1, &buffer));
+    spk_status status = spk_inflate_open(&r->mem, bytes, have, r->fd < 0 ? NULL : read_file, r, r->buffer, BUFFER_BYTES, &r->inflate);
+    if (status != SPK_OK) {
+        spk_free(&r->mem, buffer);
+        return status;
+    }
+    r->packed = r->buffer;
+    r->packed_size = r->size;
+    r->bytes = r->buffer = buffer;
+    r->have = 0;
+    r->size = -1;
+    r->at_end = false;
+    return SPK_OK;
 }
 
 spk_status spk_reader_window(spk_reader *reader, size_t want, const unsigned char **bytes, size_t *have)

@@ -14,6 +14,6 @@ fi
 readelf -d "$library" | grep -q 'SONAME.*libsparsek\.so\.[0-9]' || { echo "no soname"; exit 1; }
 needed=$(readelf -d "$library" | grep NEEDED | sed 's/.*\[//; s/\.so.*//' | sort -u | tr '\n' ' ')
 for name in $needed; do
-    case "$name" in libsqlite3 | libjansson | libgomp | libc | libm | libpthread | libdl | ld-linux*) ;; *) echo "the library needs $name, which it should open at run time or do without"; exit 1 ;; esac
+    case "$name" in libsqlite3 | libjansson | libz | libgomp | libc | libm | libpthread | libdl | ld-linux*) ;; *) echo "the library needs $name, which it should open at run time or do without"; exit 1 ;; esac
 done
 echo "symbols: $(echo "$declared" | wc -l) functions, needs $needed"

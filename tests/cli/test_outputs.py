@@ -1,4 +1,5 @@
 """Where results go: standard input and output, what an output may not replace, permissions, names, lost output."""
+import gzip
 import json
 import os
 import signal
@@ -137,6 +138,27 @@ class Streams(CliTest):
         done = piped(self, ["tune", "--from", "-", "--budget", "0.05", "--json", "-"], b'[{"m": 32, "k": 32, "n": 8, "block": 8}]')
         self.assertEqual(json.loads(done.stdout)["results"][0]["problem"]["m"], 32)
         self.assertFalse((self.folder / "-").exists())
+
+
+class Compressed(CliTest):
+    def test_every_format(self):
+        self.cli("gen", "uniform", "--rows", "24", "--block", "4", "--dtype", "f64", "-o", "a.mtx")
+        self.cli("convert", "a.mtx", "a.npy")
+        self.cli("convert", "a.mtx", "a.safetensors", "--block", "4")
+        self.cli("convert", "a.mtx", "a.smtx", "--pattern-only")
+        for kind in ("mtx", "npy", "safetensors", "smtx"):
+            with self.subTest(format=kind):
+                plain = (self.folder / f"a.{kind}").read_bytes()
+                (self.folder / f"p.{kind}.gz").write_bytes(gzip.compress(plain[:50]) + gzip.compress(plain[50:]))
+                self.cli("convert", f"p.{kind}.gz", "b.mtx", "--to", "sparse")
+                self.cli("convert", f"a.{kind}", "c.mtx", "--to", "sparse")
+                self.assertEqual((self.folder / "b.mtx").read_bytes(), (self.folder / "c.mtx").read_bytes())
+                self.assertEqual(piped(self, ["inspect", "-"], gzip.compress(plain)).returncode, 0)
+                (self.folder / f"cut.{kind}.gz").write_bytes(gzip.compress(plain)[:-1])
+                self.assertIn("ends early", self.cli("inspect", f"cut.{kind}.gz", code=3).stderr)
+
+    def test_nothing_is_written_compressed(self):
+        self.assertIn("compressed files are read, not written", self.cli("gen", "uniform", "--rows", "8", "--block", "4", "-o", "a.mtx.gz", code=2).stderr)
 
 
 class Names(CliTest):

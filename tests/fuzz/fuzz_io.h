@@ -31,7 +31,9 @@ static inline spk_status fuzz_read_bytes(fuzz_read read, const void *bytes, size
 {
     spk_read_context in = {.mem = &spk_mem_system, .tensor = tensor, .dtype = dtype, .max_bytes = FUZZ_MAX_BYTES};
     fuzz_require(spk_reader_open_memory(&spk_mem_system, bytes, size, "input", &in.reader) == SPK_OK, "a reader opens on memory");
-    spk_status status = read(&in, out);
+    spk_status status = spk_reader_unpack(in.reader);
+    if (status == SPK_OK)
+        status = read(&in, out);
     spk_reader_close(&in.reader);
     return status;
 }

@@ -15,7 +15,7 @@ static const struct {
     {"symmetric.mtx", BYTES(HEAD "coordinate real symmetric\n3 3 3\n1 1 4\n2 1 -1\n3 2 1e300\n")},
     {"skew.mtx", BYTES(HEAD "coordinate integer skew-symmetric\n3 3 2\n2 1 -7\n3 2 90071\n")},
     {"pattern.mtx", BYTES(HEAD "coordinate pattern general\r\n2 5 3\r\n1 5\r\n2 1\r\n2 2\r\n")},
-    {"array.mtx", BYTES(HEAD "array real general\n2 3\n1\n2.5\n-3\n4e0\ninf\nnan\n")},
+    {"array.mtx", BYTES("%%MatrixMarket matrix array real general\n2 3\n1\n2.5\n-3\n4e0\ninf\nnan\n")},
     {"array_symmetric.mtx", BYTES(HEAD "array real symmetric\n2 2\n1\n2\n3\n")},
     {"small.smtx", BYTES("3, 5, 6\n0 2 2 6 \n1 4 0 2 3 4 \n")},
     {"f8.npy", BYTES("\x93NUMPY\x01\x00\x37\x00{'descr': '<f8', 'fortran_order': True, 'shape': (1,2)}12345678abcdefgh")},
@@ -162,7 +162,9 @@ static void expect_read(const char *name, const void *bytes, size_t size, spk_st
     char wanted[400];
     spk_matrix *m = NULL;
     put_file(in_folder(name), bytes, size);
-    assert_int_equal(spk_read_matrix(&case_mem, in_folder(name), NULL, NULL, NULL, &m), status);
+    spk_status got = spk_read_matrix(&case_mem, in_folder(name), NULL, NULL, NULL, &m);
+    if (got != status)
+        fail_msg("%s: status %d, not %d: %s", name, (int)got, (int)status, spk_error_message(0));
     snprintf(wanted, sizeof wanted, "%s/%s: %s", case_folder, name, message ? message : "");
     if (message)
         assert_string_equal(spk_error_message(0), wanted);
@@ -187,8 +189,11 @@ static void test_dispatch(void **state)
     expect_read("a.smtx", "", 0, SPK_ERR_FORMAT, "line 1: ends before the number of rows");
     expect_read("a.npy", "", 0, SPK_ERR_FORMAT, "ends after 0 bytes, 8 more are needed");
     expect_read("a.safetensors", "", 0, SPK_ERR_FORMAT, "ends after 0 bytes, 8 more are needed");
-    expect_read("a.mtx.gz", BYTES("\x1f\x8b\x08\x00"), SPK_ERR_FORMAT, "is compressed: decompress it first");
-    expect_read("a.npz", BYTES("PK\x03\x04"), SPK_ERR_FORMAT, "is compressed: decompress it first");
+    expect_read("a.mtx.gz", BYTES("\x1f\x8b\x08\x00"), SPK_ERR_FORMAT, "compressed byte 4: ends early");
+    expect_read("a.mtx.gz", BYTES("%%MatrixMarket matrix array real general\n1 1\n1\n"), SPK_OK, NULL);
+    expect_read("a.SMTX.GZ", BYTES("1 1 1\n0 1\n0\n"), SPK_OK, NULL);
+    expect_read("no_mark", BYTES("1, 1, 1\n0 1\n0\n"), SPK_OK, NULL);
+    expect_read("a.npz", BYTES("PK\x03\x04"), SPK_ERR_FORMAT, "is compressed, twice or not by gzip: decompress it first");
 }
 
 static void test_arguments(void **state)
@@ -209,6 +214,10 @@ static void test_arguments(void **state)
     snprintf(message, sizeof message, "path = '%s/a.txt' has none of the extensions .mtx, .smtx, .npy, .safetensors", case_folder);
     assert_string_equal(spk_error_message(0), message);
     assert_int_equal(access(in_folder("a.txt"), F_OK), -1);
+    assert_int_equal(spk_write_matrix(&case_mem, m, in_folder("a.npy"), &(spk_write_options){SPK_SIZED(spk_write_options), .format = ".npy"}), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_error_message(0), "format = '.npy' is none of mtx, smtx, npy, safetensors");
+    assert_ok(spk_write_matrix(&case_mem, m, in_folder("a.txt"), &(spk_write_options){SPK_SIZED(spk_write_options), .format = "mtx"}));
+    unlink(in_folder("a.txt"));
     spk_matrix_release(&m);
     unlink(in_folder("a.mtx"));
 }

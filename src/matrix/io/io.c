@@ -24,12 +24,11 @@ static const struct {
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Index of the path's extension in formats; -1: another. */
-static int by_extension(const char *path)
+static int by_extension(const char *path, size_t length)
 {
-    size_t length = strlen(path);
     for (int i = 0; i < FORMATS; i++) {
         size_t tail = strlen(formats[i].extension);
-        if (length > tail && strcasecmp(path + length - tail, formats[i].extension) == 0)
+        if (length > tail && strncasecmp(path + length - tail, formats[i].extension, tail) == 0)
             return i;
     }
     return -1;
@@ -69,13 +68,15 @@ static spk_status pick_reader(const spk_read_context *in, const char *path, read
 {
     const unsigned char *bytes;
     size_t have;
-    int format = by_extension(path);
+    size_t length = strlen(path);
+    bool packed = length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+    int format = by_extension(path, packed ? length - 3 : length);
     SPK_TRY(spk_reader_window(in->reader, 16, &bytes, &have));
     *reader = by_content(bytes, have);
     if (*reader)
         return SPK_OK;
     if (have >= 2 && ((bytes[0] == 0x1f && bytes[1] == 0x8b) || (bytes[0] == 'P' && bytes[1] == 'K')))
-        return spk_fail(SPK_ERR_FORMAT, "%s: is compressed: decompress it first", path);
+        return spk_fail(SPK_ERR_FORMAT, "%s: is compressed, twice or not by gzip: decompress it first", path);
     if (format < 0 && is_list(bytes, have))
         format = by_name("smtx");
     if (format < 0)
@@ -130,7 +131,9 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
     if (half != SPK_DTYPE_DEFAULT)
         in.dtype = SPK_DTYPE_DEFAULT; /* as the file has it first, so that values are rounded once */
     SPK_TRY(spk_reader_open(mem, path, &in.reader));
-    spk_status status = pick_reader(&in, path, &read);
+    spk_status status = spk_reader_unpack(in.reader);
+    if (status == SPK_OK)
+        status = pick_reader(&in, path, &read);
     spk_matrix *made = NULL;
     if (status == SPK_OK)
         status = read(&in, &made);
@@ -139,7 +142,8 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
     if (status == SPK_OK)
         *out = made;
     if (status == SPK_OK) {
-        int64_t done = spk_reader_offset(in.reader);
+        int64_t done, total;
+        spk_reader_progress(in.reader, &done, &total);
         spk_tell_progress(progress, progress_user, done, done, "reading");
     }
     spk_reader_close(&in.reader);
@@ -155,7 +159,7 @@ spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, 
 {
     spk_writer *writer = NULL;
     const char *name = options ? options->format : NULL;
-    int format = name ? by_name(name) : by_extension(path);
+    int format = name ? by_name(name) : by_extension(path, strlen(path));
     if (format < 0 && name)
         return spk_fail(SPK_ERR_ARGUMENT, "format = '%s' is none of mtx, smtx, npy, safetensors", name);
     if (format < 0)

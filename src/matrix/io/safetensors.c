@@ -297,15 +297,34 @@ done:
     return status;
 }
 
+/* A file whose size is known was checked against the header. Of a pipe or a compressed file the rest is seen now. */
+static spk_status check_end(const spk_tensors *t)
+{
+    spk_reader *reader = t->in->reader;
+    if (spk_reader_size(reader) >= 0)
+        return SPK_OK;
+    int64_t end = t->data + (t->count > 0 ? t->list[t->count - 1].end : 0);
+    SPK_TRY(spk_reader_pass(reader, end - spk_reader_offset(reader)));
+    int next = spk_reader_peek(reader);
+    return next == -1 ? SPK_OK : next == -2 ? spk_reader_status(reader) : spk_io_fail_at(t->in, end, "bytes that belong to no tensor");
+}
+
 spk_status spk_read_safetensors(const spk_read_context *in, spk_matrix **out)
 {
     spk_tensors tensors;
+    spk_matrix *made = NULL;
     const char *name = NULL, *note = NULL;
     spk_status status = spk_tensors_read(in, &tensors);
     if (status == SPK_OK)
         status = choose(&tensors, &name, &note);
     if (status == SPK_OK)
-        status = note ? read_bsr(&tensors, name, note, out) : read_dense(&tensors, spk_tensors_find(&tensors, name), out);
+        status = note ? read_bsr(&tensors, name, note, &made) : read_dense(&tensors, spk_tensors_find(&tensors, name), &made);
+    if (status == SPK_OK)
+        status = check_end(&tensors);
     spk_tensors_release(&tensors);
+    if (status == SPK_OK)
+        *out = made;
+    else
+        spk_matrix_release(&made);
     return status;
 }

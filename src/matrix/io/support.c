@@ -28,10 +28,11 @@ void spk_io_quote(char out[SPK_QUOTE_ROOM], const char *text, size_t length)
 
 void spk_io_progress(const spk_read_context *in, int64_t *reported)
 {
-    int64_t done = spk_reader_offset(in->reader), total = spk_reader_size(in->reader);
-    if (!in->progress || done - *reported < PROGRESS_BYTES)
+    int64_t offset = spk_reader_offset(in->reader), done, total;
+    if (!in->progress || offset - *reported < PROGRESS_BYTES)
         return;
-    *reported = done;
+    *reported = offset;
+    spk_reader_progress(in->reader, &done, &total);
     spk_tell_progress(in->progress, in->progress_user, done, total < 0 ? 0 : total, "reading");
 }
 
