@@ -127,60 +127,6 @@ int args_choice(const char *choices, const char *text)
     }
 }
 
-static int smallest(int a, int b, int c)
-{
-    int least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
-static int distance(const char *a, const char *b)
-{
-    enum { MOST = 32 };
-    int d[MOST + 1][MOST + 1], rows = (int)strlen(a), cols = (int)strlen(b);
-    if (rows > MOST || cols > MOST)
-        return MOST;
-    for (int i = 0; i <= rows; i++)
-        d[i][0] = i;
-    for (int j = 0; j <= cols; j++)
-        d[0][j] = j;
-    for (int i = 1; i <= rows; i++)
-        for (int j = 1; j <= cols; j++) {
-            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
-                d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    return d[rows][cols];
-}
-
-const char *args_nearest(const char *text, const char *const *names, int count)
-{
-    const char *best = NULL;
-    int length = (int)strlen(text), least = length < 4 ? 2 : length / 3 + 2;
-    for (int i = 0; i < count; i++) {
-        /* what the name begins with counts as near: --assume for --assume-finite */
-        bool begins = length >= 3 && strncmp(names[i], text, (size_t)length) == 0;
-        int far = begins ? 1 : distance(text, names[i]);
-        if (far < least) {
-            least = far;
-            best = names[i];
-        }
-    }
-    return best;
-}
-
-const char *args_nearest_kernel(const char *name)
-{
-    const char *names[256];
-    int count = 0;
-    for (int i = 0; i < spk_kernel_count() && count < 256; i++) {
-        spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) == SPK_OK)
-            names[count++] = info.name;
-    }
-    return args_nearest(name, names, count);
-}
-
 static bool kernel_known(const char *name)
 {
     for (int i = 0; i < spk_kernel_count(); i++) {
@@ -220,16 +166,20 @@ __attribute__((format(printf, 2, 3))) static int wrong(const args *a, const char
 static int unknown_option(const args *a, const char *name)
 {
     const char *names[ARGS_MAX_OPTIONS + 1];
+    int count = 0;
     for (int i = 0; i < a->count; i++)
-        names[i] = a->list[i].name;
-    names[a->count] = "help";
-    const char *near = args_nearest(name, names, a->count + 1);
+        if (!a->idle[i])
+            names[count++] = a->list[i].name;
+    names[count++] = "help";
+    const char *near = args_nearest(name, names, count);
     return near ? wrong(a, "unknown option --%s; did you mean --%s?", name, near) : wrong(a, "unknown option --%s", name);
 }
 
 static int wrong_choice(const args *a, const args_option *o, const char *text)
 {
-    return wrong(a, "--%s: '%s' is none of %s", o->name, text, o->values);
+    const char *near = args_nearest_of(text, o->values);
+    return near ? wrong(a, "--%s: '%s' is none of %s; did you mean %s?", o->name, text, o->values, near)
+                : wrong(a, "--%s: '%s' is none of %s", o->name, text, o->values);
 }
 
 static int take_pattern(const args *a, const args_option *o, const char *text)
@@ -239,13 +189,25 @@ static int take_pattern(const args *a, const args_option *o, const char *text)
         *(spk_generator *)o->to = generator;
         return ARGS_GO;
     }
-    const char *names[32];
-    int count = 0;
-    for (int i = 1; i < 32 && spk_generator_name((spk_generator)i); i++)
-        names[count++] = spk_generator_name((spk_generator)i);
-    const char *near = args_nearest(text, names, count);
+    const char *near = args_nearest_pattern(text);
     return near ? wrong(a, "--%s: no pattern is called '%s'; did you mean %s?", o->name, text, near)
                 : wrong(a, "--%s: no pattern is called '%s' (see 'sparsek gen --help')", o->name, text);
+}
+
+static int take_dtype(const args *a, const args_option *o, const char *text)
+{
+    spk_dtype dtype = spk_dtype_from_name(text);
+    if (dtype == SPK_DTYPE_DEFAULT || dtype == SPK_TF32) {
+        const char *near = args_nearest_dtype(text);
+        return near ? wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16); did you mean %s?", o->name, text, near)
+                    : wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16)", o->name, text);
+    }
+    if (dtype != SPK_F32 && dtype != SPK_F64 && dtype != SPK_F16 && dtype != SPK_BF16) {
+        wrong(a, "--%s: %s is not in this version (f32, f64, f16, bf16)", o->name, text);
+        return 4;
+    }
+    *(spk_dtype *)o->to = dtype;
+    return ARGS_GO;
 }
 
 static int take_kernels(const args *a, const args_option *o, const char *text)
@@ -285,6 +247,9 @@ static int take(const args *a, const args_option *o, const char *text)
 {
     switch (o->kind) {
     case ARGS_TEXT:
+    case ARGS_FILE:
+    case ARGS_MATRIX:
+    case ARGS_DEVICE:
         if (!text[0])
             return wrong(a, "--%s: the value is empty", o->name);
         *(const char **)o->to = text;
@@ -306,17 +271,8 @@ static int take(const args *a, const args_option *o, const char *text)
         *(int *)o->to = index;
         return ARGS_GO;
     }
-    case ARGS_DTYPE: {
-        spk_dtype dtype = spk_dtype_from_name(text);
-        if (dtype == SPK_DTYPE_DEFAULT || dtype == SPK_TF32)
-            return wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16)", o->name, text);
-        if (dtype != SPK_F32 && dtype != SPK_F64 && dtype != SPK_F16 && dtype != SPK_BF16) {
-            wrong(a, "--%s: %s is not in this version (f32, f64, f16, bf16)", o->name, text);
-            return 4;
-        }
-        *(spk_dtype *)o->to = dtype;
-        return ARGS_GO;
-    }
+    case ARGS_DTYPE:
+        return take_dtype(a, o, text);
     case ARGS_PATTERN:
         return take_pattern(a, o, text);
     case ARGS_KERNELS:
@@ -357,6 +313,8 @@ static int parse_option(args *a, int argc, char **argv, int *at)
             return wrong(a, "unknown option %s", text);
         value = text[2] ? text + 2 : NULL;
     }
+    if (a->idle[option - a->list])
+        return wrong(a, "--%s does nothing for this command", option->name);
     if (option->kind == ARGS_FLAG) {
         if (value)
             return wrong(a, "--%s takes no value", option->name);
@@ -374,11 +332,15 @@ static int parse_option(args *a, int argc, char **argv, int *at)
 int args_parse(args *a, int argc, char **argv)
 {
     bool open = true; /* until "--" */
+    if (a->visit) {
+        a->visit(a->visit_user, a);
+        return EXIT_DONE;
+    }
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--") == 0)
             break;
         else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return help_command(a);
+            return help_command(a, argv[i][1] == '-');
     for (int i = 1; i < argc; i++) {
         if (open && strcmp(argv[i], "--") == 0) {
             open = false;

@@ -21,7 +21,10 @@ typedef struct args_cells {
 
 typedef enum args_kind {
     ARGS_FLAG,    /* int: 1 where given */
-    ARGS_TEXT,    /* const char * */
+    ARGS_TEXT,    /* const char *, as are the next three */
+    ARGS_FILE,    /* a file of any kind */
+    ARGS_MATRIX,  /* a matrix file */
+    ARGS_DEVICE,  /* cpu, cuda, cuda:1 */
     ARGS_INT,     /* int64_t in [low, high] */
     ARGS_SEED,    /* uint64_t; 0x... allowed */
     ARGS_REAL,    /* double in [low, high] */
@@ -41,21 +44,28 @@ typedef struct args_option {
     void *to;
     const char *values; /* the choices of ARGS_CHOICE; else the placeholder in the help, NULL for the kind's */
     double low, high;   /* ARGS_INT, ARGS_REAL, ARGS_SHARE */
-    const char *help;   /* with unit and default */
+    const char *help;   /* with unit and default: "what it does; more of it (default: 3)" */
 } args_option;
 
 typedef struct args {
     const char *command;  /* "bench" */
     const char *synopsis; /* "[FILE] [options]" */
-    const char *about;    /* what it does; lines of up to 100 columns */
+    const char *brief;    /* in one line; set by cli_common_options */
+    const char *about;    /* what it does: paragraphs, and entries as term_text prints them */
     const char *examples; /* one a line, without the leading spaces */
     int min_operands, max_operands;
     const char *operand_names; /* "A B": for the message where one is missing */
+    args_kind operand_kind;    /* what completes an operand: ARGS_MATRIX, ARGS_PATTERN, or ARGS_CHOICE of operand_values; ARGS_FLAG: nothing does */
+    const char *operand_values;
+    const char *often;         /* the options of the short help, space-separated */
     args_option list[ARGS_MAX_OPTIONS];
+    bool idle[ARGS_MAX_OPTIONS]; /* an option of other commands that does nothing for this one: refused, and not in the help */
     const char *group[ARGS_MAX_OPTIONS]; /* title of the group that the option opens, or NULL */
     int count;
     const char *operands[ARGS_MAX_OPERANDS];
     int operand_count;
+    void (*visit)(void *user, const struct args *a); /* NULL, or who is told of the table in place of parsing */
+    void *visit_user;
 } args;
 
 /* Appends a titled group of options. */
@@ -72,11 +82,24 @@ bool args_read_cells(const char *text, args_cells *out);
 /* Index of text in "a|b|c" ('-' and '_' alike), or -1. */
 int args_choice(const char *choices, const char *text);
 
-/* The nearest of `count` names to text, or NULL where none is near. */
+/* "Did you mean ...?": the nearest of `count` names to text, or NULL where none is near. */
 const char *args_nearest(const char *text, const char *const *names, int count);
+
+/* Of "a|b|c"; valid until the next call. */
+const char *args_nearest_of(const char *text, const char *list);
+
+/* These know other programs' words too: float32 is f32, random is uniform. */
+const char *args_nearest_dtype(const char *text);
+const char *args_nearest_pattern(const char *text);
+const char *args_nearest_kernel(const char *text);
+
+/* The names of all patterns; how many there are. */
+enum { ARGS_MOST_PATTERNS = 32 };
+int args_patterns(const char **names);
+
+#define ARGS_DTYPES "f32|f64|f16|bf16"
 
 /* The first comma-separated name that is no kernel of the table, NULL if all are: `bad` gets a copy of it. */
 bool args_kernels_known(const char *list, char *bad, int size);
-const char *args_nearest_kernel(const char *name);
 
 #endif

@@ -150,22 +150,38 @@ char *cli_quoted(const char *word)
     return text;
 }
 
-void cli_common_options(args *a, cli *app)
+void cli_common_options(args *a, cli *app, unsigned heeds)
 {
     const args_option options[] = {
-        {"json", 0, ARGS_TEXT, &app->json, "FILE", 0, 0, "write the result as JSON to FILE; '-': to standard output, instead of text"},
+        {"json", 0, ARGS_FILE, &app->json, "FILE", 0, 0, "write the result as JSON to FILE; '-': to standard output, instead of text"},
         {"threads", 0, ARGS_INT, &app->threads, "N", 1, 1024, "threads (default: OMP_NUM_THREADS, else the processors at hand)"},
-        {"device", 0, ARGS_TEXT, &app->device, "NAME", 0, 0, "cpu, or an NVIDIA GPU: cuda (the first), cuda:1 and so on (default: cpu)"},
+        {"device", 0, ARGS_DEVICE, &app->device, "NAME", 0, 0, "cpu, or an NVIDIA GPU: cuda (the first), cuda:1 and so on (default: cpu)"},
         {"effort", 0, ARGS_CHOICE, &app->effort, "measure|estimate|exhaustive", 0, 0,
          "how much to measure: the promising candidates, none, or all (default: measure)"},
-        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, "seconds for tuning one problem (default: 2, on a GPU 5; none for exhaustive)"},
-        {"store", 0, ARGS_TEXT, &app->store, "FILE", 0, 0,
+        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, heeds & HEEDS_EFFORT ? "seconds for measuring one problem (default: 2, on a GPU 5; none for --effort exhaustive)" : "seconds for measuring one problem (default: 2, on a GPU 5)"},
+        {"store", 0, ARGS_FILE, &app->store, "FILE", 0, 0,
          "the store (default: SPARSEK_STORE, else store.db in SPARSEK_CACHE_DIR or the user's cache folder)"},
         {"only", 0, ARGS_KERNELS, &app->only, "NAMES", 0, 0, "only these kernels, comma-separated"},
         {"exclude", 0, ARGS_KERNELS, &app->exclude, "NAMES", 0, 0, "without these kernels, comma-separated"},
         {"quiet", 'q', ARGS_FLAG, &app->quiet, NULL, 0, 0, "no text, notes, warnings or progress: errors and JSON alone"},
     };
+    static const unsigned needs[] = {0, HEEDS_THREADS, HEEDS_DEVICE, HEEDS_EFFORT, HEEDS_BUDGET, HEEDS_STORE, HEEDS_KERNELS, HEEDS_KERNELS, 0};
+    const int first = a->count;
     args_add(a, "Common options", options, (int)(sizeof(options) / sizeof(*options)));
+    for (int i = first; i < a->count; i++)
+        a->idle[i] = needs[i - first] && !(needs[i - first] & heeds);
+    a->brief = app->brief;
+    a->visit = app->visit;
+    a->visit_user = app->visit_user;
+}
+
+void cli_visit(cli *app, const cli_command *command, void (*visit)(void *user, const args *a))
+{
+    char *argv[] = {(char *)command->name, NULL};
+    app->brief = command->about;
+    app->visit = visit;
+    (void)command->run(app, 1, argv);
+    app->visit = NULL;
 }
 
 static void on_log(void *user, int level, const char *message)

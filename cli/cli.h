@@ -30,10 +30,14 @@ typedef struct cli {
     int format; /* matrix_file of the matrix that is written; 0: by its name */
     double budget_s;
     int quiet;
+    const char *brief; /* what the command does, in one line */
+    void (*visit)(void *user, const args *a); /* NULL, or who is told of the command's table of options; the command does nothing then */
+    void *visit_user;
 } cli;
 
-/* The options that all commands take. */
-void cli_common_options(args *a, cli *app);
+/* What a command heeds of the common options, beside --json and --quiet; the others are refused. */
+enum { HEEDS_THREADS = 1, HEEDS_DEVICE = 2, HEEDS_EFFORT = 4, HEEDS_BUDGET = 8, HEEDS_STORE = 16, HEEDS_KERNELS = 32, HEEDS_ALL = 63 };
+void cli_common_options(args *a, cli *app, unsigned heeds);
 
 /* Those given of them that choose a class and its store, each after a space: " --device cuda:0 --threads 2". The caller frees it. */
 char *cli_common_text(const cli *app);
@@ -94,6 +98,9 @@ typedef struct cli_command {
     const char *name, *about;
     int (*run)(cli *app, int argc, char **argv);
 } cli_command;
+
+/* Has `visit` told of a command's table of options. */
+void cli_visit(cli *app, const cli_command *command, void (*visit)(void *user, const args *a));
 
 int cmd_info(cli *app, int argc, char **argv);
 int cmd_bench(cli *app, int argc, char **argv);

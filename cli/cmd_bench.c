@@ -12,7 +12,7 @@ typedef struct bench_flags {
 } bench_flags;
 
 static const char about[] =
-    "Races every row of the kernel table on one problem, whatever the effort, and keeps the evidence in the store.\n"
+    "Races every row of the kernel table on one problem, and keeps the evidence in the store.\n"
     "The problem comes from the options, or from a matrix FILE (.mtx, .smtx, .safetensors, .npy) with --block and\n"
     "--n. Where the store knows the problem's class, its evidence is listed and the chosen kernel and dense are\n"
     "timed again; --fresh races again. With --only or --exclude the evidence is kept as a class of its own.\n\n"
@@ -23,6 +23,8 @@ static const char about[] =
 static int parse(cli *app, bench_flags *f, int argc, char **argv)
 {
     args a = {.command = "bench", .synopsis = "[FILE] [options]", .about = about, .max_operands = 1};
+    a.often = "m k n block density pattern dtype assume-finite cache budget fresh json";
+    a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek bench --m 2048 --k 2048 --n 512 --block 64 --density 10% --assume-finite --cache warm\n"
                  "sparsek bench matrix.mtx --block 3 --n 32 --json result.json\n";
     *f = (bench_flags){.problem = problem_defaults(), .rounds = 20};
@@ -32,7 +34,7 @@ static int parse(cli *app, bench_flags *f, int argc, char **argv)
     };
     problem_options(&a, &f->problem);
     args_add(&a, "Race", race, 2);
-    cli_common_options(&a, app);
+    cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_EFFORT);
     int code = args_parse(&a, argc, argv);
     f->problem.file = a.operand_count ? a.operands[0] : NULL;
     return code;

@@ -150,9 +150,12 @@ static int check_operands(const cli *app, const args *a)
 int cmd_cache(cli *app, int argc, char **argv)
 {
     args a = {.command = "cache", .synopsis = "path|list|export FILE|import FILE|verify|clear [options]", .about = about, .min_operands = 1, .max_operands = 2};
+    a.often = "store json";
+    a.operand_kind = ARGS_CHOICE;
+    a.operand_values = "path|list|export|import|verify|clear";
     a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
     a.operand_names = "an action: path, list, export, import, verify or clear";
-    cli_common_options(&a, app);
+    cli_common_options(&a, app, HEEDS_STORE);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;

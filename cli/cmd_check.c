@@ -77,6 +77,7 @@ static int check_params(const cli *app, const check_flags *f)
 static int parse(cli *app, check_flags *f, int argc, char **argv)
 {
     args a = {.command = "check", .synopsis = "[options]", .about = about};
+    a.often = "cases seed op kernel resume device";
     a.examples = "sparsek check --cases 300 --seed 7\nsparsek check --kernel spmm_portable --cases 50 --all-params\n";
     *f = (check_flags){.cases = -1, .only_case = -1, .seed = UINT64_MAX};
     const args_option options[] = {
@@ -86,12 +87,12 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
         {"op", 0, ARGS_CHOICE, &f->op, "all|spmm|sddmm", 0, 0, "operations (default: all that the rows compute)"},
         {"kernel", 0, ARGS_KERNELS, &f->kernel, "NAMES", 0, 0, "only these rows (the same as --only)"},
-        {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only this combination of parameters, such as \"NV=2 PACK=1\"; needs --kernel"},
+        {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only this combination of parameters, such as \"NV=2 PACK=1 GROUP=1\"; needs --kernel"},
         {"all-params", 0, ARGS_FLAG, &f->all_params, NULL, 0, 0, "every combination of parameters of every row"},
-        {"resume", 0, ARGS_TEXT, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
+        {"resume", 0, ARGS_FILE, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
     };
     args_add(&a, "Check", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(&a, app);
+    cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;

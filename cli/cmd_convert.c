@@ -26,14 +26,14 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
         {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1, "keep this share of the blocks, those of largest norm: 0.1 or 10%; needs --block"},
         {"by", 0, ARGS_CHOICE, &f->by, "l1|l2|max", 0, 0, "the norm for --prune (default: l2)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: as they are)"},
-        {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "for .mtx and .safetensors: array or coordinate, tensor or BSR (default: as IN)"},
+        {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "what OUT is where its format leaves that open: array or coordinate in .mtx, tensor or BSR in .safetensors (default: as IN)"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "OUT's format (default: by its ending); needed where OUT is '-'"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors IN: which tensor (default: the only one)"},
         {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors OUT: name to write under (default: matrix)"},
     };
     args_add(a, "Conversion", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(a, app);
+    cli_common_options(a, app, 0);
     int code = args_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
@@ -76,6 +76,8 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
 int cmd_convert(cli *app, int argc, char **argv)
 {
     args a = {.command = "convert", .synopsis = "IN OUT [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "IN and OUT"};
+    a.often = "block prune dtype to tensor tensor-out";
+    a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek convert matrix.mtx matrix.safetensors --block 3\n"
                  "zcat matrix.mtx.gz | sparsek convert - - --format npy >matrix.npy\n"
                  "sparsek convert weights.npy pruned.safetensors --block 32 --prune 10% --by l1 --dtype f32\n";

@@ -43,7 +43,7 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 {
     *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .poisson = NO_POISSON, .seed = 1};
     const args_option options[] = {
-        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file to write; '-': standard output"},
+        {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file to write; '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "FILE's format (default: by its ending); needed where FILE is '-'"},
         {"rows", 0, ARGS_INT, &f->rows, "ROWS", 0, 2147483647, "rows, in elements (default: 2048)"},
         {"cols", 0, ARGS_INT, &f->cols, "COLS", 0, 2147483647, "columns, in elements (default: as many as rows)"},
@@ -62,7 +62,7 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
     };
     args_add(a, "Matrix", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(a, app);
+    cli_common_options(a, app, 0);
     int code = args_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
@@ -75,13 +75,9 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 
 static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_generate *o)
 {
-    const char *names[32];
-    int count = 0;
-    for (int i = 1; i < 32 && spk_generator_name((spk_generator)i); i++)
-        names[count++] = spk_generator_name((spk_generator)i);
     *o = (spk_generate){SPK_SIZED(spk_generate), .generator = spk_generator_from_name(pattern), .seed = f->seed, .dtype = f->dtype};
     if (!o->generator) {
-        const char *near = args_nearest(pattern, names, count);
+        const char *near = args_nearest_pattern(pattern);
         return near ? cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; did you mean %s?", pattern, near)
                     : cli_fail(app, EXIT_USAGE, "no pattern is called '%s' (see 'sparsek gen --help')", pattern);
     }
@@ -138,6 +134,8 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
 int cmd_gen(cli *app, int argc, char **argv)
 {
     args a = {.command = "gen", .synopsis = "PATTERN -o FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a PATTERN"};
+    a.often = "out rows cols block density seed dtype";
+    a.operand_kind = ARGS_PATTERN;
     a.examples = "sparsek gen uniform --rows 4096 --cols 4096 --block 64x32 --density 10% -o a.safetensors\n"
                  "sparsek gen elasticity --cells 20x10x10 -o beam.mtx\n";
     gen_flags f;

@@ -220,7 +220,8 @@ static int show(cli *app, const spk_device_info *device)
 int cmd_info(cli *app, int argc, char **argv)
 {
     args a = {.command = "info", .synopsis = "[options]", .about = about, .examples = "sparsek info\nsparsek info --device cuda:0\nsparsek info --json -\n"};
-    cli_common_options(&a, app);
+    a.often = "device json";
+    cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_STORE);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;

@@ -32,11 +32,11 @@ static int parse(cli *app, inspect_flags *f, args *a, int argc, char **argv)
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "estimate this block, in elements (default: the advised one)"},
         {"n", 0, ARGS_INT, &f->n, "COLS", 1, 2147483647, "columns of B in the estimate (default: 128)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type in the estimate (default: the file's)"},
-        {"spy", 0, ARGS_TEXT, &f->svg, "FILE", 0, 0, "write the spy plot as SVG"},
+        {"spy", 0, ARGS_FILE, &f->svg, "FILE", 0, 0, "write the spy plot as SVG"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors: which tensor (default: the only one)"},
     };
     args_add(a, "Inspection", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(a, app);
+    cli_common_options(a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
     return args_parse(a, argc, argv);
 }
 
@@ -211,6 +211,8 @@ static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matri
 int cmd_inspect(cli *app, int argc, char **argv)
 {
     args a = {.command = "inspect", .synopsis = "FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a FILE"};
+    a.often = "block n spy tensor";
+    a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek inspect matrix.mtx --n 32\nsparsek inspect weights.safetensors --spy weights.svg\n";
     inspect_flags f;
     int code = parse(app, &f, &a, argc, argv);

@@ -45,6 +45,7 @@ typedef struct regret_run {
 static int parse(cli *app, regret_flags *f, int argc, char **argv)
 {
     args a = {.command = "regret", .synopsis = "[options]", .about = about};
+    a.often = "problems seed resume json device";
     a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n"
                  "sparsek regret --device cuda:0 --problems 20 --seed 1\n";
     *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8, .batch = 1};
@@ -55,10 +56,10 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
         {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
         {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
-        {"resume", 0, ARGS_TEXT, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
+        {"resume", 0, ARGS_FILE, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
     };
     args_add(&a, "Regret", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(&a, app);
+    cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_STORE);
     return args_parse(&a, argc, argv);
 }
 

@@ -37,26 +37,26 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
 {
     *f = (run_flags){.alpha = 1, .beta = 1};
     const args_option options[] = {
-        {"out", 'o', ARGS_TEXT, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
+        {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "D's format (default: by its ending); needed where D is '-'"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements (default: A's own, else the advised one)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "compute in this type (default: that of A)"},
         {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed (default: n)"},
         {"alpha", 0, ARGS_REAL, &f->alpha, NULL, -1e300, 1e300, "factor of the product (default: 1)"},
-        {"c", 0, ARGS_TEXT, &f->c, "FILE", 0, 0, "C"},
+        {"c", 0, ARGS_MATRIX, &f->c, "FILE", 0, 0, "C: dense, of the size of D, added beta times"},
         {"beta", 0, ARGS_REAL, &f->beta, NULL, -1e300, 1e300, "factor of C (default: 1)"},
-        {"bias-row", 0, ARGS_TEXT, &f->bias_row, "FILE", 0, 0, "bias: a value for each row of D"},
-        {"bias-col", 0, ARGS_TEXT, &f->bias_col, "FILE", 0, 0, "bias: a value for each column of D"},
+        {"bias-row", 0, ARGS_MATRIX, &f->bias_row, "FILE", 0, 0, "bias: a value for each row of D"},
+        {"bias-col", 0, ARGS_MATRIX, &f->bias_col, "FILE", 0, 0, "bias: a value for each column of D"},
         {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum (default: none)"},
-        {"residual", 0, ARGS_TEXT, &f->residual, "FILE", 0, 0, "added after the activation"},
-        {"factor", 0, ARGS_TEXT, &f->factor, "FILE", 0, 0, "multiplied with, element by element, after the activation"},
-        {"choice", 0, ARGS_TEXT, &f->choice, "TEXT", 0, 0, "pin a candidate, such as \"spmm_portable NV=2 PACK=1\""},
+        {"residual", 0, ARGS_MATRIX, &f->residual, "FILE", 0, 0, "added after the activation"},
+        {"factor", 0, ARGS_MATRIX, &f->factor, "FILE", 0, 0, "multiplied with, element by element, after the activation"},
+        {"choice", 0, ARGS_TEXT, &f->choice, "TEXT", 0, 0, "pin a candidate, such as \"spmm_portable NV=2 PACK=1 GROUP=1\""},
         {"tensor-a", 0, ARGS_TEXT, &f->tensor_a, "NAME", 0, 0, "safetensors A: which tensor (default: the only one)"},
         {"tensor-b", 0, ARGS_TEXT, &f->tensor_b, "NAME", 0, 0, "safetensors B: which tensor (default: the only one)"},
         {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors D: name to write under (default: matrix)"},
     };
     args_add(a, "Product", options, (int)(sizeof(options) / sizeof(*options)));
-    cli_common_options(a, app);
+    cli_common_options(a, app, HEEDS_ALL);
     int code = args_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
@@ -266,6 +266,8 @@ static int check_inputs(const cli *app, const run_flags *f, const args *a)
 int cmd_run(cli *app, int argc, char **argv)
 {
     args a = {.command = "run", .synopsis = "A B -o D [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "A and B"};
+    a.often = "out block trans-a alpha c beta activation choice";
+    a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek run a.safetensors b.npy -o d.npy\n"
                  "sparsek run matrix.mtx b.npy -o d.npy --block 3 --alpha 2 --c c.npy --beta -1 --activation relu\n";
     run_flags f;

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "completion.h"
 #include "help.h"
+#include "manual.h"
+#include "matrix.h"
 #include "output.h"
 #include "progress.h"
 
@@ -38,17 +41,59 @@ static char *command_line(int argc, char **argv)
     return line;
 }
 
-static int unknown_command(const char *name)
+static const cli_command *find_command(const char *name)
 {
-    const char *names[COMMAND_COUNT];
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static bool is_file(const char *name)
+{
+    return matrix_file_of(name) != MATRIX_FILE_UNKNOWN || access(name, F_OK) == 0;
+}
+
+static int unknown_command(int argc, char **argv)
+{
+    const char *name = argv[1], *names[COMMAND_COUNT], *command = NULL;
+    const bool option = name[0] == '-';
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;
+    for (int i = 2; i < argc && option && !command; i++)
+        command = find_command(argv[i]) ? argv[i] : NULL;
     const char *near = args_nearest(name, names, COMMAND_COUNT);
-    fprintf(stderr, "sparsek: unknown %s '%s'", name[0] == '-' ? "option" : "command", cli_clean(name));
-    if (near)
-        fprintf(stderr, "; did you mean '%s'?", near);
+    fprintf(stderr, "sparsek: unknown %s '%s'", option ? "option" : "command", cli_clean(name));
+    if (command)
+        fprintf(stderr, ": a command's options come after it, as in 'sparsek %s %s'", command, cli_clean(name));
+    else if (is_file(name)) {
+        char *quoted = cli_quoted(name);
+        fprintf(stderr, "; 'sparsek inspect %s' shows what a matrix file holds", cli_clean(quoted));
+        free(quoted);
+    } else if (near || args_nearest_of(name, "--help|--version"))
+        fprintf(stderr, "; did you mean '%s'?", near ? near : args_nearest_of(name, "--help|--version"));
     fputs("\nTry 'sparsek --help'.\n", stderr);
     return EXIT_USAGE;
+}
+
+/* help, help COMMAND, and help --format scd COMMAND: the source of its manual page, for the build. */
+static int help(cli *app, int argc, char **argv)
+{
+    if (argc == 2)
+        return help_program(commands, COMMAND_COUNT, true);
+    const bool manual = argc == 5 && strcmp(argv[2], "--format") == 0 && strcmp(argv[3], "scd") == 0;
+    const cli_command *command = find_command(argv[argc - 1]);
+    if ((argc != 3 && !manual) || !command) {
+        char *words[] = {argv[0], argv[argc - 1]};
+        return command ? cli_fail(app, EXIT_USAGE, "help: takes one COMMAND") : unknown_command(2, words);
+    }
+    if (manual) {
+        cli_visit(app, command, manual_print);
+        return EXIT_DONE;
+    }
+    char *words[] = {argv[2], (char[]){"--help"}, NULL};
+    app->brief = command->about;
+    return command->run(app, 2, words);
 }
 
 static int dispatch(cli *app, int argc, char **argv)
@@ -57,23 +102,22 @@ static int dispatch(cli *app, int argc, char **argv)
         fputs("sparsek: needs a command\nTry 'sparsek --help'.\n", stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (strcmp(argv[1], "help") == 0 && argc == 2))
-        return help_program(commands, COMMAND_COUNT);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return help_program(commands, COMMAND_COUNT, argv[1][1] == '-');
     if (strcmp(argv[1], "--version") == 0) {
         printf("sparsek %s (%s)\n", spk_version(), spk_commit());
         return EXIT_DONE;
     }
-    if (strcmp(argv[1], "help") == 0) { /* sparsek help bench */
-        argv[1] = argv[2];
-        argv[2] = (char[]){"--help"};
-        return dispatch(app, 3, argv);
-    }
-    for (int i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) {
-            app->command = commands[i].name;
-            return commands[i].run(app, argc - 1, argv + 1);
-        }
-    return unknown_command(argv[1]);
+    if (strcmp(argv[1], "help") == 0)
+        return help(app, argc, argv);
+    if (strcmp(argv[1], "completion") == 0)
+        return argc == 3 ? completion_print(app, commands, COMMAND_COUNT, argv[2]) : cli_fail(app, EXIT_USAGE, "completion: needs a shell: bash, zsh or fish");
+    const cli_command *command = find_command(argv[1]);
+    if (!command)
+        return unknown_command(argc, argv);
+    app->command = command->name;
+    app->brief = command->about;
+    return command->run(app, argc - 1, argv + 1);
 }
 
 /* Closed standard streams would be given to the next files that are opened, the store among them. What takes their places refuses as they

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import support
-from support import SMALL, CliTest
+from support import SMALL, SMALL_CLASS, CliTest
 
 
 class Bench(CliTest):
@@ -174,14 +174,14 @@ class Bench(CliTest):
 
 class Tune(CliTest):
     def test_tune_then_explain(self):
-        asks = self.cli("explain", *SMALL, "--threads", "1", "--only", "reference", "--store", "a store.db", code=1).stderr
+        asks = self.cli("explain", *SMALL_CLASS, "--threads", "1", "--only", "reference", "--store", "a store.db", code=1).stderr
         self.assertIn(" --threads 1 --store 'a store.db' --only reference' measures it", asks)
-        self.cli("explain", *SMALL, code=1)
+        self.cli("explain", *SMALL_CLASS, code=1)
         tuned = self.bench("tune", *SMALL)["results"][0]
-        told = self.bench("explain", *SMALL)["results"][0]
+        told = self.bench("explain", *SMALL_CLASS)["results"][0]
         self.assertEqual(told["chosen"], tuned["chosen"])
         self.assertTrue(told["from_store"])
-        text = self.cli("explain", *SMALL).stdout
+        text = self.cli("explain", *SMALL_CLASS).stdout
         self.assertIn(tuned["chosen"], text)
         self.assertIn("class: ", text)
         self.assertIn("from the store, measured just now", text)

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import support
-from support import SMALL, CliTest
+from support import SMALL, SMALL_CLASS, CliTest
 
 # Long enough to be interrupted anywhere: generating takes a fraction of a second, writing the text many.
 LONG = ["gen", "uniform", "--rows", "16000", "--density", "0.2", "--block", "8", "-o", "x.mtx"]
@@ -84,7 +84,7 @@ class FullOutput(CliTest):
     def test_every_json_result(self):
         self.cli("tune", *SMALL)
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")
-        for arguments in (["info"], ["bench", *SMALL], ["explain", *SMALL], ["tune", *SMALL], ["cache", "list"], ["inspect", "a.mtx"]):
+        for arguments in (["info"], ["bench", *SMALL], ["explain", *SMALL_CLASS], ["tune", *SMALL], ["cache", "list"], ["inspect", "a.mtx"]):
             for extra in ([], ["--json", "-"]):
                 with self.subTest(arguments=[*arguments, *extra]), open("/dev/full", "w") as full:
                     done = subprocess.run([support.program, *arguments, *extra], cwd=self.folder, env=self.env, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -201,7 +201,7 @@ class Names(CliTest):
     def test_class_line_wraps(self):
         self.cli("tune", *SMALL)
         for columns in ("40", "100"):
-            text = self.cli("explain", *SMALL, env={"COLUMNS": columns}).stdout
+            text = self.cli("explain", *SMALL_CLASS, env={"COLUMNS": columns}).stdout
             lines = text[text.index("class: "):].splitlines()
             self.assertGreater(len(lines), 1)
 
@@ -228,11 +228,11 @@ class Words(CliTest):
 
     def test_a_pipe_gets_whole_reasons(self):
         self.cli("tune", *SMALL)
-        self.assertNotIn("\u2026", self.cli("explain", *SMALL).stdout)
+        self.assertNotIn("\u2026", self.cli("explain", *SMALL_CLASS).stdout)
 
     def test_narrow_rows_can_be_told_apart(self):
         self.cli("tune", *SMALL)
-        rows = [line for line in self.cli("explain", *SMALL, env={"COLUMNS": "40"}).stdout.split("\n\n")[1].splitlines()[1:] if not line.endswith("-")]  # measured ones
+        rows = [line for line in self.cli("explain", *SMALL_CLASS, env={"COLUMNS": "40"}).stdout.split("\n\n")[1].splitlines()[1:] if not line.endswith("-")]  # measured ones
         self.assertEqual(len(rows), len(set(rows)))
 
     def test_closed_streams(self):

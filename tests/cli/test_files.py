@@ -5,7 +5,7 @@ import random
 import stat
 import xml.etree.ElementTree
 
-from support import SMALL, CliTest
+from support import SMALL, SMALL_CLASS, CliTest
 
 PATTERNS = ["uniform", "bernoulli", "banded", "window", "causal", "diagonal", "power-law", "empty-rows"]
 
@@ -259,9 +259,9 @@ class Cache(CliTest):
         json.loads((self.folder / "all.json").read_text())
         self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)
         self.assertIn("1 classes removed", self.cli("cache", "clear").stdout)
-        self.cli("explain", *SMALL, code=1)
+        self.cli("explain", *SMALL_CLASS, code=1)
         self.assertIn("1 classes taken", self.cli("cache", "import", "all.json").stdout)
-        self.assertEqual(self.bench("explain", *SMALL)["results"][0]["chosen"], chosen)
+        self.assertEqual(self.bench("explain", *SMALL_CLASS)["results"][0]["chosen"], chosen)
 
     def test_bad_import_changes_nothing(self):
         self.bench("tune", *SMALL)

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import support
-from support import SMALL, CliTest
+from support import SMALL, SMALL_CLASS, CliTest
 
 
 class Terminal(CliTest):
@@ -87,7 +87,7 @@ class Terminal(CliTest):
 
     def test_quiet(self):
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx", "--quiet")
-        for arguments in (["bench", *SMALL], ["tune", *SMALL], ["explain", *SMALL], ["inspect", "a.mtx"], ["convert", "a.mtx", "b.npy"], ["info"],
+        for arguments in (["bench", *SMALL], ["tune", *SMALL], ["explain", *SMALL_CLASS], ["inspect", "a.mtx"], ["convert", "a.mtx", "b.npy"], ["info"],
                           ["check", "--cases", "3"], ["cache", "list"]):
             done = self.cli(*arguments, "-q")
             self.assertEqual((done.stdout, done.stderr), ("", ""), arguments)
