@@ -28,7 +28,7 @@ export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
 name=gpu-$(nvidia-smi --query-gpu=name --format=csv,noheader -i "${device#cuda:}" | sed 's/^NVIDIA //' | tr 'A-Z ' 'a-z-')
-library=$(ls "$build"/libsparsek.so "$build"/libsparsek.so.0 2>/dev/null | head -n 1)
+library=$(ls "$build"/libsparsek.so "$build"/libsparsek.so.[0-9]* 2>/dev/null | head -n 1)
 [ -n "$library" ] && [ "$name" != gpu- ] || { echo "there is no libsparsek.so in $build, or no GPU" >&2; exit 2; }
 failed=()
 

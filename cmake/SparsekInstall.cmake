@@ -4,6 +4,10 @@ install(TARGETS sparsek_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sparsek_prover RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sparsek)
 install(FILES include/sparsek/sparsek.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sparsek)
 install(EXPORT sparsek-targets NAMESPACE sparsek:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
+if(SPARSEK_STATIC)
+  install(TARGETS sparsek_static EXPORT sparsek-static-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT sparsek-static-targets NAMESPACE sparsek:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
+endif()
 
 configure_package_config_file(cmake/sparsek-config.cmake.in ${PROJECT_BINARY_DIR}/sparsek-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
@@ -13,8 +17,15 @@ install(FILES ${PROJECT_BINARY_DIR}/sparsek-config.cmake ${PROJECT_BINARY_DIR}/s
 
 # The prefix is found from the file's own place, as cmake --install --prefix may choose another than the build did.
 file(RELATIVE_PATH SPARSEK_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+list(JOIN SPARSEK_STATIC_PACKAGES " " SPARSEK_PC_PACKAGES)
+list(TRANSFORM SPARSEK_STATIC_LIBRARIES PREPEND "-l" OUTPUT_VARIABLE SPARSEK_PC_LIBRARIES)
+list(JOIN SPARSEK_PC_LIBRARIES " " SPARSEK_PC_LIBRARIES)
 configure_file(cmake/sparsek.pc.in ${PROJECT_BINARY_DIR}/sparsek.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/sparsek.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The licence, and the list of what is linked and what is opened (SPDX), with the licences of that.
+configure_file(cmake/sparsek.spdx.in ${PROJECT_BINARY_DIR}/sparsek.spdx @ONLY)
+install(FILES LICENSE ${PROJECT_BINARY_DIR}/sparsek.spdx DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages, where scdoc is there to make them: the program's own, and one for each command, which the program writes from its tables of options.
 set(commands info bench tune explain run inspect convert gen check regret cache)
@@ -35,7 +46,7 @@ if(SCDOC)
       list(APPEND man_pages ${page})
     endif()
   endforeach()
-  add_custom_target(man ALL DEPENDS ${man_pages})
+  add_custom_target(sparsek_man ALL DEPENDS ${man_pages})
   install(FILES ${man_pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
@@ -47,7 +58,7 @@ if(runs_here)
                        COMMAND sparsek_cli completion ${shell} > ${script} DEPENDS sparsek_cli VERBATIM)
     list(APPEND completion_scripts ${script})
   endforeach()
-  add_custom_target(completion ALL DEPENDS ${completion_scripts})
+  add_custom_target(sparsek_completion ALL DEPENDS ${completion_scripts})
   install(FILES ${PROJECT_BINARY_DIR}/completion/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME sparsek)
   install(FILES ${PROJECT_BINARY_DIR}/completion/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _sparsek)
   install(FILES ${PROJECT_BINARY_DIR}/completion/fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME sparsek.fish)

@@ -1,7 +1,11 @@
 # Compile options that every target of the project takes.
+include(SparsekHardening)
 add_library(sparsek_options INTERFACE)
+target_link_libraries(sparsek_options INTERFACE sparsek_hardening)
 target_compile_definitions(sparsek_options INTERFACE _GNU_SOURCE)
-target_compile_options(sparsek_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla)
+target_compile_options(sparsek_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wdate-time)
+# The same sources give the same bytes in whatever folder they lie. Debug builds keep the paths, for debuggers.
+target_compile_options(sparsek_options INTERFACE $<$<NOT:$<CONFIG:Debug>>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.>)
 if(SPARSEK_WERROR)
   target_compile_options(sparsek_options INTERFACE -Werror)
 endif()

@@ -75,6 +75,12 @@ typedef struct spk_kernel {
     const spk_kernel_ops *ops;
 } spk_kernel;
 
+/* `NAME_ops` of every row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the program. */
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) extern const spk_kernel_ops name##_ops __asm__("spk_" #name "_ops");
+#include "backend/cpu/kernels.def"
+#include "backend/cuda/kernels.def"
+#undef SPK_KERNEL
+
 /* A candidate about to be tried, for spk_backend.prepare: what came of compiling and proving it. */
 typedef struct spk_prepared {
     const spk_kernel *kernel;

@@ -3,11 +3,6 @@
 
 #include "kernel/kernel.h"
 
-#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) extern const spk_kernel_ops name##_ops;
-#include "backend/cpu/kernels.def"
-#include "backend/cuda/kernels.def"
-#undef SPK_KERNEL
-
 #define SPK_KERNEL_OF(backend, operation, name, kind, isa, priority, fills_zeros, library, tunables) \
     {operation, #name, backend, kind, isa, priority, fills_zeros, library, tunables, &name##_ops},
 static const spk_kernel table[] = {

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Reads every program and shared library that a build, an installation or a wheel holds, and fails where one is not as it should be.
 
-    tests/abi/elf.py FILE_OR_FOLDER...    (a folder is searched, but for CMakeFiles)
+    tests/abi/elf.py [--hardened] FILE_OR_FOLDER...    (a folder is searched, but for CMakeFiles)
 
-Each must look for libraries in folders relative to its own file only ($ORIGIN) and name those that it needs without a folder.
+Each must look for libraries in folders relative to its own file only ($ORIGIN) and name those that it needs without a folder. With --hardened, each must also
+be as cmake/SparsekHardening.cmake wants it.
 """
 import os
 import pathlib
@@ -20,7 +21,10 @@ class Elf:
     """What readelf tells of one file."""
 
     def __init__(self, path):
-        self.path = path
+        with open(path, "rb") as file:
+            self.movable = int.from_bytes(file.read(18)[16:], sys.byteorder) == 3  # ET_DYN
+        self.segments = re.findall(r"^  (\w+) +(?:0x[0-9a-f]+ +){5}([RWE ]{3})", readelf("-l", path), re.M)
+        self.undefined = {name.split("@")[0] for name in re.findall(r" UND (\S+)", readelf("--dyn-syms", path))}
         self.dynamic = re.findall(r"^ 0x[0-9a-f]+ \((\w+)\)\s+(.*)$", readelf("-d", path), re.M)
 
     def values(self, *tags):
@@ -44,12 +48,30 @@ def search_path(elf):
             yield f"it needs {name}: a name without a folder is wanted"
 
 
-CHECKS = [search_path]
+def hardening(elf):
+    """The processor's protection of indirect branches is no part of it: the linker drops its mark where one input has none."""
+    flags = " ".join(elf.values("FLAGS", "FLAGS_1")).split()
+    if "GNU_RELRO" not in dict(elf.segments):
+        yield "no RELRO: its table of addresses stays writable"
+    if "BIND_NOW" not in flags and "NOW" not in flags:
+        yield "no BIND_NOW: addresses are looked up while it runs"
+    if dict(elf.segments).get("GNU_STACK", "RWE") != "RW ":
+        yield "its stack is executable"
+    if any("W" in access and "E" in access for kind, access in elf.segments if kind == "LOAD"):
+        yield "a segment is writable and executable"
+    if not elf.movable:
+        yield "a program at a fixed address (no PIE)"
+    if elf.values("TEXTREL") or "TEXTREL" in flags:
+        yield "its code is changed when it is loaded (TEXTREL)"
+    if "__stack_chk_fail" not in elf.undefined:
+        yield "no stack protector"
+    if not any(name.startswith("__") and name.endswith("_chk") for name in elf.undefined):
+        yield "no checked libc calls (_FORTIFY_SOURCE)"
 
 
-def faults(path):
+def faults(path, checks):
     elf = Elf(path)
-    return [fault for check in CHECKS for fault in check(elf)]
+    return [fault for check in checks for fault in check(elf)]
 
 
 def is_linked(path):
@@ -72,10 +94,14 @@ def files(arguments):
 
 
 def main():
-    looked, bad = 0, 0
-    for path in files(sys.argv[1:]):
+    looked, bad, arguments = 0, 0, sys.argv[1:]
+    checks = [search_path]
+    if "--hardened" in arguments:
+        arguments.remove("--hardened")
+        checks.append(hardening)
+    for path in files(arguments):
         looked += 1
-        for fault in faults(path):
+        for fault in faults(path, checks):
             bad += 1
             print(f"{path}: {fault}")
     print(f"elf: {looked} programs and libraries read, {bad} faults")

@@ -11,7 +11,8 @@ if [ "$declared" != "$exported" ]; then
     diff <(echo "$declared") <(echo "$exported") || true
     exit 1
 fi
-readelf -d "$library" | grep -q 'SONAME.*libsparsek\.so\.[0-9]' || { echo "no soname"; exit 1; }
+version=$(sed -n 's/^#define SPK_VERSION_MAJOR //p;s/^#define SPK_VERSION_MINOR //p' include/sparsek/sparsek.h | paste -sd.) # before 1.0 a minor version may break programs
+readelf -d "$library" | grep -qF "soname: [libsparsek.so.$version]" || { echo "the soname is not libsparsek.so.$version"; exit 1; }
 needed=$(readelf -d "$library" | grep NEEDED | sed 's/.*\[//; s/\.so.*//' | sort -u | tr '\n' ' ')
 for name in $needed; do
     case "$name" in libsqlite3 | libjansson | libz | libgomp | libc | libm | libpthread | libdl | ld-linux*) ;; *) echo "the library needs $name, which it should open at run time or do without"; exit 1 ;; esac

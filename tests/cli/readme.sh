@@ -4,21 +4,23 @@
 set -euo pipefail
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
-awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' README.md >"$build/readme.c"
-diff "$build/readme.c" examples/spmm.c
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' README.md >"$work/readme.c"
+diff "$work/readme.c" examples/spmm.c
 example() {
-    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "examples/$1.c" -o "$build/readme-$1" -L"$build" -lsparsek -Wl,-rpath,"$build"
-    SPARSEK_STORE="$build/readme-store.db" "$build/readme-$1" | tee "$build/readme.out"
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "examples/$1.c" -o "$work/readme-$1" -L"$build" -lsparsek -Wl,-rpath,"$build"
+    SPARSEK_STORE="$work/readme-store.db" "$work/readme-$1" | tee "$work/readme.out"
 }
 
 example spmm
-tail -n 4 "$build/readme.out" | diff - <(printf '%6.1f %6.1f\n' 7 18 16 37 2 8 2 12)
+tail -n 4 "$work/readme.out" | diff - <(printf '%6.1f %6.1f\n' 7 18 16 37 2 8 2 12)
 example training
-diff "$build/readme.out" <(
+diff "$work/readme.out" <(
     echo y && printf '%7.1f%7.1f%7.1f%7.1f\n' 7 16 2 2 18 37 8 12 3 6 0 -2
     echo dx && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 2 3 1 0 0 4 5 6 4 1 0 -1 -2 -3 -1 0 2
     echo "dW, a block a line" && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 1 0 1 2 3 1 1 2 4 5 6 8 10 12 0 0 -1)
 
 # The kernel of docs/adding-a-kernel.md still fits the headers.
-awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/adding-a-kernel.md >"$build/added-kernel.c"
-gcc -std=gnu11 -D_GNU_SOURCE -DSPK_SOURCE_HASH='"0"' -Wall -Wextra -Wpedantic -Werror -Iinclude -Isrc -c "$build/added-kernel.c" -o "$build/added-kernel.o"
+awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/adding-a-kernel.md >"$work/added-kernel.c"
+gcc -std=gnu11 -D_GNU_SOURCE -DSPK_SOURCE_HASH='"0"' -Wall -Wextra -Wpedantic -Werror -Iinclude -Isrc -c "$work/added-kernel.c" -o "$work/added-kernel.o"
