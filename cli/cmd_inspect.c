@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/free_memory.h"
 #include "inspect.h"
 #include "json.h"
 #include "matrix.h"
@@ -208,6 +209,18 @@ static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matri
     return code;
 }
 
+/* Rows and columns are listed, empty ones too: a file of a few bytes may announce billions of them. */
+static int check_size(const cli *app, const char *path, const spk_matrix *matrix)
+{
+    enum { BYTES_EACH = 8, LARGE = 1 << 24 };
+    spk_matrix_desc d = matrix_view(matrix);
+    int64_t lines = d.rows + d.cols, room = lines < LARGE ? 0 : spk_free_memory() / 4;
+    if (room <= 0 || lines <= room / BYTES_EACH)
+        return EXIT_DONE;
+    return cli_fail(app, EXIT_RESOURCES, "%s: %lld rows and %lld columns need %lld bytes or more; a quarter of those that are free is %lld", path, (long long)d.rows,
+                    (long long)d.cols, (long long)lines * BYTES_EACH, (long long)room);
+}
+
 int cmd_inspect(cli *app, int argc, char **argv)
 {
     args a = {.command = "inspect", .synopsis = "FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a FILE"};
@@ -230,7 +243,9 @@ int cmd_inspect(cli *app, int argc, char **argv)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
-    code = cli_status(app, NULL, spk_matrix_to_csr(app->context, matrix, &csr), a.operands[0]);
+    code = check_size(app, a.operands[0], matrix);
+    if (code == EXIT_DONE)
+        code = cli_status(app, NULL, spk_matrix_to_csr(app->context, matrix, &csr), a.operands[0]);
     if (code == EXIT_DONE)
         code = inspect(app, &f, a.operands[0], matrix, csr);
     spk_matrix_destroy(&csr);

@@ -83,14 +83,22 @@ json_t *json_envelope(cli *app, json_t *results)
     return root;
 }
 
+static int append(const char *bytes, size_t count, void *user)
+{
+    if (fwrite(bytes, 1, count, user) != count)
+        no_memory();
+    return 0;
+}
+
+/* json_dumps passes over a refused allocation where it gathers a key. */
 static char *dumped(const json_t *root)
 {
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-    if (!text)
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out || json_dump_callback(root, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) != 0 || append("\n", 1, out) != 0 || fclose(out) != 0)
         no_memory();
-    char *line = cli_format("%s\n", text);
-    free(text);
-    return line;
+    return text;
 }
 
 int json_save(const cli *app, const char *path, const json_t *root)
@@ -115,6 +123,19 @@ int json_finish(cli *app, json_t *root, int code)
     return written ? written : code;
 }
 
+/* Jansson's scanner passes over a refused allocation, and clears errno with the next number: byte by byte, it is seen. */
+static size_t read_byte(void *out, size_t size, void *user)
+{
+    (void)size;
+    if (errno == ENOMEM)
+        return (size_t)-1;
+    int byte = fgetc(user);
+    if (byte == EOF)
+        return ferror((FILE *)user) ? (size_t)-1 : 0;
+    *(char *)out = (char)byte;
+    return 1;
+}
+
 json_t *json_read(const cli *app, const char *path, int *code)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
@@ -124,8 +145,8 @@ json_t *json_read(const cli *app, const char *path, int *code)
     }
     json_error_t error;
     errno = 0;
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    const int failed = errno; /* Jansson tells a refused allocation as a mistake in the text, and a failed read as its end */
+    json_t *root = json_load_callback(read_byte, file, JSON_REJECT_DUPLICATES, &error);
+    const int failed = errno; /* Jansson tells it as a mistake in the text */
     const bool unread = ferror(file) != 0;
     if (file != stdin)
         fclose(file);

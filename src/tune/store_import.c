@@ -1,4 +1,5 @@
 /* The store as JSON, on its way in: the whole file is checked before anything is changed, and all of it is taken or nothing. */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -6,7 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/free_memory.h"
 #include "base/file.h"
+#include "base/json_cost.h"
 #include "tune/store_json.h"
 
 static const int64_t max_file_bytes = INT64_C(1) << 29;
@@ -16,6 +19,8 @@ static const int64_t max_file_bytes = INT64_C(1) << 29;
 typedef struct source {
     spk_reader *reader;
     spk_status status;
+    spk_json_cost cost;
+    int64_t most; /* bytes of memory that it may become */
 } source;
 
 static size_t from_reader(void *buffer, size_t size, void *arg)
@@ -23,30 +28,45 @@ static size_t from_reader(void *buffer, size_t size, void *arg)
     source *s = arg;
     const unsigned char *bytes = NULL;
     size_t have = 0;
+    (void)size;
+    if (errno == ENOMEM) /* Jansson's scanner passes over a refused allocation, and clears errno with the next number: byte by byte, it is seen */
+        s->status = spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: reading %s", spk_reader_name(s->reader));
+    if (s->status != SPK_OK)
+        return (size_t)-1;
     s->status = spk_reader_window(s->reader, 1, &bytes, &have);
     if (s->status == SPK_OK && spk_reader_offset(s->reader) > max_file_bytes)
         s->status = spk_fail(SPK_ERR_FORMAT, "%s is longer than %" PRId64 " bytes, the limit of an import", spk_reader_name(s->reader), max_file_bytes);
     if (s->status != SPK_OK)
         return (size_t)-1;
-    size_t count = have < size ? have : size;
+    size_t count = have > 0;
     if (count > 0)
         memcpy(buffer, bytes, count);
+    spk_json_cost_add(&s->cost, buffer, count);
+    if (s->cost.bytes > s->most) {
+        s->status = spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %s needs more than %" PRId64 " bytes, half of those that are free", spk_reader_name(s->reader), s->most);
+        return (size_t)-1;
+    }
     spk_reader_skip(s->reader, count);
     return count;
 }
 
-static spk_status parse_file(const spk_mem *mem, const char *path, json_t **root)
+static spk_status parse_file(const spk_store *store, const char *path, json_t **root)
 {
-    source s = {.status = SPK_OK};
+    const int64_t room = spk_free_memory();
+    source s = {.status = SPK_OK, .most = store->import_bytes > 0 ? store->import_bytes : room > 0 ? room / 2 : INT64_MAX};
     json_error_t error;
-    SPK_TRY(spk_reader_open(mem, path, &s.reader));
+    SPK_TRY(spk_reader_open(&store->mem, path, &s.reader));
+    errno = 0;
     *root = json_load_callback(from_reader, &s, JSON_REJECT_DUPLICATES, &error);
+    const bool no_memory = errno == ENOMEM; /* elsewhere it tells one as a mistake in the text */
     spk_reader_close(&s.reader);
-    if (*root != NULL)
+    if (s.status == SPK_OK && *root != NULL && !no_memory)
         return SPK_OK;
+    json_decref(*root);
+    *root = NULL;
     if (s.status != SPK_OK)
         return s.status;
-    if (json_error_code(&error) == json_error_out_of_memory)
+    if (no_memory)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: reading %s", path);
     return spk_fail(SPK_ERR_FORMAT, "%s, line %d, column %d: %s", path, error.line, error.column, error.text);
 }
@@ -266,7 +286,7 @@ spk_status spk_store_import_json(spk_store *store, const char *path, int64_t *co
 {
     json_t *root = NULL;
     SPK_TRY(spk_json_refuse_own_file(store, path));
-    SPK_TRY(parse_file(&store->mem, path, &root));
+    SPK_TRY(parse_file(store, path, &root));
     const json_t *schema = json_object_get(root, "schema");
 import in = {.store = store, .path = path, .classes = json_object_get(root, "classes") };
     spk_status status = SPK_OK;

@@ -118,6 +118,7 @@ struct spk_store {
     dev_t device; /* which file it was when it was opened */
     ino_t inode;
     int64_t class_limit;
+    int64_t import_bytes; /* of memory that an import may take; 0: half of what is free */
     int64_t asides; /* damaged files set aside by this handle */
     char off_reason[256];
     unsigned warned;

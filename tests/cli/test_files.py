@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import resource
 import stat
 import xml.etree.ElementTree
 
@@ -226,8 +227,12 @@ class Inspect(CliTest):
         for size, entries, median in ((4, "1 1 1\n1 2 1\n1 3 1\n2 1 1\n", 0.5), (3, "1 1 1\n1 2 1\n3 1 1\n", 1), (2, "1 1 1\n1 2 1\n2 1 1\n2 2 1\n", 2)):
             self.write("a.mtx", f"{head}{size} {size} {entries.count(chr(10))}\n{entries}")
             self.assertEqual(self.json("inspect", "a.mtx")["results"][0]["structure"]["row_median"], median)
-        self.write("a.mtx", f"{head}{2**47} {2**47} 1\n1 1 1\n")
-        self.assertIn("are free", self.cli("inspect", "a.mtx", code=5).stderr)
+        free = 1024 * int(next(line for line in open("/proc/meminfo") if line.startswith("MemAvailable:")).split()[1])
+        for size in (2**47, free // 32):  # the second would fit, and take half of what is free
+            self.write("a.mtx", f"{head}{size} {size} 1\n1 1 1\n")
+            started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            self.assertIn("a quarter of those that are free", self.cli("inspect", "a.mtx", code=5).stderr)
+            self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, max(started, 500000))
 
     def test_symmetry(self):
         head = "%%MatrixMarket matrix coordinate real "

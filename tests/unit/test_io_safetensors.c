@@ -1,6 +1,9 @@
 /* safetensors: BSR and dense tensors, which one is picked, what every broken header or index is told, what is written. */
 #include "unit/io_case.h"
 
+#include <errno.h>
+#include <jansson.h>
+
 enum { FILE_ROOM = 8192 };
 
 /* Length, header, data. */
@@ -294,9 +297,96 @@ static void test_not_written(void **state)
     spk_matrix_release(&dense);
 }
 
+/* A header of many small values would take fifty times its size: max_bytes holds for that too. */
+static void test_costly_header(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 20 };
+    char *bytes = malloc(8 + LENGTH), *at = bytes + 8;
+    assert_non_null(bytes);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (char)((uint64_t)LENGTH >> (8 * i));
+    memset(at, ' ', LENGTH);
+    at += sprintf(at, "{\"w\":{\"dtype\":\"F32\",\"shape\":[");
+    while (at < bytes + LENGTH - 100) {
+        memcpy(at, "[],", 3);
+        at += 3;
+    }
+    memcpy(at, "0]}}", 4);
+    spk_matrix *m = NULL;
+    assert_int_equal(read_memory(spk_read_safetensors, bytes, 8 + LENGTH, NULL, SPK_DTYPE_DEFAULT, 32 * MB, &m), SPK_ERR_FORMAT);
+    assert_non_null(strstr(spk_error_message(0), " bytes of memory, the limit is 33554432"));
+    assert_int_equal(read_memory(spk_read_safetensors, bytes, 8 + LENGTH, NULL, SPK_DTYPE_DEFAULT, 1024 * MB, &m), SPK_ERR_FORMAT);
+    assert_non_null(strstr(spk_error_message(0), "lacks dtype, shape or data_offsets"));
+    free(bytes);
+    assert_null(m);
+    assert_int_equal(case_live, 0);
+}
+
+static int json_left; /* which of Jansson's allocations from now on is refused, 1: the next; 0: none */
+
+static void *fail_once(size_t bytes)
+{
+    if (json_left > 0 && --json_left == 0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return malloc(bytes);
+}
+
+/* Each of Jansson's allocations is refused in turn, alone: a whole file is written or none, and no reader calls a good file malformed. */
+static void test_no_memory_for_json(void **state)
+{
+    (void)state;
+    int64_t offsets[] = {0, 1, 2}, columns[] = {1, 0};
+    float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const char *path = in_folder("m.safetensors");
+    spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = "a name that is longer than the buffers of Jansson are at first"};
+    spk_matrix *bsr = NULL;
+    size_t wanted_size, size;
+    assert_ok(spk_convert_create(&case_mem,
+                                 &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2,
+                                                    .nnz = 2, .index_type = SPK_I64, .row_offsets = offsets, .col_indices = columns, .values = values},
+                                 &bsr));
+    assert_ok(spk_write_matrix(&case_mem, bsr, path, &options));
+    char *wanted = get_file(path, &wanted_size);
+    for (int reading = 0; reading < 2; reading++) {
+        int refused = 0;
+        for (int nth = 1; nth <= 300; nth++) {
+            spk_matrix *m = NULL;
+            if (!reading)
+                unlink(path);
+            json_left = nth;
+            spk_status status = reading ? spk_read_matrix(&case_mem, path, NULL, NULL, NULL, &m) : spk_write_matrix(&case_mem, bsr, path, &options);
+            json_left = 0;
+            if (status != SPK_OK && status != SPK_ERR_OUT_OF_MEMORY)
+                fail_msg("%s, allocation %d: status %d: %s", reading ? "reading" : "writing", nth, (int)status, spk_error_message(0));
+            refused += status != SPK_OK;
+            assert_true(!reading || (m != NULL) == (status == SPK_OK));
+            if (reading && m)
+                assert_same_matrix(bsr, m);
+            spk_matrix_release(&m);
+            assert_int_equal(access(path, F_OK), !reading && status != SPK_OK ? -1 : 0);
+            if (status == SPK_OK && !reading) {
+                char *bytes = get_file(path, &size);
+                assert_int_equal(size, wanted_size);
+                assert_memory_equal(bytes, wanted, size);
+                free(bytes);
+            }
+        }
+        assert_in_range(refused, 10, 290);
+        assert_ok(spk_write_matrix(&case_mem, bsr, path, &options));
+    }
+    free(wanted);
+    spk_matrix_release(&bsr);
+    assert_int_equal(case_live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bsr),     cmocka_unit_test(test_pick),    cmocka_unit_test(test_bad_headers),
-                                       cmocka_unit_test(test_bad_bsr), cmocka_unit_test(test_written), cmocka_unit_test(test_not_written)};
+                                       cmocka_unit_test(test_bad_bsr), cmocka_unit_test(test_written), cmocka_unit_test(test_not_written),
+                                       cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
+    json_set_alloc_funcs(fail_once, free);
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

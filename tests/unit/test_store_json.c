@@ -235,6 +235,25 @@ static void test_mangled_files(void **state)
     spk_store_close(&store);
 }
 
+/* A file that would take too much memory is refused while it is read. */
+static void test_a_costly_file(void **state)
+{
+    (void)state;
+    spk_store *store = open_store("");
+    int64_t count = -1;
+    char text[30001];
+    for (int i = 0; i < 30000; i++)
+        text[i] = i ? "[],"[(i - 1) % 3] : '[';
+    text[30000] = '\0';
+    write_text(text);
+    store->import_bytes = 1000000;
+    assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_OUT_OF_MEMORY);
+    assert_non_null(strstr(spk_error_message(0), "needs more than 1000000 bytes"));
+    write_text(good_file);
+    OK(spk_store_import_json(store, json_path, &count));
+    spk_store_close(&store);
+}
+
 static void test_paths(void **state)
 {
     (void)state;
@@ -259,7 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory),
         TEST(test_faulty_files),   TEST(test_all_or_nothing),        TEST(test_mangled_files),
-        TEST(test_paths),
+        TEST(test_paths),          TEST(test_a_costly_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

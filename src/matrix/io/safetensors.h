@@ -12,6 +12,7 @@
 
 #define SPK_BSR_PREFIX "sparsek.bsr."
 #define SPK_TENSORS_HEADER_LIMIT ((int64_t)100000000)
+#define SPK_TENSORS_HEADER_MEMORY (INT64_C(16) << 20) /* allowed in any case: max_bytes is meant for matrices */
 
 enum { SPK_TENSOR_RANK = 3 };
 

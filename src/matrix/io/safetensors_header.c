@@ -1,10 +1,15 @@
 /* The header of a safetensors file. Promises that every tensor's bytes lie in the file, agree with its shape, and that the tensors
- * fill the data without overlap or gap. */
+ * fill the data without overlap or gap; and that no more memory is taken for the header than max_bytes allows, or a few
+ * megabytes. */
 #include "matrix/io/safetensors.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/free_memory.h"
+#include "base/json_cost.h"
 
 /* Bytes of an element; 0: a type that this reader does not know, which may stand in a file whose other tensors are wanted. */
 static int64_t element_bytes(const char *dtype)
@@ -142,12 +147,41 @@ static spk_status parse_root(spk_tensors *t)
     return mark_parts(t);
 }
 
+/* Jansson's scanner passes over an allocation that is refused while it gathers a word, and goes on with what it has. errno tells, until the next
+ * number clears it: so the text is given byte by byte, and errno looked at before each. */
+typedef struct text_source {
+    const char *at, *end;
+} text_source;
+
+static size_t give_byte(void *out, size_t size, void *user)
+{
+    text_source *source = user;
+    (void)size;
+    if (errno == ENOMEM)
+        return (size_t)-1;
+    if (source->at == source->end)
+        return 0;
+    *(char *)out = *source->at++;
+    return 1;
+}
+
 spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t length, const char *what, int64_t offset, json_t **json)
 {
     json_error_t error;
-    json_t *parsed = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (!parsed && json_error_code(&error) == json_error_out_of_memory)
+    spk_json_cost cost = {0};
+    int64_t room;
+    spk_json_cost_add(&cost, text, length);
+    if (cost.bytes > SPK_TENSORS_HEADER_MEMORY)
+        SPK_TRY(spk_io_check_room(in, cost.bytes, 1, 0));
+    if (!spk_memory_suffices((size_t)cost.bytes, &room))
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON need up to %lld; %lld are free", length, (long long)cost.bytes, (long long)room);
+    text_source source = {text, text + length};
+    errno = 0;
+    json_t *parsed = json_load_callback(give_byte, &source, JSON_REJECT_DUPLICATES, &error);
+    if (errno == ENOMEM) {
+        json_decref(parsed);
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON", length);
+    }
     if (!parsed) {
         for (char *at = error.text; *at; at++)
             if (*at < ' ' || *at > '~')

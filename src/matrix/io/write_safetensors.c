@@ -1,7 +1,7 @@
 /* safetensors out: BSR as three tensors and a metadata entry (see safetensors.h), dense as one row-major tensor. The data begin at
  * a multiple of eight bytes, the index tensors come first, so every tensor is aligned. */
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "matrix/io/io.h"
@@ -14,24 +14,43 @@ static spk_status header_fail(void)
     return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the header of a safetensors file");
 }
 
+/* Where Jansson's text goes: it is counted, and written where there is a writer. json_dumps would gather it, and passes over a failure to. */
+typedef struct header_text {
+    spk_writer *writer;
+    size_t length;
+    spk_status status; /* the first failure */
+} header_text;
+
+static int take_text(const char *bytes, size_t count, void *user)
+{
+    header_text *text = user;
+    text->length += count;
+    if (text->writer && text->status == SPK_OK)
+        text->status = spk_writer_bytes(text->writer, bytes, count);
+    return text->status == SPK_OK ? 0 : -1;
+}
+
+static spk_status dump(const json_t *root, header_text *text)
+{
+    bool failed = json_dump_callback(root, take_text, text, JSON_COMPACT) != 0;
+    return failed && text->status == SPK_OK ? header_fail() : text->status;
+}
+
 /* Length, header padded with blanks so that the data are aligned. */
 static spk_status write_header(spk_writer *writer, const json_t *root)
 {
     static const char blanks[8] = "        ";
     unsigned char bytes[8];
-    char *text = json_dumps(root, JSON_COMPACT);
-    if (!text)
-        return header_fail();
-    size_t length = strlen(text), padding = (8 - length % 8) % 8;
+    header_text counted = {.writer = NULL}, written = {.writer = writer};
+    SPK_TRY(dump(root, &counted));
+    size_t padding = (8 - counted.length % 8) % 8;
     for (int i = 0; i < 8; i++)
-        bytes[i] = (unsigned char)((uint64_t)(length + padding) >> (8 * i));
-    spk_status status = spk_writer_bytes(writer, bytes, sizeof bytes);
-    if (status == SPK_OK)
-        status = spk_writer_bytes(writer, text, length);
-    if (status == SPK_OK)
-        status = spk_writer_bytes(writer, blanks, padding);
-    free(text);
-    return status;
+        bytes[i] = (unsigned char)((uint64_t)(counted.length + padding) >> (8 * i));
+    SPK_TRY(spk_writer_bytes(writer, bytes, sizeof bytes));
+    SPK_TRY(dump(root, &written));
+    if (written.length != counted.length)
+        return header_fail();
+    return spk_writer_bytes(writer, blanks, padding);
 }
 
 /* Adds a tensor behind those that are there; *end is where its bytes end. Takes the reference to shape (NULL: out of memory). */
@@ -112,7 +131,10 @@ static spk_status write_data(const spk_matrix *m, spk_writer *writer)
 
 static spk_status check_name(const char *name)
 {
+    errno = 0;
     json_t *text = json_string(name); /* NULL where it is not UTF-8 */
+    if (!text && errno == ENOMEM)
+        return header_fail();
     bool good = text && *name && strcmp(name, "__metadata__") != 0;
     json_decref(text);
     return good ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "tensor = '%s' is no name: text in UTF-8, not empty, not __metadata__", name);
