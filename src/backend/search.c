@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/environment.h"
+
 static const char *const usual_folders[] = {
 #if defined(__x86_64__)
     "/lib/x86_64-linux-gnu",
@@ -107,12 +109,12 @@ static bool search_configuration(const char *path, int depth, const spk_library_
 
 static bool search_usual(const spk_library_names *names, spk_library_file *file)
 {
-    if (search_list(getenv("LD_LIBRARY_PATH"), names, file) || search_configuration("/etc/ld.so.conf", 0, names, file))
+    if (search_list(spk_environment_value("LD_LIBRARY_PATH"), names, file) || search_configuration("/etc/ld.so.conf", 0, names, file))
         return true;
     for (size_t i = 0; i < sizeof usual_folders / sizeof usual_folders[0]; i++)
         if (search_folder(usual_folders[i], strlen(usual_folders[i]), names, file))
             return true;
-    const char *environment = getenv("VIRTUAL_ENV");
+    const char *environment = spk_environment_value("VIRTUAL_ENV");
     char folder[PATH_MAX];
     if (environment == NULL || *environment == '\0')
         return false;
@@ -128,7 +130,7 @@ static bool search_pattern(const char *pattern, const spk_library_names *names, 
     if (pattern[0] == '$' && slash != NULL && (size_t)(slash - pattern) < 64) {
         char variable[64];
         snprintf(variable, sizeof variable, "%.*s", (int)(slash - pattern - 1), pattern + 1);
-        const char *value = getenv(variable);
+        const char *value = spk_environment_value(variable);
         if (value == NULL || *value != '/' || (size_t)snprintf(whole, sizeof whole, "%s%s", value, slash) >= sizeof whole)
             return false;
         pattern = whole;
@@ -210,7 +212,7 @@ static bool search_places(const spk_library_names *names, const spk_library_plac
 /* Whether the environment names a file, or forbids one. */
 static bool decided_by_wish(const spk_library_names *names, spk_library_file *file)
 {
-    const char *wish = getenv(names->variable);
+    const char *wish = spk_environment_value(names->variable);
     if (wish == NULL)
         return false;
     if (*wish == '\0' || strcmp(wish, "none") == 0)

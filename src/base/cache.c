@@ -6,11 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *spk_environment(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
+#include "base/environment.h"
 
 spk_status spk_path_join(const spk_mem *mem, const char *folder, const char *tail, char **out)
 {

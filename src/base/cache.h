@@ -11,7 +11,4 @@ spk_status spk_cache_folder(const spk_mem *mem, char **folder);
 spk_status spk_path_join(const spk_mem *mem, const char *folder, const char *tail, char **out);
 spk_status spk_path_absolute(const spk_mem *mem, const char *path, char **out); /* at once, as the program may change its folder */
 
-/* A variable of the environment that is set and not empty, or NULL. */
-const char *spk_environment(const char *name);
-
 #endif

@@ -1,6 +1,7 @@
 /* Where the store is: the caller's path, else the environment's. The path is made absolute at once, since it is opened later and the
  * program may have changed its folder by then. */
 #include "base/cache.h"
+#include "base/environment.h"
 #include "tune/store_internal.h"
 
 spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why)

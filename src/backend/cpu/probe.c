@@ -14,6 +14,7 @@
 #endif
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/free_memory.h"
 
 enum { MOST_THREADS = 1024 };
@@ -201,7 +202,7 @@ static int quota_threads(void)
 
 int spk_probe_threads(void)
 {
-    const char *wanted = getenv("OMP_NUM_THREADS");
+    const char *wanted = spk_environment_value("OMP_NUM_THREADS");
     const long asked = wanted != NULL && isdigit((unsigned char)wanted[0]) ? strtol(wanted, NULL, 10) : 0;
     if (asked > 0)
         return asked < MOST_THREADS ? (int)asked : MOST_THREADS;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
+
 enum { ERROR_INVALID_DEVICE = 101, ERROR_NO_DEVICE = 100, CAPTURE_ERRORS = 900, CAPTURE_ERRORS_END = 910 };
 
 static spk_cuda_driver driver_entries;
@@ -49,7 +51,7 @@ static bool find_entries(void *library, const char *path)
 /* The entry points stay as they are for the rest of the process: the library is never closed. */
 static void open_driver(void)
 {
-    const char *wish = getenv("SPARSEK_CUDA");
+    const char *wish = spk_environment_value("SPARSEK_CUDA");
     bool named = wish != NULL && wish[0] != '\0';
     if (named && strcmp(wish, "none") == 0) {
         refuse(SPK_ERR_UNAVAILABLE, "CUDA is switched off (SPARSEK_CUDA=none)");

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 
 enum { MOST_UNBURIED = 64, BURIAL_TRIES = 200, BURIAL_NS = 10000000 };
 
@@ -29,7 +30,7 @@ static bool usable(const char *path)
 
 bool spk_prover_find(char *path, size_t size, char *why, size_t why_size)
 {
-    const char *wish = getenv("SPARSEK_PROVER");
+    const char *wish = spk_environment_value("SPARSEK_PROVER");
     if (wish != NULL && *wish != '\0') {
         const bool none = strcmp(wish, "none") == 0;
         snprintf(path, size, "%s", wish);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "base/environment.h"
 
 enum { INTERFACE_LP64 = 0, INTERFACE_ILP64_BIT = 1, THREADING_SEQUENTIAL = 1, THREADING_GNU = 3 };
 
@@ -49,7 +50,7 @@ bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t s
 {
     int (*set_interface)(int) = NULL, (*set_threading)(int) = NULL, (*set_threads)(int) = NULL;
     spk_cblas cblas;
-    const char *interface = getenv("MKL_INTERFACE_LAYER"), *threading = getenv("MKL_THREADING_LAYER");
+    const char *interface = spk_environment_value("MKL_INTERFACE_LAYER"), *threading = spk_environment_value("MKL_THREADING_LAYER");
     if (!spk_library_function(handle, "MKL_Set_Interface_Layer", &set_interface) || !spk_library_function(handle, "MKL_Set_Threading_Layer", &set_threading) ||
         !spk_library_function(handle, "MKL_Set_Num_Threads_Local", &set_threads) || !spk_cblas_find(handle, &cblas)) {
         snprintf(why, size, "it lacks functions of libmkl_rt");
