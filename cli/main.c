@@ -133,6 +133,8 @@ static void open_streams(void)
 int main(int argc, char **argv)
 {
     open_streams();
+    /* OpenBLAS' threads would spin for some 100 ms after each call, beside whatever runs next: 2^20 cycles are enough. No thread runs yet. */
+    setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     setlocale(LC_CTYPE, "");
     char *line = command_line(argc, argv);
     cli app = {.command = "", .command_line = line};

@@ -132,7 +132,7 @@ typedef struct spk_context_options {
     const char *device;     /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
     const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory.
                              * Only the last two folders are made where they are missing */
-    int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024 */
+    int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024. 1 where no thread can be started */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
     /* Host memory: both NULL, or both set. */

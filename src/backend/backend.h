@@ -34,10 +34,13 @@ typedef struct spk_executor {
     void *user;
 } spk_executor;
 
-/* body(arg, 0 .. tasks-1), any order; serial in a child of fork() and for one task. */
+/* body(arg, 0 .. tasks-1), any order; serial in a child of fork(), for one task, and where the system lets this process start no threads. */
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg);
 
-/* The number of threads for a library that brings its own parallel loops: the executor's; 1 in a child of fork() that must not use them. */
+/* Whether its threads can be had: the caller's always, others are tried. */
+bool spk_executor_usable(const spk_executor *executor);
+
+/* The number of threads for a library that brings its own parallel loops: the executor's; 1 where spk_execute would be serial for any number of tasks. */
 int spk_executor_library_threads(const spk_executor *executor);
 
 /* The caller's device memory; allocate NULL: there is none, the backend's is taken. */
@@ -121,6 +124,8 @@ typedef struct spk_backend {
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */
     bool (*library_found)(const spk_device *device, const char *name);
+    /* Why not, in few words. NULL: it was not found. */
+    const char *(*library_why)(const spk_device *device, const char *name);
     int (*library_count)(void);
     spk_status (*library_info)(spk_device *device, int index, spk_library_info *info);
 } spk_backend;

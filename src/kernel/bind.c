@@ -38,7 +38,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
     else if (problem->pattern->direct && !kernel->ops->direct)
         *why = "it needs the indices on the host";
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
-        *why = "its library was not found";
+        *why = device->backend->library_why != NULL ? device->backend->library_why(device, kernel->library) : "its library was not found";
     else if (!spk_batch_applicable(kernel, problem, why))
         return false;
     else if (!applicable(kernel, params, problem, device, why) && *why == NULL)

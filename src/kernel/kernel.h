@@ -102,7 +102,7 @@ spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_para
 /* 16 hex digits over the kernel's source hash, its name and the parameters' text. */
 void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17]);
 
-/* Row limits (operation, backend, isa, library present) and then ops->applicable. Pure. */
+/* Row limits (operation, backend, isa, library present) and then ops->applicable. Pure; the reason lives as long as the device. */
 bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why);
 
 /* Whether it may win: fills_zeros needs assume_finite. Says why not. */

@@ -221,7 +221,7 @@ static void the_key_follows_the_file(void **state)
     setenv("SPARSEK_OPENBLAS", link_path, 1);
     for (int i = 0; i < 3; i++) {
         struct spk_libraries *libraries = NULL;
-        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        assert_int_equal(spk_libraries_find(&spk_mem_system, 2, &libraries), SPK_OK);
         spk_libraries_key(libraries, key[i], sizeof key[i]);
         spk_libraries_release(&libraries);
         assert_null(libraries);
@@ -244,14 +244,14 @@ static void finding_opens_nothing_and_is_fast(void **state)
     for (int i = 0; i < 20; i++) {
         struct spk_libraries *libraries = NULL;
         double start = spk_now_us();
-        assert_int_equal(spk_libraries_find(&spk_mem_system, &libraries), SPK_OK);
+        assert_int_equal(spk_libraries_find(&spk_mem_system, 2, &libraries), SPK_OK);
         best_us = fmin(best_us, spk_now_us() - start);
         spk_libraries_release(&libraries);
     }
     assert_true(best_us < 5000); /* 1 ms, with room for sanitizers */
     spk_mem_fail_after(0);
     struct spk_libraries *libraries = NULL;
-    spk_status status = spk_libraries_find(&spk_mem_system, &libraries);
+    spk_status status = spk_libraries_find(&spk_mem_system, 2, &libraries);
     spk_mem_fail_after(-1);
     assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
     assert_null(libraries);

@@ -21,6 +21,8 @@ static spk_status cpu_open(const spk_mem *mem, const char *name, const spk_execu
     device->executor = *executor;
     if (device->executor.threads == 0)
         device->executor.threads = spk_probe_threads();
+    if (!spk_executor_usable(&device->executor))
+        device->executor.threads = 1;
     spk_probe_name(device->name, sizeof device->name);
     device->isa = spk_probe_isa();
     device->l1_bytes = spk_probe_cache_bytes(1);
@@ -30,7 +32,7 @@ static spk_status cpu_open(const spk_mem *mem, const char *name, const spk_execu
     int flops_a_cycle = device->isa & SPK_ISA_AVX512F ? 64 : device->isa & SPK_ISA_FMA ? 32 : 8;
     device->peak_gflops_f32 = spk_probe_ghz() * flops_a_cycle * device->executor.threads;
     device->stream_gbs = device->executor.threads < 8 ? 8.0 + 6.0 * device->executor.threads : 56.0 + 2.0 * device->executor.threads;
-    SPK_GOTO(spk_libraries_find(mem, &device->libraries));
+    SPK_GOTO(spk_libraries_find(mem, device->executor.threads, &device->libraries));
     SPK_GOTO(spk_calloc(mem, KEY_BYTES, 1, &key));
     int used = snprintf(key, KEY_BYTES, "cpu:%s:t%d:isa%x:", device->name, device->executor.threads, device->isa);
     spk_libraries_key(device->libraries, key + used, KEY_BYTES - (size_t)used);
@@ -135,6 +137,7 @@ const spk_backend spk_backend_cpu = {
     .time_runs = cpu_time_runs,
     .key_text = cpu_key_text,
     .library_found = spk_library_found,
+    .library_why = spk_library_why,
     .library_count = spk_libraries_count,
     .library_info = cpu_library_info,
 };

@@ -20,11 +20,13 @@ bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args);
 
 /* Vendor libraries (vendor/library.c). names: "openblas", "mkl", "libxsmm". */
 bool spk_library_found(const spk_device *device, const char *name);
+const char *spk_library_why(const spk_device *device, const char *name); /* where it is not found: as long as the device lives */
 /* Symbol of a library, opened at first use; SPK_ERR_UNAVAILABLE with what was tried. */
 spk_status spk_library_open(const spk_device *device, const char *name, void **handle);
 
 struct spk_libraries;
-spk_status spk_libraries_find(const spk_mem *mem, struct spk_libraries **libraries); /* looks at the file system only */
+/* For so many threads; looks at the file system only. */
+spk_status spk_libraries_find(const spk_mem *mem, int threads, struct spk_libraries **libraries);
 void spk_libraries_release(struct spk_libraries **libraries);
 int spk_libraries_count(void);
 spk_status spk_libraries_info(struct spk_libraries *libraries, int index, spk_library_info *info); /* may open */

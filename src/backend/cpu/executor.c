@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
+#include "base/clock.h"
+#include "base/threads.h"
 
 /* libgomp's pool of threads does not survive fork(): a child whose parent had used it would wait for ever. Such a child runs serially. */
 static atomic_int pool_used, in_forked_child;
@@ -33,10 +35,16 @@ static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
         body(arg, task);
 }
 
+/* libgomp gives each thread that calls it a team of its own, as large as its last region, and ends the process where it cannot start one. So a larger team
+ * than the calling thread has is tried first, and made at once; after a failure again a second later. */
+static _Thread_local int team;
+static _Thread_local double refused_us;
+
 #ifdef SPK_HAVE_OPENMP
 
 static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
+    team = threads;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t task = 0; task < tasks; task++)
         body(arg, task);
@@ -74,25 +82,48 @@ static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *a
 
 #endif
 
+static void no_work(void *arg, int64_t task)
+{
+    (void)arg, (void)task;
+}
+
+static bool has_team(int threads)
+{
+    static const double patience_us = 1e6;
+    if (threads <= team)
+        return true;
+    if (refused_us > 0 && spk_now_us() - refused_us < patience_us)
+        return false;
+    if (!spk_threads_startable(threads - 1)) {
+        refused_us = spk_now_us();
+        return false;
+    }
+    note_pool_use();
+    run_pool(threads, threads, no_work, NULL);
+    return true;
+}
+
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg)
 {
-    int threads = executor->threads < tasks ? executor->threads : (int)tasks;
-    if (threads <= 1) {
+    const int threads = executor->threads < tasks ? executor->threads : (int)tasks;
+    if (threads <= 1)
         run_serially(tasks, body, arg);
-    } else if (executor->parallel_for != NULL) {
+    else if (executor->parallel_for != NULL)
         executor->parallel_for(executor->user, tasks, body, arg);
-    } else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed)) {
+    else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(threads))
         run_serially(tasks, body, arg);
-    } else {
-        note_pool_use();
-        run_pool(threads, tasks, body, arg);
-    }
+    else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take part */
+        run_pool(team < executor->threads ? team : executor->threads, tasks, body, arg);
+}
+
+bool spk_executor_usable(const spk_executor *executor)
+{
+    return executor->parallel_for != NULL || executor->threads <= 1 || executor->threads <= team || spk_threads_startable(executor->threads - 1);
 }
 
 int spk_executor_library_threads(const spk_executor *executor)
 {
-    if (executor->threads <= 1 || atomic_load_explicit(&in_forked_child, memory_order_relaxed))
+    if (executor->threads <= 1 || atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(executor->threads))
         return 1;
-    note_pool_use();
     return executor->threads;
 }

@@ -23,16 +23,16 @@ static const struct {
     spk_library_names names;
     bool (*prepare)(void *handle, const spk_opened *opened, char *why, size_t size);
     void (*version)(void *handle, char *text, size_t size);
-    const char *setting; /* of the environment, while it is opened; NULL: none */
+    bool (*fits)(int threads, int had, char *why, size_t size); /* what it takes is there; asked before it is opened. NULL: it takes nothing unasked */
 } known[LIBRARIES] = {
-    /* OpenBLAS' threads would spin for tens of milliseconds after each call, beside whatever runs next: 2^20 cycles are enough. */
-    {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, "OPENBLAS_THREAD_TIMEOUT=20"},
-    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, NULL},
+    {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, spk_openblas_fits},
+    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits},
     {{"libxsmm", "", no_files}, NULL, NULL, NULL},
 };
 
 typedef struct entry {
     spk_library_file file;
+    bool no_room; /* it is there, but this process could not use it */
     atomic_int state;
     void *handle;      /* once OPEN */
     char broken[512];  /* once BROKEN */
@@ -41,6 +41,7 @@ typedef struct entry {
 
 struct spk_libraries {
     spk_mem mem;
+    int threads; /* that use them */
     entry entries[LIBRARIES];
 };
 
@@ -58,20 +59,53 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, renew_lock);
 }
 
-spk_status spk_libraries_find(const spk_mem *mem, struct spk_libraries **libraries)
+/* What the library would take is there. One that the program has open has it already. */
+static bool fits(int index, int threads, bool by_host, char *why, size_t size)
+{
+    return by_host || known[index].fits == NULL || known[index].fits(threads, 0, why, size);
+}
+
+static bool open_already(const char *path)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != NULL)
+        dlclose(handle);
+    return handle != NULL;
+}
+
+/* A library that this process could not use is none. */
+static void find_one(int index, entry *e, int threads)
+{
+    char why[200];
+    spk_library_search(&known[index].names, &e->file);
+    if (!e->file.found || fits(index, threads, open_already(e->file.path), why, sizeof why))
+        return;
+    e->file.found = false;
+    e->file.path[0] = '\0';
+    snprintf(e->file.why, sizeof e->file.why, "%s", why);
+    e->no_room = true;
+}
+
+spk_status spk_libraries_find(const spk_mem *mem, int threads, struct spk_libraries **libraries)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct spk_libraries *made = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
     pthread_once(&once, watch_forks);
     made->mem = *mem;
+    made->threads = threads;
     for (int i = 0; i < LIBXSMM; i++)
-        spk_library_search(&known[i].names, &made->entries[i].file);
+        find_one(i, &made->entries[i], threads);
     entry *libxsmm = &made->entries[LIBXSMM];
 #ifdef SPK_HAVE_LIBXSMM
-    libxsmm->file.found = true;
-    snprintf(libxsmm->file.path, sizeof libxsmm->file.path, "built in");
-    snprintf(libxsmm->version, sizeof libxsmm->version, "%s", spk_libxsmm_version());
+    libxsmm->file.found = spk_code_may_be_made();
+    if (libxsmm->file.found) {
+        snprintf(libxsmm->file.path, sizeof libxsmm->file.path, "built in");
+        snprintf(libxsmm->version, sizeof libxsmm->version, "%s", spk_libxsmm_version());
+    } else {
+        snprintf(libxsmm->file.why, sizeof libxsmm->file.why, "%s", spk_no_code);
+        libxsmm->no_room = true;
+    }
 #else
     snprintf(libxsmm->file.why, sizeof libxsmm->file.why, "this build was made without it");
 #endif
@@ -93,6 +127,8 @@ int spk_libraries_count(void)
     return LIBRARIES;
 }
 
+const char spk_no_code[] = "the system refuses memory that is writable and executable, which its code needs";
+
 static int index_of(const char *name)
 {
     for (int i = 0; i < LIBRARIES; i++)
@@ -110,37 +146,28 @@ bool spk_library_found(const spk_device *device, const char *name)
     return e->file.found && atomic_load_explicit(&e->state, memory_order_acquire) != BROKEN;
 }
 
-/* dlopen under an environment with one more setting, unless the user has made it. Another thread may read the environment meanwhile, so
- * that the longer list is put in its place by one store and never freed. */
-static void *open_with_setting(const char *path, const char *setting)
+const char *spk_library_why(const spk_device *device, const char *name)
 {
-    static char **longer;
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(setting, "="), setting);
-    size_t count = 0;
-    while (environ != NULL && environ[count] != NULL)
-        count++;
-    if (longer != NULL || getenv(name) != NULL || spk_alloc(&spk_mem_system, count + 2, sizeof *longer, &longer) != SPK_OK)
-        return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    char **before = environ;
-    memcpy(&longer[0], &setting, sizeof setting);
-    for (size_t i = 0; i < count; i++)
-        longer[i + 1] = before[i];
-    longer[count + 1] = NULL;
-    environ = longer;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    environ = before;
-    return handle;
+    const int index = index_of(name);
+    const entry *e = index >= 0 && device->libraries != NULL ? &device->libraries->entries[index] : NULL;
+    if (e != NULL && !e->file.found && e->no_room)
+        return e->file.why;
+    if (e != NULL && atomic_load_explicit(&e->state, memory_order_acquire) == BROKEN)
+        return e->broken;
+    return "its library was not found";
 }
 
 /* Under the lock: opens what is not open yet. */
-static void open_entry(int index, entry *e)
+static void open_entry(int index, entry *e, int threads)
 {
     if (atomic_load_explicit(&e->state, memory_order_relaxed) != UNOPENED)
         return;
-    spk_opened opened = {.path = e->file.path, .by_host = dlopen(e->file.path, RTLD_LAZY | RTLD_NOLOAD) != NULL};
-    const char *setting = known[index].setting;
-    void *handle = setting != NULL && !opened.by_host ? open_with_setting(e->file.path, setting) : dlopen(e->file.path, RTLD_NOW | RTLD_LOCAL);
+    const spk_opened opened = {.path = e->file.path, .by_host = open_already(e->file.path)};
+    if (!fits(index, threads, opened.by_host, e->broken, sizeof e->broken)) {
+        atomic_store_explicit(&e->state, BROKEN, memory_order_release);
+        return;
+    }
+    void *handle = dlopen(e->file.path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *error = dlerror();
         snprintf(e->broken, sizeof e->broken, "%s", error != NULL ? error : "dlopen failed");
@@ -162,7 +189,7 @@ static spk_status open_at(struct spk_libraries *libraries, int index, void **han
     }
     if (atomic_load_explicit(&e->state, memory_order_acquire) == UNOPENED) {
         pthread_mutex_lock(&open_lock);
-        open_entry(index, e);
+        open_entry(index, e, libraries->threads);
         pthread_mutex_unlock(&open_lock);
     }
     if (atomic_load_explicit(&e->state, memory_order_acquire) != OPEN)

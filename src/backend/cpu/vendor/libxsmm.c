@@ -123,6 +123,8 @@ static spk_status bind(spk_bound *bound)
     const spk_problem *p = &bound->problem;
     libxsmm_state *state = NULL;
     spk_status status = SPK_OK;
+    if (!spk_code_may_be_made()) /* it may have been forbidden since the device was opened */
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
     bool direct = spk_product_is_result(p, false) && (p->layout_d == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;

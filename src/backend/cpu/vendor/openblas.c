@@ -2,6 +2,7 @@
  * whole product. Its number of threads belongs to the whole process: it is changed for the time of a run and put back, and runs that want
  * different numbers wait for each other. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,8 @@ static bool find_functions(void *handle, openblas *library)
            spk_library_function(handle, "openblas_get_num_threads", &library->get_threads);
 }
 
+static atomic_int most_threads; /* that it has started */
+
 bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, size_t size)
 {
     (void)opened;
@@ -47,8 +50,10 @@ bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, siz
         snprintf(why, size, "it was built with 64-bit integers (%s); the one with 32-bit integers is needed", configuration(handle));
     else if (!find_functions(handle, &library))
         snprintf(why, size, "it lacks cblas_sgemm, cblas_dgemm, openblas_set_num_threads or openblas_get_num_threads");
-    else
+    else {
+        atomic_store(&most_threads, library.get_threads());
         return true;
+    }
     return false;
 }
 
@@ -78,6 +83,29 @@ static void watch_forks(void)
     pthread_atfork(NULL, NULL, renew_guard);
 }
 
+/* OpenBLAS does not look whether the threads that it is to have more than before could be started: they are tried, and started at once. */
+static spk_status grow(const openblas *library, int threads)
+{
+    char why[200];
+    spk_status status = SPK_OK;
+    if (threads <= atomic_load_explicit(&most_threads, memory_order_acquire))
+        return SPK_OK;
+    pthread_mutex_lock(&guard);
+    while (single_runs > 0)
+        pthread_cond_wait(&idle, &guard);
+    const int had = atomic_load(&most_threads);
+    if (threads > had && !spk_openblas_fits(threads, had, why, sizeof why)) {
+        status = spk_fail(SPK_ERR_UNAVAILABLE, "openblas: %s", why);
+    } else if (threads > had) {
+        const int before = library->get_threads();
+        library->set_threads(threads);
+        library->set_threads(before);
+        atomic_store_explicit(&most_threads, threads, memory_order_release);
+    }
+    pthread_mutex_unlock(&guard);
+    return status;
+}
+
 static spk_status open_library(const spk_device *device, openblas *library)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -89,9 +117,10 @@ static spk_status open_library(const spk_device *device, openblas *library)
     /* It keeps buffers for twice that many callers, and ends the process when they run out. */
     const char *most = strstr(configuration(handle), "MAX_THREADS=");
     int limit = most != NULL ? atoi(most + strlen("MAX_THREADS=")) : 0;
-    if (limit > 0 && device->executor.threads > limit)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "threads = %d: this OpenBLAS was built for at most %d", device->executor.threads, limit);
-    return SPK_OK;
+    const int threads = device->executor.threads;
+    if (limit > 0 && threads > limit)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "threads = %d: this OpenBLAS was built for at most %d", threads, limit);
+    return grow(library, threads);
 }
 
 /* Any number of runs may call it single-threaded at once. */

@@ -22,6 +22,14 @@ void spk_mkl_version(void *handle, char *text, size_t size);
 const char *spk_libxsmm_version(void);
 #endif
 
+/* limits.c. Whether this process may make code at run time, and why LIBXSMM is not used where it may not. */
+bool spk_code_may_be_made(void);
+extern const char spk_no_code[];
+/* Whether OpenBLAS or MKL may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it takes are there.
+ * false: why says which are not. */
+bool spk_openblas_fits(int threads, int had, char *why, size_t size);
+bool spk_mkl_fits(int threads, int had, char *why, size_t size);
+
 /* Address of a function of a library, stored through `function` (a pointer to a function pointer). false: it has none. */
 bool spk_library_function(void *handle, const char *name, void *function);
 

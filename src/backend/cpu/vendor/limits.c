@@ -1,0 +1,79 @@
+/* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may not be
+ * executed; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the
+ * process where its parts or buffers find no room. */
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "backend/cpu/vendor/vendor.h"
+#include "base/environment.h"
+#include "base/free_memory.h"
+#include "base/threads.h"
+
+enum { MIB = 1 << 20, BUFFER_MIB = 128, HEAP_MIB = 64, USUAL_STACK_MIB = 8, OTHERS_MIB = 64, MKL_PARTS_MIB = 512 };
+
+bool spk_code_may_be_made(void)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    const bool may = mprotect(memory, (size_t)page, PROT_READ | PROT_EXEC) == 0;
+    munmap(memory, (size_t)page);
+    return may;
+}
+
+/* As OpenBLAS counts: the first variable that is a number, at most the processors this process may run on. */
+static int threads_at_start(void)
+{
+    static const char *const names[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
+    cpu_set_t set;
+    int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *text = spk_environment(names[i]);
+        const int wanted = text != NULL ? atoi(text) : 0;
+        if (wanted > 0)
+            return wanted < processors ? wanted : processors;
+    }
+    return processors;
+}
+
+static int64_t stack_mib(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return USUAL_STACK_MIB;
+    return (int64_t)limit.rlim_cur / MIB + 1;
+}
+
+static bool has_room(int64_t needed_mib, int threads, char *why, size_t size)
+{
+    const int64_t left = spk_address_space_left();
+    if (left == INT64_MAX || left / MIB >= needed_mib)
+        return true;
+    snprintf(why, size, "a limit on address space (ulimit -v) leaves %lld MiB, and it takes up to %lld MiB with %d threads", (long long)(left / MIB),
+             (long long)needed_mib, threads);
+    return false;
+}
+
+bool spk_mkl_fits(int threads, int had, char *why, size_t size)
+{
+    return has_room(MKL_PARTS_MIB + (threads - had) * (BUFFER_MIB + stack_mib()), threads, why, size);
+}
+
+bool spk_openblas_fits(int threads, int had, char *why, size_t size)
+{
+    const int own = had == 0 ? threads_at_start() : 0, most = threads > own ? threads : own, more = most - (had > 0 ? had : 1);
+    /* Its threads and ours, which call it block by block, have a buffer each. */
+    if (!has_room(OTHERS_MIB + (more + 1) * (BUFFER_MIB + HEAP_MIB + stack_mib()) + (int64_t)threads * BUFFER_MIB, most, why, size))
+        return false;
+    if (!spk_threads_startable(more))
+        snprintf(why, size, "it starts %d threads, and a limit (ulimit -u, a control group) lets this process start no more", more);
+    else
+        return true;
+    return false;
+}
