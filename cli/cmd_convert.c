@@ -23,7 +23,7 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
     *f = (convert_flags){.prune = -1, .by = -1};
     const args_option options[] = {
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "make it BSR with this block, in elements: 64 or 64x32"},
-        {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1, "keep this share of the blocks, those of largest norm: 0.1 or 10%; needs --block"},
+        {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1, "keep this share of the blocks, those of largest norm: 0.1 or 10%; with --block, unless IN is BSR"},
         {"by", 0, ARGS_CHOICE, &f->by, "l1|l2|max", 0, 0, "the norm for --prune (default: l2)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: as they are)"},
         {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "what OUT is where its format leaves that open: array or coordinate in .mtx, tensor or BSR in .safetensors (default: as IN)"},
@@ -39,8 +39,6 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
         return code;
     if (f->by >= 0 && f->prune < 0)
         return cli_fail(app, EXIT_USAGE, "--by goes with --prune");
-    if (f->prune >= 0 && !f->block.rows)
-        return cli_fail(app, EXIT_USAGE, "--prune needs --block");
     if (f->to == 1 && f->block.rows)
         return cli_fail(app, EXIT_USAGE, "--to dense and --block exclude each other");
     return ARGS_GO;
@@ -58,8 +56,14 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
 {
     spk_matrix *made = NULL;
     int code = EXIT_DONE;
+    args_block block = f->block;
+    spk_matrix_desc view = matrix_view(*matrix);
+    if (!block.rows && view.format == SPK_BSR)
+        block = (args_block){view.block_rows, view.block_cols};
+    if (f->prune >= 0 && !block.rows)
+        return cli_fail(app, EXIT_USAGE, "--prune needs --block: IN is %s, which has no blocks of its own", matrix_format_name(view.format));
     if (f->prune >= 0)
-        code = take_values(app, spk_matrix_prune(app->context, *matrix, f->block.rows, f->block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
+        code = take_values(app, spk_matrix_prune(app->context, *matrix, block.rows, block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
                            "pruning", matrix, &made);
     else if (f->block.rows)
         code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);

@@ -104,6 +104,9 @@ static int tune_list(cli *app, const tune_flags *f, json_t *results)
         flags[index] = f->problem;
         if (code == EXIT_DONE)
             code = problem_from_json(app, one, where, &flags[index]);
+        const char *file = flags[index].file;
+        if (code == EXIT_DONE && file && strcmp(file, "-") != 0) /* --json is checked against all of them, too */
+            code = files_add(app, FILE_READ, "the input", file);
         free(where);
     }
     if (code == EXIT_DONE && list && count == 0)

@@ -96,6 +96,18 @@ class Convert(CliTest):
             kept = {(i // 2, j // 2) for i in range(8) for j in range(8) if pruned[i][j]}
             self.assertEqual(kept, {(3, j) for j in range(4)})
 
+    def test_pruning_takes_the_blocks_that_are_there(self):
+        self.cli("gen", "uniform", "--rows", "32", "--block", "4", "--density", "50%", "-o", "a.safetensors")
+        self.cli("convert", "a.safetensors", "b.safetensors", "--prune", "25%")
+        self.cli("convert", "a.safetensors", "c.safetensors", "--prune", "25%", "--block", "4")
+        self.assertEqual((self.folder / "b.safetensors").read_bytes(), (self.folder / "c.safetensors").read_bytes())
+        self.cli("convert", "a.safetensors", "a.npy")
+        self.assertIn("--prune needs --block: IN is dense", self.cli("convert", "a.npy", "d.safetensors", "--prune", "25%", code=2).stderr)
+
+    def test_pruning_a_dense_file_stores_no_empty_block(self):
+        self.write_array("a.mtx", [[1.0 if i < 2 and j < 2 else 0.0 for j in range(8)] for i in range(8)])
+        self.assertIn("1 block of 2", self.cli("convert", "a.mtx", "b.safetensors", "--block", "2", "--prune", "50%").stdout)
+
     def test_advised_block(self):
         self.cli("gen", "uniform", "--rows", "32", "--block", "8", "-o", "a.mtx")
         self.assertIn("taking the advised", self.cli("convert", "a.mtx", "b.safetensors").stderr)

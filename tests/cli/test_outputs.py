@@ -27,7 +27,7 @@ class Refused(CliTest):
         (self.folder / "plain").write_bytes((self.folder / "a.mtx").read_bytes())
         os.link(self.path("plain"), self.path("hard"))
         os.symlink("plain", self.path("soft"))
-        self.write("list.json", json.dumps([{"m": 32, "k": 32, "n": 8, "block": 8}]))
+        self.write("list.json", json.dumps([{"m": 32, "k": 32, "n": 8, "block": 8}, {"file": "plain", "n": 8, "block": 8}]))
         (self.folder / "sub").mkdir()
 
     def files(self):
@@ -50,6 +50,7 @@ class Refused(CliTest):
             (["inspect", "a.mtx", "--spy", "x", "--json", "sub/../x"], "is the same file as"),
             (["run", "plain", "b.npy", "-o", "d.npy", "--json", "plain"], "is the same file as the input plain"),
             (["tune", "--from", "list.json", "--json", "list.json"], "is the same file as"),
+            (["tune", "--from", "list.json", "--budget", "0.05", "--json", "hard"], "is the same file as"),
             (["tune", *SMALL, "--json", store], "is the same file as"),
             (["cache", "list", "--json", store], "is the same file as"),
             (["cache", "export", store], "is the same file as"),

@@ -75,7 +75,8 @@ class Terminal(CliTest):
         self.assertIn("cannot write /dev/full: No space left", self.cli("info", "--json", "/dev/full", code=5).stderr)
 
     def test_unwritable_outputs(self):
-        self.assertIn("cannot write", self.cli("info", "--json", self.path("."), code=5).stderr)
+        self.assertIn("is a folder", self.cli("info", "--json", self.path("."), code=2).stderr)
+        self.assertIn("cannot write", self.cli("info", "--json", self.path("no/folder"), code=5).stderr)
         (self.folder / "kept.json").write_text("old")
         self.cli("bench", *SMALL, "--json", "kept.json", "--quiet")
         self.assertEqual((self.folder / "kept.json").read_text()[0], "{")

@@ -98,7 +98,6 @@ WRONG = [
     ("inspect a.mtx --n 0", 2, "--n: 0 is not between 1 and"),
     ("convert a.mtx", 2, "needs IN and OUT"),
     ("convert a.mtx b.txt", 2, "b.txt: no known format"),
-    ("convert a.mtx b.npy --prune 0.1", 2, "--prune needs --block"),
     ("convert a.mtx b.npy --by l1", 2, "--by goes with --prune"),
     ("convert a.mtx b.npy --block 4 --prune 0.1 --by l3", 2, "--by: 'l3' is none of l1|l2|max"),
     ("convert a.mtx b.mtx --block 4 --to dense", 2, "exclude each other"),
