@@ -10,8 +10,8 @@
  *   default of every other field. A struct_size that no version of the struct has had, as it is no multiple of 8 or less than 16, is refused. `reserved`
  *   must be 0.
  * - Sizes and leading dimensions count elements, never bytes, unless the name says bytes. Times carry their unit in the name.
- * - Threads: a context may be used from many threads at once. Patterns are immutable. A plan may run in several threads at
- *   once if each brings its own workspace. A matrix or a report belongs to one thread at a time.
+ * - Threads: a context may be used from many threads at once. Patterns and matrices are immutable. A plan may run in
+ *   several threads at once if each brings its own workspace. A report belongs to one thread at a time.
  */
 #ifndef SPARSEK_H
 #define SPARSEK_H

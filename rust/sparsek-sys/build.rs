@@ -1,5 +1,5 @@
 //! Finds the library, or builds it from the sources beside this file. In this order: the installation under $SPARSEK_ROOT;
-//! what pkg-config finds; the bundled sources, linked statically (not with the feature `system`).
+//! what pkg-config finds; the bundled sources, linked statically (not where $SPARSEK_SYSTEM is 1).
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ const VERSION: &str = "0.1.0";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=SPARSEK_ROOT");
+    println!("cargo:rerun-if-env-changed=SPARSEK_SYSTEM");
     println!("cargo:rerun-if-env-changed=DOCS_RS");
     if env::var_os("DOCS_RS").is_some() {
         return; // documentation links nothing
@@ -23,8 +24,8 @@ fn main() {
                 println!("cargo:include={}", path.display());
             }
         }
-        Err(why) if env::var_os("CARGO_FEATURE_SYSTEM").is_some() => {
-            panic!("no installed sparsek, and the feature `system` forbids to build one: {why}")
+        Err(why) if env::var_os("SPARSEK_SYSTEM").is_some_and(|value| value == "1") => {
+            panic!("no installed sparsek, and SPARSEK_SYSTEM = 1 forbids to build one: {why}")
         }
         Err(_) => build_bundled(),
     }

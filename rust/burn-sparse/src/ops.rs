@@ -138,7 +138,9 @@ impl Product {
 }
 
 /// Products with block-sparse matrices, as an extension of Burn's backends. The default bodies make the matrix dense and use
-/// Burn's own operations: right everywhere, and no faster than dense.
+/// Burn's own operations: no faster than dense, and right for finite inputs. An infinity or NaN of the input meets the zeros
+/// of absent blocks there, and makes NaN of elements of the product that no stored block touches; the library's kernels leave
+/// those alone. Gradients by values are the same in both.
 ///
 /// ```
 /// use burn::{backend::{Dispatch, Flex}, tensor::{Device, Tensor}};

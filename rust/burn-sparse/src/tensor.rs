@@ -140,6 +140,7 @@ impl BsrTensor {
             sparsek::Dtype::F64 => data::<f64>(&blocks, &pattern),
             sparsek::Dtype::F16 => data::<f16>(&blocks, &pattern),
             sparsek::Dtype::Bf16 => data::<bf16>(&blocks, &pattern),
+            other => Err(Error::Argument(format!("a matrix of {other:?}: f32, f64, f16 and bf16 are multiplied"))),
         }?;
         let dtype = values.dtype();
         BsrTensor::new(pattern, Tensor::from_data(values, (device, dtype)))

@@ -1,4 +1,5 @@
 //! How kernels are chosen.
+use crate::error::{Error, Result};
 use burn::config::Config;
 use sparsek::TuneOptions;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub struct TuneConfig {
     /// How much is done for a class that the store does not know.
     #[config(default = "Effort::Measure")]
     pub effort: Effort,
-    /// Seconds that measuring may take; none: the library's choice.
+    /// Seconds that measuring may take, at most a day; none: the library's choice. Products refuse what is no such number.
     #[config(default = "None")]
     pub budget: Option<f64>,
     /// Lets kernels assume that no value and no input is infinite or NaN, which allows more of them.
@@ -47,17 +48,19 @@ impl Default for TuneConfig {
 }
 
 impl TuneConfig {
-    pub(crate) fn options(&self) -> TuneOptions {
+    pub(crate) fn options(&self) -> Result<TuneOptions> {
         let options = TuneOptions::new().assume_finite(self.assume_finite);
         let options = match self.effort {
             Effort::Estimate => options.estimate(),
             Effort::Measure => options,
             Effort::Exhaustive => options.exhaustive(),
         };
-        // What is no duration (NaN, negative) is no budget.
-        match self.budget.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
-            Some(budget) => options.budget(budget),
-            None => options,
+        let Some(seconds) = self.budget else { return Ok(options) };
+        match Duration::try_from_secs_f64(seconds) {
+            Ok(budget) => Ok(options.budget(budget)),
+            Err(_) => {
+                Err(Error::Argument(format!("budget = {seconds}: it must be a number of seconds, and not negative")))
+            }
         }
     }
 }

@@ -27,6 +27,22 @@ fn element_types() {
 }
 
 #[test]
+fn budgets_that_are_no_time_are_refused() {
+    let a = sparse([8, 8], [4, 4], &Device::flex());
+    let product = |seconds| {
+        let a = a.clone().with_tuning(estimate().with_budget(Some(seconds)));
+        let product = || a.matmul(numbers([8, 2], &Device::flex())).dims();
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(product))
+    };
+    assert_eq!(product(0.5).unwrap(), [8, 2]);
+    for seconds in [f64::NAN, -1.0, f64::INFINITY, 1e6] {
+        let payload = product(seconds).expect_err("no budget");
+        let message = payload.downcast_ref::<String>().unwrap();
+        assert!(message.contains("budget"), "{message}");
+    }
+}
+
+#[test]
 fn inputs_of_any_strides() {
     let device = Device::flex();
     let a = sparse([70, 50], [16, 8], &device);

@@ -14,7 +14,8 @@
 //! 1. `SPARSEK_ROOT`, the prefix of an installation;
 //! 2. else what `pkg-config` finds, of the same minor version;
 //! 3. else the C sources in this crate, built with CMake (3.25 or newer) and GCC and linked statically. They need SQLite,
-//!    Jansson and zlib with their headers (`libsqlite3-dev libjansson-dev zlib1g-dev`). The feature `system` forbids this step.
+//!    Jansson and zlib with their headers (`libsqlite3-dev libjansson-dev zlib1g-dev`). `SPARSEK_SYSTEM=1` in the environment forbids
+//!    this step.
 //!
 //! Running on a GPU wants the helper `sparsek-prover` too, which only an installation has: of the bundled library those
 //! candidates run there that need no proving, or name the helper in `SPARSEK_PROVER`.

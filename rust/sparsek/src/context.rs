@@ -19,6 +19,7 @@ type ProgressFunction = Box<dyn Fn(i64, i64, &str) + Send + Sync>;
 /// # let _ = builder;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LogLevel {
     /// Something does not work as it should.
     Warning,
@@ -89,6 +90,15 @@ pub struct ContextBuilder {
     callbacks: Callbacks,
 }
 
+impl fmt::Debug for ContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("ContextBuilder");
+        out.field("device", &self.device).field("store", &self.store).field("threads", &self.threads);
+        let (log, progress) = (self.callbacks.log.is_some(), self.callbacks.progress.is_some());
+        out.field("log", &log).field("progress", &progress).finish_non_exhaustive()
+    }
+}
+
 impl ContextBuilder {
     /// `"cpu"`, `"cuda"` or `"cuda:1"`. Default: the CPU.
     ///
@@ -139,7 +149,9 @@ impl ContextBuilder {
         self
     }
 
-    /// Gets warnings and notes, from any thread. A panic in it ends the process.
+    /// Gets warnings and notes. It must not use the library, whose functions fail in it
+    /// ([`ErrorKind::Argument`](crate::ErrorKind::Argument)), but [`Context::interrupt`]. A panic in it goes on when the
+    /// library's function returns.
     ///
     /// ```
     /// let builder = sparsek::Context::builder().log(|_, message| eprintln!("{message}"));
@@ -150,7 +162,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Gets the progress of tuning and reading: steps done, their number, what is being done. A panic in it ends the process.
+    /// Gets the progress of tuning and reading: steps done, their number, what is being done. Its time does not count as
+    /// measuring. It must not use the library, and may panic, as [`ContextBuilder::log`] says.
     ///
     /// ```
     /// let builder = sparsek::Context::builder().progress(|done, total, what| eprintln!("{done}/{total} {what}"));
@@ -220,13 +233,14 @@ impl ContextBuilder {
 unsafe extern "C" fn call_log(user: *mut c_void, level: c_int, message: *const c_char) {
     // SAFETY: user is the box in Callbacks, which outlives the context; the message lives during the call.
     let (log, message) = unsafe { (&*user.cast::<LogFunction>(), CStr::from_ptr(message)) };
-    log(if level <= 1 { LogLevel::Warning } else { LogLevel::Note }, &message.to_string_lossy());
+    let level = if level <= 1 { LogLevel::Warning } else { LogLevel::Note };
+    crate::error::keep_panic(|| log(level, &message.to_string_lossy()));
 }
 
 unsafe extern "C" fn call_progress(user: *mut c_void, done: i64, total: i64, what: *const c_char) {
     // SAFETY: as in call_log.
     let (progress, what) = unsafe { (&*user.cast::<ProgressFunction>(), text(what)) };
-    progress(done, total, &what);
+    crate::error::keep_panic(|| progress(done, total, &what));
 }
 
 /// What a device is.
@@ -237,6 +251,7 @@ unsafe extern "C" fn call_progress(user: *mut c_void, done: i64, total: i64, wha
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Device {
     /// `"cpu"` or `"cuda"`.
     pub kind: String,
@@ -252,6 +267,15 @@ pub struct Device {
     pub memory_bytes: u64,
     /// Multiprocessors of a GPU.
     pub processors: usize,
+    /// Of a GPU's multiprocessors, at one of the last samples of tuning, or now; 0: unknown.
+    #[serde(default)]
+    pub clock_mhz: f64,
+    /// Of a GPU, likewise.
+    #[serde(default)]
+    pub power_w: f64,
+    /// Of a GPU: candidates proved by committed runs on its architecture and driver, which may run where there is no prover.
+    #[serde(default)]
+    pub proved_candidates: usize,
 }
 
 impl Context {
@@ -299,6 +323,9 @@ impl Context {
             cache_bytes: [info.l1_bytes, info.l2_bytes, info.l3_bytes].map(|bytes| u64::try_from(bytes).unwrap_or(0)),
             memory_bytes: u64::try_from(info.memory_bytes).unwrap_or(0),
             processors: count(info.processors.into()),
+            clock_mhz: info.clock_mhz,
+            power_w: info.power_w,
+            proved_candidates: count(info.proved_candidates.into()),
         })
     }
 

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::extent::check_length;
 use crate::sys;
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -131,6 +132,13 @@ impl<T> DeviceBuffer<T> {
     /// ```
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.memory.cast()
+    }
+}
+
+impl<T> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("DeviceBuffer");
+        out.field("type", &std::any::type_name::<T>()).field("len", &self.len).field("memory", &self.memory).finish()
     }
 }
 

@@ -1,7 +1,12 @@
 //! Errors: the library's status and its message.
+use crate::report::Report;
 use crate::sys;
+use std::any::Any;
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 /// What kind of failure it was.
 ///
@@ -44,11 +49,20 @@ pub enum ErrorKind {
 /// assert!(error.to_string().contains("7"), "{error}");
 /// # Ok::<(), sparsek::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
+    report: Option<Arc<Report>>,
 }
+
+/// By kind and message.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        self.kind == other.kind && self.message == other.message
+    }
+}
+impl Eq for Error {}
 
 /// What every function that can fail returns.
 ///
@@ -71,12 +85,34 @@ impl Error {
         self.kind
     }
 
+    /// What a tuning or a race that was interrupted had measured, if anything. The next one of the class goes on from there.
+    ///
+    /// ```
+    /// # use sparsek::{Context, ErrorKind, Pattern, Spmm, TuneOptions};
+    /// # let context = Context::builder().store_in_memory().build()?;
+    /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// match pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &TuneOptions::new().only("reference")) {
+    ///     Ok(report) => println!("{}", report.summary),
+    ///     Err(why) if why.kind() == ErrorKind::Interrupted => println!("so far: {:?}", why.partial_report()),
+    ///     Err(why) => return Err(why),
+    /// }
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn partial_report(&self) -> Option<&Report> {
+        self.report.as_deref()
+    }
+
+    pub(crate) fn with_report(mut self, report: Report) -> Error {
+        self.report = Some(Arc::new(report));
+        self
+    }
+
     pub(crate) fn argument(message: impl Into<String>) -> Error {
-        Error { kind: ErrorKind::Argument, message: message.into() }
+        Error { kind: ErrorKind::Argument, message: message.into(), report: None }
     }
 
     pub(crate) fn unsupported(message: impl Into<String>) -> Error {
-        Error { kind: ErrorKind::Unsupported, message: message.into() }
+        Error { kind: ErrorKind::Unsupported, message: message.into(), report: None }
     }
 }
 
@@ -104,9 +140,27 @@ fn kind_of(status: sys::spk_status) -> ErrorKind {
     }
 }
 
+thread_local! {
+    static PANIC: Cell<Option<Box<dyn Any + Send>>> = const { Cell::new(None) };
+}
+
+/// Runs a callback of the caller's, which must not unwind into the library: what it panics with goes on in [`check`].
+pub(crate) fn keep_panic(callback: impl FnOnce()) {
+    let pending = PANIC.take();
+    if pending.is_some() {
+        return PANIC.set(pending); // the first one counts
+    }
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) {
+        PANIC.set(Some(payload));
+    }
+}
+
 /// The status of a call that this thread just made on `context` (NULL: that of creation).
 #[inline]
 pub(crate) fn check(status: sys::spk_status, context: *const sys::spk_context) -> Result<()> {
+    if let Some(payload) = PANIC.take() {
+        resume_unwind(payload);
+    }
     if status == sys::SPK_OK { Ok(()) } else { Err(failure(status, context)) }
 }
 
@@ -118,7 +172,7 @@ fn failure(status: sys::spk_status, context: *const sys::spk_context) -> Error {
         // SAFETY: a static string for every status.
         message = unsafe { text(sys::spk_status_name(status)) };
     }
-    Error { kind: kind_of(status), message }
+    Error { kind: kind_of(status), message, report: None }
 }
 
 /// A copy of a C string; empty for NULL.

@@ -27,9 +27,8 @@
 //!
 //! # Threads
 //!
-//! [`Context`], [`Pattern`] and plans are `Send` and `Sync`: the library allows their use from many threads at once, and a
-//! plan that a second thread runs meanwhile takes a workspace of its own. A [`Matrix`] is `Send`: it belongs to one thread at
-//! a time.
+//! [`Context`], [`Pattern`], [`Matrix`] and plans are `Send` and `Sync`: the library allows their use from many threads at
+//! once, and a plan that a second thread runs meanwhile takes a workspace of its own.
 //!
 //! # Memory
 //!
@@ -38,8 +37,7 @@
 //!
 //! # Features
 //!
-//! `rayon`: `ContextBuilder::rayon` runs kernels on the threads of a pool. `system`: only an installed library, see
-//! [`sys`].
+//! `rayon`: `ContextBuilder::rayon` runs kernels on the threads of a pool. Where the C library comes from is told by [`sys`].
 
 #[macro_use]
 mod macros;

@@ -61,6 +61,7 @@ impl fmt::Debug for Pattern {
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PatternInfo {
     /// Rows and columns.
     pub shape: (usize, usize),

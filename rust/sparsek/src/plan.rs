@@ -18,6 +18,7 @@ use std::ptr::NonNull;
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PlanInfo {
     /// `"spmm_f32_avx2"`
     pub kernel: String,
@@ -64,6 +65,11 @@ impl RawPlan {
         self.raw.as_ptr()
     }
 
+    pub fn choice(&self) -> String {
+        // SAFETY: the plan is alive, as long as its string is copied.
+        unsafe { text(sys::spk_plan_choice(self.raw())) }
+    }
+
     pub fn info(&self) -> Result<PlanInfo> {
         let mut info = sized!(spk_plan_info);
         // SAFETY: the plan is alive, as long as its strings are copied.
@@ -72,7 +78,7 @@ impl RawPlan {
             Ok(PlanInfo {
                 kernel: text(info.kernel),
                 params: text(info.params),
-                choice: text(sys::spk_plan_choice(self.raw())),
+                choice: self.choice(),
                 why: text(info.why),
                 from_store: info.from_store != 0,
                 workspace_bytes: info.workspace_bytes,

@@ -66,6 +66,7 @@ pub enum KernelKind {
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Candidate {
     /// The kernel.
     pub name: String,
@@ -109,6 +110,7 @@ pub struct Candidate {
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// All candidates.
     pub candidates: Vec<Candidate>,
@@ -143,19 +145,36 @@ impl Report {
         self.candidates.get(self.chosen?)
     }
 
-    /// Copies the report that `make` writes, and gives it back to the library.
+    /// Copies the report that `make` writes, and gives it back to the library. An interrupted tuning may have written one, too:
+    /// the error has it.
     pub(crate) fn read(
         context: &Context,
         make: impl FnOnce(*mut *mut sys::spk_report) -> sys::spk_status,
     ) -> Result<Report> {
         let mut owner = Owner(ptr::null_mut());
         let status = make(&mut owner.0);
-        context.check(status)?; // an interrupted tuning may have written one all the same: its owner gives it back
+        match context.check(status) {
+            Ok(()) => owner.copy(context),
+            // It is the library's message that counts, whatever becomes of the report.
+            Err(why) if !owner.0.is_null() => Err(match owner.copy(context) {
+                Ok(partial) => why.with_report(partial),
+                Err(_) => why,
+            }),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+struct Owner(*mut sys::spk_report);
+
+impl Owner {
+    /// The report, which is there.
+    fn copy(&self, context: &Context) -> Result<Report> {
         let mut info = sized!(spk_report_info);
         // SAFETY: the report is alive, and its strings are copied.
         unsafe {
-            context.check(sys::spk_report_get_info(owner.0, &mut info))?;
-            let candidates = (0..info.candidate_count).map(|index| candidate(context, owner.0, index));
+            context.check(sys::spk_report_get_info(self.0, &mut info))?;
+            let candidates = (0..info.candidate_count).map(|index| candidate(context, self.0, index));
             Ok(Report {
                 candidates: candidates.collect::<Result<_>>()?,
                 chosen: usize::try_from(info.chosen).ok(),
@@ -169,8 +188,6 @@ impl Report {
         }
     }
 }
-
-struct Owner(*mut sys::spk_report);
 
 impl Drop for Owner {
     fn drop(&mut self) {

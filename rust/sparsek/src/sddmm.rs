@@ -8,6 +8,7 @@ use crate::sys;
 use crate::tune::TuneOptions;
 use crate::types::{Element, Layout, Product, size, sized};
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -154,6 +155,17 @@ pub struct SddmmArgs<'a, X, D = X> {
     d: &'a mut [D],
     alpha: f64,
     beta: f64,
+}
+
+/// Lengths, not elements.
+impl<X, D> fmt::Debug for SddmmArgs<'_, X, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SddmmArgs");
+        out.field("x", &self.x.len()).field("y", &self.y.len()).field("d", &self.d.len());
+        let c = self.c.map(<[D]>::len);
+        out.field("c", if self.in_place { &"d" } else { &c });
+        out.field("alpha", &self.alpha).field("beta", &self.beta).finish()
+    }
 }
 
 impl<'a, X: Product<D>, D: Element> SddmmArgs<'a, X, D> {
@@ -341,6 +353,13 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
     /// ```
     pub fn info(&self) -> Result<PlanInfo> {
         self.plan.info()
+    }
+}
+
+impl<X: Product<D>, D: Element> fmt::Debug for SddmmPlan<X, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SddmmPlan");
+        out.field("choice", &self.plan.choice()).field("pattern", &self.plan.pattern).finish_non_exhaustive()
     }
 }
 

@@ -223,10 +223,12 @@ impl TuneOptions {
 /// Options of a race, see [`Pattern::race_spmm`](crate::Pattern::race_spmm).
 ///
 /// ```
-/// let race = sparsek::Race { rounds: 5, ..Default::default() };
+/// let race = sparsek::Race::new().rounds(5).choice("reference").choice("spmm_portable NV=1 PACK=0 GROUP=1");
 /// # let _ = race;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
 pub struct Race {
     /// Interleaved rounds of the last phase; 0: 20.
     pub rounds: u16,
@@ -237,6 +239,45 @@ pub struct Race {
 }
 
 impl Race {
+    /// Twenty rounds of the best parameters of every kernel, whose result is not kept.
+    ///
+    /// ```
+    /// assert_eq!(sparsek::Race::new(), sparsek::Race::default());
+    /// ```
+    pub fn new() -> Race {
+        Race::default()
+    }
+
+    /// With this many interleaved rounds in the last phase; 0: 20.
+    ///
+    /// ```
+    /// assert_eq!(sparsek::Race::new().rounds(5).rounds, 5);
+    /// ```
+    pub fn rounds(mut self, rounds: u16) -> Race {
+        self.rounds = rounds;
+        self
+    }
+
+    /// With one more choice to race, as [`PlanInfo::choice`](crate::PlanInfo::choice) names it.
+    ///
+    /// ```
+    /// assert_eq!(sparsek::Race::new().choice("reference").choices, ["reference"]);
+    /// ```
+    pub fn choice(mut self, choice: impl Into<String>) -> Race {
+        self.choices.push(choice.into());
+        self
+    }
+
+    /// Whether the result goes to the store.
+    ///
+    /// ```
+    /// assert!(sparsek::Race::new().keep(true).keep);
+    /// ```
+    pub fn keep(mut self, yes: bool) -> Race {
+        self.keep = yes;
+        self
+    }
+
     pub(crate) fn text(&self) -> Result<Option<CString>> {
         if self.choices.is_empty() { Ok(None) } else { c_text("choices", self.choices.join(";")).map(Some) }
     }

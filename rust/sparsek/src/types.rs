@@ -21,6 +21,7 @@ mod sealed {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Dtype {
     /// float32
     F32,
@@ -116,6 +117,7 @@ impl Index for i64 {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Layout {
     /// Rows lie one after the other.
     #[default]
@@ -140,6 +142,7 @@ impl Layout {
 /// # let _ = problem;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Bias {
     /// One value for each row of the product.
     PerRow,
@@ -154,6 +157,7 @@ pub enum Bias {
 /// # let _ = problem;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Activation {
     /// max(x, 0)
     Relu,

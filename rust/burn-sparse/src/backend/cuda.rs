@@ -81,7 +81,7 @@ fn typed_matmul<T: sparsek::Product<T>>(
     pointers.bias = bias.cast();
     // SAFETY: all are tight arrays of the problem's sizes on this device, nobody else writes them, and they are held until the library's stream is done.
     unsafe {
-        pattern.matmul_pointers(&spmm, &pointers, null_mut(), &product.tuning.options())?;
+        pattern.matmul_pointers(&spmm, &pointers, null_mut(), &product.tuning.options()?)?;
         pattern.context().synchronize(null_mut())?;
     }
     drop(operands.held);
@@ -114,7 +114,7 @@ fn typed_values_grad<T: sparsek::Product<T>>(
     let (x_base, y_base) = if x_is_grad { (grad, input) } else { (input, grad) };
     for item in 0..x.items.max(y.items) {
         let problem = if item == 0 { problem } else { problem.use_c() };
-        let plan = pattern.plan_sddmm::<T, T>(&problem, &product.tuning.options())?;
+        let plan = pattern.plan_sddmm::<T, T>(&problem, &product.tuning.options()?)?;
         let at = |base: *mut T, view: View| base.wrapping_add(item * view.stride).cast_const();
         let mut pointers = SddmmPointers::<T>::new(at(x_base.cast(), x), at(y_base.cast(), y), d.cast());
         if item > 0 {

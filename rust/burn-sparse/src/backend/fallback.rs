@@ -1,4 +1,4 @@
-//! Products from standard operations: the matrix is made dense.
+//! Products from standard operations: the matrix is made dense. Its zeros are multiplied, so that what is not finite in an input spreads.
 use crate::ops::{Product, Side};
 use crate::pattern::BsrPattern;
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
@@ -13,6 +13,9 @@ pub fn matmul<B: Backend>(
     product: Product,
 ) -> FloatTensor<B> {
     let output = product.output_shape(&input.shape());
+    if let Err(why) = product.tuning.options() {
+        panic!("block-sparse product: {why}"); // nothing is tuned here, and a wrong option is wrong all the same
+    }
     let (inner, outer) = product.inner_and_outer();
     if let Some(bias) = &bias {
         product.check_bias(&bias.shape()).unwrap_or_else(|why| panic!("block-sparse product: {why}"));

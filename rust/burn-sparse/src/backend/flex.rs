@@ -70,7 +70,7 @@ fn typed_matmul<T: Number>(
     if let Some(bias) = &bias {
         args = args.bias(slice(bias));
     }
-    product.pattern.inner().matmul(&spmm, args, &product.tuning.options())?;
+    product.pattern.inner().matmul(&spmm, args, &product.tuning.options()?)?;
     // SAFETY: D is tight, so that a product that succeeded wrote all of its elements.
     unsafe { d.set_len(elements) };
     Ok(tensor(d, shape))
@@ -88,7 +88,7 @@ fn values_grad<T: Number>(grad: FlexTensor, input: FlexTensor, product: &Product
     let ((grad, of_grad), (input, of_input)) = (viewed(grad, product.side), viewed(input, product.side));
     let Sampled { problem, x, y, x_is_grad } = problem::sddmm(product, of_grad, of_input, &dims);
     let (x_tensor, y_tensor) = if x_is_grad { (&grad, &input) } else { (&input, &grad) };
-    let options = product.tuning.options();
+    let options = product.tuning.options()?;
     for item in 0..x.items.max(y.items) {
         let of = |tensor: &FlexTensor, view: View| tensor.layout().start_offset() + item * view.stride;
         let (x_at, y_at) = (of(x_tensor, x), of(y_tensor, y));

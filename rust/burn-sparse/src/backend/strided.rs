@@ -58,10 +58,7 @@ impl View {
 
     /// The transposed matrix in the same memory.
     pub fn transposed(self) -> View {
-        let layout = match self.layout {
-            Layout::RowMajor => Layout::ColMajor,
-            Layout::ColMajor => Layout::RowMajor,
-        };
+        let layout = if self.layout == Layout::RowMajor { Layout::ColMajor } else { Layout::RowMajor };
         View { layout, ..self }
     }
 }

@@ -17,6 +17,7 @@ use std::ptr::{self, NonNull};
 /// # Ok::<(), sparsek::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Format {
     /// All elements.
     Dense,
@@ -35,6 +36,7 @@ pub enum Format {
 /// assert_eq!(norm, sparsek::Norm::L2);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Norm {
     /// The sum of magnitudes.
     L1,
@@ -74,7 +76,7 @@ pub enum Generate {
     EmptyRows,
 }
 
-/// A matrix in host memory, of any format. It belongs to one thread at a time.
+/// A matrix in host memory, of any format. It never changes.
 ///
 /// ```
 /// use sparsek::{Context, Layout, Matrix};
@@ -90,8 +92,10 @@ pub struct Matrix {
     context: Context,
 }
 
-// SAFETY: the header lets one thread at a time have a matrix, whichever it is; it is not Sync.
+// SAFETY: matrices are immutable, says the header.
 unsafe impl Send for Matrix {}
+// SAFETY: likewise.
+unsafe impl Sync for Matrix {}
 
 impl Drop for Matrix {
     fn drop(&mut self) {

@@ -5,6 +5,7 @@ use crate::pattern::Pattern;
 use crate::sys;
 use crate::types::{Element, Product, sized};
 use std::ffi::c_void;
+use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -106,6 +107,28 @@ pub struct SpmmArgs<'a, A, D = A> {
     preact: Option<&'a mut [D]>,
     alpha: f64,
     beta: f64,
+}
+
+/// A slice as its length.
+impl<D> fmt::Debug for Addend<'_, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Addend::None => f.write_str("none"),
+            Addend::Slice(slice) => slice.len().fmt(f),
+            Addend::InPlace => f.write_str("d"),
+        }
+    }
+}
+
+/// Lengths, not elements.
+impl<A, D> fmt::Debug for SpmmArgs<'_, A, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SpmmArgs");
+        out.field("values", &self.values.len()).field("b", &self.b.len()).field("d", &self.d.len());
+        out.field("c", &self.c).field("bias", &self.bias.map(<[D]>::len)).field("residual", &self.residual);
+        out.field("preact", &self.preact.as_ref().map(|preact| preact.len()));
+        out.field("alpha", &self.alpha).field("beta", &self.beta).finish()
+    }
 }
 
 impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {

@@ -9,6 +9,7 @@ use crate::sys;
 use crate::tune::TuneOptions;
 use crate::types::{Element, Product};
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub struct SpmmPlan<A: Product<D>, D: Element = A> {
     plan: RawPlan,
     needed: Extents,
     is_static: bool,
+    has_values: bool,    // of those that are static
     kept: Vec<Arc<[A]>>, // what the library has pointers to: the last, and those of updates that failed since; dropped after the plan
     types: PhantomData<fn(A) -> D>,
 }
@@ -49,7 +51,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     pub fn run(&self, mut args: SpmmArgs<'_, A, D>) -> Result<()> {
         let context = self.plan.pattern.context();
         context.check_host()?;
-        if self.is_static && self.kept.is_empty() {
+        if self.is_static && !self.has_values {
             return Err(Error::argument("the plan has static values: update_values must come before the first run"));
         }
         let raw = args.checked(&self.needed, self.is_static)?;
@@ -109,6 +111,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
         // SAFETY: the values are as many as the problem has, and stay; &mut keeps runs away.
         context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), pointer, ptr::null_mut()) })?;
         self.kept.drain(..self.kept.len() - 1);
+        self.has_values = true;
         Ok(())
     }
 
@@ -132,7 +135,10 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     pub unsafe fn update_values_pointer(&mut self, values: *const A, stream: *mut c_void) -> Result<()> {
         let context = self.plan.pattern.context();
         // SAFETY: as the caller promises.
-        context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), values.cast(), stream) })
+        context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), values.cast(), stream) })?;
+        self.kept.clear(); // the library has another pointer
+        self.has_values = true;
+        Ok(())
     }
 
     /// The kernel, and how it was chosen.
@@ -147,6 +153,14 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// ```
     pub fn info(&self) -> Result<PlanInfo> {
         self.plan.info()
+    }
+}
+
+impl<A: Product<D>, D: Element> fmt::Debug for SpmmPlan<A, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("SpmmPlan");
+        out.field("choice", &self.plan.choice()).field("pattern", &self.plan.pattern);
+        out.field("static_values", &self.is_static).finish_non_exhaustive()
     }
 }
 
@@ -173,6 +187,7 @@ impl Pattern {
             unsafe { sys::spk_plan_spmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, &mut raw) };
         self.context().check(status)?;
         let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
-        Ok(SpmmPlan { plan, needed, is_static: options.static_values, kept: Vec::new(), types: PhantomData })
+        let is_static = options.static_values;
+        Ok(SpmmPlan { plan, needed, is_static, has_values: false, kept: Vec::new(), types: PhantomData })
     }
 }
