@@ -82,6 +82,7 @@ void check_data_release(check_data *d);
 
 typedef struct check_outcome {
     bool failed;
+    bool unproved; /* it did not run: on a GPU only what is proved does */
     bool lost;    /* the device is of no more use to this process: what it last ran died, or hung */
     double error; /* largest |D - oracle| / magnitude over the tolerance */
     char why[320];
@@ -124,6 +125,7 @@ typedef struct check_result {
     bool whole; /* all of it was done */
     bool lost;  /* the device was lost before that */
     bool overhang, shifted;
+    int64_t unproved; /* candidates that did not run for want of a proof */
     int code;      /* exit code; not EXIT_DONE: the case could not be made, */
     char *trouble; /* for this reason (NULL: it was told) */
     check_result_row rows[CHECK_MAX_ROWS];

@@ -139,6 +139,11 @@ static void try_candidate(work *w, int row, const choice *one, bool again)
     w->result->lost = outcome.lost;
     if (outcome.lost)
         return; /* by another's doing */
+    if (outcome.unproved) {
+        w->result->unproved++;
+        return;
+    }
+    result->ran = true;
     result->hostile = data->hostile;
     result->worst = outcome.error > result->worst ? outcome.error : result->worst;
     if (outcome.failed)
@@ -177,7 +182,6 @@ static void check_row_on(work *w, int row)
     random_state r = random_for(w->c.seed, (uint64_t)w->c.number, name);
     const int pick = pick_one(w, &r, fitting, count);
     bool again = random_chance(&r, 0.25);
-    w->result->rows[row].ran = true;
     for (int i = 0; i < count && goes_on(w); i++)
         if (w->setup->all_params || i == pick)
             try_candidate(w, row, &w->list->items[fitting[i]], again);

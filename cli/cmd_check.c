@@ -35,6 +35,7 @@ typedef struct series {
     check_setup setup;
     resume file;
     double saved_at;
+    int64_t unproved;
     int code;
     bool lost;
 } series;
@@ -183,6 +184,7 @@ static bool take_case(void *user, int64_t number, void *piece)
     s->lost = given->lost;
     if (given->whole) {
         add_rows(s, given);
+        s->unproved += given->unproved;
         s->state.next = number + 1;
         progress_step(s->app, number + 1, end_of(s), "checking");
     }
@@ -244,6 +246,8 @@ static void print_summary(const series *s, double seconds)
     table_release(&t);
     printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next), (unsigned long long)s->state.seed, seconds,
            (long long)s->state.failures);
+    if (s->unproved)
+        printf("%lld times a candidate did not run, as it could not be proved (the row is not applicable then): is there a sparsek-prover?\n", (long long)s->unproved);
 }
 
 static int finish(series *s, double seconds, int code)

@@ -365,7 +365,7 @@ typedef struct spk_sddmm_args {
 
 typedef enum spk_effort {
     SPK_TUNE_MEASURE = 0,   /* the promising candidates, under the budget */
-    SPK_TUNE_ESTIMATE = 1,  /* run nothing: the nearest known class, else the cost model */
+    SPK_TUNE_ESTIMATE = 1,  /* measure nothing: the nearest known class, else the cost model */
     SPK_TUNE_EXHAUSTIVE = 2 /* every applicable candidate; the budget is ignored unless set */
 } spk_effort;
 
@@ -389,7 +389,8 @@ typedef struct spk_tune_options {
     int fresh;             /* tune again though the class is known */
     const char *only;      /* comma-separated kernel names, NULL: all */
     const char *exclude;   /* comma-separated kernel names */
-    const char *choice;    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring */
+    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had */
+    const char *choice;
     uint64_t seed;         /* of the random operands; 0: from the clock */
 } spk_tune_options;
 
@@ -398,7 +399,11 @@ typedef struct spk_tune_options {
 typedef struct spk_plan spk_plan;
 
 /* Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
- * options may be NULL. The plan keeps the pattern alive. */
+ * options may be NULL. The plan keeps the pattern alive.
+ * On a GPU only candidates are bound whose program is proved: it has run in a helper process (sparsek-prover), or there is none and
+ * committed runs on such a GPU proved it. What is not is proved first, which takes seconds, once a machine. Where that cannot be, the next
+ * best that is proved is taken; SPK_ERR_NO_CANDIDATE where there is none, and for a pinned choice that did harm in the helper process. A
+ * pinned choice that cannot be proved is bound all the same: spk_plan_info.why is "pinned, not proved" then, and the log has a line. */
 SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
 SPK_API spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
@@ -420,7 +425,9 @@ typedef struct spk_plan_info {
     size_t struct_size;
     const char *kernel; /* "spmm_f32_avx2" */
     const char *params; /* "MR=6 NV=2 PACK=1" */
-    const char *why;    /* how it was chosen: "measured", "from the store", "estimated", "pinned" */
+    /* how it was chosen: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved"
+     * */
+    const char *why;
     int from_store;
     size_t workspace_bytes; /* 64-byte aligned */
     double prepare_us;      /* one-off work done for this plan */

@@ -22,7 +22,7 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
     snprintf(made->choice, sizeof made->choice, "%s%s%s", choice.kernel->name, made->params[0] != '\0' ? " " : "", made->params);
     spk_status status;
     double start = spk_now_us();
-    SPK_GOTO(spk_bind(choice.kernel, &choice.params, problem, context->device, &made->bound));
+    SPK_GOTO(spk_tune_bind(&tuner, problem, &choice, &made->bound));
     made->prepare_us = spk_now_us() - start;
     made->workspace_bytes = made->bound.workspace_bytes;
     spk_plan_bind_other(made, options);
@@ -141,7 +141,7 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
     if (backend->check_args != NULL && elements > 0)
         SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_args){.a = values}));
     static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
-    if (plan->bound.kernel->ops->update_values != NULL)
+    if (plan->bound.kernel->ops->update_values != NULL && !spk_problem_is_empty(problem))
         SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));
     plan->values = values;
     return SPK_OK;

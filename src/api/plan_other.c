@@ -1,6 +1,4 @@
 /* A plan's second candidate, for pointers that the first does not take. */
-#include <string.h>
-
 #include "api/context.h"
 
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options)
@@ -9,8 +7,7 @@ void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options)
     if (plan->bound.kernel->ops->takes == NULL || spk_problem_is_empty(problem))
         return;
     const spk_tuner tuner = spk_context_tuner(plan->context);
-    const bool prove = plan->from_store || strcmp(plan->why, "measured") == 0; /* a pinned or estimated choice runs unproved; its second does too */
-    spk_tune_bind_other(&tuner, problem, options, prove, &plan->other);
+    spk_tune_bind_other(&tuner, problem, options, &plan->other);
     if (plan->other.workspace_bytes > plan->workspace_bytes)
         plan->workspace_bytes = plan->other.workspace_bytes;
 }

@@ -79,6 +79,11 @@ struct spk_problem;
 struct spk_args;
 struct spk_bound;
 struct spk_prepared;
+struct spk_kernel;
+struct spk_params;
+
+/* What is known of a candidate: nothing; that it has run well in a helper process; that it did harm there. */
+typedef enum spk_proof { SPK_PROOF_NONE, SPK_PROOF_GOOD, SPK_PROOF_REFUTED } spk_proof;
 
 typedef struct spk_backend {
     spk_backend_id id;
@@ -116,6 +121,11 @@ typedef struct spk_backend {
      * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
      * NULL: nothing to do. */
     spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
+    /* Whether a candidate may run in this process: only what is good may, but for a choice that the caller has pinned. Looks up and runs
+     * nothing, in microseconds for what this process has seen. why gets what a refutation says, or why nothing can be proved here. NULL:
+     * every candidate may run. */
+    spk_proof (*proof)(spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel,
+                       const struct spk_params *params, char *why, size_t size);
     /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
     void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
     /* How many candidates may run here without a helper process to prove them first, as they were proved elsewhere. NULL: none needs one. */

@@ -75,28 +75,59 @@ static bool can_tune(const spk_tune_options *options)
     return options->effort != SPK_TUNE_ESTIMATE && options->unknown == SPK_UNKNOWN_TUNE;
 }
 
-static bool decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision, spk_choice *choice)
+bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision,
+                         spk_choice *choice)
 {
     const char *why = NULL;
     return spk_evidence_current(tuner, decision->name, decision->params, decision->hash, &choice->kernel, &choice->params) &&
            spk_may_win(tuner, problem, options, choice->kernel, &choice->params, &why);
 }
 
+/* Whether a choice from the store may run here; what nobody knows of is proved. */
+static spk_status is_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, bool *proved)
+{
+    char why[200];
+    spk_proof proof = SPK_PROOF_NONE;
+    SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, &proof, why, sizeof why));
+    *proved = proof == SPK_PROOF_GOOD;
+    return SPK_OK;
+}
+
+/* The best entry of evidence that may run here: those before it that may not are no longer ok in this copy of the report. */
+static spk_status best_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report,
+                              spk_choice *choice, int *best)
+{
+    char why[200];
+    for (int tries = 0; (*best = spk_evidence_best(tuner, problem, options, report)) >= 0; tries++) {
+        spk_evidence *e = &report->candidates[*best];
+        bool proved = false;
+        if (spk_evidence_current(tuner, e->name, e->params, e->hash, &choice->kernel, &choice->params)) {
+            if (tries < SPK_MOST_PROVED)
+                SPK_TRY(is_proved(tuner, problem, choice, &proved));
+            else
+                proved = spk_proof_known(tuner, problem, choice->kernel, &choice->params, why, sizeof why) == SPK_PROOF_GOOD;
+        }
+        if (proved)
+            break;
+        e->status = SPK_CANDIDATE_FAILED;
+    }
+    return SPK_OK;
+}
+
 /* The best usable entry of stored evidence. *complete: it knows every candidate that may win, and no stricter tolerance than the one it was
  * decided under has put the decision aside. */
-static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report, spk_choice *choice,
+static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                     spk_report *report, spk_choice *choice,
                                      bool *found, bool *complete)
 {
     spk_contender *contenders = NULL;
-    int count = 0, best = spk_evidence_best(tuner, problem, options, report);
+    int count = 0, best = -1;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
-    *complete = spk_evidence_lacks(report, contenders, count) == 0 && (options->tolerance <= 0 || best == report->chosen);
+    *complete = spk_evidence_lacks(report, contenders, count) == 0;
     spk_contenders_release(tuner, &contenders, count);
-    *found = false;
-    if (best >= 0) {
-        const spk_evidence *e = &report->candidates[best];
-        *found = spk_evidence_current(tuner, e->name, e->params, e->hash, &choice->kernel, &choice->params);
-    }
+    SPK_TRY(best_proved(tuner, problem, options, report, choice, &best));
+    *complete = *complete && (options->tolerance <= 0 || best == report->chosen);
+    *found = best >= 0;
     return SPK_OK;
 }
 
@@ -111,7 +142,9 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
         return SPK_OK;
     uint64_t hash = spk_class_hash(tuner, key);
     bool strict = options->tolerance > 0; /* then the error that was measured counts */
-    bool usable = !strict && decision_usable(tuner, problem, options, &decision, &made);
+    bool usable = !strict && spk_decision_usable(tuner, problem, options, &decision, &made);
+    if (usable)
+        SPK_TRY(is_proved(tuner, problem, &made, &usable));
     if (!usable || (whole && can_tune(options) && !was_seen(hash))) {
         spk_report *report = NULL;
         if (spk_store_load(tuner->store, key, &report) != SPK_OK || report == NULL)
@@ -138,38 +171,6 @@ static spk_status from_store(const spk_tuner *tuner, const spk_problem *problem,
     return SPK_OK;
 }
 
-static spk_status pinned(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
-{
-    spk_choice made = {.why = "pinned"};
-    const char *why = NULL;
-    SPK_TRY(spk_choice_parse(tuner, options->choice, &made.kernel, &made.params));
-    if (!spk_candidate_applicable(made.kernel, &made.params, problem, tuner->device, &why) || !spk_candidate_eligible(made.kernel, problem, &why))
-        return spk_fail(SPK_ERR_NO_CANDIDATE, "choice = \"%s\": %s", options->choice, why);
-    *choice = made;
-    return SPK_OK;
-}
-
-static spk_status estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class, spk_choice *choice)
-{
-    spk_decision decision;
-    bool known = false;
-    spk_choice made = {.why = "estimated: nearest class"};
-    if (class != NULL && spk_store_nearest(tuner->store, class->plain, &decision, &known) == SPK_OK && known &&
-        decision_usable(tuner, problem, options, &decision, &made)) {
-        *choice = made;
-        return SPK_OK;
-    }
-    spk_contender *contenders = NULL;
-    int count = 0;
-    SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
-    int best = spk_contenders_predicted_best(contenders, count);
-    spk_status status = best < 0 ? spk_no_candidate(contenders, count, options) : SPK_OK;
-    if (best >= 0)
-        *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .why = "estimated: cost model"};
-    spk_contenders_release(tuner, &contenders, count);
-    return status;
-}
-
 static bool is_empty(const spk_problem *problem)
 {
     return spk_problem_is_empty(problem);
@@ -180,9 +181,9 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
 {
     *found = true;
     if (options->choice != NULL && options->choice[0] != '\0')
-        return pinned(tuner, problem, options, choice);
+        return spk_choose_pinned(tuner, problem, options, choice);
     if (is_empty(problem))
-        return estimated(tuner, problem, options, NULL, choice);
+        return spk_choose_estimated(tuner, problem, options, NULL, choice);
     SPK_TRY(spk_class_keys(tuner, problem, options, class));
     *found = false;
     if (!options->fresh || options->effort == SPK_TUNE_ESTIMATE)
@@ -191,8 +192,9 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
         return SPK_OK;
     *found = true;
     if (options->effort != SPK_TUNE_ESTIMATE && options->unknown == SPK_UNKNOWN_FAIL)
-        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems, and options.unknown forbids tuning: %s", class->key);
-    return estimated(tuner, problem, options, class, choice);
+        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.unknown forbids tuning: %s",
+                        tuner->device->backend->proof != NULL ? ", or nothing of it that is proved" : "", class->key);
+    return spk_choose_estimated(tuner, problem, options, class, choice);
 }
 
 /* ------------------------------------------------------------------------------------------------ measuring */
@@ -340,7 +342,9 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
 /* ------------------------------------------------------------------------------------------------ with a report */
 
 /* The evidence behind a choice from the store. */
-static spk_status stored_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class, spk_report **report)
+static spk_status stored_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                const spk_class *class, const spk_choice *choice,
+                                spk_report **report)
 {
     spk_report *made = NULL;
     if (spk_store_load(tuner->store, class->key, &made) != SPK_OK)
@@ -349,7 +353,7 @@ static spk_status stored_report(const spk_tuner *tuner, const spk_problem *probl
         made = NULL;
     if (made == NULL)
         return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems: %s", class->key);
-    spk_status status = spk_report_from_store(tuner, problem, options, made);
+    spk_status status = spk_report_from_store(tuner, problem, options, choice, made);
     if (status != SPK_OK)
         spk_report_release(&made);
     else
@@ -368,7 +372,8 @@ spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, 
     if (!found)
         status = tune_class(tuner, problem, options, &class, &made, &choice);
     if (status == SPK_OK && made == NULL)
-        status = choice.from_store ? stored_report(tuner, problem, options, &class, &made) : spk_report_unmeasured(tuner, problem, options, &choice, &made);
+        status = choice.from_store ? stored_report(tuner, problem, options, &class, &choice, &made)
+                                   : spk_report_unmeasured(tuner, problem, options, &choice, &made);
     if (made != NULL)
         *report = made;
     return status;
@@ -378,5 +383,5 @@ spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, 
 {
     spk_class class;
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
-    return stored_report(tuner, problem, options, &class, report);
+    return stored_report(tuner, problem, options, &class, NULL, report);
 }

@@ -26,10 +26,12 @@ static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk
     const spk_kernel *kernel = NULL;
     spk_params params;
     const char *why = NULL;
+    char refutation[200];
     if (options->tolerance > 0 && !(e->error >= 0 && e->error <= options->tolerance))
         return false;
     return e->status == SPK_CANDIDATE_OK && spk_evidence_current(tuner, e->name, e->params, e->hash, &kernel, &params) &&
-           spk_may_win(tuner, problem, options, kernel, &params, &why);
+           spk_may_win(tuner, problem, options, kernel, &params, &why) &&
+           spk_proof_known(tuner, problem, kernel, &params, refutation, sizeof refutation) != SPK_PROOF_REFUTED;
 }
 
 int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report)

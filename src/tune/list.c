@@ -1,5 +1,6 @@
 /* Reports for which nothing runs: the table's candidates for a problem, and what the store already knows. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "tune/choose.h"
@@ -56,9 +57,21 @@ spk_status spk_tune_list(const spk_tuner *tuner, const spk_problem *problem, con
     return spk_report_unmeasured(tuner, problem, options, NULL, report);
 }
 
-spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report)
+/* The entry of a choice in a loaded report, -1 for none. */
+static int entry_named(const spk_report *report, const spk_choice *choice)
 {
-    int best = spk_evidence_best(tuner, problem, options, report);
+    char params[SPK_MAX_PARAMS_TEXT];
+    spk_params_text(choice->kernel, &choice->params, params, sizeof params);
+    for (int i = 0; i < report->count; i++)
+        if (strcmp(report->candidates[i].name, choice->kernel->name) == 0 && strcmp(report->candidates[i].params, params) == 0)
+            return i;
+    return -1;
+}
+
+spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                 const spk_choice *choice, spk_report *report)
+{
+    int best = choice != NULL ? entry_named(report, choice) : spk_evidence_best(tuner, problem, options, report);
     report->from_store = true;
     if (best >= 0)
         report->chosen = best;

@@ -79,6 +79,10 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
 {
     if (c->bound_now)
         return SPK_OK;
+    if (stage->tuner->device->backend->prepare != NULL && !c->prepared) {
+        fail_with(c, SPK_CANDIDATE_FAILED, "it was not prepared");
+        return spk_fail(SPK_ERR_INTERNAL, "%s: a candidate that was not prepared is not bound", c->kernel->name);
+    }
     double start = spk_work_us();
     spk_status status = spk_bind(c->kernel, &c->params, &stage->problem, stage->tuner->device, &c->bound);
     if (status != SPK_OK) {

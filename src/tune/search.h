@@ -199,6 +199,28 @@ int spk_contenders_predicted_best(const spk_contender *contenders, int count);
 /* SPK_ERR_NO_CANDIDATE with the reasons. */
 spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options);
 
+/* ---- proof.c: what may run in this process. On a device without proofs everything may */
+
+enum { SPK_MOST_PROVED = 3 }; /* candidates that are proved for one plan, each as the one before it was not good */
+
+/* What is known of a candidate; runs nothing. why: as spk_backend.proof gives it. */
+spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                          char *why, size_t size);
+
+/* The same; what is not known is proved now, unless that failed within the last minute (proof.c). An error is an interruption. */
+spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                     spk_proof *proof, char *why, size_t size);
+
+/* For tests: forgets what could not be proved. */
+void spk_prove_again(void);
+
+/* The contender with the best prediction among those that may run: of SPK_MOST_PROVED rows the best candidate, proved now, else the best
+ * that is proved. -1: none, and those that were looked at say why not and are no longer eligible. */
+spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, int *best);
+
+/* Of what a candidate's program is compiled with; 0: it has none. */
+uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params);
+
 /* ---- evidence.c: what a stored report is worth today */
 
 /* The kernel and parameters of an entry where they are still what was measured (same hash). */

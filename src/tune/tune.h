@@ -31,13 +31,18 @@ double spk_key_distance(const char *a, const char *b);
 typedef struct spk_choice {
     const spk_kernel *kernel;
     spk_params params;
-    bool from_store;
-    const char *why; /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned" */
+    bool from_store, pinned;
+    /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved" */
+    const char *why;
 } spk_choice;
 
-/* Binds the best of the cost model's candidates that takes any pointers into `other`, whose kernel is NULL; leaves it so where there is none. prove: only one that
- * the device has proved (other.c). */
-void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool prove, spk_bound *other);
+/* The way from every choice to a candidate that runs in this process: SPK_ERR_NO_CANDIDATE for one that is not proved, but for a pinned
+ * one, and for one that was refuted, pinned or not (proof.c). */
+spk_status spk_tune_bind(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, spk_bound *bound);
+
+/* Binds the best of the cost model's candidates that takes any pointers and is proved into `other`, whose kernel is NULL; leaves it so
+ * where there is none (other.c). */
+void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_bound *other);
 
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);

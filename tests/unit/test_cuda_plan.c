@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "api/context.h"
 #include "backend/cuda/driver.h"
+#include "backend/cuda/proof_store.h"
+#include "backend/cuda/proved.h"
 #include "cublas_double.h"
 #include "cuda_double.h"
 
@@ -254,8 +257,70 @@ static void cublas_fails(void **unused)
     release_product(&p);
 }
 
+/* ------------------------------------------------------------------------------------------------ proofs */
+
+static void refute(spk_context *context, spk_pattern *pattern, const spk_spmm *spmm, const char *choice)
+{
+    spk_problem problem;
+    char key[SPK_PROOF_KEY_BYTES];
+    const size_t length = strcspn(choice, " ");
+    char name[64] = "";
+    memcpy(name, choice, length);
+    spk_prepared candidate = {.kernel = spk_kernel_by_name(name)};
+    GOOD(spk_params_parse(candidate.kernel, choice + length, &candidate.params));
+    GOOD(spk_problem_from_spmm(pattern, spmm, NULL, &problem));
+    spk_proof_key(context->device, &problem, candidate.kernel, &candidate.params, key);
+    spk_proof_keep(context->device, &candidate, key, "it took the proving process with it");
+}
+
+/* Without a prover only what committed runs proved is bound, and what is on record as refuted never, pinned or not. */
+static void only_the_proved_run(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    char chosen[200], folder[] = "/tmp/spk-plan-XXXXXX", old[300], command[64];
+    spk_plan *plan = NULL;
+    small s;
+    make_small(&s);
+    snprintf(old, sizeof old, "%s", getenv("SPARSEK_CACHE_DIR") != NULL ? getenv("SPARSEK_CACHE_DIR") : "");
+    assert_non_null(mkdtemp(folder)); /* what is refuted here shall be so nowhere else */
+    setenv("SPARSEK_CACHE_DIR", folder, 1);
+    setenv("SPARSEK_PROVER", "none", 1);
+    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = SPK_F32, .activation = SPK_ACT_RELU};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
+    snprintf(chosen, sizeof chosen, "%s", spk_plan_choice(plan));
+    spk_plan_destroy(&plan);
+    const spk_tune_options pinned = {SPK_SIZED(spk_tune_options), .choice = chosen};
+    refute(s.context, s.pattern, &spmm, chosen);
+    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &spmm, &pinned, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_non_null(strstr(spk_last_error(s.context), "it never runs in this process"));
+    assert_non_null(strstr(spk_last_error(s.context), "it took the proving process with it"));
+    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
+    assert_string_not_equal(spk_plan_choice(plan), chosen);
+    spk_plan_destroy(&plan);
+
+    spk_proved_use(NULL, 0);
+    const int launches = s.state->launches;
+    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_non_null(strstr(spk_last_error(s.context), "install sparsek-prover"));
+    spk_plan_info info = {SPK_SIZED(spk_plan_info)};
+    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_cuda"}, &plan));
+    GOOD(spk_plan_get_info(plan, &info));
+    assert_string_equal(info.why, "pinned, not proved");
+    spk_plan_destroy(&plan);
+    assert_int_equal(s.state->launches, launches);
+    unsetenv("SPARSEK_PROVER");
+    setenv("SPARSEK_CACHE_DIR", old, 1);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+    release_small(&s);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(a_batch_is_one_launch), cmocka_unit_test(sddmm_runs), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(a_batch_is_one_launch), cmocka_unit_test(sddmm_runs), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails),
+                                       cmocka_unit_test(only_the_proved_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

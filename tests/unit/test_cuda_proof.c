@@ -1,15 +1,19 @@
 /* Proofs of device programs: what the library makes of a prover that answers, dies, hangs, talks nonsense or is not there. The prover is a script that
  * does as its environment says; the device is the test double of libcuda. Each case runs in a child. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,6 +25,7 @@
 #include "backend/cuda/proof.h"
 #include "backend/cuda/proof_store.h"
 #include "backend/cuda/proved.h"
+#include "backend/cuda/prover.h"
 #include "base/clock.h"
 
 #define CHECK(condition)                                                                                       \
@@ -310,7 +315,7 @@ static void body_kept_text(void)
     void *text = NULL;
     size_t bytes = 0;
     prepare();
-    spk_proof_key(device, &problem, &list[2], key);
+    spk_proof_key(device, &problem, list[2].kernel, &list[2].params, key);
     CHECK(spk_cubins_load(&spk_mem_system, key, &text, &bytes) && bytes == sizeof expected && memcmp(text, expected, bytes) == 0);
     spk_free(&spk_mem_system, text);
 }
@@ -349,7 +354,7 @@ static void body_not_a_program(void)
     check_none("cannot be started: Exec format error", "it was not proved");
     CHECK(setenv("SPARSEK_PROVER", folder, 1) == 0);
     prepare();
-    check_none("cannot be started: Permission denied", "it was not proved");
+    check_none("there is no such program", "there is no such program");
 }
 
 static void *interrupt_soon(void *unused)
@@ -422,6 +427,175 @@ static void body_real(void)
     CHECK(read(pipes[0], &byte, 1) == 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ what no prover can be made for */
+
+static int spawn_error;
+
+/* In the place of the C library's. */
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                char *const arguments[],
+                char *const environment[])
+{
+    typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
+                               char *const[]);
+    spawn_function *real = NULL;
+    *(void **)&real = dlsym(RTLD_NEXT, "posix_spawn");
+    return spawn_error != 0 ? spawn_error : real(pid, path, actions, attributes, arguments, environment);
+}
+
+/* No process, or no file, can be made: nothing is proved, nothing is kept, and the next time all is well. */
+static void body_no_process(void)
+{
+    static const struct {
+        int error;
+        const char *why;
+    } cases[] = {{EAGAIN, "cannot be started: Resource temporarily unavailable"}, {ENOMEM, "cannot be started: Cannot allocate memory"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        spawn_error = cases[i].error;
+        prepare();
+        check_none(cases[i].why, "it was not proved");
+        for (int k = 0; k < COUNT; k++)
+            CHECK(spk_cuda_proof(device, &problem, &kernel, &list[k].params, (char[200]){0}, 200) == SPK_PROOF_NONE);
+    }
+    CHECK(starts() == 0);
+    spawn_error = 0;
+    struct rlimit files, none = {0};
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    const int taken = dup(STDERR_FILENO); /* the lowest number that was free */
+    none = (struct rlimit){(rlim_t)taken + 1, files.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int i = 0; i < COUNT; i++)
+        list[i] = (spk_prepared){.kernel = &kernel, .params.v = {i}};
+    const spk_status status = spk_cuda_prepare(device, &problem, list, COUNT, &interrupted);
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0 && close(taken) == 0);
+    CHECK(status == SPK_OK);
+    check_none("the job for the prover cannot be written: Too many open files", "it was not proved");
+    prepare();
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_OK, "");
+}
+
+/* ------------------------------------------------------------------------------------------------ what never ends */
+
+/* A child that has left the group and keeps the pipe open is not waited for. */
+static void body_left_behind(void)
+{
+    const double begun = spk_now_us();
+    do_deed("setsid sleep 15 & exit 0", "");
+    check_none("it could not be proved: the prover ended early", "it was not proved");
+    do_deed("", "setsid sleep 15 & exit 0");
+    CHECK(spk_now_us() - begun < 10e6);
+    check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
+}
+
+static void body_late_again(void)
+{
+    spk_cuda_proof_limits(1e6, 20e6);
+    const double begun = spk_now_us();
+    do_deed("echo ready; echo run 0; sleep 60", "");
+    CHECK(spk_now_us() - begun < 15e6);
+    CHECK(starts() == 2);
+    check_one(0, SPK_ERR_UNAVAILABLE, "it was not ready within the time for its proof");
+    check_one(1, SPK_ERR_UNAVAILABLE, "it was not ready within the time for its proof");
+    check_one(2, SPK_ERR_UNAVAILABLE, "it was not proved");
+}
+
+/* ------------------------------------------------------------------------------------------------ where it is looked for */
+
+static void check_refused(const char *wish, const char *why)
+{
+    setenv("SPARSEK_PROVER", wish, 1);
+    prepare();
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_ERR_UNAVAILABLE, why);
+    CHECK(starts() == 0);
+}
+
+static void body_names(void)
+{
+    CHECK(chdir(folder) == 0);
+    check_refused("prover", "SPARSEK_PROVER = \"prover\": not used, as it is not a full path");
+    check_refused("./prover", "SPARSEK_PROVER = \"./prover\": not used, as it is not a full path");
+    check_refused(folder, "there is no such program");
+    CHECK(chmod(prover, 0757) == 0);
+    check_refused(prover, "not used, as others may write to it or its folder");
+    CHECK(chmod(prover, 0755) == 0 && chmod(folder, 0777) == 0);
+    check_refused(prover, "not used, as others may write to it or its folder");
+    CHECK(chmod(folder, 01777) == 0);
+    if (geteuid() == 0) {
+        CHECK(chown(prover, 12345, 12345) == 0);
+        check_refused(prover, "not used, as others may write to it or its folder");
+        CHECK(chown(prover, 0, 12345) == 0 && chmod(prover, 0775) == 0);
+        check_refused(prover, "not used, as others may write to it or its folder");
+        CHECK(chown(prover, 0, 0) == 0);
+    }
+    setenv("SPARSEK_PROVER", prover, 1);
+    prepare();
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, SPK_OK, "");
+}
+
+/* Linked into a program the library looks beside that program's file, whatever name it was started with. */
+static void body_name_of_the_program(void)
+{
+    char path[400], why[200] = "";
+    CHECK(chdir(folder) == 0);
+    snprintf(path, sizeof path, "%s/sparsek-prover", folder);
+    put_file(path, script, 0755);
+    snprintf(path, sizeof path, "%s/program", folder);
+    put_file(path, "", 0755);
+    unsetenv("SPARSEK_PROVER");
+    CHECK(!spk_prover_find(path, sizeof path, why, sizeof why));
+    CHECK(strstr(why, "no sparsek-prover beside the library") != NULL);
+    const pid_t child = fork();
+    int status = -1;
+    if (child == 0) {
+        execl("/proc/self/exe", "program", "--find", (char *)NULL);
+        _exit(9);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static int find(void)
+{
+    char path[PATH_MAX], why[200];
+    return spk_prover_find(path, sizeof path, why, sizeof why) ? 1 : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ looking up */
+
+static spk_proof look(int i, char *why)
+{
+    return spk_cuda_proof(device, &problem, &kernel, &(spk_params){.v = {i}}, why, 200);
+}
+
+static void body_looks(void)
+{
+    char why[200], hash[17];
+    spk_candidate_hash(&kernel, &(spk_params){.v = {0}}, hash);
+    const spk_proved table[] = {{hash, "sm_90a", 13}};
+    spk_proved_use(table, 1);
+    CHECK(look(0, why) == SPK_PROOF_NONE && why[0] == '\0'); /* a prover has the last word */
+    setenv("SPARSEK_PROVER", "none", 1);
+    CHECK(look(0, why) == SPK_PROOF_GOOD);
+    CHECK(look(2, why) == SPK_PROOF_NONE && strstr(why, "SPARSEK_PROVER = \"none\"") != NULL);
+    setenv("SPARSEK_PROVER", prover, 1);
+    do_deed("", "exit 1");
+    CHECK(look(0, why) == SPK_PROOF_GOOD && look(2, why) == SPK_PROOF_GOOD);
+    CHECK(look(ODD, why) == SPK_PROOF_REFUTED && strcmp(why, "it took the proving process with it") == 0);
+    CHECK(starts() == 2);
+    setenv("SPARSEK_CACHE_DIR", "/nowhere", 1); /* what was good is remembered without the disk, and forgotten without it */
+    CHECK(look(2, why) == SPK_PROOF_GOOD);
+    spk_proofs_forget();
+    CHECK(look(2, why) == SPK_PROOF_NONE);
+    setenv("SPARSEK_CACHE_DIR", folder, 1);
+    CHECK(look(2, why) == SPK_PROOF_GOOD);
+    char key[SPK_PROOF_KEY_BYTES];
+    spk_proof_key(device, &problem, &kernel, &(spk_params){.v = {2}}, key);
+    spk_proof_keep(device, &list[2], key, "it hung");
+    CHECK(look(2, why) == SPK_PROOF_REFUTED && strcmp(why, "it hung") == 0);
+}
+
 #define TEST(name) \
     static void test_##name(void **state) { (void)state; in_child(body_##name); }
 TEST(good)
@@ -447,9 +621,17 @@ TEST(interrupted)
 TEST(odd_host)
 TEST(no_compiler)
 TEST(real)
+TEST(no_process)
+TEST(left_behind)
+TEST(late_again)
+TEST(names)
+TEST(name_of_the_program)
+TEST(looks)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--find") == 0)
+        return find();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),       cmocka_unit_test(test_proved_elsewhere), cmocka_unit_test(test_kept_text),
               cmocka_unit_test(test_dies),        cmocka_unit_test(test_exits),         cmocka_unit_test(test_ended),
@@ -457,7 +639,10 @@ int main(void)
         cmocka_unit_test(test_fails),      cmocka_unit_test(test_fails_at_length), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_chatters),
         cmocka_unit_test(test_out_of_turn), cmocka_unit_test(test_lost),       cmocka_unit_test(test_leaves),        cmocka_unit_test(test_never_begins),
         cmocka_unit_test(test_missing),    cmocka_unit_test(test_not_a_program), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_odd_host),
-        cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_real),
+        cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_real),       cmocka_unit_test(test_no_process),
+            cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_late_again), cmocka_unit_test(test_names),       cmocka_unit_test(test_name_of_the_program),
+            cmocka_unit_test(test_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -471,6 +471,7 @@ const spk_backend spk_backend_cuda = {
     .proved = spk_proved_count,
     .key_text = cuda_key_text,
     .prepare = spk_cuda_prepare,
+    .proof = spk_cuda_proof,
     .library_found = spk_cuda_library_found,
     .library_count = spk_cuda_libraries_count,
     .library_info = cuda_library_info,

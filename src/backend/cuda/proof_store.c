@@ -2,6 +2,7 @@
 #include "backend/cuda/proof_store.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,48 @@
 #include "backend/cuda/nvrtc.h"
 #include "base/hash.h"
 
+enum { REMEMBERED = 1024 };
+
 static const char good[] = "good";
+
+/* ------------------------------------------------------------------------------------------------ in this process */
+
+/* Keys of good proofs: a plan from a warm store opens no file for its proof. A lost entry only costs another look. */
+static char remembered[REMEMBERED][SPK_PROOF_KEY_BYTES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static char *place_of(const char *key)
+{
+    return remembered[spk_hash_text(SPK_HASH_START, key) % REMEMBERED];
+}
+
+bool spk_proof_remembered(const char *key)
+{
+    pthread_mutex_lock(&lock);
+    const bool found = strcmp(place_of(key), key) == 0;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void remember(const char *key, bool is_good)
+{
+    pthread_mutex_lock(&lock);
+    char *place = place_of(key);
+    if (is_good)
+        memcpy(place, key, SPK_PROOF_KEY_BYTES);
+    else if (strcmp(place, key) == 0)
+        place[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+void spk_proofs_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    memset(remembered, 0, sizeof remembered);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ------------------------------------------------------------------------------------------------ on disk */
 
 /* "good", then for what and where, which bench/proved.py reads: driver, architecture, model, candidate. */
 static void write_good(const spk_device *device, const spk_prepared *candidate, char *text, size_t size)
@@ -21,17 +63,17 @@ static void write_good(const spk_device *device, const spk_prepared *candidate, 
              params[0] != '\0' ? " " : "", params);
 }
 
-void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_prepared *candidate, char key[SPK_PROOF_KEY_BYTES])
+void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                   char key[SPK_PROOF_KEY_BYTES])
 {
-    const spk_kernel *kernel = candidate->kernel;
     spk_build build = {0};
     char hash[17];
     char compiler[32] = "";
     if (kernel->ops->build != NULL)
-        kernel->ops->build(problem, device, &candidate->params, &build);
+        kernel->ops->build(problem, device, params, &build);
     else
         spk_cuda_problem_defines(problem, build.options, sizeof build.options);
-    spk_candidate_hash(kernel, &candidate->params, hash);
+    spk_candidate_hash(kernel, params, hash);
     uint64_t mixed = spk_hash_text(SPK_HASH_START, hash);
     mixed = spk_hash_text(mixed, build.options);
     if (kernel->ops->build != NULL && spk_cuda_nvrtc_open(compiler, sizeof compiler) == SPK_OK)
@@ -57,6 +99,7 @@ spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, s
     if (!is_good)
         snprintf(why, size, "%.*s", bytes < size ? (int)bytes : (int)size - 1, (const char *)text);
     spk_free(&device->mem, text);
+    remember(key, is_good);
     return is_good ? SPK_PROOF_GOOD : SPK_PROOF_REFUTED;
 }
 
@@ -68,4 +111,5 @@ void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, con
     else
         snprintf(text, sizeof text, "%s", why);
     spk_cubins_save(&device->mem, key, text, strlen(text) + 1);
+    remember(key, why == NULL);
 }

@@ -5,15 +5,19 @@
 #include "backend/cuda/cuda.h"
 
 enum { SPK_PROOF_KEY_BYTES = 40 };
-typedef enum spk_proof { SPK_PROOF_NONE, SPK_PROOF_GOOD, SPK_PROOF_REFUTED } spk_proof;
 
 /* Of the candidate's source and options (a vendor row: its parameters and its library), the device's model and the driver: what the proof holds for. */
-void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_prepared *candidate, char key[SPK_PROOF_KEY_BYTES]);
+void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                   char key[SPK_PROOF_KEY_BYTES]);
 
 /* What is known. why gets the reason of a refutation. */
 spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, size_t size);
 
 /* Keeps a proof (why NULL) or a refutation of the candidate. Where it cannot be written it is found out anew next time. */
 void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, const char *key, const char *why);
+
+/* Whether this process has seen the proof under this key, which was good. forget is for tests. */
+bool spk_proof_remembered(const char *key);
+void spk_proofs_forget(void);
 
 #endif

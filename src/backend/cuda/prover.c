@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,35 +25,80 @@ enum { MOST_UNBURIED = 64, BURIAL_TRIES = 200, BURIAL_NS = 10000000 };
 
 /* ------------------------------------------------------------------------------------------------ where it is */
 
-static bool usable(const char *path)
+/* The file of the code that runs here, which this process trusts already: of a library as the loader has it, of a program that the library
+ * is linked into as the kernel has it, never argv[0]. Only absolute names: another would mean another file wherever the process happens to
+ * be. */
+static bool find_library(char real[PATH_MAX], struct stat *facts)
 {
-    return access(path, X_OK) == 0;
+    static const char here; /* any address of the library */
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
+        return false;
+    const char *name = map->l_name[0] == '\0' ? "/proc/self/exe" : map->l_name;
+    return name[0] == '/' && realpath(name, real) != NULL && stat(real, facts) == 0;
+}
+
+/* Whether only root, this user, or who could change the library as well can write there. */
+static bool is_private(const struct stat *facts, const struct stat *library)
+{
+    const bool owner = facts->st_uid == 0 || facts->st_uid == geteuid() || (library != NULL && facts->st_uid == library->st_uid);
+    const bool group = (facts->st_mode & S_IWGRP) == 0 || facts->st_gid == 0 || facts->st_gid == getegid();
+    const bool others = (facts->st_mode & S_IWOTH) == 0 || (S_ISDIR(facts->st_mode) && (facts->st_mode & S_ISVTX) != 0);
+    return owner && group && others;
+}
+
+/* Why a program is not used; NULL: it is. It runs with all that this user may do: nobody else may have put it there. */
+static const char *what_is_wrong(const char *path, const struct stat *library)
+{
+    char real[PATH_MAX];
+    struct stat file, folder;
+    if (realpath(path, real) == NULL || stat(real, &file) != 0 || !S_ISREG(file.st_mode) || access(real, X_OK) != 0)
+        return "there is no such program";
+    *strrchr(real, '/') = '\0';
+    if (stat(real[0] != '\0' ? real : "/", &folder) != 0 || !is_private(&file, library) || !is_private(&folder, library))
+        return "not used, as others may write to it or its folder";
+    return NULL;
+}
+
+static bool find_wished(const char *wish, const struct stat *library, char *path, size_t size, char *why, size_t why_size)
+{
+    const char *wrong;
+    if (wish[0] != '/')
+        wrong = strcmp(wish, "none") == 0 ? "not used" : "not used, as it is not a full path";
+    else
+        wrong = what_is_wrong(wish, library);
+    if (wrong == NULL && snprintf(path, size, "%s", wish) >= (int)size)
+        wrong = "there is no such program";
+    if (wrong != NULL)
+        snprintf(why, why_size, "SPARSEK_PROVER = \"%.120s\": %s", wish, wrong);
+    return wrong == NULL;
 }
 
 bool spk_prover_find(char *path, size_t size, char *why, size_t why_size)
 {
-    const char *wish = spk_environment_value("SPARSEK_PROVER");
-    if (wish != NULL && *wish != '\0') {
-        const bool none = strcmp(wish, "none") == 0;
-        snprintf(path, size, "%s", wish);
-        if (!none && strlen(wish) < size && usable(path))
-            return true;
-        snprintf(why, why_size, "SPARSEK_PROVER = \"%.120s\": %s", wish, none ? "not used" : "there is no such program");
-        return false;
-    }
-    static const char here; /* any address of the library */
     static const char *const places[] = {"", "/../libexec/sparsek", "/../../libexec/sparsek"};
-    Dl_info info;
     char real[PATH_MAX];
-    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL && realpath(info.dli_fname, real) != NULL) {
-        char *slash = strrchr(real, '/');
-        if (slash != NULL)
-            *slash = '\0';
-        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-            if (snprintf(path, size, "%s%s/sparsek-prover", real, places[i]) < (int)size && usable(path))
-                return true;
+    struct stat library;
+    const char *wish = spk_environment_value("SPARSEK_PROVER"), *wrong = NULL;
+    const bool found = find_library(real, &library);
+    if (wish != NULL && *wish != '\0')
+        return find_wished(wish, found ? &library : NULL, path, size, why, why_size);
+    if (found)
+        *strrchr(real, '/') = '\0';
+    for (size_t i = 0; found && i < sizeof places / sizeof places[0]; i++) {
+        if (snprintf(path, size, "%s%s/sparsek-prover", real, places[i]) >= (int)size)
+            continue;
+        const char *now = what_is_wrong(path, &library);
+        if (now == NULL)
+            return true;
+        if (access(path, F_OK) == 0 && wrong == NULL) {
+            wrong = now;
+            snprintf(why, why_size, "%.150s: %s", path, wrong);
+        }
     }
-    snprintf(why, why_size, "no sparsek-prover beside the library or in libexec/sparsek; set SPARSEK_PROVER to its full path");
+    if (wrong == NULL)
+        snprintf(why, why_size, "no sparsek-prover beside the library or in libexec/sparsek; set SPARSEK_PROVER to its full path");
     return false;
 }
 
@@ -201,6 +248,16 @@ static bool take_line(spk_prover *p, char line[SPK_PROVER_LINE_BYTES])
     return !rest;
 }
 
+/* Whether it has ended; it stays to be waited for. What it left behind may hold its end of the pipe open for as long as it likes. */
+static bool has_ended(const spk_prover *p)
+{
+    siginfo_t info = {.si_pid = 0};
+    if (p->pid == 0)
+        return false;
+    const int result = waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    return result == 0 ? info.si_pid != 0 : errno == ECHILD; /* ECHILD: the host program has had it waited for */
+}
+
 spk_answer spk_prover_line(spk_prover *p, double end_us, const atomic_int *interrupted, char line[SPK_PROVER_LINE_BYTES])
 {
     for (;;) {
@@ -209,8 +266,10 @@ spk_answer spk_prover_line(spk_prover *p, double end_us, const atomic_int *inter
         if (interrupted != NULL && atomic_load_explicit(interrupted, memory_order_relaxed) != 0)
             return SPK_ANSWER_STOPPED;
         struct pollfd ready = {.fd = p->answers, .events = POLLIN};
-        const bool late = spk_now_us() > end_us;
-        if (poll(&ready, 1, late ? 0 : 50) <= 0) {
+        const bool late = spk_now_us() > end_us, ended = has_ended(p);
+        if (poll(&ready, 1, late || ended ? 0 : 50) <= 0) {
+            if (ended) /* and all that it said has been read */
+                return SPK_ANSWER_END;
             if (late)
                 return SPK_ANSWER_LATE;
             continue;
@@ -219,7 +278,7 @@ spk_answer spk_prover_line(spk_prover *p, double end_us, const atomic_int *inter
         if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
             return SPK_ANSWER_END;
         p->used += got > 0 ? (size_t)got : 0;
-        if (late && p->skipping) /* a flood without an end of line */
+        if (late && (p->skipping || ended)) /* a flood without an end of line, or from one that it left behind */
             return SPK_ANSWER_LATE;
     }
 }

@@ -21,13 +21,15 @@ typedef struct spk_prover {
 
 typedef enum spk_answer { SPK_ANSWER_LINE, SPK_ANSWER_END, SPK_ANSWER_LATE, SPK_ANSWER_STOPPED } spk_answer;
 
-/* $SPARSEK_PROVER (a full path, or "none"), beside the library, or in libexec/sparsek. false: there is none, and why says what was tried. */
+/* $SPARSEK_PROVER (a full path, or "none"), beside the library (or the program that it is linked into), or in libexec/sparsek: where nobody
+ * may write but root, this user and the library's owner. false: there is none, and why says what was tried. */
 bool spk_prover_find(char *path, size_t size, char *why, size_t why_size);
 
 /* Starts the program with the open file `job` as its standard input. */
 spk_status spk_prover_start(const char *program, int job, spk_prover *prover);
 
-/* The next line without its end (cut where it is too long), unless the clock (spk_now_us) passes end_us first. */
+/* The next line without its end (cut where it is too long), unless the clock (spk_now_us) passes end_us first. SPK_ANSWER_END: the program
+ * has ended and all that it said is read, whoever still holds its standard output. */
 spk_answer spk_prover_line(spk_prover *prover, double end_us, const atomic_int *interrupted, char line[SPK_PROVER_LINE_BYTES]);
 
 /* After SPK_ANSWER_END: whether somebody else ended it (a signal such as those of the terminal, of a supervisor or of the system short of memory). */

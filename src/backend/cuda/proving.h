@@ -1,0 +1,31 @@
+/* What the parts of a proof share: the candidates under proof, the job for the prover (proof_job.c), what it answers (proof_answers.c). */
+#ifndef SPK_BACKEND_CUDA_PROVING_H
+#define SPK_BACKEND_CUDA_PROVING_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/prover.h"
+
+typedef struct spk_proving {
+    spk_device *device;
+    const spk_problem *problem;
+    spk_prepared *list;
+    int *todo; /* indices into list of candidates without proof */
+    int count;
+    const atomic_int *interrupted;
+    double late_us; /* spent so far on answers that never came */
+} spk_proving;
+
+/* The job for candidates todo[from..] as an open file at its beginning; -1: errno says why. */
+int spk_proof_job_write(const spk_proving *p, int from);
+
+/* A line of the prover's: index is the candidate it names (-1: none), text what follows. */
+typedef enum spk_word { SPK_WORD_OTHER, SPK_WORD_READY, SPK_WORD_RUN, SPK_WORD_MADE, SPK_WORD_OK, SPK_WORD_FAILED, SPK_WORD_LOST } spk_word;
+spk_word spk_proof_word(const char *line, int *index, const char **text);
+
+/* Sets a candidate's status and why; text is what format's only %s stands for. */
+void spk_proof_say(spk_prepared *candidate, spk_status status, const char *format, const char *text);
+
+/* Follows one prover from candidate todo[from] on; returns the first that it did not come to, and says whether it is of use to start another. */
+int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on);
+
+#endif
