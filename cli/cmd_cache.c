@@ -1,18 +1,24 @@
 /* sparsek cache: looks at the store and moves it about. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "class_words.h"
 #include "files.h"
 #include "json.h"
 #include "output.h"
 #include "result.h"
 #include "table.h"
+#include "term.h"
 
 static const char about[] =
     "The store of what was learned.\n\n"
     "  path          where it is\n"
-    "  list          every class: choice, time, age\n"
+    "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
     "  export FILE   all of it as JSON; '-': to standard output\n"
     "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
     "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
@@ -21,41 +27,79 @@ static const char about[] =
 typedef struct listing {
     json_t *results;
     table *rows;
+    bool print_long; /* each class in lines of its own, with its key */
 } listing;
+
+static void print_one(const spk_store_entry *entry, const char *words, const char *age)
+{
+    char *text = cli_format("%s: %.1f us, of %d candidates, measured %s%s%s", entry->choice[0] ? cli_clean(entry->choice) : "no choice", entry->median_us,
+                            entry->candidate_count, age, entry->provisional ? ", provisional: " : "", entry->provisional ? result_provisional(entry->provisional) : "");
+    puts(cli_clean(words));
+    term_paragraph(text, 2);
+    fputs("  ", stdout);
+    term_broken(cli_clean(entry->class_key), ";|");
+    free(text);
+}
 
 static int visit(void *user, const spk_store_entry *entry)
 {
     listing *l = user;
-    char age[48];
+    char age[48], *words = class_words(entry->class_key);
     json_t *o = json_object();
     json_put(o, "class", json_text(entry->class_key));
+    json_put(o, "problem", json_text(words));
     json_put(o, "device", json_text(entry->device));
     json_put(o, "choice", json_text(entry->choice));
     json_put(o, "median_us", entry->median_us > 0 ? json_number(entry->median_us) : json_null());
     json_put(o, "candidates", json_integer(entry->candidate_count));
     json_put(o, "measured_at", json_integer(entry->measured_at));
+    json_put(o, "provisional", entry->provisional ? json_string(result_provisional(entry->provisional)) : json_null());
     json_push(l->results, o);
     result_age(entry->measured_at, age, sizeof(age));
-    table_row(l->rows, TABLE_PLAIN);
-    table_cell(l->rows, 0, "%s", entry->choice);
-    table_cell(l->rows, 1, "%.1f", entry->median_us);
-    table_cell(l->rows, 2, "%d", entry->candidate_count);
-    table_cell(l->rows, 3, "%s", age);
-    table_cell(l->rows, 4, "%s", entry->class_key);
+    if (l->print_long) {
+        print_one(entry, words, age);
+    } else {
+        table_row(l->rows, entry->provisional ? TABLE_FAINT : TABLE_PLAIN);
+        table_cell(l->rows, 0, "%s", words);
+        table_cell(l->rows, 1, "%s", entry->choice[0] ? entry->choice : "-");
+        table_cell(l->rows, 2, "%.1f", entry->median_us);
+        table_cell(l->rows, 3, "%d", entry->candidate_count);
+        table_cell(l->rows, 4, "%s", age);
+        if (entry->provisional)
+            table_cell(l->rows, 5, "%s", result_provisional(entry->provisional));
+    }
+    free(words);
     return cli_interrupted();
 }
 
-static int list(cli *app, json_t *results)
+static int list(cli *app, bool long_form, json_t *results)
 {
-    const table_column columns[] = {{"choice", false, 0, false}, {"median us", true, 3, false}, {"candidates", true, 1, false}, {"measured", false, 2, false}, {"class", false, 4, true}};
-    listing l = {results, table_make(columns, 5)};
+    const table_column columns[] = {{"problem", false, 0, false}, {"choice", false, 6, false},   {"median us", true, 5, false},
+                                    {"candidates", true, 1, false}, {"measured", false, 2, false}, {"provisional", false, 3, false}};
+    listing l = {results, table_make(columns, 6), long_form && cli_talks(app)};
     spk_status status = spk_store_list(app->context, visit, &l);
-    if (status == SPK_OK && cli_talks(app) && json_array_size(results) > 0)
-        table_print(l.rows, 0);
-    else if (status == SPK_OK && cli_talks(app))
+    if (status == SPK_OK && cli_talks(app) && json_array_size(results) == 0)
         puts("The store is empty.");
+    else if (status == SPK_OK && cli_talks(app) && !l.print_long)
+        table_print(l.rows, 0);
     table_release(&l.rows);
     return cli_status(app, NULL, status, NULL);
+}
+
+/* Where there is no file: one that was named is missing, and one that nobody named is not there yet. */
+static int check_file(const cli *app, const char *action)
+{
+    struct stat facts;
+    const char *path = spk_store_path(app->context), *variable = getenv("SPARSEK_STORE");
+    const bool export = strcmp(action, "export") == 0;
+    if (path[0] == 0)
+        return export ? cli_fail(app, EXIT_INPUT, "there is nothing to export: the store is in memory") : EXIT_DONE;
+    if (stat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return EXIT_DONE;
+    if (export || app->store || variable)
+        return cli_fail(app, EXIT_INPUT, "store %s does not exist%s", path, export ? ": there is nothing to export" : "");
+    cli_note(app, "nothing has been learned yet: %s does not exist", path);
+    return EXIT_DONE;
 }
 
 static json_t *counted(const char *action, const char *path, int64_t count, const char *unit)
@@ -67,15 +111,28 @@ static json_t *counted(const char *action, const char *path, int64_t count, cons
     return o;
 }
 
+static bool is_readable(const char *path)
+{
+    char byte;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool readable = file >= 0 && read(file, &byte, 1) >= 0;
+    if (file >= 0)
+        close(file);
+    return readable;
+}
+
 static int transfer(cli *app, const char *action, const char *path, json_t *results)
 {
     bool out = strcmp(action, "export") == 0;
     int64_t count = 0;
     int code = out ? output_check(app, "export", path) : files_add(app, FILE_READ, "import", path);
+    if (code == EXIT_DONE && out)
+        code = check_file(app, action);
     if (code)
         return code;
-    spk_status status = out ? spk_store_export(app->context, files_output(path), &count) : spk_store_import(app->context, files_input(path), &count);
-    if (out && status == SPK_ERR_IO)
+    const char *file = out ? files_output(path) : files_input(path);
+    spk_status status = out ? spk_store_export(app->context, file, &count) : spk_store_import(app->context, file, &count);
+    if (status == SPK_ERR_IO && (out || is_readable(file))) /* what is to be written: the file, or the store */
         return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
@@ -99,24 +156,36 @@ static int verify(cli *app, json_t *results)
     return bad > 0 ? EXIT_SHORT : EXIT_DONE;
 }
 
-static int act(cli *app, const args *a, json_t *results)
+static int path_of(cli *app, json_t *results)
+{
+    const char *path = spk_store_path(app->context);
+    if (path[0] == 0)
+        return cli_fail(app, EXIT_ABSENT, "the store has no path: it is in memory");
+    json_t *o = json_object();
+    json_put(o, "path", json_text(path));
+    json_push(results, o);
+    if (cli_talks(app))
+        puts(cli_clean(path));
+    return EXIT_DONE;
+}
+
+static int act(cli *app, const args *a, bool long_form, json_t *results)
 {
     const char *action = a->operands[0];
+    if (strcmp(action, "path") == 0)
+        return path_of(app, results);
+    if (strcmp(action, "list") == 0 || strcmp(action, "verify") == 0) {
+        int code = check_file(app, action);
+        if (code)
+            return code;
+    }
     if (strcmp(action, "list") == 0)
-        return list(app, results);
+        return list(app, long_form, results);
     if (strcmp(action, "export") == 0 || strcmp(action, "import") == 0)
         return transfer(app, action, a->operands[1], results);
     if (strcmp(action, "verify") == 0)
         return verify(app, results);
     const char *path = spk_store_path(app->context);
-    if (strcmp(action, "path") == 0) {
-        json_t *o = json_object();
-        json_put(o, "path", json_text(path));
-        json_push(results, o);
-        if (cli_talks(app))
-            puts(path[0] ? cli_clean(path) : "in memory");
-        return EXIT_DONE;
-    }
     int64_t removed = 0;
     spk_status status = spk_store_clear(app->context, &removed);
     if (status == SPK_ERR_IO)
@@ -155,11 +224,16 @@ int cmd_cache(cli *app, int argc, char **argv)
     a.operand_values = "path|list|export|import|verify|clear";
     a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
     a.operand_names = "an action: path, list, export, import, verify or clear";
+    int long_form = 0;
+    const args_option listing_options[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
+    args_add(&a, "Listing", listing_options, 1);
     cli_common_options(&a, app, HEEDS_STORE);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;
     code = check_operands(app, &a);
+    if (code == EXIT_DONE && long_form && strcmp(a.operands[0], "list") != 0)
+        code = cli_fail(app, EXIT_USAGE, "--long is for 'cache list'");
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code)
@@ -168,7 +242,7 @@ int cmd_cache(cli *app, int argc, char **argv)
     if (strcmp(a.operands[0], "export") == 0)
         cli_writes_in_folder_of(a.operands[1]);
     json_t *results = json_array();
-    code = act(app, &a, results);
+    code = act(app, &a, long_form, results);
     if (code == EXIT_DONE || code == EXIT_SHORT)
         return json_finish(app, json_envelope(app, results), code);
     json_decref(results);

@@ -136,7 +136,7 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
     spk_status status = spk_report_get_info(report, &info);
     if (status != SPK_OK)
         return status;
-    result r = {.chosen = -1, .from_store = info.from_store != 0, .interrupted = info.interrupted != 0,
+    result r = {.chosen = -1, .from_store = info.from_store != 0, .interrupted = info.interrupted != 0, .provisional = info.provisional,
                 .tuning_s = info.tuning_s, .measured_at = info.measured_at};
     r.summary = copied(info.summary);
     r.class_key = copied(info.class_key);
@@ -232,6 +232,12 @@ const char *result_kind_name(spk_kind kind)
     return (unsigned)kind < sizeof(names) / sizeof(*names) ? names[kind] : "peer";
 }
 
+const char *result_provisional(spk_provisional provisional)
+{
+    static const char *const names[] = {"", "interrupted", "budget", "load"};
+    return (unsigned)provisional < sizeof(names) / sizeof(*names) ? names[provisional] : "unknown";
+}
+
 void result_age(int64_t measured_at, char *out, size_t size)
 {
     static const struct {
@@ -239,7 +245,7 @@ void result_age(int64_t measured_at, char *out, size_t size)
         const char *name;
     } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}}; /* as the summaries of the library say it */
     int64_t age = (int64_t)time(NULL) - measured_at;
-    snprintf(out, size, measured_at <= 0 ? "at an unknown time" : "just now");
+    snprintf(out, size, measured_at <= 0 ? "at an unknown time" : age < -60 ? "at a time that lies ahead of this clock" : "just now");
     for (int i = 2; measured_at > 0 && i >= 0; i--)
         if (age >= units[i].seconds)
             snprintf(out, size, "%lld %s%s ago", (long long)(age / units[i].seconds), units[i].name, age / units[i].seconds == 1 ? "" : "s");

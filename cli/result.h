@@ -26,6 +26,7 @@ typedef struct result {
     int ratio_count, ratio_room;
     result_ratio *ratios; /* of the chosen one against every other kernel */
     bool interrupted; /* before all was decided */
+    spk_provisional provisional;
     bool from_store, renewed; /* renewed: some rows were timed again now */
     double tuning_s, stored_dense_us; /* stored_dense_us: of the fastest dense row before it was timed again */
     int64_t measured_at;
@@ -51,6 +52,9 @@ void result_print(cli *app, const problem *p, const result *r);
 
 const char *result_status_name(spk_candidate_status status);
 const char *result_kind_name(spk_kind kind);
+
+/* "interrupted", "budget", "load"; "" for what is finished. */
+const char *result_provisional(spk_provisional provisional);
 
 /* "3 minutes ago". */
 void result_age(int64_t measured_at, char *out, size_t size);

@@ -54,6 +54,7 @@ json_t *result_json(const problem *p, const result *r)
     json_put(o, "problem", problem_json(p));
     json_put(o, "chosen", r->chosen >= 0 ? json_text(r->rows[r->chosen].name) : json_null());
     json_put(o, "from_store", json_boolean(r->from_store));
+    json_put(o, "provisional", r->provisional ? json_string(result_provisional(r->provisional)) : json_null());
     json_put(o, "tuning_s", json_number(r->tuning_s));
     json_put(o, "candidates", candidates);
     return o;

@@ -17,7 +17,8 @@ spk_status spk_report_get_info(const spk_report *report, spk_report_info *info)
                             .measured_at = report->measured_at,
                             .class_key = report->class_key,
                             .summary = report->summary != NULL ? report->summary : "",
-                            .interrupted = spk_report_interrupted(report)};
+                            .interrupted = spk_report_interrupted(report),
+                            .provisional = report->provisional};
     return spk_struct_write(info, &ours, sizeof ours, "spk_report_info");
 }
 

@@ -3,7 +3,7 @@
 
 const char *spk_store_path(const spk_context *context)
 {
-    return context != NULL ? spk_store_where(context->store) : "";
+    return context != NULL ? spk_store_used(context->store) : "";
 }
 
 spk_status spk_store_list(spk_context *context, int (*visit)(void *user, const spk_store_entry *entry), void *user)

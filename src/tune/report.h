@@ -21,8 +21,9 @@ struct spk_report {
     int chosen; /* -1: none */
     bool from_store;
     bool by_kernel; /* a race's: one entry a kernel, with its best parameters */
-    double tuning_s;
+    double tuning_s, budget_s; /* budget: of the tuning; 0: none, or unknown */
     int64_t measured_at;
+    spk_provisional provisional;
     uint64_t seed;
     int tried, known; /* candidates that were measured, of how many, where by_kernel */
     bool empty;       /* the product has no element */

@@ -62,6 +62,19 @@ const char *spk_store_where(const spk_store *store)
     return store->path;
 }
 
+const char *spk_store_used(spk_store *store)
+{
+    spk_store_enter(store);
+    const bool refused = store->disk_off;
+    spk_store_leave(store);
+    return refused ? "" : store->path;
+}
+
+void spk_store_heed(spk_store *store, const atomic_int *interrupted)
+{
+    store->interrupted = interrupted;
+}
+
 /* ------------------------------------------------------------------------------------------------ what the other files use */
 
 void spk_store_enter(spk_store *store)
@@ -99,10 +112,11 @@ int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void
     if (store->memory == NULL) {
         if (!make)
             return SPK_DB_ABSENT;
-        int code = spk_db_open(NULL, 0, &store->memory, reason, sizeof reason);
+        int code = spk_db_open(NULL, 0, store->interrupted, &store->memory, reason, sizeof reason);
         if (code != SQLITE_OK)
             return code;
     }
+    spk_db_begin(store->memory, make);
     return make ? spk_db_transaction(store->memory, job, arg) : job(store->memory, arg);
 }
 
@@ -117,7 +131,14 @@ spk_status spk_store_status(const spk_store *store, int code)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: in store %s", path);
     if ((code & 0xff) == SQLITE_FULL)
         return spk_fail(SPK_ERR_NO_SPACE, "store %s: %s", path, sqlite3_errstr(code));
-    return spk_fail(SPK_ERR_IO, "store %s: %s", path, code > 0 ? sqlite3_errstr(code) : "not usable");
+    if (code == SQLITE_INTERRUPT)
+        return spk_fail(SPK_ERR_INTERRUPTED, "store %s: interrupted", path);
+    if (code > 0 && ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED))
+        return spk_fail(SPK_ERR_IO, "store %s is held by another process: not waited for any longer", path);
+    char reason[160] = "not usable";
+    if (code > 0 || spk_db_is_damage(code))
+        spk_db_reason(NULL, code, reason, sizeof reason);
+    return spk_fail(SPK_ERR_IO, "store %s%s: %s", path, spk_db_is_damage(code) ? " is damaged" : "", reason);
 }
 
 /* ------------------------------------------------------------------------------------------------ decisions and evidence */
@@ -219,17 +240,36 @@ static int load(spk_db *db, void *arg)
     return spk_rows_load(db, l->mem, l->key, &l->report, NULL);
 }
 
-spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report)
+/* SQLite's code; *report stays NULL where nothing was found. */
+static int load_code(spk_store *store, const char *class_key, spk_report **report)
 {
-    SPK_TRY(check_key(class_key));
     loading l = {.mem = &store->mem, .key = class_key};
     spk_store_enter(store);
     int code = spk_store_on_memory(store, false, load, &l);
     if (l.report == NULL && (code == SQLITE_OK || code == SPK_DB_ABSENT))
         code = spk_store_on_disk(store, SPK_DISK_READ, load, &l);
     spk_store_leave(store);
-    SPK_TRY(lookup_status(store, code));
     *report = l.report;
+    return code;
+}
+
+spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report)
+{
+    spk_report *found = NULL;
+    SPK_TRY(check_key(class_key));
+    SPK_TRY(lookup_status(store, load_code(store, class_key, &found)));
+    *report = found;
+    return SPK_OK;
+}
+
+spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report)
+{
+    spk_report *found = NULL;
+    SPK_TRY(check_key(class_key));
+    const int code = load_code(store, class_key, &found);
+    if (code != SQLITE_OK && (code != SPK_DB_ABSENT || (found == NULL && store->disk_off)))
+        return spk_store_status(store, code);
+    *report = found;
     return SPK_OK;
 }
 

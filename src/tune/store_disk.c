@@ -76,12 +76,16 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
         switch_off(store, "it is not a database");
         return SPK_DB_ABSENT;
     }
+    char reason[160] = "";
+    if (!spk_store_trusts(store, &about, reason, sizeof reason)) {
+        switch_off(store, reason);
+        return SPK_DB_ABSENT;
+    }
     store->device = about.st_dev;
     store->inode = about.st_ino;
-    char reason[160] = "";
-    int code = spk_db_open(store->path, store->busy_ms, &store->disk, reason, sizeof reason);
+    int code = spk_db_open(store->path, store->busy_ms, store->interrupted, &store->disk, reason, sizeof reason);
     bool denied = code > 0 && (code & 0xff) == SQLITE_CANTOPEN && access(store->path, R_OK) != 0;
-    if (code == SPK_DB_FOREIGN || code == SPK_DB_NEWER || denied) {
+    if (code == SPK_DB_FOREIGN || code == SPK_DB_NEWER || code == SPK_DB_OLDER || denied) {
         switch_off(store, reason);
         return SPK_DB_ABSENT;
     }
@@ -140,26 +144,47 @@ static bool begins_like_a_database(const spk_store *store)
     return same;
 }
 
-/* Under the lock on byte 0, so that of two processes that meet the damage the second does not move the first one's new file. */
-static void set_aside(spk_store *store, int code)
+/* A second look through a connection of its own: what was a moment's failure of the disk, of the network or of the memory is not there any more. */
+static bool stays_damaged(spk_store *store)
+{
+    spk_db *again = NULL;
+    char reason[160];
+    int64_t sound = 0;
+    int code = spk_db_open(store->path, store->busy_ms, NULL, &again, reason, sizeof reason);
+    if (code == SQLITE_OK)
+        code = spk_db_true_code(again, spk_db_integer(again, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'", &sound));
+    spk_db_close(&again);
+    return spk_db_is_damage(code) || (code == SQLITE_OK && sound == 0);
+}
+
+/* Closes the file; true where there is no damage after all, or the file has been set aside: then it is worth another try. Under the lock on byte 0, so
+ * that of two processes that meet the damage the second does not move the first one's new file. */
+static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
 {
     char reason[160];
     spk_db_reason(store->disk, code, reason, sizeof reason);
     spk_db_close(&store->disk);
     if (store->given && !begins_like_a_database(store)) { /* a name that was mistyped, maybe: what it holds is the user's */
         switch_off(store, "it is not a database");
-        return;
+        return true;
+    }
+    if (!is_same_file(store)) /* another has set it aside */
+        return true;
+    if (mode == SPK_DISK_READ) { /* who only looks changes nothing */
+        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved", store->path, reason);
+        return false;
     }
     int lock = -1;
     for (int i = 0; i < 2000 && spk_store_lock_byte(store, 0, &lock) == EAGAIN; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    int error = is_same_file(store) ? move_aside(store, reason) : 0;
+    int error = is_same_file(store) && stays_damaged(store) ? move_aside(store, reason) : 0;
     if (lock >= 0)
         spk_store_unlock_byte(lock, 0);
     if (error != 0) {
         snprintf(reason, sizeof reason, "it is damaged and cannot be set aside (%s)", strerror(error));
         switch_off(store, reason);
     }
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ jobs */
@@ -191,6 +216,11 @@ static void tell(spk_store *store, int code, spk_disk_mode mode)
         spk_store_warn(store, SPK_WARN_IO, "store %s: %s" STAYS, path, reason);
         break;
     case SQLITE_NOMEM:
+    case SQLITE_INTERRUPT:
+        break;
+    case SQLITE_CORRUPT: /* told by then */
+    case SQLITE_NOTADB:
+    case SQLITE_TOOBIG:
         break;
     default: /* such as a table that is gone */
         switch_off(store, reason);
@@ -216,18 +246,21 @@ int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *d
         memset(store->nears, 0, sizeof store->nears);
     for (int attempt = 0;; attempt++) {
         int code = open_disk(store, mode);
-        if (code == SQLITE_OK)
+        if (code == SQLITE_OK) {
+            spk_db_begin(store->disk, mode != SPK_DISK_READ);
             code = mode == SPK_DISK_READ ? job(store->disk, arg) : spk_db_transaction(store->disk, job, arg);
-        if (attempt < 2 && spk_db_is_damage(code)) {
-            set_aside(store, code);
-            continue;
+            code = spk_db_true_code(store->disk, code);
         }
+        if (attempt < 2 && spk_db_is_damage(code) && deal_with_damage(store, code, mode))
+            continue;
         if (attempt < 2 && code == SQLITE_READONLY_DBMOVED) { /* removed or replaced under us: the file at the path counts */
             spk_db_close(&store->disk);
             continue;
         }
         adapt_wait(store, code);
         tell(store, code, mode);
+        if (code > 0 && (code & 0xff) == SQLITE_IOERR)
+            spk_db_close(&store->disk); /* looked at afresh next time */
         return code;
     }
 }

@@ -13,6 +13,7 @@
 #include "tune/store_json.h"
 
 static const int64_t max_file_bytes = INT64_C(1) << 29;
+static const int64_t day_s = 86400; /* clocks differ by less */
 
 /* ------------------------------------------------------------------------------------------------ reading */
 
@@ -167,6 +168,16 @@ static spk_status candidates_from_json(place *at, const json_t *object, spk_repo
     return SPK_OK;
 }
 
+/* What exports of the first version do not have. */
+static spk_status get_provisional(const place *at, const json_t *object, spk_report *report)
+{
+    int provisional = SPK_PROVISIONAL_NO;
+    if (json_object_get(object, "provisional") != NULL && !json_is_null(json_object_get(object, "provisional")))
+        SPK_TRY(get_name(at, object, "provisional", spk_json_provisionals, SPK_JSON_PROVISIONALS, &provisional));
+    report->provisional = (spk_provisional)provisional;
+    return json_object_get(object, "budget_s") == NULL ? SPK_OK : get_number(at, object, "budget_s", 0, &report->budget_s);
+}
+
 static spk_status fill_report(place *at, const json_t *object, spk_report *report)
 {
     char seed[24], *end = NULL;
@@ -179,13 +190,22 @@ static spk_status fill_report(place *at, const json_t *object, spk_report *repor
     if (strlen(seed) != 16 || strspn(seed, "0123456789abcdef") != 16)
         return complain(at, "seed", "is not 16 hexadecimal digits");
     SPK_TRY(get_number(at, object, "tuning_s", 0, &report->tuning_s));
-    SPK_TRY(get_integer(at, object, "measured_at", 0, INT64_MAX, &report->measured_at));
-    if (report->measured_at > spk_unix_time_s() + 86400) /* it would stay the newest for ever */
-        return complain(at, "measured_at", "lies in the future");
+    SPK_TRY(get_provisional(at, object, report));
     return spk_rows_report_is_sound(report) ? SPK_OK : complain(at, "chosen", "names a candidate whose status is not ok");
 }
 
-static spk_status report_from_json(const spk_mem *mem, const char *path, size_t index, const json_t *object, spk_report **out)
+/* A clock that was wrong says nothing of the evidence: it counts as of now. *doubtful says so. */
+static spk_status get_time(const place *at, const json_t *object, int64_t *measured_at, bool *doubtful)
+{
+    const int64_t now = spk_unix_time_s();
+    SPK_TRY(get_integer(at, object, "measured_at", INT64_MIN, INT64_MAX, measured_at));
+    *doubtful = *measured_at < 0 || *measured_at > now + day_s;
+    if (*doubtful)
+        *measured_at = now > 0 ? now : 0;
+    return SPK_OK;
+}
+
+static spk_status report_from_json(const spk_mem *mem, const char *path, size_t index, const json_t *object, spk_report **out, bool *doubtful)
 {
     place at = {path, index, SIZE_MAX};
     char key[SPK_MAX_KEY_TEXT], device[128];
@@ -195,7 +215,9 @@ static spk_status report_from_json(const spk_mem *mem, const char *path, size_t 
         return complain(&at, "key", "is no key");
     SPK_TRY(get_text(&at, object, "device", device, sizeof device));
     SPK_TRY(spk_report_make(mem, key, device, &report));
-    spk_status status = fill_report(&at, object, report);
+    spk_status status = get_time(&at, object, &report->measured_at, doubtful);
+    if (status == SPK_OK)
+        status = fill_report(&at, object, report);
     if (status != SPK_OK) {
         spk_report_release(&report);
         return status;
@@ -210,7 +232,7 @@ typedef struct import {
     spk_store *store;
     const char *path;
     const json_t *classes;
-    int64_t taken;
+    int64_t taken, doubtful;
     spk_status status;
 } import;
 
@@ -218,22 +240,37 @@ static spk_status check_all(const import *in)
 {
     for (size_t i = 0; i < json_array_size(in->classes); i++) {
         spk_report *report = NULL;
-        SPK_TRY(report_from_json(&in->store->mem, in->path, i, json_array_get(in->classes, i), &report));
+        bool doubtful = false;
+        SPK_TRY(report_from_json(&in->store->mem, in->path, i, json_array_get(in->classes, i), &report, &doubtful));
         spk_report_release(&report);
     }
     return SPK_OK;
 }
 
-/* Saves where it is newer than what the store has. Memory hides the file: what it holds counts too, and goes when it is older. */
-static int take_one(spk_db *db, import *in, const spk_report *report)
+/* Whether what comes takes the place of what is there: the newer one does, but what is finished goes before what is provisional. */
+static bool goes_before(const spk_report *report, bool doubtful, const spk_age *here)
 {
-    int64_t here = INT64_MIN, hidden = INT64_MIN;
+    if (here->measured_at == INT64_MIN)
+        return true;
+    if (doubtful)
+        return false;
+    if (here->provisional != (report->provisional != SPK_PROVISIONAL_NO))
+        return here->provisional;
+    /* What a fast clock has left would else stay the newest for long. */
+    return report->measured_at > here->measured_at || here->measured_at > spk_unix_time_s() + day_s;
+}
+
+/* Memory hides the file: what it holds counts too, and goes when something better comes. */
+static int take_one(spk_db *db, import *in, const spk_report *report, bool doubtful)
+{
+    spk_age here, hidden = {.measured_at = INT64_MIN};
     int code = spk_rows_age(db, report->class_key, &here);
     if (code == SQLITE_OK && in->store->memory != NULL && in->store->memory != db)
         code = spk_rows_age(in->store->memory, report->class_key, &hidden);
-    if (code != SQLITE_OK || report->measured_at <= here || report->measured_at <= hidden)
+    if (code != SQLITE_OK || !goes_before(report, doubtful, &here) || !goes_before(report, doubtful, &hidden))
         return code;
     in->taken++;
+    in->doubtful += doubtful;
     return spk_rows_save(db, report);
 }
 
@@ -241,13 +278,14 @@ static int take_all(spk_db *db, void *arg)
 {
     import *in = arg;
     int code = SQLITE_OK;
-    in->taken = 0;
+    in->taken = in->doubtful = 0;
     for (size_t i = 0; i < json_array_size(in->classes) && code == SQLITE_OK; i++) {
         spk_report *report = NULL;
-        in->status = report_from_json(&in->store->mem, in->path, i, json_array_get(in->classes, i), &report);
+        bool doubtful = false;
+        in->status = report_from_json(&in->store->mem, in->path, i, json_array_get(in->classes, i), &report, &doubtful);
         if (in->status != SPK_OK)
             return SPK_DB_STOPPED;
-        code = take_one(db, in, report);
+        code = take_one(db, in, report, doubtful);
         spk_report_release(&report);
     }
     return code == SQLITE_OK ? spk_rows_evict(db, in->store->class_limit) : code;
@@ -256,11 +294,14 @@ static int take_all(spk_db *db, void *arg)
 static void uncover(const import *in)
 {
     for (size_t i = 0; in->store->memory != NULL && i < json_array_size(in->classes); i++) {
-        const json_t *object = json_array_get(in->classes, i);
-        const char *key = json_string_value(json_object_get(object, "key"));
-        int64_t hidden = INT64_MIN;
-        if (spk_rows_age(in->store->memory, key, &hidden) == SQLITE_OK && json_integer_value(json_object_get(object, "measured_at")) > hidden)
-            (void)spk_rows_erase(in->store->memory, key);
+        spk_report *report = NULL;
+        bool doubtful = false;
+        spk_age hidden;
+        if (report_from_json(&in->store->mem, in->path, i, json_array_get(in->classes, i), &report, &doubtful) != SPK_OK)
+            continue;
+        if (spk_rows_age(in->store->memory, report->class_key, &hidden) == SQLITE_OK && goes_before(report, doubtful, &hidden))
+            (void)spk_rows_erase(in->store->memory, report->class_key);
+        spk_report_release(&report);
     }
 }
 
@@ -276,6 +317,8 @@ static spk_status take(import *in)
         if (code == SQLITE_OK)
             uncover(in);
     }
+    if (code == SQLITE_OK && in->doubtful > 0)
+        spk_store_warn(store, SPK_WARN_TIME, "%s: %" PRId64 " classes whose time lies in the future or before 1970 were taken as of now", in->path, in->doubtful);
     spk_store_leave(store);
     if (in->status != SPK_OK)
         return in->status;

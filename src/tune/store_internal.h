@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "tune/store.h"
@@ -12,7 +13,7 @@
 
 enum {
     SPK_STORE_APPLICATION = 0x73706b31, /* SQLite's application_id: tells our files from those of other programs */
-    SPK_STORE_VERSION = 1,              /* user_version: the number of migrations */
+    SPK_STORE_VERSION = 2,              /* user_version: the number of migrations */
     SPK_STORE_BUSY_MS = 5000,
     SPK_STORE_NEARS = 256,
     SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */
@@ -25,7 +26,8 @@ enum {
     SPK_DB_ABSENT = -1,  /* there is no file, or this process does not use it */
     SPK_DB_FOREIGN = -2, /* a database of another program */
     SPK_DB_NEWER = -3,   /* written by a newer sparsek */
-    SPK_DB_STRANGE = -5, /* it says it is ours, and has other tables: damage */
+    SPK_DB_STRANGE = -5, /* it says it is ours, and has other tables, views or triggers: damage */
+    SPK_DB_OLDER = -6,   /* written by an older sparsek, and not writable */
     SPK_DB_STOPPED = -4  /* the job met an error of its own: nothing is wrong with the database */
 };
 
@@ -50,11 +52,15 @@ typedef struct spk_db {
     sqlite3_stmt *statements[SPK_SQL_COUNT];
     int busy_ms; /* how long a lock of another process is waited for */
     double wait_begun_us;
+    const atomic_int *interrupted; /* may be NULL */
+    bool patient;                  /* the present job is not ended by an interruption at once */
+    int64_t steps;                 /* thousands of operations of the present job */
+    int system_error;              /* errno behind the last code of spk_db_true_code */
     struct spk_db *next_inherited;
 } spk_db;
 
 /* store_db.c. path NULL: in memory. On failure *db is untouched and reason (never NULL) says why. */
-int spk_db_open(const char *path, int busy_ms, spk_db **db, char *reason, size_t reason_size);
+int spk_db_open(const char *path, int busy_ms, const atomic_int *interrupted, spk_db **db, char *reason, size_t reason_size);
 void spk_db_close(spk_db **db); /* accepts NULL */
 int spk_db_statement(spk_db *db, spk_statement which, sqlite3_stmt **statement);
 /* Resets a statement of a finished query and passes its code on: SQLITE_DONE and SQLITE_ROW become SQLITE_OK. */
@@ -66,6 +72,11 @@ int spk_db_integer(spk_db *db, const char *sql, int64_t *value);
 int spk_db_transaction(spk_db *db, int (*job)(spk_db *db, void *arg), void *arg);
 void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size);
 bool spk_db_is_damage(int code);
+int spk_db_true_code(spk_db *db, int code); /* SQLITE_IOERR_READ where damage is but a failure of the system */
+void spk_db_begin(spk_db *db, bool patient); /* before each job; a job that begins after an interruption is patient in any case */
+
+/* store_schema.c: makes the tables of a blank file, migrates those of an older one, and compares them (a file may hold more than it says). */
+int spk_schema_prepare(spk_db *db, bool compare);
 
 /* store_rows.c: classes and candidates of one database. */
 int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool *found);
@@ -75,7 +86,11 @@ int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **
 int spk_rows_save(spk_db *db, const spk_report *report);
 int spk_rows_evict(spk_db *db, int64_t class_limit); /* the oldest beyond the limit */
 int spk_rows_erase(spk_db *db, const char *key);
-int spk_rows_age(spk_db *db, const char *key, int64_t *measured_at); /* INT64_MIN: unknown class */
+typedef struct spk_age {
+    int64_t measured_at; /* INT64_MIN: unknown class */
+    bool provisional;
+} spk_age;
+int spk_rows_age(spk_db *db, const char *key, spk_age *age);
 /* Printable ASCII without a bar: what may stand in the store. */
 bool spk_rows_text_is_clean(const char *text);
 bool spk_rows_evidence_is_sound(const spk_evidence *evidence);
@@ -87,7 +102,9 @@ typedef enum spk_store_warning {
     SPK_WARN_FULL = 1 << 2,
     SPK_WARN_BUSY = 1 << 3,
     SPK_WARN_IO = 1 << 4,
-    SPK_WARN_ASIDE = 1 << 5 /* told every time */
+    SPK_WARN_ASIDE = 1 << 5, /* told every time */
+    SPK_WARN_DAMAGE = 1 << 6,
+    SPK_WARN_TIME = 1 << 7
 } spk_store_warning;
 
 typedef struct spk_store_hold {
@@ -108,6 +125,7 @@ struct spk_store {
     spk_log log;
     void *log_user;
     char *path; /* absolute, "" in memory */
+    const atomic_int *interrupted; /* may be NULL */
     pthread_mutex_t mutex;
     struct spk_store *next; /* of the stores that fork() must know */
     /* guarded by mutex */
@@ -149,6 +167,9 @@ void spk_store_unlock_byte(int file, int64_t offset);
 spk_status spk_store_fork_watch(spk_store *store);
 void spk_store_fork_forget(spk_store *store);
 
+/* store_trust.c: whether the file, and what SQLite would play back into it, are this user's or root's and nobody else may write them; reason says why not. */
+bool spk_store_trusts(const spk_store *store, const struct stat *about, char *reason, size_t size);
+
 /* store_path.c: the file of a caller's path or of SPARSEK_STORE (*given), else of the default place; "" (with *why) where there is no home. */
 spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why);
 
@@ -157,6 +178,7 @@ typedef struct spk_listed {
     size_t key, device, choice; /* places in text */
     double median_us;
     int candidate_count;
+    spk_provisional provisional;
     int64_t measured_at;
 } spk_listed;
 typedef struct spk_listing {
@@ -166,8 +188,7 @@ typedef struct spk_listing {
     char *text;
     size_t text_used, text_capacity;
 } spk_listing;
-spk_status spk_store_listing(spk_store *store, spk_listing *listing);
-spk_status spk_store_sound_listing(spk_store *store, spk_listing *listing); /* SPK_ERR_IO where a damaged file was set aside for it, and nothing is left */
+spk_status spk_store_listing(spk_store *store, spk_listing *listing); /* SPK_ERR_IO where the file cannot be read */
 void spk_listing_release(spk_listing *listing);
 
 #endif

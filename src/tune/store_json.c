@@ -19,6 +19,8 @@ const char *const spk_json_statuses[SPK_JSON_STATUSES] = {
     [SPK_CANDIDATE_NOT_ELIGIBLE] = "not_eligible",
     [SPK_CANDIDATE_NOT_APPLICABLE] = "not_applicable",
 };
+const char *const spk_json_provisionals[SPK_JSON_PROVISIONALS] = {
+    [SPK_PROVISIONAL_INTERRUPTED] = "interrupted", [SPK_PROVISIONAL_BUDGET] = "budget", [SPK_PROVISIONAL_LOAD] = "load"};
 const spk_json_number spk_json_numbers[SPK_JSON_NUMBERS] = {
     {"predicted_us", offsetof(spk_evidence, predicted_us), 0},
     {"median_us", offsetof(spk_evidence, median_us), 0},
@@ -67,8 +69,9 @@ static json_t *report_to_json(spk_report *report)
         json_decref(candidates);
         return NULL;
     }
-    return json_pack("{s:s, s:s, s:i, s:s, s:f, s:I, s:o}", "key", report->class_key, "device", report->device_text, "chosen", report->chosen, "seed", seed,
-                     "tuning_s", report->tuning_s, "measured_at", (json_int_t)report->measured_at, "candidates", candidates);
+    return json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:s*, s:o}", "key", report->class_key, "device", report->device_text, "chosen", report->chosen, "seed",
+                     seed, "tuning_s", report->tuning_s, "budget_s", report->budget_s, "measured_at", (json_int_t)report->measured_at, "provisional",
+                     spk_json_provisionals[report->provisional], "candidates", candidates);
 }
 
 typedef struct sink {
@@ -106,7 +109,7 @@ static spk_status write_all(spk_store *store, const spk_listing *listing, spk_wr
         spk_report *report = NULL;
         if (strchr(key, '|') == NULL)
             continue;
-        SPK_TRY(spk_store_load(store, key, &report));
+        SPK_TRY(spk_store_read(store, key, &report));
         if (report == NULL)
             continue; /* removed meanwhile, or not sound: check tells */
         spk_status status = write_report(writer, report, *written == 0);
@@ -123,7 +126,7 @@ spk_status spk_store_export_json(spk_store *store, const char *path, int64_t *co
     spk_writer *writer = NULL;
     int64_t written = 0;
     SPK_TRY(spk_json_refuse_own_file(store, path));
-    SPK_TRY(spk_store_sound_listing(store, &listing)); /* no backup is replaced by nothing */
+    SPK_TRY(spk_store_listing(store, &listing)); /* no backup is replaced by nothing */
     spk_status status = spk_writer_open(&store->mem, path, &writer);
     if (status == SPK_OK)
         status = write_all(store, &listing, writer, &written);

@@ -43,7 +43,8 @@ static spk_status add_entry(spk_listing *listing, sqlite3_stmt *statement)
     }
     spk_listed entry = {.median_us = sqlite3_column_double(statement, 3),
                         .measured_at = sqlite3_column_int64(statement, 4),
-                        .candidate_count = (int)sqlite3_column_int64(statement, 5)};
+                        .candidate_count = (int)sqlite3_column_int64(statement, 5),
+                        .provisional = (spk_provisional)sqlite3_column_int(statement, 6)};
     SPK_TRY(add_text(listing, column(statement, 0), &entry.key));
     SPK_TRY(add_text(listing, column(statement, 1), &entry.device));
     SPK_TRY(add_text(listing, column(statement, 2), &entry.choice));
@@ -68,12 +69,12 @@ static int gather(spk_db *db, void *arg)
     spk_status status = SPK_OK;
     while (status == SPK_OK && (code = sqlite3_step(statement)) == SQLITE_ROW) {
         const char *key = column(statement, 0);
-        int64_t hidden = INT64_MIN;
+        spk_age hidden = {.measured_at = INT64_MIN};
         if (g->hiding != NULL && strchr(key, '|') != NULL)
             code = spk_rows_age(g->hiding, key, &hidden);
         if (code != SQLITE_ROW && code != SQLITE_OK)
             break;
-        if (hidden == INT64_MIN)
+        if (hidden.measured_at == INT64_MIN)
             status = add_entry(g->listing, statement);
     }
     code = spk_db_finish(statement, code);
@@ -88,7 +89,8 @@ static int newer_first(const void *a, const void *b, void *text)
     return strcmp((const char *)text + x->key, (const char *)text + y->key);
 }
 
-spk_status spk_store_listing(spk_store *store, spk_listing *listing)
+/* SQLite's code, or SPK_DB_ABSENT for a store that was refused and nothing beside it; the listing is empty then. */
+static int list_all(spk_store *store, spk_listing *listing)
 {
     *listing = (spk_listing){.mem = &store->mem};
     gathering g = {.listing = listing};
@@ -99,41 +101,31 @@ spk_status spk_store_listing(spk_store *store, spk_listing *listing)
         g.first = listing->count;
         code = spk_store_on_disk(store, SPK_DISK_READ, gather, &g);
     }
-    const bool nothing = listing->count == 0 && code == SPK_DB_ABSENT && store->disk_off; /* a store that cannot be used is not an empty one */
+    /* A store that cannot be used is not an empty one. One that was refused as a whole has said so, and what is in memory is all there is. */
+    if (code == SPK_DB_ABSENT && (listing->count > 0 || !store->disk_off))
+        code = SQLITE_OK;
     spk_store_leave(store);
-    if (nothing || (code > 0 && (code & 0xff) == SQLITE_NOMEM)) {
+    if (code != SQLITE_OK)
         spk_listing_release(listing);
-        return spk_store_status(store, code);
-    }
-    if (listing->count > 1)
+    else if (listing->count > 1)
         qsort_r(listing->entries, (size_t)listing->count, sizeof *listing->entries, newer_first, listing->text);
-    return SPK_OK;
+    return code;
 }
 
-spk_status spk_store_sound_listing(spk_store *store, spk_listing *listing)
+spk_status spk_store_listing(spk_store *store, spk_listing *listing)
 {
-    spk_store_enter(store);
-    int64_t asides = store->asides;
-    spk_store_leave(store);
-    SPK_TRY(spk_store_listing(store, listing));
-    spk_store_enter(store);
-    asides = store->asides - asides;
-    spk_store_leave(store);
-    if (asides == 0 || listing->count > 0)
-        return SPK_OK;
-    spk_listing_release(listing);
-    return spk_fail(SPK_ERR_IO, "store %s was damaged and has been set aside: nothing of it can be told", store->path);
+    return spk_store_status(store, list_all(store, listing));
 }
 
 spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_store_entry *entry), void *user)
 {
     spk_listing listing;
-    SPK_TRY(spk_store_sound_listing(store, &listing));
+    SPK_TRY(spk_store_listing(store, &listing));
     for (int64_t i = 0; i < listing.count; i++) {
         const spk_listed *e = &listing.entries[i];
         spk_store_entry entry = {SPK_SIZED(spk_store_entry),         .class_key = listing.text + e->key, .device = listing.text + e->device,
                                  .choice = listing.text + e->choice, .median_us = e->median_us,          .candidate_count = e->candidate_count,
-                                 .measured_at = e->measured_at};
+                                 .provisional = e->provisional,      .measured_at = e->measured_at};
         if (visit(user, &entry) != 0)
             break;
     }
@@ -203,14 +195,18 @@ spk_status spk_store_check(spk_store *store, int64_t *good, int64_t *bad)
 {
     inspection in = {.mem = &store->mem};
     spk_store_enter(store);
-    int64_t asides = store->asides;
     int code = spk_store_on_disk(store, SPK_DISK_READ, inspect_database, &in);
     spk_store_leave(store);
-    if (code != SQLITE_OK && (code != SPK_DB_ABSENT || store->disk_off))
+    spk_listing listing = {.mem = &store->mem};
+    if (code == SQLITE_OK || (code == SPK_DB_ABSENT && !store->disk_off))
+        code = list_all(store, &listing);
+    if (spk_db_is_damage(code)) {
+        *good = 0;
+        *bad = in.bad + 1;
+        return SPK_OK;
+    }
+    if (code != SQLITE_OK)
         return spk_store_status(store, code);
-    spk_listing listing;
-    SPK_TRY(spk_store_listing(store, &listing));
-    code = SQLITE_OK;
     for (int64_t i = 0; i < listing.count && (code == SQLITE_OK || code == SPK_DB_ABSENT); i++) {
         in.key = listing.text + listing.entries[i].key;
         spk_store_enter(store);
@@ -218,13 +214,10 @@ spk_status spk_store_check(spk_store *store, int64_t *good, int64_t *bad)
         spk_store_leave(store);
     }
     spk_listing_release(&listing);
-    spk_store_enter(store);
-    asides = store->asides - asides;
-    spk_store_leave(store);
     if (code != SQLITE_OK && code != SPK_DB_ABSENT)
         return spk_store_status(store, code);
     *good = in.good;
-    *bad = in.bad + asides; /* a file that had to be set aside is a fault too */
+    *bad = in.bad;
     return SPK_OK;
 }
 
@@ -247,9 +240,11 @@ static int clear(spk_db *db, void *arg)
 spk_status spk_store_empty(spk_store *store, int64_t *removed)
 {
     spk_listing listing;
-    SPK_TRY(spk_store_listing(store, &listing));
-    int64_t count = listing.count;
-    spk_listing_release(&listing);
+    int64_t count = 0;
+    if (spk_store_listing(store, &listing) == SPK_OK) { /* what is damaged is emptied all the same */
+        count = listing.count;
+        spk_listing_release(&listing);
+    }
     spk_store_enter(store);
     int code = spk_store_on_disk(store, SPK_DISK_UPDATE, clear, NULL);
     bool done = code == SQLITE_OK || (code == SPK_DB_ABSENT && !store->disk_off);

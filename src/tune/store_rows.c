@@ -57,6 +57,15 @@ static bool read_integer(sqlite3_stmt *statement, int column, int64_t low, int64
     return sqlite3_column_type(statement, column) == SQLITE_INTEGER && *out >= low && *out <= high;
 }
 
+/* Of two columns, the second one the budget. */
+static bool read_provisional(sqlite3_stmt *statement, int column, spk_provisional *provisional, double *budget_s)
+{
+    int64_t number = 0;
+    bool ok = read_integer(statement, column, SPK_PROVISIONAL_NO, SPK_PROVISIONAL_LOAD, &number) && read_number(statement, column + 1, budget_s) && *budget_s >= 0;
+    *provisional = (spk_provisional)number;
+    return ok;
+}
+
 /* ------------------------------------------------------------------------------------------------ soundness */
 
 static bool hash_is_sound(const char *hash)
@@ -98,7 +107,7 @@ int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool 
     spk_decision read = {.median_us = 0};
     bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) && read_text(statement, 1, read.params, sizeof read.params) &&
                 read_text(statement, 2, read.hash, sizeof read.hash) && read_number(statement, 3, &read.median_us) &&
-                read_integer(statement, 4, 0, INT64_MAX, &read.measured_at);
+                read_integer(statement, 4, 0, INT64_MAX, &read.measured_at) && read_provisional(statement, 5, &read.provisional, &read.budget_s);
     code = spk_db_finish(statement, code);
     if (code == SQLITE_OK && have) {
         *decision = read;
@@ -163,7 +172,8 @@ static spk_status read_class(sqlite3_stmt *statement, const spk_mem *mem, const 
         return SPK_OK;
     SPK_TRY(spk_report_make(mem, key, device, report));
     *sound = read_integer(statement, 1, -1, INT32_MAX, &chosen) && read_integer(statement, 2, INT64_MIN, INT64_MAX, &seed) &&
-             read_number(statement, 3, &(*report)->tuning_s) && read_integer(statement, 4, 0, INT64_MAX, &(*report)->measured_at);
+             read_number(statement, 3, &(*report)->tuning_s) && read_integer(statement, 4, 0, INT64_MAX, &(*report)->measured_at) &&
+             read_provisional(statement, 18, &(*report)->provisional, &(*report)->budget_s);
     (*report)->chosen = (int)chosen;
     (*report)->seed = (uint64_t)seed;
     (*report)->from_store = true;
@@ -205,7 +215,7 @@ int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **
     return code;
 }
 
-int spk_rows_age(spk_db *db, const char *key, int64_t *measured_at)
+int spk_rows_age(spk_db *db, const char *key, spk_age *age)
 {
     sqlite3_stmt *statement = NULL;
     int code = spk_db_statement(db, SPK_SQL_AGE, &statement);
@@ -213,7 +223,9 @@ int spk_rows_age(spk_db *db, const char *key, int64_t *measured_at)
         return code;
     bind_key(statement, key);
     code = sqlite3_step(statement);
-    *measured_at = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : INT64_MIN;
+    *age = (spk_age){.measured_at = INT64_MIN};
+    if (code == SQLITE_ROW)
+        *age = (spk_age){sqlite3_column_int64(statement, 0), sqlite3_column_int(statement, 1) != SPK_PROVISIONAL_NO};
     return spk_db_finish(statement, code);
 }
 
@@ -282,7 +294,9 @@ static int add_class(spk_db *db, const spk_report *report, int64_t *class_id)
     sqlite3_bind_int(statement, 4, report->chosen);
     sqlite3_bind_int64(statement, 5, (int64_t)report->seed);
     sqlite3_bind_double(statement, 6, bounded(report->tuning_s, 0));
-    sqlite3_bind_int64(statement, 7, report->measured_at);
+    sqlite3_bind_int64(statement, 7, report->measured_at < 0 ? 0 : report->measured_at); /* a clock before 1970 */
+    sqlite3_bind_int(statement, 8, (int)report->provisional);
+    sqlite3_bind_double(statement, 9, bounded(report->budget_s, 0));
     code = spk_db_finish(statement, sqlite3_step(statement));
     *class_id = sqlite3_last_insert_rowid(db->sql);
     return code;

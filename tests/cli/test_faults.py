@@ -115,24 +115,91 @@ class Store(CliTest):
                 store = sqlite3.connect(self.path("s.db"))
                 store.executescript(f"PRAGMA application_id = {0x73706b31}; PRAGMA user_version = 1; {statement}")
                 store.close()
+                self.assertIn("its tables are not those of a store", self.cli("cache", "list", "--store", "s.db", code=3).stderr)
                 done = self.cli("cache", "verify", "--store", "s.db", code=1)
                 self.assertIn("1 bad", done.stdout)
                 self.assertIn("its tables are not those of a store", done.stderr)
-                self.assertIn("set aside", done.stderr)
-                self.cli("tune", *SMALL, "--store", "s.db")
+                self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])  # who looks changes nothing
+                self.assertIn("set aside", self.cli("tune", *SMALL, "--store", "s.db").stderr)
                 self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
-                os.unlink(self.path("s.db"))
+                for path in self.folder.glob("s.db*"):
+                    path.unlink()
 
-    def test_an_import_from_the_future_is_refused(self):
+    def test_an_import_with_a_time_out_of_joint(self):
+        """One class of a machine whose clock was wrong does not make a backup unreadable."""
         self.cli("tune", *SMALL)
         self.cli("cache", "export", "e.json")
         told = json.loads((self.folder / "e.json").read_text())
-        told["classes"][0]["measured_at"] += 3 * 86400
-        self.write("later.json", json.dumps(told))
-        self.assertIn("measured_at lies in the future", self.cli("cache", "import", "later.json", code=3).stderr)
-        told["classes"][0]["measured_at"] -= 3 * 86400 - 3600
-        self.write("soon.json", json.dumps(told))
-        self.cli("cache", "import", "soon.json")
+        for seconds in (2 ** 62, -5):
+            told["classes"][0]["measured_at"] = seconds
+            self.write("odd.json", json.dumps(told))
+            self.assertIn("0 classes taken", self.cli("cache", "import", "odd.json").stdout)
+            done = self.cli("cache", "import", "odd.json", "--store", f"new{seconds}.db")
+            self.assertIn("1 classes taken", done.stdout)
+            self.assertIn("lies in the future or before 1970", done.stderr)
+            self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", f"new{seconds}.db").stdout)
+
+    def test_a_store_that_cannot_be_read_is_not_empty(self):
+        """Locked, or of another version than its tables: no list says that it is empty, and no backup is replaced."""
+        self.cli("tune", *SMALL)
+        self.cli("cache", "export", "good.json")
+        good = (self.folder / "good.json").read_bytes()
+        holder = sqlite3.connect(self.path("cache/store.db"), isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        for action, code in (["list"], 3), (["export", "good.json"], 5), (["verify"], 3):
+            done = self.cli("cache", *action, "-q", code=code)
+            self.assertEqual(done.stdout, "")
+            self.assertIn("is held by another process", done.stderr)
+        holder.execute("ROLLBACK")
+        holder.execute("PRAGMA user_version = 0")
+        holder.close()
+        for action, code in (["list"], 3), (["export", "good.json"], 5), (["verify"], 1):
+            self.assertIn("its tables are not those of a store" if code != 1 else "", self.cli("cache", *action, "-q", code=code).stderr)
+        self.assertEqual((self.folder / "good.json").read_bytes(), good)
+        self.assertEqual([p.name for p in (self.folder / "cache").iterdir() if "bad" in p.name], [])
+
+    def test_a_store_that_is_missing(self):
+        for action in (["list"], ["verify"], ["export", "e.json"]):
+            for arguments, env in ((["--store", "typo/x.db"], {}), (["--store", "x.db"], {}), ([], {"SPARSEK_STORE": self.path("x.db")})):
+                self.assertIn("x.db does not exist", self.cli("cache", *action, *arguments, env=env, code=3).stderr)
+        self.assertIn("nothing to export", self.cli("cache", "export", "e.json", code=3).stderr)
+        self.assertFalse((self.folder / "e.json").exists())
+        done = self.cli("cache", "list")
+        self.assertIn("empty", done.stdout)
+        self.assertIn("does not exist", done.stderr)
+        nowhere = {"HOME": "", "XDG_CACHE_HOME": "", "SPARSEK_CACHE_DIR": "", "SPARSEK_STORE": ""}
+        done = self.cli("cache", "path", env=nowhere, code=4)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("in memory", done.stderr)
+        self.assertIn("nothing to export", self.cli("cache", "export", "e.json", env=nowhere, code=3).stderr)
+
+    def test_others_may_not_write_a_store(self):
+        self.cli("tune", *SMALL)
+        os.chmod(self.path("cache/store.db"), 0o666)
+        self.assertIn("other users may write it", self.cli("cache", "list", code=3).stderr)
+        self.assertIn("other users may write it", self.cli("tune", *SMALL).stderr)
+        self.assertIn("other users may write it", self.cli("cache", "clear", code=5).stderr)
+        os.chmod(self.path("cache/store.db"), 0o600)
+        self.cli("cache", "export", "e.json")
+        os.chmod(self.path("cache/store.db"), 0o666)
+        self.cli("cache", "import", "e.json", code=5)  # the store is the output
+        self.cli("cache", "import", "missing.json", code=3)
+        self.cli("cache", "import", ".", code=3)
+
+    def test_views_and_triggers(self):
+        """A store that would work for ever is not asked."""
+        endless = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+        for statement in (f"CREATE TRIGGER t AFTER INSERT ON class BEGIN INSERT INTO family (exact) {endless} SELECT 'x' || x FROM c; END",
+                          f"ALTER TABLE candidate RENAME TO old; CREATE VIEW candidate AS {endless} SELECT x AS class_id, -x AS rank, 'a' AS name, '' AS params,"
+                          " '' AS hash, 1 AS kind, 0 AS status, '' AS why, 0.0 AS predicted_us, 0.0 AS median_us, 0.0 AS spread_us, 0.0 AS prepare_us, 0.0 AS"
+                          " error, 0.0 AS tolerance FROM c"):
+            self.cli("tune", *SMALL)
+            self.change(statement)
+            self.cli("cache", "list", code=3)
+            self.cli("cache", "verify", code=1)
+            self.cli("explain", *SMALL, code=1)
+            self.assertIn("set aside", self.cli("tune", *SMALL).stderr)
+            self.cli("explain", *SMALL)
 
     def test_a_mistyped_store_is_left_alone(self):
         """A name that was given to --store may be that of a matrix."""
@@ -146,14 +213,15 @@ class Store(CliTest):
             self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])
 
     def test_a_damaged_store_is_no_backup(self):
-        """An export of a store that had to be set aside replaces nothing."""
+        """An export of a damaged store replaces nothing, and leaves the store where it is."""
         self.cli("tune", *SMALL)
         self.cli("cache", "export", "good.json")
         good = (self.folder / "good.json").read_bytes()
         for action, code in (["list"], 3), (["export", "good.json"], 5):
             (self.folder / "t.db").write_bytes((self.folder / "cache/store.db").read_bytes()[:5000])
             done = self.cli("cache", *action, "--store", "t.db", code=code)
-            self.assertIn("was damaged and has been set aside", done.stderr)
+            self.assertIn("is damaged", done.stderr)
+            self.assertTrue((self.folder / "t.db").exists())
             self.assertEqual((self.folder / "good.json").read_bytes(), good)
 
     def test_no_folder_is_made_for_a_given_store(self):

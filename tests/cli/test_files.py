@@ -271,7 +271,15 @@ class Cache(CliTest):
         entries = self.json("cache", "list")["results"]
         self.assertEqual(len(entries), 1)
         self.assertTrue(entries[0]["choice"].startswith(chosen))
-        self.assertIn(entries[0]["choice"], self.cli("cache", "list").stdout)
+        listed = self.cli("cache", "list").stdout
+        self.assertIn(entries[0]["choice"], listed)
+        self.assertIn(entries[0]["problem"], listed)
+        self.assertRegex(entries[0]["problem"], r"^f32 \d+x\d+ n=\d+ block \d+, about \d+ blocks")
+        self.assertNotIn(entries[0]["class"], listed)
+        self.assertIn(entries[0]["class"], self.cli("cache", "list", "--long", env={"COLUMNS": "1000"}).stdout)
+        self.assertIn("--long is for", self.cli("cache", "verify", "--long", code=2).stderr)
+        for line in self.cli("cache", "list", env={"COLUMNS": "80"}).stdout.splitlines():
+            self.assertLessEqual(len(line), 80)
         self.assertIn("1 classes written", self.cli("cache", "export", "all.json").stdout)
         json.loads((self.folder / "all.json").read_text())
         self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)

@@ -8,6 +8,8 @@ static void compare(const spk_report *a, const spk_report *b)
     assert_string_equal(a->class_key, b->class_key);
     assert_string_equal(a->device_text, b->device_text);
     assert_int_equal(a->chosen, b->chosen);
+    assert_int_equal(a->provisional, b->provisional);
+    assert_true(a->budget_s == b->budget_s);
     assert_true(a->seed == b->seed && a->tuning_s == b->tuning_s && a->measured_at == b->measured_at);
     assert_int_equal(a->count, b->count);
     for (int i = 0; i < a->count; i++) {
@@ -49,6 +51,8 @@ static void round_trip(spk_store *store)
     /* Saved again with fewer candidates: nothing of the old evidence stays. */
     spk_report_release(&report);
     report = make_report(key, 2, 40, 1001);
+    report->provisional = SPK_PROVISIONAL_BUDGET;
+    report->budget_s = 0.25;
     OK(spk_store_save(store, report));
     OK(spk_store_load(store, key, &back));
     compare(report, back);
@@ -117,6 +121,50 @@ static void test_round_trip(void **state)
     spk_store_close(&store);
     store = open_store(store_path);
     assert_true(stored_us(store, key) == 39);
+    spk_store_close(&store);
+    must_tell(0, "");
+}
+
+/* A file of the first version, as it was made then. */
+static void test_migration(void **state)
+{
+    (void)state;
+    static const char first_version[] =
+        "CREATE TABLE family (id INTEGER PRIMARY KEY, exact TEXT NOT NULL UNIQUE);"
+        "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT NOT NULL,"
+        " chosen INTEGER NOT NULL, seed INTEGER NOT NULL, tuning_s REAL NOT NULL, measured_at INTEGER NOT NULL, UNIQUE (family_id, rest));"
+        "CREATE INDEX class_age ON class (measured_at);"
+        "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT NULL, params TEXT NOT "
+        "NULL, hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, median_us REAL NOT NULL,"
+        " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) WITHOUT ROWID;"
+        "PRAGMA application_id = 1936747313; PRAGMA user_version = 1;"
+        "INSERT INTO family VALUES (1, 'v=1;family=1');";
+    /* Finished, interrupted, and a single sample. */
+    static const char *const whys[3] = {"", "tuning was interrupted before it was decided", ""};
+    static const double spreads[3] = {0.5, 0.5, 0};
+    run_sql(store_path, first_version);
+    assert_int_equal(chmod(store_path, 0600), 0);
+    char key[128], sql[1000];
+    for (int i = 0; i < 3; i++) {
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO class VALUES (%d, 1, '%s', 'D', 0, 1, 1.5, 100); INSERT INTO candidate VALUES (%d, 0, 'k', '', '0000000000000001', 1, 0, '', 1, 7, %g, 0, 0,"
+                 " 1); INSERT INTO candidate VALUES (%d, 1, 'l', '', '0000000000000001', 1, 4, '%s', 1, 0, 0, 0, 0, 1)",
+                 i + 1, strchr(key_of(key, 1, i), '|') + 1, i + 1, spreads[i], i + 1, whys[i]);
+        run_sql(store_path, sql);
+    }
+    spk_store *store = open_store(store_path);
+    for (int i = 0; i < 3; i++) {
+        spk_decision decision;
+        bool found = false;
+        OK(spk_store_decision(store, key_of(key, 1, i), &decision, &found));
+        assert_true(found && decision.median_us == 7 && decision.budget_s == 0);
+        assert_int_equal(decision.provisional, i);
+    }
+    save(store, key_of(key, 1, 7), 40, 1000);
+    expect_sound(store, 4, 0);
+    spk_store_close(&store);
+    store = open_store(store_path);
+    expect_sound(store, 4, 0);
     spk_store_close(&store);
     must_tell(0, "");
 }
@@ -398,7 +446,7 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_folder_is_made),   TEST(test_round_trip),       TEST(test_in_memory),     TEST(test_default_path),     TEST(test_nearest),       TEST(test_visit),
+        TEST(test_folder_is_made),   TEST(test_round_trip), TEST(test_migration),       TEST(test_in_memory),     TEST(test_default_path),     TEST(test_nearest),       TEST(test_visit),
         TEST(test_growth_is_capped), TEST(test_bad_arguments), TEST(test_strange_evidence), TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

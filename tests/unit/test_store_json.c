@@ -3,6 +3,8 @@
 
 #include <jansson.h>
 
+#include "base/clock.h"
+
 static char json_path[300];
 
 static int setup(void **state)
@@ -18,6 +20,16 @@ static void write_text(const char *text)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
     fclose(file);
+}
+
+static char *read_text(void)
+{
+    FILE *file = fopen(json_path, "rb");
+    char *text = calloc(1, 65536);
+    assert_true(file != NULL && text != NULL);
+    assert_true(fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    return text;
 }
 
 static void test_there_and_back(void **state)
@@ -107,6 +119,93 @@ static void test_import_over_memory(void **state)
     spk_store_close(&source);
 }
 
+/* What a clock says that was wrong neither makes a file unreadable nor takes the place of what is known. */
+static void test_times_out_of_joint(void **state)
+{
+    (void)state;
+    static const int64_t odd[] = {INT64_MAX, 4102444800, -1, INT64_MIN};
+    char key[128];
+    int64_t count = -1;
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        spk_store *source = open_store(store_path), *store = open_store("");
+        save(source, key_of(key, 1, 1), 5, 50);
+        save(source, key_of(key, 1, 2), 6, 60);
+        char sql[128];
+        snprintf(sql, sizeof sql, "UPDATE class SET measured_at = %lld WHERE rest LIKE 'm=1;%%'", (long long)(odd[i] < 0 ? 4102444800 : odd[i]));
+        run_sql(store_path, sql);
+        OK(spk_store_export_json(source, json_path, &count));
+        assert_int_equal(count, 2);
+        if (odd[i] < 0) { /* a store saves no such time itself */
+            char *text = read_text(), *at = strstr(text, "4102444800");
+            assert_non_null(at);
+            char changed[65536];
+            snprintf(changed, sizeof changed, "%.*s%lld%s", (int)(at - text), text, (long long)odd[i], at + 10);
+            write_text(changed);
+            free(text);
+        }
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 2);
+        must_tell(1, "1 classes whose time lies in the future or before 1970");
+        spk_report *report = NULL;
+        OK(spk_store_load(store, key_of(key, 1, 1), &report));
+        assert_true(report->measured_at > 0 && report->measured_at <= spk_unix_time_s());
+        spk_report_release(&report);
+        save(store, key, 7, 7); /* what is known stays */
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 0);
+        assert_true(stored_us(store, key) == 7);
+        /* What a fast clock left here is replaced. */
+        save(store, key_of(key, 1, 2), 8, spk_unix_time_s() + 1000000);
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 1);
+        assert_true(stored_us(store, key) == 6);
+        save(store, key, 9, -5); /* a clock before 1970: still to be read */
+        assert_true(stored_us(store, key) == 9);
+        expect_sound(store, 2, 0);
+        spk_store_close(&source);
+        spk_store_close(&store);
+        unlink(store_path);
+        must_tell(0, "");
+    }
+}
+
+static void save_as(spk_store *store, const char *key, double median_us, int64_t measured_at, spk_provisional provisional)
+{
+    spk_report *report = make_report(key, 5, median_us, measured_at);
+    report->provisional = provisional;
+    report->budget_s = 0.5;
+    OK(spk_store_save(store, report));
+    spk_report_release(&report);
+}
+
+/* What is finished goes before what is provisional, whichever is newer. */
+static void test_provisional_imports(void **state)
+{
+    (void)state;
+    char key[128];
+    int64_t count = -1;
+    for (int i = SPK_PROVISIONAL_INTERRUPTED; i <= SPK_PROVISIONAL_LOAD; i++) {
+        spk_store *source = open_store(""), *store = open_store("");
+        spk_decision decision;
+        bool found = false;
+        save_as(source, key_of(key, 1, 1), 5, 90, (spk_provisional)i);
+        save_as(source, key_of(key, 1, 2), 6, 10, SPK_PROVISIONAL_NO);
+        save_as(source, key_of(key, 1, 3), 7, 90, (spk_provisional)i);
+        OK(spk_store_export_json(source, json_path, &count));
+        save_as(store, key_of(key, 1, 1), 50, 10, SPK_PROVISIONAL_NO);
+        save_as(store, key_of(key, 1, 2), 60, 90, (spk_provisional)i);
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 2);
+        assert_true(stored_us(store, key_of(key, 1, 1)) == 50);
+        assert_true(stored_us(store, key_of(key, 1, 2)) == 6);
+        OK(spk_store_decision(store, key_of(key, 1, 3), &decision, &found));
+        assert_true(found && decision.median_us == 7 && decision.budget_s == 0.5);
+        assert_int_equal(decision.provisional, i);
+        spk_store_close(&source);
+        spk_store_close(&store);
+    }
+}
+
 static const char *const good_file =
     "{\"schema\":1,\"sparsek\":\"0.1.0\",\"extra\":[1],\"classes\":[{\"key\":\"a|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0\",\"device\":\"D\",\"chosen\":1,"
     "\"seed\":\"00000000000000ff\",\"tuning_s\":1.5,\"measured_at\":77,\"candidates\":["
@@ -136,7 +235,10 @@ static const struct {
     {"\"00000000000000ff\"", "255", "classes[0].seed"},
     {"\"tuning_s\":1.5", "\"tuning_s\":-1.5", "classes[0].tuning_s"},
     {"\"tuning_s\":1.5", "\"tuning_s\":\"1.5\"", "classes[0].tuning_s"},
-    {"\"measured_at\":77", "\"measured_at\":-1", "classes[0].measured_at"},
+    {"\"measured_at\":77", "\"measured_at\":7.5", "classes[0].measured_at"},
+    {"\"measured_at\":77", "\"provisional\":\"maybe\",\"measured_at\":77", "classes[0].provisional"},
+    {"\"measured_at\":77", "\"provisional\":3,\"measured_at\":77", "classes[0].provisional"},
+    {"\"measured_at\":77", "\"budget_s\":-1,\"measured_at\":77", "classes[0].budget_s"},
     {"\"measured_at\":77", "\"measured_at\":1e400", "line 1"},
     {"\"measured_at\":77,", "", "classes[0].measured_at is missing"},
     {"\"candidates\":[", "\"candidates\":7,\"x\":[", "classes[0].candidates"},
@@ -276,7 +378,7 @@ static void test_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory),
+        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory), TEST(test_times_out_of_joint), TEST(test_provisional_imports),
         TEST(test_faulty_files),   TEST(test_all_or_nothing),        TEST(test_mangled_files),
         TEST(test_paths),          TEST(test_a_costly_file),
     };

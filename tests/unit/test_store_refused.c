@@ -191,6 +191,7 @@ static void damaged_but_fixed(void)
     spk_store *store = open_store(NULL);
     if (stored_us(store, key_of(key, 1, 1)) != -1)
         _exit(4);
+    must_tell(1, "is damaged");
     go_on(store);
     must_tell(1, "cannot be set aside");
     spk_store_close(&store);

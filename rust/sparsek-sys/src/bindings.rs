@@ -1274,6 +1274,13 @@ const _: () = {
 pub struct spk_report {
     _unused: [u8; 0],
 }
+pub const SPK_PROVISIONAL_NO: spk_provisional = spk_provisional(0);
+pub const SPK_PROVISIONAL_INTERRUPTED: spk_provisional = spk_provisional(1);
+pub const SPK_PROVISIONAL_BUDGET: spk_provisional = spk_provisional(2);
+pub const SPK_PROVISIONAL_LOAD: spk_provisional = spk_provisional(3);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_provisional(pub ::std::os::raw::c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct spk_report_info {
@@ -1286,7 +1293,7 @@ pub struct spk_report_info {
     pub class_key: *const ::std::os::raw::c_char,
     pub summary: *const ::std::os::raw::c_char,
     pub interrupted: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
+    pub provisional: spk_provisional,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1320,8 +1327,8 @@ const _: () = {
         "Offset of field: spk_report_info::interrupted",
     ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
     [
-        "Offset of field: spk_report_info::reserved",
-    ][::std::mem::offset_of!(spk_report_info, reserved) - 60usize];
+        "Offset of field: spk_report_info::provisional",
+    ][::std::mem::offset_of!(spk_report_info, provisional) - 60usize];
 };
 unsafe extern "C" {
     pub fn spk_report_get_info(
@@ -1873,6 +1880,7 @@ pub struct spk_store_entry {
     pub choice: *const ::std::os::raw::c_char,
     pub median_us: f64,
     pub candidate_count: ::std::os::raw::c_int,
+    pub provisional: spk_provisional,
     pub measured_at: i64,
     pub bytes: i64,
 }
@@ -1898,6 +1906,9 @@ const _: () = {
     [
         "Offset of field: spk_store_entry::candidate_count",
     ][::std::mem::offset_of!(spk_store_entry, candidate_count) - 40usize];
+    [
+        "Offset of field: spk_store_entry::provisional",
+    ][::std::mem::offset_of!(spk_store_entry, provisional) - 44usize];
     [
         "Offset of field: spk_store_entry::measured_at",
     ][::std::mem::offset_of!(spk_store_entry, measured_at) - 48usize];
