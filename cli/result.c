@@ -206,6 +206,9 @@ spk_status result_renew(result *r, const spk_report *later)
         now.rows[at] = old_row;
     }
     r->renewed = true;
+    r->disturbed = now.provisional == SPK_PROVISIONAL_LOAD;
+    if (r->disturbed && r->provisional == SPK_PROVISIONAL_NO)
+        r->provisional = now.provisional;
     result_release(&now);
     reorder(r);
     return SPK_OK;

@@ -164,4 +164,6 @@ void result_print(cli *app, const problem *p, const result *r)
         term_paragraph(told, 0);
         free(told);
     }
+    if (r->disturbed)
+        term_paragraph("Other programs used the processors when the chosen one and dense were timed again: those times say little.", 0);
 }

@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/callback.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "tune/search.h"
 #include "tune/choose.h"
 
-enum { SEEN = 1024 };
+enum { SEEN = 1024, TRIED = 256, LOAD_PATIENCE_S = 300 };
 static const double lock_patience_s = 10; /* beyond the budget */
 
 /* ------------------------------------------------------------------------------------------------ classes already compared */
@@ -18,6 +19,7 @@ static const double lock_patience_s = 10; /* beyond the budget */
 /* Whether a class's evidence knows the whole table is looked up once a class and process: a small table of hashes, where a lost entry only
  * costs another look. */
 static _Atomic uint64_t seen[SEEN];
+static _Atomic uint64_t tried[TRIED]; /* likewise, of those measured anew by this process, as their evidence was of a busy machine */
 
 uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
 {
@@ -131,6 +133,41 @@ static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *
     return SPK_OK;
 }
 
+/* ------------------------------------------------------------------------------------------------ provisional evidence */
+
+static double budget_of(const spk_tuner *tuner, const spk_tune_options *options)
+{
+    if (options->budget_s > 0)
+        return options->budget_s;
+    return options->effort == SPK_TUNE_EXHAUSTIVE ? INFINITY : tuner->device->backend->budget_s;
+}
+
+/* What was measured under load is measured again once a process at most, some minutes later at the earliest, and not while the machine is as busy: who
+ * plans on a machine that is always busy is not kept waiting each time. */
+static bool load_has_passed(const spk_tuner *tuner, const spk_decision *decision, uint64_t hash)
+{
+    const int64_t age_s = spk_unix_time_s() - decision->measured_at;
+    if ((age_s >= 0 && age_s < LOAD_PATIENCE_S) || atomic_load_explicit(&tried[hash % TRIED], memory_order_relaxed) == hash)
+        return false;
+    return !(tuner->busy_now != NULL ? tuner->busy_now : spk_load_busy)(tuner->device->executor.threads);
+}
+
+/* Whether a tuning now may do better than what the store has. */
+static bool is_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash)
+{
+    switch (decision->provisional) {
+    case SPK_PROVISIONAL_NO:
+        return false;
+    case SPK_PROVISIONAL_INTERRUPTED:
+        return true;
+    case SPK_PROVISIONAL_BUDGET:
+        return budget_of(tuner, options) >= 1.5 * decision->budget_s;
+    case SPK_PROVISIONAL_LOAD:
+        return load_has_passed(tuner, decision, hash);
+    }
+    return false;
+}
+
 /* The store's answer under one key, good enough for these options. A store that fails knows nothing. */
 static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const char *key, bool whole, spk_choice *choice, bool *found)
 {
@@ -141,6 +178,8 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     if (spk_store_decision(tuner->store, key, &decision, &known) != SPK_OK || !known)
         return SPK_OK;
     uint64_t hash = spk_class_hash(tuner, key);
+    if (whole && can_tune(options) && is_due(tuner, options, &decision, hash))
+        return SPK_OK;
     bool strict = options->tolerance > 0; /* then the error that was measured counts */
     bool usable = !strict && spk_decision_usable(tuner, problem, options, &decision, &made);
     if (usable)
@@ -206,6 +245,7 @@ typedef struct tuning {
     const spk_tune_options *options;
     const spk_class *class;
     spk_report *stored; /* NULL: none */
+    bool anew;          /* stored evidence is provisional, and everyone runs again */
     spk_search search;
     int incumbent; /* contender, -1 */
 } tuning;
@@ -227,7 +267,7 @@ static void choose_field(tuning *t)
 {
     spk_search *search = &t->search;
     t->incumbent = -1;
-    int best = t->stored != NULL && !t->options->fresh ? spk_evidence_best(t->tuner, t->problem, t->options, t->stored) : -1;
+    int best = t->stored != NULL && !t->options->fresh && !t->anew ? spk_evidence_best(t->tuner, t->problem, t->options, t->stored) : -1;
     if (best >= 0)
         t->incumbent = contender_of(search, t->stored->candidates[best].name, t->stored->candidates[best].params);
     if (t->incumbent >= 0) {
@@ -245,6 +285,20 @@ static void choose_field(tuning *t)
     }
 }
 
+/* Finished evidence of the incumbent goes before what is provisional: then it stays, with the evidence it had, and newcomers wait for a better moment. */
+static void weigh_incumbent(tuning *t, spk_status status)
+{
+    spk_contender *c = &t->search.contenders[t->incumbent];
+    const spk_provisional before = t->stored->provisional;
+    const bool refuted = c->status == SPK_CANDIDATE_WRONG || c->status == SPK_CANDIDATE_FAILED;
+    if (!refuted && (status == SPK_ERR_INTERRUPTED || (status == SPK_OK && t->search.provisional != SPK_PROVISIONAL_NO && before == SPK_PROVISIONAL_NO))) {
+        c->wanted = c->ran = false;
+        t->search.chosen = t->incumbent;
+    }
+    if (t->search.provisional == SPK_PROVISIONAL_NO && before != SPK_PROVISIONAL_INTERRUPTED)
+        t->search.provisional = before; /* the others' evidence is what it was */
+}
+
 static spk_status run_search(tuning *t)
 {
     bool held = spk_measuring_begin(t->tuner, 1e-6 * fmin(t->search.budget_us, 60e6) + lock_patience_s);
@@ -257,13 +311,10 @@ static spk_status run_search(tuning *t)
         t->incumbent = -1;
         status = spk_search_run(&t->search);
     }
-    spk_search_judge(&t->search);
+    spk_search_conclude(&t->search, status);
     spk_measuring_end(held);
-    if (status == SPK_ERR_INTERRUPTED && t->incumbent >= 0) { /* it stays, with the evidence it had */
-        spk_contender *c = &t->search.contenders[t->incumbent];
-        c->wanted = c->ran = false;
-        t->search.chosen = t->incumbent;
-    }
+    if (t->incumbent >= 0)
+        weigh_incumbent(t, status);
     return status;
 }
 
@@ -278,20 +329,50 @@ static void tell_wrong(const spk_tuner *tuner, const spk_report *report)
     }
 }
 
+/* What joins finished evidence leaves its decision as it is; but an interruption joins nothing worth a mark. */
+static bool is_to_be_saved(const tuning *t, const spk_report *made, bool alone)
+{
+    if (t->stored != NULL && !alone && t->incumbent >= 0 && made->provisional != SPK_PROVISIONAL_INTERRUPTED)
+        return true;
+    const bool usable = t->stored != NULL && spk_evidence_best(t->tuner, t->problem, t->options, t->stored) >= 0;
+    return spk_evidence_replaces(made, t->stored, usable);
+}
+
 static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice)
 {
     spk_status status = run_search(t);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || t->search.chosen < 0))
         return status;
     spk_report *made = NULL;
-    SPK_TRY(spk_evidence_report(&t->search, t->search.contenders, t->search.count, t->search.chosen, t->class->key, t->options->fresh ? NULL : t->stored, &made));
+    const bool alone = t->options->fresh || t->anew; /* nothing of the old evidence takes part */
+    SPK_TRY(spk_evidence_report(&t->search, t->search.contenders, t->search.count, t->search.chosen, t->class->key, alone ? NULL : t->stored, &made));
     const spk_contender *winner = &t->search.contenders[t->search.chosen];
     *choice = (spk_choice){.kernel = winner->kernel, .params = winner->params, .why = "measured"};
-    spk_store_save(t->tuner->store, made); /* a store that fails has warned; the measurement stands */
+    made->kept_out = !is_to_be_saved(t, made, alone);
+    spk_status told = made->kept_out ? spk_report_summarise(made, made->measured_at) : SPK_OK;
+    if (told != SPK_OK) {
+        spk_report_release(&made);
+        return told;
+    }
+    if (!made->kept_out)
+        spk_store_save(t->tuner->store, made); /* a store that fails has warned; the measurement stands */
     if (status == SPK_OK)
         tell_wrong(t->tuner, made);
     *report = made;
-    return status == SPK_OK ? SPK_OK : spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted; what was measured is kept");
+    return status == SPK_OK ? SPK_OK
+                            : spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted; %s",
+                                       made->kept_out ? "the store keeps the better evidence that it has" : "what was measured is kept");
+}
+
+static bool runs_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, const spk_report *stored)
+{
+    const spk_decision decision = {.measured_at = stored->measured_at, .provisional = stored->provisional, .budget_s = stored->budget_s};
+    const uint64_t hash = spk_class_hash(tuner, class->key);
+    if (stored->provisional == SPK_PROVISIONAL_INTERRUPTED || !is_due(tuner, options, &decision, hash))
+        return false;
+    if (stored->provisional == SPK_PROVISIONAL_LOAD)
+        atomic_store_explicit(&tried[hash % TRIED], hash, memory_order_relaxed);
+    return true;
 }
 
 /* Tunes a class, or finds that another has done it meanwhile. */
@@ -312,6 +393,7 @@ static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem,
         goto done;
     if (spk_store_load(tuner->store, class->key, &t.stored) != SPK_OK)
         t.stored = NULL;
+    t.anew = t.stored != NULL && runs_anew(tuner, options, class, t.stored);
     SPK_GOTO(spk_search_begin(&t.search, tuner, problem, options));
     choose_field(&t);
     status = tune_locked(&t, report, choice);

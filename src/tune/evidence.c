@@ -1,4 +1,5 @@
 /* Stored evidence against the present table: what still holds, what is missing, and how new measurements join it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,6 +93,30 @@ int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int 
     return lacking;
 }
 
+static int worth(spk_provisional provisional)
+{
+    return provisional == SPK_PROVISIONAL_NO ? 2 : provisional == SPK_PROVISIONAL_INTERRUPTED ? 0 : 1;
+}
+
+static int measured_of(const spk_report *report)
+{
+    int count = 0;
+    for (int i = 0; i < report->count; i++)
+        count += report->candidates[i].median_us > 0;
+    return count;
+}
+
+bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable)
+{
+    if (stored == NULL || !usable || worth(made->provisional) > worth(stored->provisional) || made->provisional == SPK_PROVISIONAL_NO)
+        return true;
+    if (worth(made->provisional) < worth(stored->provisional))
+        return false;
+    if (made->provisional == SPK_PROVISIONAL_INTERRUPTED)
+        return measured_of(made) >= measured_of(stored);
+    return made->budget_s == 0 || made->budget_s >= stored->budget_s;
+}
+
 /* All fields but the samples, which each report owns. */
 static spk_status copy_evidence(spk_report *report, spk_evidence *to, const spk_evidence *from)
 {
@@ -152,6 +177,9 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
         made->tried += search->contenders[i].median_us > 0;
     made->known = search->count;
     made->crowded = search->crowded;
+    made->kept_out = search->kept_out;
+    made->provisional = search->provisional;
+    made->budget_s = isinf(search->budget_us) ? 0 : 1e-6 * search->budget_us;
     made->by_kernel = search->by_row && contenders != search->contenders;
     if (status == SPK_OK) {
         made->chosen = chosen >= 0 ? contenders[chosen].entry : -1;

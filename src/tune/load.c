@@ -47,6 +47,17 @@ spk_load spk_load_now(void)
     return load;
 }
 
+bool spk_load_busy(int threads)
+{
+    int running = 0;
+    FILE *file = fopen("/proc/loadavg", "re");
+    if (file == NULL)
+        return false;
+    const bool told = fscanf(file, "%*s %*s %*s %d/", &running) == 1;
+    fclose(file);
+    return told && running - 1 + threads > sysconf(_SC_NPROCESSORS_ONLN); /* one of them is this thread */
+}
+
 bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads)
 {
     double time_s = to->at_s - from->at_s;

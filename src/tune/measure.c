@@ -10,11 +10,12 @@
 #include "base/callback.h"
 #include "tune/search.h"
 
-enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256 };
+enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256, LEAST_JUDGED = 4 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
 static const double dear_run_us = 50000, spin_us = 20000;
 static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20; /* a named peer's first 20 cost less than a second: it has them */
+static const double disagreement = 1.5; /* of a median and its lower quartile: half of the samples and more were disturbed, and not all */
 static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
@@ -186,6 +187,7 @@ bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
     c->disturbed = forced_switches() != before_switches;
     *us = spk_median(times, c->batch, scratch);
     c->quick_us = scratch[c->batch / 4]; /* spk_median sorts there */
+    c->brief_us = scratch[0];
     c->run_us = *us;
     c->ran = true;
     return true;
@@ -198,6 +200,7 @@ static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int
     for (int i = 0; i < count; i++) {
         if (have == 0)
             list[i]->sample_count = 0;
+        list[i]->least_us = have == 0 ? INFINITY : list[i]->samples[0];
         list[i]->alive = true;
         if (list[i]->sample_room < most) {
             SPK_TRY(spk_realloc(tuner->mem, &list[i]->samples, (size_t)most, sizeof(double)));
@@ -309,6 +312,7 @@ static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_conten
         bool ran = spk_contender_sample(c, stage, &us);
         if (ran && c->disturbed && us > stray * c->median_us && spk_sample_us(us) < longest_retake_us)
             ran = spk_contender_sample(c, stage, &us); /* this round's once more: other work of the machine was measured */
+        c->least_us = fmin(c->least_us, c->brief_us);
         if (ran)
             c->samples[c->sample_count++] = us;
         else
@@ -380,4 +384,33 @@ int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_conte
         if (may_win(list[i], any) && tied(list[i], list[best]) && list[winner] != favourite && (list[i] == favourite || before(list[i], list[winner])))
             winner = i;
     return winner;
+}
+
+int spk_rounds_briefest(spk_contender **list, int count, bool any)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++)
+        if (may_win(list[i], any) && (best < 0 || list[i]->least_us < list[best]->least_us))
+            best = i;
+    int winner = best;
+    for (int i = 0; i < count && best >= 0; i++)
+        if (may_win(list[i], any) && list[i]->least_us <= (1 + noisy_tie) * list[best]->least_us && before(list[i], list[winner]))
+            winner = i;
+    return winner;
+}
+
+bool spk_rounds_disturbed(spk_contender **list, int count, bool any)
+{
+    const int best = spk_rounds_winner(list, count, any, NULL);
+    for (int i = 0; i < count && best >= 0; i++) {
+        const spk_contender *c = list[i];
+        double scratch[MOST_PAIRS];
+        if (!may_win(c, any) || c->sample_count < LEAST_JUDGED || c->sample_count > MOST_PAIRS)
+            continue;
+        (void)spk_median(c->samples, c->sample_count, scratch);
+        const double quarter_us = quantile(scratch, c->sample_count, 0.25);
+        if (c->median_us > disagreement * quarter_us && (i == best || quarter_us < list[best]->median_us))
+            return true;
+    }
+    return false;
 }

@@ -108,7 +108,7 @@ static spk_status best_of_row(race *r, spk_stage *stage, int count, spk_contende
             row[in++] = row[i];
     spk_rounds rounds = {.least = ROW_ROUNDS, .most = ROW_ROUNDS, .every_round = true, .deadline_us = INFINITY, .rng = &r->search.rng};
     spk_status status = spk_rounds_run(r->search.tuner, stage, row, in, &rounds);
-    int first = spk_rounds_winner(row, in, true, NULL);
+    int first = spk_search_winner(&r->search, row, in, true);
     spk_contender *winner = first >= 0 ? row[first] : NULL;
     if (status == SPK_OK)
         status = spk_steady_run(&r->search, stage, row, in, &winner);
@@ -248,7 +248,7 @@ static void choose_screened(race *r)
 static void settle(race *r, spk_contender **list, int count, spk_status status)
 {
     spk_search *search = &r->search;
-    int winner = spk_rounds_winner(list, count, false, NULL);
+    int winner = spk_search_winner(search, list, count, false);
     search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
     r->cut_short = winner < 0 && status == SPK_ERR_INTERRUPTED;
     if (r->cut_short && r->options->choices == NULL)
@@ -344,23 +344,22 @@ static spk_status make_report(race *r, const char *key, spk_report **report)
     return status;
 }
 
-/* The whole field as the class's evidence. A race among a few given choices joins evidence that there is, and leaves its decision alone.
- * One that was cut short takes no better evidence's place. */
+/* The whole field as the class's evidence, unless there is better. A race among a few given choices joins evidence that there is, and leaves its decision
+ * alone. */
 static spk_status keep(race *r, const char *key, bool *kept)
 {
     spk_search *search = &r->search;
     spk_report *stored = NULL, *made = NULL;
     int chosen = search->chosen;
-    if (r->options->choices != NULL || r->cut_short) {
-        if (spk_store_load(search->tuner->store, key, &stored) != SPK_OK)
-            stored = NULL;
-        if ((stored != NULL) == r->cut_short) {
-            spk_report_release(&stored);
-            return SPK_OK;
-        }
+    if (spk_store_load(search->tuner->store, key, &stored) != SPK_OK)
+        stored = NULL;
+    const bool joins = r->options->choices != NULL;
+    const int best = stored != NULL ? spk_evidence_best(search->tuner, search->problem, search->options, stored) : -1;
+    if (joins && (stored == NULL || r->cut_short)) {
+        spk_report_release(&stored);
+        return SPK_OK;
     }
-    if (stored != NULL) {
-        int best = spk_evidence_best(search->tuner, search->problem, search->options, stored);
+    if (joins) {
         const spk_kernel *kernel = NULL;
         spk_params params;
         bool current = best >= 0 && spk_evidence_current(search->tuner, stored->candidates[best].name, stored->candidates[best].params,
@@ -369,8 +368,15 @@ static spk_status keep(race *r, const char *key, bool *kept)
     }
     spk_status status = SPK_OK;
     if (chosen >= 0)
-        status = spk_evidence_report(search, search->contenders, search->count, chosen, key, stored, &made);
-    if (made != NULL)
+        status = spk_evidence_report(search, search->contenders, search->count, chosen, key, joins ? stored : NULL, &made);
+    if (made != NULL && joins) {
+        made->provisional = stored->provisional;
+        made->budget_s = stored->budget_s;
+    }
+    const bool lesser = joins ? search->provisional != SPK_PROVISIONAL_NO && stored->provisional == SPK_PROVISIONAL_NO
+                              : made != NULL && !spk_evidence_replaces(made, stored, best >= 0);
+    search->kept_out = made != NULL && lesser;
+    if (made != NULL && !search->kept_out)
         *kept = spk_store_save(search->tuner->store, made) == SPK_OK;
     spk_report_release(&made);
     spk_report_release(&stored);
@@ -418,13 +424,13 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     r.search.start_us = spk_work_us();
     spk_search_watch(&r.search);
     status = run_race(&r);
-    spk_search_judge(&r.search);
+    spk_search_conclude(&r.search, status);
     spk_measuring_end(held);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || !anything_measured(&r.search)))
         goto done;
-    spk_status made_status = make_report(&r, class.key, &made);
-    if (made_status == SPK_OK && race_options->keep)
-        made_status = keep(&r, class.key, &kept);
+    spk_status made_status = race_options->keep ? keep(&r, class.key, &kept) : SPK_OK;
+    if (made_status == SPK_OK)
+        made_status = make_report(&r, class.key, &made);
     if (made_status == SPK_OK)
         *report = made;
     else

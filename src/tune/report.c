@@ -272,6 +272,20 @@ static void say_unchosen(paragraph *out, const spk_report *report)
     }
 }
 
+static void say_provisional(paragraph *out, const spk_report *report)
+{
+    if (report->provisional == SPK_PROVISIONAL_INTERRUPTED || spk_report_interrupted(report))
+        say(out, " Provisional: the measuring was interrupted; what is left is measured with the next tuning.");
+    else if (report->provisional == SPK_PROVISIONAL_BUDGET)
+        say(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide; a tuning with half as much again measures anew.", report->budget_s);
+    else if (report->provisional == SPK_PROVISIONAL_LOAD)
+        say(out, " Provisional: other programs used the processors while this was measured%s; it is measured anew when the machine is quieter, or at once with"
+                 " --fresh (options.fresh).",
+            report->crowded ? ", so that the choice goes by the least time of each and not by the medians" : "");
+    if (report->kept_out)
+        say(out, " The store has better evidence of this class, and keeps that.");
+}
+
 spk_status spk_report_summarise(spk_report *report, int64_t now)
 {
     paragraph out = {.used = 0};
@@ -294,10 +308,7 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     }
     if (measured > 0)
         say(&out, ".");
-    if (spk_report_interrupted(report))
-        say(&out, " The measuring was interrupted: what is left is measured with the next tuning.");
-    if (report->crowded)
-        say(&out, " Other programs used the processors while this was measured: repeat it with --fresh (options.fresh) on a quiet machine.");
+    say_provisional(&out, report);
     char *summary = NULL;
     SPK_TRY(spk_strdup(&report->mem, out.text, &summary));
     spk_free(&report->mem, report->summary);

@@ -28,6 +28,7 @@ struct spk_report {
     int tried, known; /* candidates that were measured, of how many, where by_kernel */
     bool empty;       /* the product has no element */
     bool crowded;   /* other programs used the processors meanwhile; known of what was measured just now only */
+    bool kept_out;  /* the store has better evidence and keeps that */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */
     char *summary;     /* NULL until spk_report_summarise */

@@ -62,20 +62,59 @@ void spk_search_end(spk_search *search)
     spk_room_release(search->tuner->device, &search->room);
 }
 
+static spk_load load_now(const spk_tuner *tuner)
+{
+    return tuner->load_now != NULL ? tuner->load_now() : spk_load_now();
+}
+
 void spk_search_watch(spk_search *search)
 {
-    search->load = spk_load_now();
+    search->load = load_now(search->tuner);
+}
+
+static void tell_crowded(const spk_search *search, bool before)
+{
+    const spk_tuner *tuner = search->tuner;
+    if (search->crowded && !before)
+        spk_tell_log(tuner->log, tuner->log_user, 1, "other programs used the processors while this was measured: the outcome is provisional");
 }
 
 void spk_search_judge(spk_search *search)
 {
     const spk_tuner *tuner = search->tuner;
-    spk_load now = spk_load_now();
-    bool before = search->crowded;
+    spk_load now = load_now(tuner);
+    const bool before = search->crowded;
     if (tuner->device->backend->id == SPK_BACKEND_CPU) /* other devices do not want the host's processors, and compiling beside them is no load */
         search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
-    if (search->crowded && !before)
-        spk_tell_log(tuner->log, tuner->log_user, 1, "other programs used the processors while this was measured: the fastest may be another on a quiet machine");
+    tell_crowded(search, before);
+}
+
+int spk_search_winner(spk_search *search, spk_contender **list, int count, bool any)
+{
+    spk_search_judge(search);
+    const bool before = search->crowded;
+    if (search->tuner->device->backend->id == SPK_BACKEND_CPU)
+        search->crowded |= spk_rounds_disturbed(list, count, any);
+    tell_crowded(search, before);
+    return search->crowded ? spk_rounds_briefest(list, count, any) : spk_rounds_winner(list, count, any, NULL);
+}
+
+/* Too few rounds to tell several apart. */
+static bool ended_early(const spk_search *search)
+{
+    int rivals = 0;
+    for (int i = 0; i < search->count; i++)
+        rivals += search->contenders[i].wanted;
+    return !search->by_row && rivals > 1 && search->chosen >= 0 && search->contenders[search->chosen].sample_count < FEW;
+}
+
+void spk_search_conclude(spk_search *search, spk_status status)
+{
+    spk_search_judge(search);
+    search->provisional = status == SPK_ERR_INTERRUPTED ? SPK_PROVISIONAL_INTERRUPTED
+                          : search->crowded             ? SPK_PROVISIONAL_LOAD
+                          : ended_early(search)         ? SPK_PROVISIONAL_BUDGET
+                                                        : SPK_PROVISIONAL_NO;
 }
 
 double spk_search_left_us(const spk_search *search, double part)
@@ -202,7 +241,7 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
 /* The finalists' fate: the measured ones are ok, whoever wins. */
 static void settle(spk_search *search, spk_contender **list, int count)
 {
-    int winner = spk_rounds_winner(list, count, false, NULL);
+    int winner = spk_search_winner(search, list, count, false);
     search->chosen = winner >= 0 ? (int)(list[winner] - search->contenders) : -1;
     for (int i = 0; i < count; i++)
         if (list[i]->status == SPK_CANDIDATE_PRUNED && list[i]->sample_count > 0) {

@@ -99,6 +99,7 @@ typedef struct spk_contender {
     double full_us;                     /* estimate for the whole problem */
     bool disturbed;                     /* its last sample was interrupted by other work of the machine */
     double run_us, quick_us;            /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
+    double brief_us, least_us;          /* the least run of its last sample, and of all rounds of the last phase */
     int batch;                          /* runs a sample */
     int sample_count, sample_room;
     double *samples; /* interleaved samples of the last phase, by round */
@@ -166,6 +167,12 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
 /* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else by priority, then
  * predicted time, then place in the table. -1 for none. */
 int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite);
+
+/* By the least run of each in place of the median: where other programs disturb the measuring, which only adds. Ties as above. */
+int spk_rounds_briefest(spk_contender **list, int count, bool any);
+
+/* Whether the rounds say that they were disturbed: medians that their own lower quartiles do not bear out, of the winner or of one that might win else. */
+bool spk_rounds_disturbed(spk_contender **list, int count, bool any);
 
 bool spk_interrupted(const spk_tuner *tuner);
 double spk_median(const double *values, int count, double *scratch);
@@ -235,6 +242,9 @@ int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int 
 /* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same hash. */
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);
 
+/* Whether evidence measured now takes the place of what is stored (NULL: nothing). usable: of the stored, something can be chosen still. */
+bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable);
+
 /* ---- search.c */
 
 typedef struct spk_search {
@@ -255,6 +265,8 @@ typedef struct spk_search {
     int chosen;      /* contender, -1 */
     spk_load load;   /* of the processors when the measuring began */
     bool crowded;    /* other programs used the processors while it went on */
+    bool kept_out;   /* what was measured is not in the store, as that has better */
+    spk_provisional provisional; /* spk_search_conclude: what the outcome is worth */
 } spk_search;
 
 spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
@@ -263,6 +275,12 @@ void spk_search_end(spk_search *search);
 /* Around the measuring: whether others used the processors meanwhile is noted, and told once through the log. */
 void spk_search_watch(spk_search *search);
 void spk_search_judge(spk_search *search);
+
+/* The winner of rounds, or -1: by medians; where other programs disturbed them, by the least run of each. */
+int spk_search_winner(spk_search *search, spk_contender **list, int count, bool any);
+
+/* After the measuring, whose status this is: judges, and sets search->provisional. */
+void spk_search_conclude(spk_search *search, spk_status status);
 void spk_search_progress(spk_search *search, const spk_contender *contender, bool step);
 
 /* Microseconds left of the budget, or of a part of it. */

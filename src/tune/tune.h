@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "tune/load.h"
 #include "tune/store.h"
 
 typedef struct spk_tuner {
@@ -17,6 +18,8 @@ typedef struct spk_tuner {
     void *progress_user;
     const spk_kernel *table; /* NULL: spk_kernels() */
     int table_count;
+    spk_load (*load_now)(void);     /* NULL: spk_load_now */
+    bool (*busy_now)(int threads);  /* NULL: spk_load_busy */
 } spk_tuner;
 
 #define SPK_MAX_KEY_TEXT 1024

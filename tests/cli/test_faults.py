@@ -125,6 +125,45 @@ class Store(CliTest):
                 for path in self.folder.glob("s.db*"):
                     path.unlink()
 
+    def test_what_is_cut_short_replaces_nothing(self):
+        """Ctrl-C, or too small a budget, with --fresh: the store keeps the better evidence that it has."""
+        problem = ["--m", "700", "--k", "700", "--n", "64", "--block", "8"]
+        self.cli("tune", *problem, "--budget", "1")
+        before = self.json("cache", "list")["results"]
+        process = subprocess.Popen([support.program, "tune", *problem, "--budget", "60", "--effort", "exhaustive", "--fresh"], cwd=self.folder, env=self.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, error)
+        self.assertEqual(self.json("cache", "list")["results"], before)
+        if out:  # it was given the time to measure something
+            self.assertIn("The store has better evidence", " ".join(out.split()))
+        one = self.bench("tune", *problem, "--budget", "0.005", "--fresh")["results"][0]
+        self.assertIn(one["provisional"], ("budget", "load"))
+        self.assertEqual(self.json("cache", "list")["results"], before)
+        self.assertTrue(self.bench("tune", *problem)["results"][0]["from_store"])
+
+    def test_provisional_evidence_is_shown(self):
+        self.cli("tune", *SMALL)
+        self.cli("cache", "export", "e.json")
+        for name, words in (("interrupted", "was interrupted"), ("budget", "the budget of"), ("load", "other programs used the processors")):
+            told = json.loads((self.folder / "e.json").read_text())
+            told["classes"][0] |= {"provisional": name, "budget_s": 1000}
+            self.write("p.json", json.dumps(told))
+            self.cli("cache", "import", "p.json", "--store", f"{name}.db")
+            self.assertEqual(self.json("cache", "list", "--store", f"{name}.db")["results"][0]["provisional"], name)
+            self.assertIn(name, self.cli("cache", "list", "--store", f"{name}.db").stdout)
+            self.assertEqual(self.bench("explain", *SMALL_CLASS, "--store", f"{name}.db")["results"][0]["provisional"], name)
+            self.assertIn("Provisional: ", self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout)
+            self.assertIn(words, " ".join(self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout.split()))
+            self.cli("cache", "export", "again.json", "--store", f"{name}.db")
+            self.assertEqual(json.loads((self.folder / "again.json").read_text())["classes"][0]["provisional"], name)
+            told["classes"][0] |= {"provisional": None, "measured_at": 5}
+            self.write("p.json", json.dumps(told))
+            self.assertIn("1 classes taken", self.cli("cache", "import", "p.json", "--store", f"{name}.db").stdout)  # what is finished goes before
+            self.assertIsNone(self.json("cache", "list", "--store", f"{name}.db")["results"][0]["provisional"])
+
     def test_an_import_with_a_time_out_of_joint(self):
         """One class of a machine whose clock was wrong does not make a backup unreadable."""
         self.cli("tune", *SMALL)
@@ -197,9 +236,9 @@ class Store(CliTest):
             self.change(statement)
             self.cli("cache", "list", code=3)
             self.cli("cache", "verify", code=1)
-            self.cli("explain", *SMALL, code=1)
+            self.cli("explain", *SMALL_CLASS, code=1)
             self.assertIn("set aside", self.cli("tune", *SMALL).stderr)
-            self.cli("explain", *SMALL)
+            self.cli("explain", *SMALL_CLASS)
 
     def test_a_mistyped_store_is_left_alone(self):
         """A name that was given to --store may be that of a matrix."""

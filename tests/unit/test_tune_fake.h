@@ -45,6 +45,7 @@ typedef struct fake {
     int slow_runs;         /* the first runs take 15 ms: the machine was busy */
     double hot;            /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
     double param_hot[8];   /* likewise, for the first tunable's value */
+    double disturbed;      /* share of the runs that other programs disturb: they take 40 times as long */
     bool forbidden;        /* not applicable */
     atomic_int runs;
 } fake;
@@ -57,6 +58,8 @@ static int fake_interrupt_after; /* runs; 0: never */
 static spk_rng fake_rng;
 static double fake_load_us; /* how long the load has gone on */
 static int fake_long_samples;
+static double fake_others; /* processors that other programs use while something is measured, of two */
+static bool fake_busy;     /* what the system says at a moment */
 
 static inline int fake_number(const spk_kernel *kernel)
 {
@@ -198,6 +201,8 @@ static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bou
         if (noise > 0 && spk_rng_below(&fake_rng, 40) == 0)
             factor += 3 * spk_rng_uniform(&fake_rng);
         out_us[i] = fake_time(number, bound->params.v[0], fake_work(&bound->problem)) * factor * (hot ? 1 + heat : 1);
+        if (fakes[number].disturbed > 0 && spk_rng_uniform(&fake_rng) < fakes[number].disturbed)
+            out_us[i] *= 40;
     }
     return SPK_OK;
 }
@@ -228,6 +233,20 @@ static inline spk_backend fake_backend_that_falls(void)
     spk_backend made = fake_backend;
     made.settle_us = 15000; /* really spent, in which the test's time flies */
     return made;
+}
+
+static inline spk_load fake_load_now(void)
+{
+    static spk_load load = {.cpus = 2};
+    load.at_s += 1;
+    load.busy_s += fake_others;
+    return load;
+}
+
+static inline bool fake_busy_now(int threads)
+{
+    (void)threads;
+    return fake_busy;
 }
 
 /* ------------------------------------------------------------------------------------------------ a bench for a test */
@@ -278,6 +297,8 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
     fake_interrupt_after = 0;
     fake_load_us = 0;
     fake_long_samples = 0;
+    fake_others = 0;
+    fake_busy = false;
     atomic_store(&fake_total_runs, 0);
     atomic_store(&fake_interrupted, 0);
     spk_rng_seed(&fake_rng, 1);
@@ -288,7 +309,7 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
     b->problem = fake_problem(b->pattern, 24);
     fake_whole_work = fake_work(&b->problem);
     b->tuner = (spk_tuner){.mem = &spk_mem_system, .device = &b->device, .store = b->store, .interrupted = &fake_interrupted, .log = count_warning,
-                           .log_user = &b->warnings, .table = table, .table_count = count};
+                           .log_user = &b->warnings, .table = table, .table_count = count, .load_now = fake_load_now, .busy_now = fake_busy_now};
     b->options = (spk_tune_options){.struct_size = sizeof b->options, .seed = 11, .cache = SPK_WARM};
     b->problem.cache = SPK_WARM;
 }
