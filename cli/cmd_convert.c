@@ -62,11 +62,12 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
         block = (args_block){view.block_rows, view.block_cols};
     if (f->prune >= 0 && !block.rows)
         return cli_fail(app, EXIT_USAGE, "--prune needs --block: IN is %s, which has no blocks of its own", matrix_format_name(view.format));
-    if (f->prune >= 0)
+    bool prunes = f->prune >= 0;
+    if (f->block.rows && (!prunes || view.format == SPK_DENSE)) /* a dense matrix gets the blocks that hold something first: no other is stored */
+        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
+    if (prunes && code == EXIT_DONE)
         code = take_values(app, spk_matrix_prune(app->context, *matrix, block.rows, block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
                            "pruning", matrix, &made);
-    else if (f->block.rows)
-        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, f->block.rows, f->block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
     if (code == EXIT_DONE && f->dtype && matrix_view(*matrix).dtype != f->dtype)
         code = take_values(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, &made);
     bool dense = code == EXIT_DONE && matrix_view(*matrix).format == SPK_DENSE;

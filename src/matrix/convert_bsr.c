@@ -17,6 +17,15 @@ static void clear_slots(spk_blocks *blocks)
     memset(blocks->slots, 0xff, (size_t)blocks->grid_cols * sizeof *blocks->slots); /* -1 */
 }
 
+static void list_every(spk_blocks *blocks)
+{
+    for (int64_t row = 0; row <= blocks->grid_rows; row++)
+        blocks->offsets[row] = row * blocks->grid_cols;
+    for (int64_t row = 0; row < blocks->grid_rows; row++)
+        for (int64_t col = 0; col < blocks->grid_cols; col++)
+            blocks->cols_of[row * blocks->grid_cols + col] = col;
+}
+
 /* Lists the blocks in the order in which entries meet them. slots[col] is the last block row that met the column. */
 static spk_status list_touched(const spk_mem *mem, spk_entries *entries, spk_blocks *blocks)
 {
@@ -71,7 +80,7 @@ done:
     return status;
 }
 
-spk_status spk_blocks_find(const spk_mem *mem, spk_entries *entries, int64_t block_rows, int64_t block_cols, spk_blocks *blocks)
+spk_status spk_blocks_find(const spk_mem *mem, spk_entries *entries, int64_t block_rows, int64_t block_cols, bool every, spk_blocks *blocks)
 {
     spk_status status = SPK_OK;
     const spk_matrix *matrix = entries->matrix;
@@ -81,9 +90,15 @@ spk_status spk_blocks_find(const spk_mem *mem, spk_entries *entries, int64_t blo
     SPK_GOTO(spk_alloc(mem, (size_t)made.grid_rows + 1, sizeof *made.offsets, &made.offsets));
     SPK_GOTO(spk_alloc(mem, (size_t)made.grid_cols, sizeof *made.slots, &made.slots));
     clear_slots(&made);
-    SPK_GOTO(list_touched(mem, entries, &made));
-    if (!is_sorted(&made))
-        SPK_GOTO(sort_rows(mem, &made));
+    if (every) {
+        made.nnzb = made.grid_rows * made.grid_cols; /* no more than the elements of a dense matrix, which exists */
+        SPK_GOTO(spk_alloc(mem, (size_t)made.nnzb, sizeof *made.cols_of, &made.cols_of));
+        list_every(&made);
+    } else {
+        SPK_GOTO(list_touched(mem, entries, &made));
+        if (!is_sorted(&made))
+            SPK_GOTO(sort_rows(mem, &made));
+    }
     clear_slots(&made);
     *blocks = made;
 done:
@@ -149,7 +164,7 @@ spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t 
     spk_blocks blocks = {0};
     SPK_TRY(spk_check_block(block_rows, block_cols));
     SPK_TRY(spk_entries_open(mem, in, &entries));
-    spk_status status = spk_blocks_find(mem, &entries, block_rows, block_cols, &blocks);
+    spk_status status = spk_blocks_find(mem, &entries, block_rows, block_cols, false, &blocks);
     if (status == SPK_OK)
         status = spk_blocks_to_bsr(mem, &blocks, &entries, layout, out);
     spk_blocks_free(mem, &blocks);

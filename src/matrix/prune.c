@@ -1,6 +1,5 @@
 /* Block pruning: the blocks of largest norm are kept, in linear time, the same ones on every machine and from every format.
- * Blocks are there that a stored entry (of a dense source: an element that is not zero) touches: where fewer are there than the density asks
- * for, all of them are kept. */
+ * A sparse source has no more blocks than its entries touch: where fewer are there than the density asks for, all of them are kept. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -124,7 +123,7 @@ spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t b
     SPK_GOTO(sum_first(mem, in, &summed));
     SPK_GOTO(spk_entries_open(mem, summed != NULL ? summed : in, &entries));
     SPK_GOTO(largest_entry(&entries, &largest));
-    SPK_GOTO(spk_blocks_find(mem, &entries, block_rows, block_cols, &blocks));
+    SPK_GOTO(spk_blocks_find(mem, &entries, block_rows, block_cols, in->format == SPK_DENSE, &blocks));
     double grid = (double)spk_ceil_div(in->rows, block_rows) * (double)spk_ceil_div(in->cols, block_cols), wanted = round(density * grid);
     if (wanted < (double)blocks.nnzb)
         SPK_GOTO(drop_small(mem, &blocks, &entries, norm, scale_for(largest), (int64_t)wanted));

@@ -16,13 +16,13 @@ static int by_norm_then_index(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Norms of all grid blocks (integers: exact), largest first; absent ones are left out. Returns how many there are. */
-static int64_t rank_blocks(const model *m, int64_t block_rows, int64_t block_cols, spk_norm norm, ranked *out)
+/* Norms of all grid blocks (integers: exact), largest first; absent ones of a sparse source are left out. Returns how many there are. */
+static int64_t rank_blocks(const model *m, int64_t block_rows, int64_t block_cols, spk_norm norm, int every, ranked *out)
 {
     int64_t grid_rows = (m->rows + block_rows - 1) / block_rows, grid_cols = (m->cols + block_cols - 1) / block_cols, count = 0;
     for (int64_t b = 0; b < grid_rows * grid_cols; b++) {
         ranked entry = {0, b};
-        int there = 0;
+        int there = every;
         for (int64_t i = 0; i < block_rows; i++)
             for (int64_t j = 0; j < block_cols; j++) {
                 int64_t row = b / grid_cols * block_rows + i, col = b % grid_cols * block_cols + j;
@@ -47,7 +47,7 @@ static void check_prune(const spk_matrix *in, int64_t block_rows, int64_t block_
     int64_t grid_cols = spk_matrix_grid_cols(out), grid = spk_matrix_grid_rows(out) * grid_cols;
     ranked *order = calloc((size_t)grid + 1, sizeof *order);
     unsigned char *keep = calloc((size_t)grid + 1, 1);
-    int64_t there = rank_blocks(&source, block_rows, block_cols, norm, order), wanted = llround(density * (double)grid);
+    int64_t there = rank_blocks(&source, block_rows, block_cols, norm, in->format == SPK_DENSE, order), wanted = llround(density * (double)grid);
     int64_t kept = wanted < there ? wanted : there;
     for (int64_t i = 0; i < kept; i++)
         keep[order[i].index] = 1;
@@ -108,8 +108,7 @@ static void test_particular(void **state)
 {
     (void)state;
     keeps((double[]){1, 2, 2, -2}, 4, 0.5, SPK_NORM_L1, 2, (int64_t[]){1, 2});                    /* ties: the lower index */
-    keeps((double[]){0, 0, 0, 0}, 4, 0.5, SPK_NORM_L2, 0, NULL);                                  /* zeros are no blocks */
-    keeps((double[]){0, 1, 0, -0.0}, 4, 1, SPK_NORM_L2, 1, (int64_t[]){1});
+    keeps((double[]){0, 0, 0, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){0, 1});                     /* dense zeros are blocks too */
     keeps((double[]){1e300, 3e300, -2e300, 1}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});        /* squares that would overflow */
     keeps((double[]){1e-300, 3e-300, -2e-300, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});     /* squares that would vanish */
     keeps((double[]){5e-324, 1.5e-323, -1e-323, 0}, 4, 0.5, SPK_NORM_L2, 2, (int64_t[]){1, 2});   /* subnormals */
