@@ -202,6 +202,7 @@ class Names(CliTest):
 class Lost(CliTest):
     def test_closed_standard_output(self):
         self.cli("gen", "uniform", "--rows", "16", "--block", "4", "-o", "a.mtx")
+        self.cli("tune", *SMALL)
         for arguments, code in (
             (["info"], 5), (["info", "--json", "-"], 5), (["--version"], 5), (["inspect", "a.mtx"], 5), (["convert", "a.mtx", "-", "--format", "npy"], 5),
             (["cache", "export", "-"], 5), (["convert", "a.mtx", "b.npy", "-q"], 0), (["info", "-q", "--json", "j"], 0),
