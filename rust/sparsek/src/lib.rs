@@ -64,7 +64,7 @@ pub use half;
 pub use matrix::{Format, Generate, Matrix, Norm};
 pub use pattern::{Pattern, PatternInfo};
 pub use plan::PlanInfo;
-pub use report::{Candidate, CandidateStatus, KernelKind, Report};
+pub use report::{Candidate, CandidateStatus, KernelKind, Provisional, Report};
 pub use sddmm::{Sddmm, SddmmArgs, SddmmPlan, SddmmPointers};
 pub use sparsek_sys as sys;
 pub use spmm::{Spmm, SpmmArgs, SpmmPlan, SpmmPointers};

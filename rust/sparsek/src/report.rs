@@ -55,6 +55,23 @@ pub enum KernelKind {
     Peer,
 }
 
+/// What makes evidence good enough to go on with, and no more.
+///
+/// ```
+/// assert_eq!(serde_json::to_string(&sparsek::Provisional::Budget).unwrap(), "\"budget\"");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Provisional {
+    /// The measuring was interrupted; the next tuning goes on with it.
+    Interrupted,
+    /// The budget ended before interleaved rounds had decided; a tuning with half as much again measures anew.
+    Budget,
+    /// Other programs used the processors; a tuning minutes later, on a machine that is not as busy, measures anew.
+    Load,
+}
+
 /// A kernel with parameters, and what was measured of it.
 ///
 /// ```
@@ -128,6 +145,9 @@ pub struct Report {
     pub summary: String,
     /// The measuring was interrupted: candidates are undecided.
     pub interrupted: bool,
+    /// Why a later tuning of the class measures again, if it does.
+    #[serde(default)]
+    pub provisional: Option<Provisional>,
 }
 
 impl Report {
@@ -184,6 +204,7 @@ impl Owner {
                 class_key: text(info.class_key),
                 summary: text(info.summary),
                 interrupted: info.interrupted != 0,
+                provisional: provisional(info.provisional),
             })
         }
     }
@@ -224,6 +245,15 @@ unsafe fn candidate(context: &Context, report: *const sys::spk_report, index: i3
             tolerance: info.tolerance,
             samples_us,
         })
+    }
+}
+
+fn provisional(raw: sys::spk_provisional) -> Option<Provisional> {
+    match raw {
+        sys::SPK_PROVISIONAL_INTERRUPTED => Some(Provisional::Interrupted),
+        sys::SPK_PROVISIONAL_BUDGET => Some(Provisional::Budget),
+        sys::SPK_PROVISIONAL_LOAD => Some(Provisional::Load),
+        _ => None,
     }
 }
 

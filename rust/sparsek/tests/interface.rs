@@ -1,5 +1,7 @@
 //! Callbacks, interruption, and what can be printed.
-use sparsek::{Context, DeviceBuffer, ErrorKind, Matrix, Pattern, Race, Sddmm, SddmmArgs, Spmm, SpmmArgs, TuneOptions};
+use sparsek::{
+    Context, DeviceBuffer, ErrorKind, Matrix, Pattern, Provisional, Race, Sddmm, SddmmArgs, Spmm, SpmmArgs, TuneOptions,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,6 +31,7 @@ fn interrupted_tuning_tells_what_it_measured() {
     let error = pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &patient).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     let report = error.partial_report().expect("three candidates were measured");
+    assert_eq!(report.provisional, Some(Provisional::Interrupted));
     assert!(report.interrupted && report.candidates.iter().any(|candidate| candidate.median_us > 0.0), "{report:?}");
     assert_eq!(error, error.clone());
     context.resume();
