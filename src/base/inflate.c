@@ -33,7 +33,8 @@ static void release(void *user, void *memory)
     spk_free(user, memory);
 }
 
-spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work, size_t room, spk_inflate **out)
+spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work, size_t room,
+                            spk_inflate **out)
 {
     spk_inflate *f = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *f, &f));

@@ -156,7 +156,8 @@ static void test_formats(void **state)
     for (int64_t i = 0; i < n * n; i++)
         values[i] = 1;
     spk_matrix *dense = NULL, *csr = NULL;
-    assert_ok(spk_convert_create(&case_mem, &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = n, .cols = n, .values = values}, &dense));
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = n, .cols = n, .values = values};
+    assert_ok(spk_convert_create(&case_mem, &desc, &dense));
     assert_ok(spk_convert_to_csr(&case_mem, dense, &csr));
     for (int i = 0; i < 4; i++) {
         char name[40];

@@ -174,7 +174,8 @@ spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t
     if (cost.bytes > SPK_TENSORS_HEADER_MEMORY)
         SPK_TRY(spk_io_check_room(in, cost.bytes, 1, 0));
     if (!spk_memory_suffices((size_t)cost.bytes, &room))
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON need up to %lld; %lld are free", length, (long long)cost.bytes, (long long)room);
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON need up to %lld; %lld are free", length, (long long)cost.bytes,
+                        (long long)room);
     text_source source = {text, text + length};
     errno = 0;
     json_t *parsed = json_load_callback(give_byte, &source, JSON_REJECT_DUPLICATES, &error);
