@@ -12,6 +12,7 @@
 
 bool cli_talks(const cli *app)
 {
+    progress_clear();
     return !app->quiet && !(app->json && strcmp(app->json, "-") == 0) && !files_take_stdout();
 }
 
@@ -246,6 +247,26 @@ char *cli_common_text(const cli *app)
     text = with_option(text, "store", app->store);
     text = with_option(text, "only", app->only);
     return with_option(text, "exclude", app->exclude);
+}
+
+/* Of comma-separated names. */
+static bool listed(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+            return true;
+    return false;
+}
+
+bool cli_names(const cli *app, const char *kernel)
+{
+    return listed(app->only, kernel);
+}
+
+bool cli_leaves(const cli *app, const char *kernel)
+{
+    return (!app->only || cli_names(app, kernel)) && !listed(app->exclude, kernel);
 }
 
 void cli_tune_options(const cli *app, spk_tune_options *options)

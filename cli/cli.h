@@ -29,7 +29,7 @@ typedef struct cli {
     int effort; /* spk_effort */
     int format; /* matrix_file of the matrix that is written; 0: by its name */
     double budget_s;
-    int quiet;
+    int quiet, all; /* all: tables list what did not run too */
     const char *brief; /* what the command does, in one line */
     void (*visit)(void *user, const args *a); /* NULL, or who is told of the command's table of options; the command does nothing then */
     void *visit_user;
@@ -51,6 +51,13 @@ void cli_close(cli *app);
 /* A further context with a store and a number of threads of its own (0: as the common options say); same log, no progress. */
 int cli_context(cli *app, const char *store_path, int threads, spk_context **context);
 
+/* Whether --only and --exclude leave a kernel, and whether --only names it. */
+bool cli_leaves(const cli *app, const char *kernel);
+bool cli_names(const cli *app, const char *kernel);
+
+/* The option that shows what tables leave out. */
+#define CLI_ALL_OPTION(app) {"all", 0, ARGS_FLAG, &(app)->all, NULL, 0, 0, "list those that did not run too, with the reasons"}
+
 /* Makes Ctrl-C reach this context: place 0 is app->context, 1 is free; NULL: none. */
 void cli_watch(int place, spk_context *context);
 
@@ -68,7 +75,7 @@ void cli_catch_signals(void);
  * converting); false: the work that follows stops by itself, and cleans up. */
 void cli_interrupt_ends(const cli *app, bool at_once);
 
-/* Human output is wanted: not --quiet, and standard output is not taken by JSON. */
+/* Human output is wanted: not --quiet, and standard output is not taken by JSON. Clears the line of progress for what is printed then. */
 bool cli_talks(const cli *app);
 
 /* Prints "sparsek COMMAND: message" on stderr and returns code. */

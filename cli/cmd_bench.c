@@ -24,17 +24,18 @@ static const char about[] =
 static int parse(cli *app, bench_flags *f, int argc, char **argv)
 {
     args a = {.command = "bench", .synopsis = "[FILE] [options]", .about = about, .max_operands = 1};
-    a.often = "m k n block density pattern dtype assume-finite cache budget fresh json";
+    a.often = "all m k n block density pattern dtype assume-finite cache budget fresh json";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek bench --m 2048 --k 2048 --n 512 --block 64 --density 10% --assume-finite --cache warm\n"
                  "sparsek bench matrix.mtx --block 3 --n 32 --json result.json\n";
     *f = (bench_flags){.problem = problem_defaults(), .rounds = 20};
     const args_option race[] = {
         {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "race though the store knows the problem's class"},
-        {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "interleaved rounds of the last phase (default: 20)"},
+        {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "interleaved rounds of the last phase (default: 20); fewer where --budget ends"},
+        CLI_ALL_OPTION(app),
     };
     problem_options(&a, &f->problem);
-    args_add(&a, "Race", race, 2);
+    args_add(&a, "Race", race, 3);
     cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_EFFORT);
     int code = args_parse(&a, argc, argv);
     f->problem.file = a.operand_count ? a.operands[0] : NULL;
@@ -141,6 +142,25 @@ static spk_status measured(cli *app, problem *p, int64_t rounds, result *out)
     return status;
 }
 
+/* EXIT_ABSENT, after a message with the reasons, where no kernel was timed that --only and --exclude leave. */
+static int check_ran(const cli *app, const problem *p, const result *r)
+{
+    char *reasons = cli_format("%s", "");
+    bool ran = p->m == 0 || p->n == 0; /* then there is nothing to time */
+    for (int i = 0; i < r->count; i++) {
+        const result_row *row = &r->rows[i];
+        if (!cli_leaves(app, row->name))
+            continue;
+        ran = ran || row->median_us > 0;
+        char *longer = cli_format("%s%s%s: %s", reasons, reasons[0] ? "; " : "", row->name, row->why ? row->why : result_status_name(row->status));
+        free(reasons);
+        reasons = longer;
+    }
+    int code = ran ? EXIT_DONE : cli_fail(app, EXIT_ABSENT, "no kernel is left%s%s", reasons[0] ? ": " : "", reasons);
+    free(reasons);
+    return code;
+}
+
 static int bench(cli *app, const bench_flags *f, problem *p)
 {
     result r = {.chosen = -1};
@@ -157,6 +177,8 @@ static int bench(cli *app, const bench_flags *f, problem *p)
         code = json_finish(app, json_envelope(app, results), code);
         if (cli_talks(app))
             result_print(app, p, &r);
+        if (code == EXIT_DONE)
+            code = check_ran(app, p, &r);
     }
     result_release(&r);
     return code;

@@ -5,6 +5,7 @@
 #include "json.h"
 #include "matrix.h"
 #include "problem.h"
+#include "progress.h"
 
 static const char about[] =
     "Reads IN and writes OUT; OUT's ending says its format: .mtx (Matrix Market), .smtx (positions only), .npy (dense),\n"
@@ -41,7 +42,15 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "--by goes with --prune");
     if (f->to == 1 && f->block.rows)
         return cli_fail(app, EXIT_USAGE, "--to dense and --block exclude each other");
-    return ARGS_GO;
+    const matrix_file out = matrix_output_file(app, a->operands[1]);
+    if (f->to == 2 && out == MATRIX_FILE_NPY)
+        return cli_fail(app, EXIT_USAGE, "--to sparse: .npy holds dense matrices only (%s)", a->operands[1]);
+    if (f->to == 1 && out == MATRIX_FILE_SMTX)
+        return cli_fail(app, EXIT_USAGE, "--to dense: .smtx holds the positions of sparse matrices only (%s)", a->operands[1]);
+    code = matrix_check_tensor(app, "tensor", f->tensor, matrix_input_file(a->operands[0]), a->operands[0]);
+    if (code == EXIT_DONE)
+        code = matrix_check_tensor(app, "tensor-out", f->tensor_out, out, a->operands[1]);
+    return code ? code : ARGS_GO;
 }
 
 /* matrix_take for a step that depends on the values: what it refuses is the file's fault, as it is where a reader finds it. */
@@ -100,6 +109,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     if (code)
         return code;
     char *before = matrix_text(matrix), *after = NULL;
+    progress_phase(app, "converting", "");
     code = change(app, &f, &matrix);
     if (code == EXIT_DONE)
         code = matrix_fit(app, a.operands[1], f.pattern_only, &matrix);

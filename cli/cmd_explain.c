@@ -13,12 +13,14 @@ static const char about[] =
 int cmd_explain(cli *app, int argc, char **argv)
 {
     args a = {.command = "explain", .synopsis = "[FILE] [options]", .about = about, .max_operands = 1};
-    a.often = "m k n block density dtype json";
+    a.often = "all m k n block density dtype json";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek explain --m 2048 --k 2048 --n 512 --block 64 --density 10%\n"
                  "sparsek explain matrix.mtx --block 3 --n 32\n";
     problem_flags flags = problem_defaults();
+    const args_option evidence[] = {CLI_ALL_OPTION(app)};
     problem_options(&a, &flags);
+    args_add(&a, "Evidence", evidence, 1);
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_STORE | HEEDS_KERNELS);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)

@@ -5,6 +5,7 @@
 #include "experts.h"
 #include "json.h"
 #include "matrix.h"
+#include "progress.h"
 
 static const char about[] =
     "Generates a block-sparse matrix, the same bits on every machine for one seed, with normally distributed values.\n"
@@ -70,7 +71,8 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "needs -o FILE");
     if ((f->rows >= 0 && f->m >= 0) || (f->cols >= 0 && f->k >= 0))
         return cli_fail(app, EXIT_USAGE, "--m and --rows, --k and --cols are the same: give one of each");
-    return ARGS_GO;
+    code = matrix_check_tensor(app, "tensor", f->tensor, matrix_output_file(app, f->out), f->out);
+    return code ? code : ARGS_GO;
 }
 
 static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_generate *o)
@@ -153,6 +155,7 @@ int cmd_gen(cli *app, int argc, char **argv)
     cli_interrupt_ends(app, true);
     spk_matrix *bsr = NULL, *file = NULL;
     int64_t shortfall = 0;
+    progress_phase(app, "generating", a.operands[0]);
     spk_status status = spk_matrix_generate(app->context, &options, &bsr, &shortfall);
     free(f.token_list);
     if (status != SPK_OK)

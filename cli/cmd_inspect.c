@@ -8,6 +8,7 @@
 #include "matrix.h"
 #include "output.h"
 #include "problem.h"
+#include "progress.h"
 #include "spy.h"
 #include "table.h"
 #include "term.h"
@@ -231,6 +232,9 @@ int cmd_inspect(cli *app, int argc, char **argv)
     int code = parse(app, &f, &a, argc, argv);
     if (code != ARGS_GO)
         return code;
+    code = matrix_check_tensor(app, "tensor", f.tensor, matrix_input_file(a.operands[0]), a.operands[0]);
+    if (code)
+        return code;
     if (f.svg)
         code = output_check(app, "--spy", f.svg);
     else
@@ -246,6 +250,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
     code = check_size(app, a.operands[0], matrix);
     if (code == EXIT_DONE)
         code = cli_status(app, NULL, spk_matrix_to_csr(app->context, matrix, &csr), a.operands[0]);
+    progress_phase(app, "analysing", "");
     if (code == EXIT_DONE)
         code = inspect(app, &f, a.operands[0], matrix, csr);
     spk_matrix_destroy(&csr);

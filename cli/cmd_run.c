@@ -68,7 +68,12 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         return cli_fail(app, EXIT_USAGE, "--residual and --factor exclude each other");
     if (f->beta != 1 && !f->c)
         return cli_fail(app, EXIT_USAGE, "--beta goes with --c");
-    return ARGS_GO;
+    code = matrix_check_tensor(app, "tensor-a", f->tensor_a, matrix_input_file(a->operands[0]), a->operands[0]);
+    if (code == EXIT_DONE)
+        code = matrix_check_tensor(app, "tensor-b", f->tensor_b, matrix_input_file(a->operands[1]), a->operands[1]);
+    if (code == EXIT_DONE)
+        code = matrix_check_tensor(app, "tensor-out", f->tensor_out, matrix_output_file(app, f->out), f->out);
+    return code ? code : ARGS_GO;
 }
 
 /* A dense, row-major, tight matrix of the wanted size; a vector may lie or stand. */

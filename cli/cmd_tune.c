@@ -23,7 +23,7 @@ static const char about[] =
 static int parse(cli *app, tune_flags *f, int argc, char **argv)
 {
     args a = {.command = "tune", .synopsis = "[FILE | --from LIST] [options]", .about = about, .max_operands = 1};
-    a.often = "m k n block density dtype from budget effort fresh json";
+    a.often = "all m k n block density dtype from budget effort fresh json";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek tune --m 4096 --k 4096 --n 128 --block 32 --density 5% --budget 5\n"
                  "sparsek tune --from problems.json --effort exhaustive --json tuned.json\n";
@@ -31,9 +31,10 @@ static int parse(cli *app, tune_flags *f, int argc, char **argv)
     const args_option tuning[] = {
         {"from", 0, ARGS_FILE, &f->list, "LIST", 0, 0, "a JSON file with a list of problems; '-': standard input"},
         {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "tune again though the store knows the class"},
+        CLI_ALL_OPTION(app),
     };
     problem_options(&a, &f->problem);
-    args_add(&a, "Tuning", tuning, 2);
+    args_add(&a, "Tuning", tuning, 3);
     cli_common_options(&a, app, HEEDS_ALL);
     int code = args_parse(&a, argc, argv);
     f->problem.file = a.operand_count ? a.operands[0] : NULL;

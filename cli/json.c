@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "output.h"
+#include "progress.h"
 
 static void no_memory(void)
 {
@@ -114,6 +115,7 @@ int json_finish(cli *app, json_t *root, int code)
     int written = EXIT_DONE;
     if (app->json && strcmp(app->json, "-") == 0) {
         char *text = dumped(root);
+        progress_clear();
         fputs(text, stdout);
         free(text);
     } else if (app->json) {

@@ -51,7 +51,7 @@ static const cli_command *find_command(const char *name)
 
 static bool is_file(const char *name)
 {
-    return matrix_file_of(name) != MATRIX_FILE_UNKNOWN || access(name, F_OK) == 0;
+    return matrix_is_name(name) || access(name, F_OK) == 0;
 }
 
 static int unknown_command(int argc, char **argv)

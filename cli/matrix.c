@@ -8,6 +8,7 @@
 #include "files.h"
 #include "output.h"
 #include "problem.h"
+#include "progress.h"
 
 matrix_file matrix_file_of(const char *path)
 {
@@ -32,12 +33,24 @@ static bool is_compressed(const char *path)
     return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
 }
 
-bool matrix_is_name(const char *path)
+matrix_file matrix_input_file(const char *path)
 {
     char *name = cli_format("%.*s", (int)strlen(path) - (is_compressed(path) ? 3 : 0), path);
-    bool known = matrix_file_of(name) != MATRIX_FILE_UNKNOWN;
+    const matrix_file file = matrix_file_of(name);
     free(name);
-    return known;
+    return file;
+}
+
+bool matrix_is_name(const char *path)
+{
+    return matrix_input_file(path) != MATRIX_FILE_UNKNOWN;
+}
+
+int matrix_check_tensor(const cli *app, const char *option, const char *tensor, matrix_file file, const char *path)
+{
+    if (!tensor || file == MATRIX_FILE_UNKNOWN || file == MATRIX_FILE_SAFETENSORS)
+        return EXIT_DONE;
+    return cli_fail(app, EXIT_USAGE, "--%s names a tensor of a safetensors file; %s is none", option, path);
 }
 
 int matrix_check_output(const cli *app, const char *path)
@@ -137,6 +150,7 @@ int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const cha
     spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor, .format = formats[matrix_output_file(app, path)]};
     cli_interrupt_ends(app, false); /* there is a file to be removed now */
     cli_writes_in_folder_of(path);
+    progress_phase(app, "writing", path);
     spk_status status = spk_matrix_write(app->context, matrix, files_output(path), &options);
     cli_writes_in_folder_of(NULL);
     if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)

@@ -10,8 +10,12 @@ typedef enum matrix_file { MATRIX_FILE_UNKNOWN, MATRIX_FILE_MTX, MATRIX_FILE_SMT
 matrix_file matrix_file_of(const char *path);
 matrix_file matrix_output_file(const cli *app, const char *path);
 
-/* The name is one of a matrix, compressed or not. */
+/* The name is one of a matrix, compressed or not; of which kind. */
 bool matrix_is_name(const char *path);
+matrix_file matrix_input_file(const char *path);
+
+/* EXIT_USAGE after a message where an option names a tensor (NULL: it does not) and the file has none. */
+int matrix_check_tensor(const cli *app, const char *option, const char *tensor, matrix_file file, const char *path);
 
 /* Sees that the format is known and the path writable, before any work. Returns an exit code. */
 int matrix_check_output(const cli *app, const char *path);

@@ -6,6 +6,8 @@
 
 #include "experts.h"
 #include "files.h"
+#include "matrix.h"
+#include "progress.h"
 
 static const args_cells default_cells = {10, 10, 10};
 static const char *const bias_names[] = {"none", "row", "col"};
@@ -170,6 +172,7 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
             return code;
     }
     int64_t shortfall = 0;
+    progress_phase(app, "generating", spk_generator_name(options.generator));
     spk_status status = spk_matrix_generate(app->context, &options, bsr, &shortfall);
     free(tokens);
     if (status == SPK_OK && shortfall > 0)
@@ -222,6 +225,10 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
     for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
         if (of_spmm[i].given)
             return cli_fail(app, code, "%s%s--%s goes with --op spmm", at, colon, of_spmm[i].name);
+    if (f->tensor && !f->file)
+        return cli_fail(app, code, "%s%s--tensor goes with a FILE", at, colon);
+    if (f->tensor && matrix_input_file(f->file) != MATRIX_FILE_SAFETENSORS && matrix_is_name(f->file))
+        return cli_fail(app, code, "%s%s--tensor names a tensor of a safetensors file; %s is none", at, colon, f->file);
     if (f->residual && f->factor)
         return cli_fail(app, code, "%s%s--factor does not go with --residual", at, colon);
     if (!f->op && f->layout_a)

@@ -35,6 +35,14 @@ void progress_step(void *user, int64_t done, int64_t total, const char *what)
     drawn_at = now;
 }
 
+void progress_phase(const cli *app, const char *what, const char *name)
+{
+    char text[200];
+    snprintf(text, sizeof(text), "%s%s%s", what, name[0] ? " " : "", cli_clean(name));
+    drawn_at = 0; /* now, not when the last line is old enough */
+    progress_step((void *)app, 0, 0, text);
+}
+
 void progress_clear(void)
 {
     if (!drawn)

@@ -10,6 +10,9 @@ bool progress_wanted(const cli *app);
 /* An spk_progress; user is the cli. Draws at most ten times a second. */
 void progress_step(void *user, int64_t done, int64_t total, const char *what);
 
+/* Begins a piece of work of unknown length: "writing a.mtx". */
+void progress_phase(const cli *app, const char *what, const char *name);
+
 /* Removes the line before something else is printed. */
 void progress_clear(void);
 

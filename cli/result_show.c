@@ -81,6 +81,14 @@ static int alike(const result *r, int index)
 
 enum { NAME, PARAMS, MEDIAN, SPREAD, GFLOPS, VERSUS, NOTE, SHOWN };
 
+/* Whether a row says something of its own; those that had no chance are counted in one line. */
+static bool is_shown(const cli *app, const result *r, int index)
+{
+    const result_row *row = &r->rows[index];
+    const bool ended_badly = row->status == SPK_CANDIDATE_WRONG || row->status == SPK_CANDIDATE_FAILED || row->status == SPK_CANDIDATE_TIMED_OUT;
+    return app->all || index == r->chosen || row->median_us > 0 || ended_badly || cli_names(app, row->name);
+}
+
 static void put_row(table *t, const problem *p, const result *r, int index, double dense_us)
 {
     int count = alike(r, index);
@@ -108,11 +116,11 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
         table_cell(t, MEDIAN, "-");
     }
     if (row->why && (row->status == SPK_CANDIDATE_NOT_ELIGIBLE || row->status == SPK_CANDIDATE_NOT_APPLICABLE))
-        table_cell(t, NOTE, "%s", row->why);
+        table_remark(t, "%s", row->why);
     else if (!fine || row->why)
-        table_cell(t, NOTE, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
+        table_remark(t, "%s%s%s", result_status_name(row->status), row->why ? ": " : "", row->why ? row->why : "");
     else if (row->renewed)
-        table_cell(t, NOTE, "timed again now");
+        table_remark(t, "timed again now");
 }
 
 static bool several_of_a_kernel(const result *r)
@@ -142,6 +150,33 @@ static void print_heading(cli *app, const problem *p, const result *r)
     putchar('\n');
 }
 
+/* "14 of 17 candidates did not run (9 cannot compute this here, 5 were passed over); --all lists them with the reasons." */
+static void print_left_out(const cli *app, const result *r, int count)
+{
+    static const struct {
+        spk_candidate_status status;
+        const char *words;
+    } kinds[] = {{SPK_CANDIDATE_NOT_APPLICABLE, "cannot compute this here"}, {SPK_CANDIDATE_NOT_ELIGIBLE, "may not win here"}, {SPK_CANDIDATE_PRUNED, "were passed over"}};
+    char *text = cli_format("%d of %d candidates did not run (", count, r->count);
+    bool first = true;
+    for (int k = 0; k < 3; k++) {
+        int of_kind = 0;
+        for (int i = 0; i < r->count; i++)
+            of_kind += !is_shown(app, r, i) && r->rows[i].status == kinds[k].status;
+        if (of_kind == 0)
+            continue;
+        char *longer = cli_format("%s%s%d %s", text, first ? "" : ", ", of_kind, kinds[k].words);
+        free(text);
+        text = longer;
+        first = false;
+    }
+    char *whole = cli_format("%s); --all lists them with the reasons.", text);
+    putchar('\n');
+    term_paragraph(whole, 0);
+    free(whole);
+    free(text);
+}
+
 void result_print(cli *app, const problem *p, const result *r)
 {
     table_column columns[SHOWN] = {
@@ -154,10 +189,18 @@ void result_print(cli *app, const problem *p, const result *r)
     int dense = result_best_dense(r);
     print_heading(app, p, r);
     table *t = table_make(columns, SHOWN);
-    for (int i = 0; i < r->count; i++)
-        put_row(t, p, r, i, dense >= 0 ? r->rows[dense].median_us : 0);
-    table_print(t, 0);
+    int left_out = 0, shown = 0;
+    for (int i = 0; i < r->count; i++) {
+        shown += is_shown(app, r, i);
+        left_out += !is_shown(app, r, i);
+        if (is_shown(app, r, i))
+            put_row(t, p, r, i, dense >= 0 ? r->rows[dense].median_us : 0);
+    }
+    if (shown > 0)
+        table_print(t, 0);
     table_release(&t);
+    if (left_out > 0)
+        print_left_out(app, r, left_out);
     if (r->summary[0]) {
         char *told = cli_format("%s%s", r->renewed ? "As it was measured then: " : "", r->summary);
         putchar('\n');

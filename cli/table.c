@@ -11,12 +11,12 @@
 #include "cli.h"
 #include "term.h"
 
-enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 18 };
+enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 18, REMARK_INDENT = 4 };
 
 typedef struct table_line {
     table_style style;
     double bar; /* negative: none */
-    char *cells[MAX_COLUMNS];
+    char *cells[MAX_COLUMNS], *remark;
 } table_line;
 
 struct table {
@@ -37,9 +37,11 @@ void table_release(table **t)
 {
     if (!*t)
         return;
-    for (int r = 0; r < (*t)->rows; r++)
+    for (int r = 0; r < (*t)->rows; r++) {
+        free((*t)->lines[r].remark);
         for (int c = 0; c < MAX_COLUMNS; c++)
             free((*t)->lines[r].cells[c]);
+    }
     free((*t)->lines);
     free(*t);
     *t = NULL;
@@ -73,6 +75,17 @@ void table_cell(table *t, int column, const char *format, ...)
 void table_bar(table *t, double share)
 {
     t->lines[t->rows - 1].bar = share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
+void table_remark(table *t, const char *format, ...)
+{
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    free(t->lines[t->rows - 1].remark);
+    t->lines[t->rows - 1].remark = cli_format("%s", cli_clean(text));
 }
 
 /* Prints text in exactly `width` columns; cuts it with an ellipsis. pad: fill to the width. */
@@ -114,11 +127,15 @@ static int bar(double share, int width)
     return (parts + 7) / 8;
 }
 
+static int bar_room(int width)
+{
+    return width / 2 < MIN_STRETCH ? (width < MIN_STRETCH ? width : MIN_STRETCH) : width / 2 > MAX_BAR ? MAX_BAR : width / 2;
+}
+
 /* A bar, and behind it a text where there is one and room for it; all bars of a table have one scale. */
 static void bar_and_text(double share, const char *text, int width)
 {
-    int room = width / 2 < MIN_STRETCH ? (width < MIN_STRETCH ? width : MIN_STRETCH) : width / 2 > MAX_BAR ? MAX_BAR : width / 2;
-    int taken = bar(share, room);
+    const int room = bar_room(width), taken = bar(share, room);
     if (text && text[0] && width > room + 6) {
         printf("%*s", room + 1 - taken, "");
         fitted(text, width - room - 1, false, false);
@@ -174,20 +191,41 @@ static void print_line(const table *t, const int *widths, const table_line *line
     }
 }
 
+/* Puts the remarks that have room into the stretching column, which is the last. */
+static void place_remarks(table *t, const int *widths)
+{
+    const int last = t->count - 1;
+    for (int r = 0; r < t->rows; r++) {
+        table_line *line = &t->lines[r];
+        const int room = widths[last] - (line->bar >= 0 ? bar_room(widths[last]) + 1 : 0);
+        if (!line->remark || !t->columns[last].stretch || line->cells[last] || term_columns(line->remark) > room)
+            continue;
+        line->cells[last] = line->remark;
+        line->remark = NULL;
+    }
+}
+
 void table_print(table *t, int indent)
 {
     static const char *const styles[] = {"", "\033[32m", "\033[2m", "\033[31m"};
     int widths[MAX_COLUMNS] = {0};
-    bool color = term_color();
-    bool unbounded = !getenv("COLUMNS") && !isatty(STDOUT_FILENO); /* a file or a pipe: nothing is cut */
-    fit(t, (unbounded ? 1000 : term_width(STDOUT_FILENO)) - indent, widths);
+    const bool color = term_color();
+    const bool unbounded = !getenv("COLUMNS") && !isatty(STDOUT_FILENO); /* a file or a pipe: nothing is cut */
+    const int width = unbounded ? 1000 : term_width(STDOUT_FILENO);
+    fit(t, width - indent, widths);
+    place_remarks(t, widths);
     printf("%*s%s", indent, "", color ? "\033[1m" : "");
     print_line(t, widths, NULL, true);
     printf("%s\n", color ? "\033[0m" : "");
     for (int r = 0; r < t->rows; r++) {
-        const char *style = styles[t->lines[r].style];
+        const table_line *line = &t->lines[r];
+        const char *style = styles[line->style];
         printf("%*s%s", indent, "", color ? style : "");
-        print_line(t, widths, &t->lines[r], false);
+        print_line(t, widths, line, false);
+        if (line->remark) {
+            printf("\n%*s", indent + REMARK_INDENT, "");
+            term_words(line->remark, (int)strlen(line->remark), indent + REMARK_INDENT, indent + REMARK_INDENT, width);
+        }
         printf("%s\n", color && style[0] ? "\033[0m" : "");
     }
 }

@@ -10,7 +10,7 @@ typedef struct table_column {
     const char *title;
     bool right;   /* aligned to the right */
     int keep;     /* columns with a small number go first on a narrow terminal; 0: always stays */
-    bool stretch; /* takes what width is left, and is cut where there is too little (one, the last) */
+    bool stretch; /* takes what width is left (one, the last); its cells are cut where there is too little, remarks are not */
 } table_column;
 
 typedef struct table table;
@@ -25,6 +25,9 @@ __attribute__((format(printf, 3, 4))) void table_cell(table *t, int column, cons
 
 /* A bar in the stretching column, before its text: a share in [0, 1] of its room. */
 void table_bar(table *t, double share);
+
+/* A remark on the row: it stands in the stretching column behind the bar where the whole of it has room there, else in lines of its own below the row. */
+__attribute__((format(printf, 2, 3))) void table_remark(table *t, const char *format, ...);
 
 void table_print(table *t, int indent);
 

@@ -38,15 +38,21 @@ static int injected_failure(void)
     return 0;
 }
 
+spk_status spk_mem_expect(const spk_mem *mem, size_t bytes)
+{
+    int64_t room;
+    if (mem->allocate == NULL && !spk_memory_suffices(bytes, &room))
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are asked for; %lld are free", bytes, (long long)room);
+    return SPK_OK;
+}
+
 spk_status spk_alloc(const spk_mem *mem, size_t count, size_t size, void *out_pointer)
 {
     if (size != 0 && count > (SIZE_MAX - 2 * ALIGNMENT) / size)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu elements of %zu bytes exceed the address space", count, size);
     size_t bytes = (count * size + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *memory = NULL;
-    int64_t room;
-    if (mem->allocate == NULL && !spk_memory_suffices(bytes, &room))
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes are asked for; %lld are free", bytes, (long long)room);
+    SPK_TRY(spk_mem_expect(mem, bytes));
     if (!injected_failure())
         memory = mem->allocate != NULL ? mem->allocate(mem->user, bytes, ALIGNMENT) : aligned_alloc(ALIGNMENT, bytes);
     if (memory == NULL)

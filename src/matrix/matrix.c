@@ -36,6 +36,8 @@ static spk_status check_room(const spk_matrix *shell)
 static spk_status allocate_arrays(spk_matrix *shell)
 {
     const spk_mem *mem = &shell->mem;
+    size_t index_bytes = shell->format == SPK_DENSE ? 0 : (size_t)shell->nnz * sizeof *shell->col_indices;
+    SPK_TRY(spk_mem_expect(mem, index_bytes + (size_t)spk_matrix_value_count(shell) * spk_value_bytes(shell->dtype)));
     if (shell->format == SPK_CSR || shell->format == SPK_BSR)
         SPK_TRY(spk_alloc(mem, (size_t)spk_matrix_grid_rows(shell) + 1, sizeof *shell->row_offsets, &shell->row_offsets));
     if (shell->format == SPK_COO)

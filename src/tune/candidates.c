@@ -172,20 +172,29 @@ static const char *status_words(spk_candidate_status status)
 
 spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options)
 {
-    char text[512] = "";
-    size_t used = 0;
-    const char *last = "";
-    for (int i = 0; i < count && used + 1 < sizeof text; i++) {
+    char text[560] = "";
+    int used = 0, others = 0;
+    const char *last = "", *why = NULL;
+    for (int i = 0; i < count; i++) {
         const spk_contender *c = &contenders[i];
-        if (strcmp(last, c->kernel->name) == 0) /* the first of a row speaks for the others */
+        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why)) /* the first of a row speaks for the others */
             continue;
         last = c->kernel->name;
-        int length = snprintf(text + used, sizeof text - used, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name, status_words(c->status),
-                              c->why[0] != '\0' ? ", " : "", c->why);
-        used += length > 0 ? (size_t)length : 0;
+        const int room = (int)sizeof text - used;
+        const int length = snprintf(text + used, (size_t)room, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name, status_words(c->status),
+                                    c->why[0] != '\0' ? ", " : "", c->why);
+        if (length >= room || others > 0) { /* reasons are told whole, or not at all */
+            text[used] = '\0';
+            others++;
+        } else {
+            used += length;
+        }
     }
+    char more[48] = "";
+    if (others > 0)
+        snprintf(more, sizeof more, "; and %d others", others);
     if (spk_is_restricted(options))
-        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%s\", exclude = \"%s\"): %s", options->only != NULL ? options->only : "",
-                        options->exclude != NULL ? options->exclude : "", text);
-    return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s", text);
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s%s", options->only != NULL ? options->only : "",
+                        options->exclude != NULL ? options->exclude : "", text[0] != '\0' ? ": " : "", text, more);
+    return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s%s", text, more);
 }

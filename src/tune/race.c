@@ -7,10 +7,12 @@
 #include "tune/choose.h"
 #include "tune/search.h"
 
-enum { DEFAULT_ROUNDS = 20, ROW_FINALISTS = 8, ROW_ROUNDS = 7 };
+enum { DEFAULT_ROUNDS = 20, LEAST_ROUNDS = 3, ROW_FINALISTS = 8, ROW_ROUNDS = 7 };
 static const double row_tie = 1.3;          /* parameters of a row this close when screened meet in rounds of their own */
 static const double unseen_run_us = 1e6, sample_run_us = 50e3; /* a run expected to take longer is estimated on a sample that takes about so long */
 static const double longest_run_us = 120e6; /* a row whose one run is expected to take longer is not raced */
+static const double budgets = 10;           /* a race takes so many times a given budget at most, and what is under way is finished */
+static const double longest_race_us = 300e6; /* without a given one */
 
 typedef struct race {
     spk_search search;
@@ -176,7 +178,7 @@ static spk_status estimate_long(race *r)
         spk_contender *c = &search->contenders[i];
         spk_stage *stage = NULL;
         double us = 0;
-        if (!r->meets[i] || c->status == SPK_CANDIDATE_NOT_APPLICABLE || c->predicted_us <= unseen_run_us)
+        if (!r->meets[i] || c->status == SPK_CANDIDATE_NOT_APPLICABLE || c->predicted_us <= unseen_run_us || spk_search_late(search))
             continue;
         spk_level level = spk_level_for(search->tuner, search->problem, sample_run_us / c->predicted_us);
         if (level.share >= 1)
@@ -195,23 +197,52 @@ static spk_status estimate_long(race *r)
     return status;
 }
 
+static double expected_us(const spk_contender *c, double factor)
+{
+    return c->full_us > 0 ? c->full_us : c->predicted_us * factor;
+}
+
+/* Those that meet, into r->row: who may win first, and the fastest of them ahead, as the time may end. Returns how many. */
+static int gather_entrants(race *r, double factor)
+{
+    int count = 0;
+    for (int i = 0; i < r->search.count; i++) {
+        spk_contender *c = &r->search.contenders[i];
+        int at = count;
+        if (!r->meets[i] || c->status == SPK_CANDIDATE_NOT_APPLICABLE)
+            continue;
+        for (; at > 0; at--) {
+            const spk_contender *before = r->row[at - 1];
+            if (before->eligible != c->eligible ? before->eligible : expected_us(before, factor) <= expected_us(c, factor))
+                break;
+            r->row[at] = r->row[at - 1];
+        }
+        r->row[at] = c;
+        count++;
+    }
+    return count;
+}
+
 /* Binds and checks those that meet; returns how many are fit to. */
 static int admit(race *r, spk_stage *stage, bool screened_here)
 {
     spk_search *search = &r->search;
-    int in = 0;
-    double factor = calibration(search);
-    for (int i = 0; i < search->count && !spk_interrupted(search->tuner); i++) {
-        spk_contender *c = &search->contenders[i];
-        if (!r->meets[i] || c->status == SPK_CANDIDATE_NOT_APPLICABLE)
-            continue;
+    int in = 0, eligible = 0;
+    const double factor = calibration(search);
+    const int count = gather_entrants(r, factor);
+    for (int i = 0; i < count && !spk_interrupted(search->tuner); i++) {
+        spk_contender *c = r->row[i];
         c->wanted = true;
         spk_search_progress(search, c, false);
         double run_us = c->full_us;
-        double expected_us = c->full_us > 0 ? c->full_us : c->predicted_us * factor;
-        if (r->options->choices == NULL && expected_us > longest_run_us) {
+        if (r->options->choices == NULL && expected_us(c, factor) > longest_run_us) {
             c->status = SPK_CANDIDATE_PRUNED;
-            snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * expected_us);
+            snprintf(c->why, sizeof c->why, "one run is expected to take %.0f s", 1e-6 * expected_us(c, factor));
+            continue;
+        }
+        if (eligible > 0 && r->options->choices == NULL && spk_search_late(search)) {
+            c->status = SPK_CANDIDATE_PRUNED;
+            snprintf(c->why, sizeof c->why, "the budget ended before its turn");
             continue;
         }
         if (!spk_search_ready(search, c) || spk_contender_bind(c, stage) != SPK_OK)
@@ -223,6 +254,7 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
         }
         c->batch = spk_batch_for(run_us);
         c->run_us = run_us;
+        eligible += c->eligible;
         r->list[in++] = c;
     }
     return in;
@@ -290,7 +322,8 @@ static spk_status run_race(race *r)
     if (status == SPK_OK) {
         count = admit(r, stage, screened_here);
         int rounds = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
-        spk_rounds all = {.least = rounds, .most = rounds, .every_round = true, .deadline_us = INFINITY, .rng = &search->rng};
+        spk_rounds all = {.least = rounds < LEAST_ROUNDS ? rounds : LEAST_ROUNDS, .most = rounds, .every_round = true, .rng = &search->rng};
+        all.deadline_us = search->start_us + search->limit_us;
         if (count > 0)
             status = spk_rounds_run(search->tuner, stage, r->list, count, &all);
         if (status == SPK_OK && spk_interrupted(search->tuner))
@@ -416,6 +449,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     if (isinf(r.search.budget_us))
         r.search.budget_us = 60e6;
     SPK_GOTO(make_room(&r));
+    r.search.limit_us = options->budget_s > 0 ? budgets * r.search.budget_us : longest_race_us;
     if (race_options->choices != NULL)
         SPK_GOTO(enter_choices(&r));
     else

@@ -214,6 +214,13 @@ static bool misjudged(screening *s, const spk_contender *first)
 static bool passed_over(screening *s, spk_contender *c, double calibration)
 {
     const spk_search *search = s->search;
+    bool any = false;
+    for (int i = 0; i < s->count; i++)
+        any |= s->pool[i]->screened && s->pool[i]->eligible;
+    if (any && spk_search_late(search)) {
+        rule_out(c, SPK_CANDIDATE_PRUNED, "the budget ended before its turn");
+        return true;
+    }
     if (isinf(best_so_far(s, c)))
         return false;
     if (spk_search_left_us(search, s->end) <= 0) {

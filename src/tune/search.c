@@ -122,6 +122,11 @@ double spk_search_left_us(const spk_search *search, double part)
     return search->start_us + part * search->budget_us - spk_work_us();
 }
 
+bool spk_search_late(const spk_search *search)
+{
+    return search->limit_us > 0 && spk_now_us() > search->start_us + search->limit_us;
+}
+
 void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
 {
     const spk_tuner *tuner = search->tuner;

@@ -203,7 +203,7 @@ void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, 
 /* The least predicted of those that may win (ties: priority, then the table); -1 for none. */
 int spk_contenders_predicted_best(const spk_contender *contenders, int count);
 
-/* SPK_ERR_NO_CANDIDATE with the reasons. */
+/* SPK_ERR_NO_CANDIDATE with the reasons of those that the options leave. */
 spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options);
 
 /* ---- proof.c: what may run in this process. On a device without proofs everything may */
@@ -259,6 +259,7 @@ typedef struct spk_search {
     double prepare_us;          /* what the device spent on preparing contenders; start_us was moved by it */
     bool exhaustive;
     bool by_row; /* race: each row has its own best */
+    double limit_us; /* race: nobody begins so long after the start; 0: no such limit */
     spk_rng rng;
     spk_room room;
     int done, total; /* progress */
@@ -282,6 +283,9 @@ int spk_search_winner(spk_search *search, spk_contender **list, int count, bool 
 /* After the measuring, whose status this is: judges, and sets search->provisional. */
 void spk_search_conclude(spk_search *search, spk_status status);
 void spk_search_progress(spk_search *search, const spk_contender *contender, bool step);
+
+/* Whether the race's time is over. */
+bool spk_search_late(const spk_search *search);
 
 /* Microseconds left of the budget, or of a part of it. */
 double spk_search_left_us(const spk_search *search, double part);

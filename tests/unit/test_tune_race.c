@@ -1,5 +1,6 @@
 /* The race: one entry a row with its best parameters, the same rounds for all, slow rows a few, ineligible rows marked. */
 #include "test_tune_fake.h"
+#include "tune/search.h"
 
 static const spk_kernel rows[] = {
     FAKE_ROW(0, a, SPK_KIND_REFERENCE, 0, false, ""),
@@ -111,6 +112,41 @@ static void rows_that_cannot(void **state)
     bench_close(&b);
 }
 
+/* A given budget bounds the rounds too. */
+static void a_budget_ends_the_race(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    b.options.budget_s = 0.001;
+    spk_report *report = race(&b, (spk_race_options){.rounds = 10000});
+    assert_true(report->chosen >= 0);
+    assert_in_range(report->candidates[report->chosen].sample_count, 3, 9999);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
+/* What nobody can do is told of those that the options leave, in whole reasons. */
+static void reasons_are_of_those_left(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    spk_contender *contenders = NULL;
+    int count = 0;
+    b.options.only = "fake3";
+    assert_int_equal(spk_contenders_make(&b.tuner, &b.problem, &b.options, &contenders, &count), SPK_OK);
+    assert_int_equal(spk_no_candidate(contenders, count, &b.options), SPK_ERR_NO_CANDIDATE);
+    assert_string_equal(spk_error_message(0), "no kernel is left (only = \"fake3\", exclude = \"\"): fake3: not eligible, needs assume_finite");
+    b.options.only = NULL;
+    for (int i = 0; i < count; i++)
+        memset(contenders[i].why, 'x', sizeof contenders[i].why - 1);
+    assert_int_equal(spk_no_candidate(contenders, count, &b.options), SPK_ERR_NO_CANDIDATE);
+    assert_non_null(strstr(spk_error_message(0), "; and 2 others"));
+    spk_contenders_release(&b.tuner, &contenders, count);
+    bench_close(&b);
+}
+
 static void given_choices_only(void **state)
 {
     (void)state;
@@ -190,7 +226,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_meets), cmocka_unit_test(a_row_at_its_best_under_load), cmocka_unit_test(rows_that_cannot),
-        cmocka_unit_test(given_choices_only), cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(a_budget_ends_the_race), cmocka_unit_test(reasons_are_of_those_left), cmocka_unit_test(given_choices_only),
+        cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
