@@ -6,12 +6,14 @@
 """
 
 from ._bsr import BSR
+from ._buffer import SparseBuffer
 from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
 from ._report import Inspection, Report
 from ._tuning import benchmark, explain, inspect, tune
+from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
 
 __version__ = "0.1.0"
@@ -20,6 +22,8 @@ __all__ = [
     "BlockPruner",
     "Inspection",
     "Report",
+    "SparseAutotuneWarning",
+    "SparseBuffer",
     "SparseLinear",
     "SparseWeight",
     "benchmark",

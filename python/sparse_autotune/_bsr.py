@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
 
 from . import _files
+
+Norm = Literal["l1", "l2", "max"]
 
 
 class BSR:
@@ -98,7 +100,7 @@ class BSR:
     # ------------------------------------------------------------------------------------------------ from and to
 
     @classmethod
-    def from_dense(cls, dense: Tensor, block: int | tuple[int, int], *, density: float | None = None, by: str = "l2") -> BSR:
+    def from_dense(cls, dense: Tensor, block: int | tuple[int, int], *, density: float | None = None, by: Norm = "l2") -> BSR:
         """The blocks of a matrix [rows, cols] that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm.
 
         by: "l1", "l2" or "max". Ties: the lower block first.
@@ -221,7 +223,7 @@ class BSR:
 
     def block_rows_of(self) -> Tensor:
         """int64 [nnzb]: the block row of each block."""
-        self._check_indices()
+        self.check_indices()
         counts = torch.diff(self.row_offsets).long()
         return torch.repeat_interleave(torch.arange(counts.shape[0], device=self.device), counts, output_size=self.nnzb)
 
@@ -279,25 +281,50 @@ class BSR:
     def __reduce__(self) -> Any:
         return BSR, (self.row_offsets, self.col_indices, self.values, self.shape)
 
-    def _check_indices(self) -> None:
-        """What would make a wrong matrix without a word. On CUDA only what needs no waiting."""
+    def check_indices(self) -> None:
+        """Refuses (ValueError) indices that are not those of a matrix in BSR of this shape: wrong dtypes, dimensions or numbers; offsets that do not begin
+        with 0, fall, or do not end with the number of blocks; columns out of range, unsorted or twice in a block row. On CUDA only what needs no waiting:
+        products look at the rest."""
         down, across = self.grid
-        if self.row_offsets.shape[0] != down + 1:
+        offsets, columns = self.row_offsets, self.col_indices
+        if offsets.dtype not in (torch.int32, torch.int64) or columns.dtype is not offsets.dtype:
+            given = f"{offsets.dtype} and {columns.dtype}".replace("torch.", "")
+            raise ValueError(f"row_offsets, col_indices: must both be int32 or both int64, not {given}")
+        for name, indices in (("row_offsets", offsets), ("col_indices", columns)):
+            if indices.dim() != 1:
+                raise ValueError(f"{name}: must have one dimension; its shape is {list(indices.shape)}")
+        if offsets.shape[0] != down + 1:
             needs = f"a matrix of {self.shape[0]} rows in blocks of {self.block[0]} needs {down + 1}"
-            raise ValueError(f"row_offsets: has {self.row_offsets.shape[0]} entries; {needs}")
+            raise ValueError(f"row_offsets: has {offsets.shape[0]} entries; {needs}")
         if self.values.shape[-3] != self.nnzb:
             raise ValueError(f"values: has {self.values.shape[-3]} blocks, but col_indices {self.nnzb} entries")
-        columns = self.col_indices
-        if torch.compiler.is_compiling() or type(columns) is not Tensor or columns.device.type != "cpu" or not self.nnzb:
+        if torch.compiler.is_compiling() or type(columns) is not Tensor or type(offsets) is not Tensor or torch._C._are_functorch_transforms_active():
             return
-        if torch._C._are_functorch_transforms_active():
+        if columns.device.type != "cpu" or offsets.device.type != "cpu" or torch._C._len_torch_dispatch_stack():
+            return
+        first, last, counts = int(offsets[0]), int(offsets[-1]), torch.diff(offsets)
+        if first != 0:
+            raise ValueError(f"row_offsets[0] is {first}; it must be 0")
+        if down and int(counts.min()) < 0:
+            row = int(counts.argmin())
+            raise ValueError(f"row_offsets[{row + 1}] is {int(offsets[row + 1])}, less than row_offsets[{row}], {int(offsets[row])}")
+        if last != self.nnzb:
+            raise ValueError(f"row_offsets[{down}] is {last}, but col_indices has {self.nnzb} entries")
+        if not self.nnzb:
             return
         low, high = (int(bound) for bound in columns.aminmax())
         if low < 0 or high >= across:
             raise ValueError(f"col_indices: has {low if low < 0 else high}; block columns are 0..{across - 1}")
+        inside = torch.ones(self.nnzb, dtype=torch.bool)  # not the first of a block row
+        inside[offsets[:-1][counts > 0].long()] = False
+        wrong = (torch.diff(columns) <= 0) & inside[1:]
+        if bool(wrong.any()):
+            at = int(wrong.to(torch.uint8).argmax()) + 1
+            what = "is a second time in its block row" if columns[at] == columns[at - 1] else f"comes after {int(columns[at - 1])} in its block row"
+            raise ValueError(f"col_indices[{at}] is {int(columns[at])} and {what}: columns must increase; {_HOW_TO_SORT}")
 
     def _plain(self, name: str) -> None:
-        self._check_indices()
+        self.check_indices()
         if self.values.dim() != 3:
             raise ValueError(f"values: {name} takes no batch")
         if self.shape[0] % self.block[0] or self.shape[1] % self.block[1]:
@@ -317,6 +344,8 @@ class _ValuesOf(torch.autograd.Function):
     def backward(ctx, grad):
         return torch.sparse_bsr_tensor(*ctx.saved_tensors, grad, ctx.shape, check_invariants=False)
 
+
+_HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
 
 _NORMS = {"l1": 1, "l2": 2, "max": float("inf")}
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -348,13 +377,13 @@ def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
     return row_offsets, mask.nonzero()[:, 1].to(torch.int32)
 
 
-def block_norms(dense: Tensor, block: int | tuple[int, int], by: str = "l2") -> Tensor:
+def block_norms(dense: Tensor, block: int | tuple[int, int], by: Norm = "l2") -> Tensor:
     """The norm of each block of a matrix, [grid rows, grid cols] in float32 (float64 for float64). by: "l1", "l2" or "max"."""
     wide = dense.detach().to(torch.float64 if dense.dtype is torch.float64 else torch.float32)
     return norms_of(_blocked(wide, _pair(block)), by)
 
 
-def norms_of(blocks: Tensor, by: str = "l2") -> Tensor:
+def norms_of(blocks: Tensor, by: Norm = "l2") -> Tensor:
     """The norm of each block of a tensor [..., block rows, block cols]. by: "l1", "l2" or "max"."""
     if by not in tuple(_NORMS):
         raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +10,21 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._bsr import BSR, _largest, _pair, block_norms, check_dtype, indices_of, kind_of
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, check_activation
+from ._bsr import BSR, Norm, _largest, _pair, block_norms, check_dtype, indices_of, kind_of
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation, check_activation
+from ._warnings import warn
 
 _LINEAR = RIGHT | TRANS | FINITE
+
+
+class _Parametrizations(nn.ModuleDict):
+    """The dict of torch.nn.utils.parametrize, for a layer whose parameter has the name of a dict's method: nn.ModuleDict refuses the key "values"."""
+
+    def add_module(self, name: str, module: nn.Module | None) -> None:
+        if name == "values":
+            self._modules[name] = module  # type: ignore[assignment]
+        else:
+            super().add_module(name, module)
 
 
 class SparseLinear(nn.Module):
@@ -42,7 +52,7 @@ class SparseLinear(nn.Module):
         bias: bool = True,
         *,
         pattern: Tensor | BSR | None = None,
-        activation: str | None = None,
+        activation: Activation | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ):
@@ -61,10 +71,10 @@ class SparseLinear(nn.Module):
         self.in_features, self.out_features, self.activation = in_features, out_features, activation
         self.block = pattern.block if isinstance(pattern, BSR) else _pair(block)
         row_offsets, col_indices = self._indices(density, pattern)
-        # copies: layers made of one pattern may be loaded with different ones
-        self.register_buffer("row_offsets", row_offsets.to(device=device, dtype=torch.int32, copy=True))
-        self.register_buffer("col_indices", col_indices.to(device=device, dtype=torch.int32, copy=True))
         self.values = nn.Parameter(torch.empty(col_indices.shape[0], *self.block, device=device, dtype=dtype))
+        # On the values' device, which may be PyTorch's default one. Copies: layers made of one pattern may be loaded with different ones.
+        self.register_buffer("row_offsets", row_offsets.to(device=self.values.device, dtype=torch.int32, copy=True))
+        self.register_buffer("col_indices", col_indices.to(device=self.values.device, dtype=torch.int32, copy=True))
         self.bias: nn.Parameter | None
         self.register_parameter("bias", nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None)
         self.reset_parameters()
@@ -74,6 +84,7 @@ class SparseLinear(nn.Module):
         if isinstance(pattern, BSR):
             if pattern.shape != (self.out_features, self.in_features):
                 raise ValueError(f"pattern: its shape is {pattern.shape}, the weight's {(self.out_features, self.in_features)}")
+            pattern.check_indices()
             return pattern.row_offsets, pattern.col_indices
         if pattern is None:
             assert density is not None
@@ -101,6 +112,11 @@ class SparseLinear(nn.Module):
         if across:
             self.values[self.col_indices == self.in_features // self.block[1], :, across:] = 0
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "parametrizations" and type(value) is nn.ModuleDict:
+            value = _Parametrizations(dict(value.items()))
+        super().__setattr__(name, value)
+
     # ------------------------------------------------------------------------------------------------ the product
 
     def _operands(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
@@ -115,9 +131,12 @@ class SparseLinear(nn.Module):
         values, bias, row_offsets, col_indices = self._operands()
         if _ops.any_autocast():
             x, values, bias = _ops.autocast_operands(x, values, bias)
-        if x.dim() == 1:
-            return self._product(x.unsqueeze(0), values, bias, row_offsets, col_indices).squeeze(0)
-        return self._product(x, values, bias, row_offsets, col_indices)
+        try:
+            if x.dim() == 1:
+                return self._product(x.unsqueeze(0), values, bias, row_offsets, col_indices).squeeze(0)
+            return self._product(x, values, bias, row_offsets, col_indices)
+        except RuntimeError as error:
+            raise _ops.named(error, dense="x") from None
 
     def _product(self, x: Tensor, values: Tensor, bias: Tensor | None, row_offsets: Tensor, col_indices: Tensor) -> Tensor:
         flags = _LINEAR | _ops.tf32_flag(x) if x.is_cuda else _LINEAR
@@ -159,7 +178,7 @@ class SparseLinear(nn.Module):
 
     @classmethod
     def from_linear(
-        cls, linear: nn.Linear, block: int | tuple[int, int] = 64, density: float = 0.1, by: str = "l2", *, activation: str | None = None
+        cls, linear: nn.Linear, block: int | tuple[int, int] = 64, density: float = 0.1, by: Norm = "l2", *, activation: Activation | None = None
     ) -> SparseLinear:
         """A layer with the round(density * grid) blocks of largest norm of an nn.Linear's weight, and its bias; copies.
 
@@ -255,7 +274,7 @@ def gated(x: Tensor, gate: nn.Module, up: nn.Module) -> Tensor:
 class _ActivatedLinear(nn.Linear):
     """What sa.to_dense makes of a SparseLinear with an activation: one layer again, so that names in the model's state stay."""
 
-    activation: str | None = None
+    activation: Activation | None = None
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         return _ops.activate(super().forward(input), self.activation)
@@ -312,9 +331,9 @@ def check_replaced(name: str, linear: nn.Linear, keeps_weight: bool = False) -> 
     if "forward" in vars(linear):
         raise ValueError(f"model: the forward of {name!r} was replaced by another function, which would be lost; leave it out with filter")
     if any(getattr(linear, hooks) for hooks in _STATE_HOOKS):
-        warnings.warn(f"sparse_autotune: hooks of {name!r} on its state_dict do not go over to the layer in its place", stacklevel=3)
+        warn(f"sparse_autotune: hooks of {name!r} on its state_dict do not go over to the layer in its place")
     if not keeps_weight and any(getattr(linear.weight, hooks, None) for hooks in _TENSOR_HOOKS):
-        warnings.warn(f"sparse_autotune: hooks on the weight of {name!r} do not go over to the layer in its place", stacklevel=3)
+        warn(f"sparse_autotune: hooks on the weight of {name!r} do not go over to the layer in its place")
 
 
 def check_shared(model: nn.Module, taken: dict[str, nn.Linear]) -> None:
@@ -336,7 +355,7 @@ def is_plain(module: nn.Module) -> bool:
     return type(module) in (nn.Linear, _ActivatedLinear)
 
 
-def activation_of(linear: nn.Linear) -> str | None:
+def activation_of(linear: nn.Linear) -> Activation | None:
     return linear.activation if isinstance(linear, _ActivatedLinear) else None
 
 
@@ -365,7 +384,7 @@ def to_block_sparse(
     block: int | tuple[int, int] = 64,
     filter: Callable[[str, nn.Linear], bool] | None = None,  # noqa: A002
     *,
-    by: str = "l2",
+    by: Norm = "l2",
 ) -> nn.Module:
     """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
 

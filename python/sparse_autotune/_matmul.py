@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _ops
 from ._bsr import BSR, DTYPES, kind_of
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, check_activation
+from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
 
 
 def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
@@ -50,6 +50,9 @@ def as_pattern(matrix: Any, name: str = "pattern") -> BSR:
     return sparse
 
 
+_PARTS = ("values", "row_offsets", "col_indices")
+
+
 def _check_out(out: Any) -> None:
     if not isinstance(out, Tensor) or out.layout is not torch.strided:
         raise TypeError(f"out: must be a dense tensor, not {kind_of(out)}")
@@ -64,9 +67,19 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
     rows, cols = sparse.shape
     if dense.is_cuda:
         flags |= _ops.tf32_flag(dense)
-    if activation is None and out is None:
-        return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags)
+    try:
+        if activation is None and out is None:
+            return _ops.spmm(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags)
+        return _activated(sparse, values, dense, flags, bias, activation, out)
+    except RuntimeError as error:
+        sparse_name, dense_name = ("B", "A") if flags & RIGHT else ("A", "B")
+        raise _ops.named(error, dense=dense_name, **{part: f"{sparse_name}.{part}" for part in _PARTS}) from None
+
+
+def _activated(sparse: BSR, values: Tensor, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
+    """With an activation, or into a given tensor."""
     check_activation(activation)
+    rows, cols = sparse.shape
     graded = _ops.wants_gradient(values, dense, bias)
     if out is not None:
         if graded or out.requires_grad:
@@ -87,7 +100,7 @@ def matmul(
     *,
     transpose: bool = False,
     bias: Tensor | None = None,
-    activation: str | None = None,
+    activation: Activation | None = None,
     out: Tensor | None = None,
     assume_finite: bool = False,
 ) -> Tensor:
@@ -166,4 +179,7 @@ def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) ->
     flags = (FINITE if assume_finite else 0) | _ops.tf32_flag(X)
     rows, cols = sparse.shape
     high, wide = sparse.block
-    return sparse.with_values(_ops.sddmm(X, Y, sparse.row_offsets, sparse.col_indices, rows, cols, high, wide, flags))
+    try:
+        return sparse.with_values(_ops.sddmm(X, Y, sparse.row_offsets, sparse.col_indices, rows, cols, high, wide, flags))
+    except RuntimeError as error:
+        raise _ops.named(error, x="X", y="Y", **{part: f"pattern.{part}" for part in _PARTS}) from None

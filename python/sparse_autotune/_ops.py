@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,12 +15,21 @@ from . import _C  # noqa: F401  registers the operators
 TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
 ACTIVATION_SHIFT = 4
 FACTOR = 128  # the product is multiplied with what `out` holds
-ACTIVATIONS = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+Activation = Literal["none", "relu", "gelu", "gelu_tanh", "silu"]
+ACTIVATIONS: dict[str | None, int] = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
 
 def check_activation(activation: Any) -> None:
     if activation not in tuple(ACTIVATIONS):
         raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+
+
+def named(error: RuntimeError, **names: str) -> RuntimeError:
+    """A refusal of the operators in the caller's words: `names` gives what the caller calls their arguments. Other errors stay as they are."""
+    text = str(error)
+    if type(error) is not RuntimeError or not re.match(rf"sparse_autotune: ({'|'.join(names)}):", text):
+        return error
+    return RuntimeError(re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text))
 
 
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default

@@ -6,8 +6,29 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from . import _C
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Effort = Literal["measure", "estimate", "exhaustive"]
+Unknown = Literal["tune", "estimate", "fail"]
+
+
+class Changes(TypedDict, total=False):
+    """The options that set_options takes."""
+
+    effort: Effort
+    unknown: Unknown
+    warm: bool
+    budget_s: float
+    only: str
+    exclude: str
+    choice: str
+    store: str | os.PathLike[str] | None
+
 
 _EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
 _UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2}
@@ -17,14 +38,14 @@ _UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2}
 class Options:
     """What set_options sets."""
 
-    effort: str = "measure"
-    unknown: str = "tune"
+    effort: Effort = "measure"
+    unknown: Unknown = "tune"
     warm: bool = False
     budget_s: float = 0.0
     only: str = ""
     exclude: str = ""
     choice: str = ""
-    store: str | None = None
+    store: str | os.PathLike[str] | None = None
 
 
 _current = Options()
@@ -54,7 +75,7 @@ def _apply(options: Options) -> None:
     _current = options
 
 
-def set_options(**changes: object) -> Options:
+def set_options(**changes: Unpack[Changes]) -> Options:
     """Sets options of tuning for the whole process, and returns what was before (restore with set_options(**dataclasses.asdict(before))).
 
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
@@ -68,7 +89,7 @@ def set_options(**changes: object) -> Options:
     for name in changes:
         if name not in names:
             raise TypeError(f"set_options: unknown option {name!r}; there are {', '.join(sorted(names))}")
-    _apply(dataclasses.replace(before, **changes))  # type: ignore[arg-type]
+    _apply(dataclasses.replace(before, **changes))
     return before
 
 

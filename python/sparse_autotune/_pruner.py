@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ._bsr import _NORMS, _blocked, _pair, check_density, norms_of
+from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, norms_of
 from ._linear import SparseLinear, activation_of, check_model, check_replaced, linears, replace_data, replace_modules
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -53,7 +53,7 @@ class BlockPruner:
         every: int = 1,
         block: int | tuple[int, int] | None = None,
         filter: Callable[[str, nn.Module], bool] | None = None,  # noqa: A002
-        by: str = "l2",
+        by: Norm = "l2",
         schedule: str | Callable[[float], float] = "cubic",
     ):
         check_model(model)

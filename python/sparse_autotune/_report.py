@@ -197,19 +197,33 @@ class Report:
         return f"<div><p>{heading}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.summary)}</p></div>"
 
     def plot(self, ax: Any = None) -> Any:
-        """Horizontal bars of the median times, on a matplotlib axes (a new one by default), which is returned. Needs matplotlib."""
+        """Horizontal bars of the median times, on a matplotlib axes (a new one by default), which is returned. Needs matplotlib.
+
+        Error bars reach from the lower to the upper quartile of the samples; a row of which only the spread is known has none.
+        """
         import matplotlib.pyplot as plt
 
         timed = [c for c in self.candidates if c["median_us"]]
         if ax is None:
-            _, ax = plt.subplots(figsize=(8, 1 + 0.35 * len(timed)))
+            _, ax = plt.subplots(figsize=(8, 1 + 0.35 * len(timed)), layout="constrained")
+        below, above = zip(*(_quartile_distances(c) for c in timed), strict=True) if timed else ((), ())
         colours = ["tab:green" if c is self._best else "tab:gray" if c["kind"] in ("dense", "peer", "reference") else "tab:blue" for c in timed]
-        ax.barh([f"{c['name']} {c['params']}" for c in timed], [c["median_us"] for c in timed], xerr=[c["spread_us"] or 0 for c in timed], color=colours)
+        ax.barh([f"{c['name']} {c['params']}" for c in timed], [c["median_us"] for c in timed], xerr=[below, above], color=colours)
         ax.invert_yaxis()
-        ax.set_xscale("log")
+        if timed:
+            ax.set_xscale("log")
         ax.set_xlabel("median, µs")
         ax.set_title(self._heading().split("\n")[0], fontsize="small")
         return ax
+
+
+def _quartile_distances(candidate: dict[str, Any]) -> tuple[float, float]:
+    """How far the quartiles of the samples lie below and above the median; none where the samples are not known."""
+    samples, median = candidate.get("samples_us") or [], candidate["median_us"]
+    if len(samples) < 3:
+        return 0.0, 0.0
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return max(median - low, 0.0), max(high - median, 0.0)
 
 
 def _ratio(candidate: dict[str, Any], best: dict[str, Any]) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _functions
-from ._bsr import BSR, _pair
+from ._bsr import BSR, Norm, _pair
 from ._linear import check_shared, linears
 from ._matmul import matmul
 
@@ -52,7 +52,7 @@ class SparseWeight(Tensor):
         super().__init__()
 
     @classmethod
-    def from_dense(cls, dense: Tensor, block: int | tuple[int, int] = 64, *, density: float | None = None, by: str = "l2") -> SparseWeight:
+    def from_dense(cls, dense: Tensor, block: int | tuple[int, int] = 64, *, density: float | None = None, by: Norm = "l2") -> SparseWeight:
         """The blocks of a matrix that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm. As sa.BSR.from_dense."""
         return cls(BSR.from_dense(dense.detach() if isinstance(dense, Tensor) else dense, block, density=density, by=by))
 
@@ -236,7 +236,7 @@ def sparsify_weights(
     block: int | tuple[int, int] = 64,
     filter: Callable[[str, nn.Linear], bool] | None = None,  # noqa: A002
     *,
-    by: str = "l2",
+    by: Norm = "l2",
 ) -> nn.Module:
     """Replaces the weights of a model's nn.Linear layers (and of classes made from it) by SparseWeight; the modules stay. Changes the model, and returns it.
 

@@ -14,6 +14,7 @@ namespace sparse_autotune {
 namespace {
 
 PyObject *callback = nullptr; /* progress; read and set under the interpreter's lock */
+PyObject *warn = nullptr;     /* of the package: takes a text */
 
 std::mutex warnings_lock;
 std::vector<std::string> &waiting()
@@ -70,8 +71,11 @@ int say_warnings(void *)
     }
     int result = 0;
     for (const std::string &text : texts)
-        if (result == 0)
-            result = PyErr_WarnExplicit(PyExc_RuntimeWarning, text.c_str(), "sparse_autotune", 1, "sparse_autotune", nullptr);
+        if (result == 0 && warn != nullptr) {
+            PyObject *none = PyObject_CallFunction(warn, "s", text.c_str());
+            result = none != nullptr ? 0 : -1;
+            Py_XDECREF(none);
+        }
     return result;
 }
 
@@ -106,6 +110,14 @@ PyObject *set_progress(PyObject *, PyObject *function)
 {
     PyObject *old = callback;
     callback = function == Py_None ? nullptr : Py_NewRef(function);
+    Py_XDECREF(old);
+    Py_RETURN_NONE;
+}
+
+PyObject *set_warn(PyObject *, PyObject *function)
+{
+    PyObject *old = warn;
+    warn = Py_NewRef(function);
     Py_XDECREF(old);
     Py_RETURN_NONE;
 }
@@ -156,6 +168,7 @@ PyObject *commit(PyObject *, PyObject *)
 
 PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
                          {"set_progress", set_progress, METH_O, nullptr},
+                         {"set_warn", set_warn, METH_O, nullptr},
                          {"forbid_tuning", forbid, METH_VARARGS, nullptr},
                          {"clear", clear, METH_NOARGS, nullptr},
                          {"hands_over", hands_over, METH_NOARGS, nullptr},

@@ -96,6 +96,8 @@ void check_line(const char *name, const Tensor &t)
         refuse(std::string(name) + ": must be a contiguous tensor of one dimension; its shape is " + text_of(sizes_of(t)) + ", its strides " + strides_of(t));
 }
 
+} // namespace
+
 void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape)
 {
     static const int32_t i32 = aoti_torch_dtype_int32(), i64 = aoti_torch_dtype_int64();
@@ -116,6 +118,8 @@ void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const T
         refuse("row_offsets: has " + std::to_string(row_offsets.numel()) + " entries; a matrix of " + std::to_string(shape.rows) + " rows in blocks of " +
                std::to_string(shape.block_rows) + " needs " + std::to_string(grid + 1));
 }
+
+namespace {
 
 Values values_of(const Tensor &given)
 {
@@ -326,9 +330,8 @@ void check_bias(const Multiply &call, const Tensor &like, int64_t length)
     const Tensor &bias = *call.bias;
     check_device("bias", bias, like, "values");
     check_dtype("bias", bias, "values", call.dtype);
-    if (bias.dim() != 1 || bias.numel() != length || (length > 1 && bias.stride(0) != 1))
-        refuse("bias: must be a contiguous tensor of one dimension with " + std::to_string(length) + " entries; its shape is " + text_of(sizes_of(bias)) +
-               (bias.dim() == 1 && bias.numel() == length ? ", its stride " + std::to_string(bias.stride(0)) : ""));
+    if (bias.dim() != 1 || bias.numel() != length)
+        refuse("bias: must have one dimension with " + std::to_string(length) + " entries; its shape is " + text_of(sizes_of(bias)));
 }
 
 } // namespace
@@ -411,8 +414,11 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     if (right && call.values.batch == 1)
         fold(&call.dense);
     call.bias = bias;
-    if (bias)
+    if (bias) {
         check_bias(call, values, call.out_sizes.back());
+        if (bias->numel() > 1 && bias->stride(0) != 1)
+            call.bias = torch::stable::contiguous(*bias);
+    }
     call.pattern = pattern_of(device_of(values), row_offsets, col_indices, shape, version);
     fill_problem(&call, flags, m);
     return call;

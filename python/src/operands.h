@@ -60,6 +60,9 @@ Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, co
 Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
                  int64_t flags, int64_t version);
 
+/* What every product asks of index tensors: device, dtype, layout and number. nnzb is the number of col_indices. */
+void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape);
+
 /* A tensor [..., rows, columns] as one matrix whose rows are those of all items; copied where they do not lie so. */
 Matrix rows_of(const char *name, const Tensor &t);
 

@@ -162,7 +162,9 @@ std::string report_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_off
 
 std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols)
 {
-    return inspect_of(pattern_of(device_of(row_offsets), row_offsets, col_indices, {rows, cols, block_rows, block_cols}, VERSION_UNKNOWN));
+    const Shape shape = {rows, cols, block_rows, block_cols};
+    check_indices(row_offsets, col_indices, row_offsets, "row_offsets", shape);
+    return inspect_of(pattern_of(device_of(row_offsets), row_offsets, col_indices, shape, VERSION_UNKNOWN));
 }
 
 } // namespace

@@ -136,7 +136,7 @@ std::string text_of_report(const Call &call, bool warm, spk_report *report)
     put_problem(json, call.problem, info_of(*call.pattern));
     json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
-    json.key("measured_at").number(static_cast<double>(info.measured_at)).key("class_key").string(info.class_key).key("summary").string(info.summary);
+    json.key("measured_at").number(static_cast<double>(info.measured_at)).key("class_key").string(info.class_key).key("summary").string(in_python(info.summary != nullptr ? info.summary : "").c_str());
     json.key("candidates").open('[');
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {};

@@ -280,6 +280,19 @@ void *Device::stream() const
     return stream;
 }
 
+std::string in_python(std::string text)
+{
+    static const std::pair<const char *, const char *> words[] = {
+        {"spk_matrix_canonicalize sums duplicates", "sa.BSR.from_scipy sums duplicates"},
+        {"spk_matrix_canonicalize sorts them", "sa.BSR.from_scipy sorts them"},
+        {"--fresh (options.fresh)", "sa.tune(..., fresh=True)"},
+    };
+    for (const auto &[theirs, ours] : words)
+        if (const size_t at = text.find(theirs); at != std::string::npos)
+            text.replace(at, std::strlen(theirs), ours);
+    return text;
+}
+
 void Device::check(spk_status status) const
 {
     if (status == SPK_OK)
@@ -287,7 +300,7 @@ void Device::check(spk_status status) const
     const std::string message = spk_last_error(context);
     if (status == SPK_ERR_INTERRUPTED)
         spk_context_resume(context);
-    refuse(message.empty() ? spk_status_name(status) : message);
+    refuse(message.empty() ? spk_status_name(status) : in_python(message));
 }
 
 std::shared_ptr<Device> device_of(const Tensor &tensor)

@@ -20,6 +20,9 @@ using torch::stable::Tensor;
     throw std::runtime_error("sparse_autotune: " + message);
 }
 
+/* The library's text, where it names what only C and the command line have. */
+std::string in_python(std::string text);
+
 struct Options {
     int effort = SPK_TUNE_MEASURE, unknown = SPK_UNKNOWN_TUNE, warm = 0;
     double budget_s = 0;

@@ -11,9 +11,9 @@ def test_batches_that_do_not_fit():
     """As many items in other dimensions would be paired at will."""
     a = random_bsr(8, 8, 4, density=1)
     for given in ((6,), (3, 2)):
-        with pytest.raises(RuntimeError, match=r"values: their shape is \[2, 3, 4, 4, 4\], that of dense .*: the dimensions of the batch differ"):
+        with pytest.raises(RuntimeError, match=r"values: their shape is \[2, 3, 4, 4, 4\], that of B .*: the dimensions of the batch differ"):
             a.with_values(torch.randn(2, 3, 4, 4, 4)) @ torch.randn(*given, 8, 3)
-        with pytest.raises(RuntimeError, match=r"x: its shape is \[2, 3, 8, 4\], that of y .*: the dimensions of the batch differ"):
+        with pytest.raises(RuntimeError, match=r"X: its shape is \[2, 3, 8, 4\], that of Y .*: the dimensions of the batch differ"):
             sa.sddmm(a, torch.randn(2, 3, 8, 4), torch.randn(*given, 4, 8))
 
 

@@ -31,11 +31,11 @@ def replaced(**parts):
         (bsr([0, 2], [0, 1]), "row_offsets: has 2 entries"),
         (bsr([0, 1, 2], [0, 1], nnzb=3), "values: has 3 blocks"),
         (bsr([0, 1, 2], [0, 1], shape=(2**63 - 1, 8)), "row_offsets: has 3 entries"),
-        (replaced(row_offsets=torch.tensor([0, 1, 2])), "col_indices: its dtype must be that of row_offsets"),
+        (replaced(row_offsets=torch.tensor([0, 1, 2])), "A.col_indices: its dtype must be that of A.row_offsets"),
         (replaced(row_offsets=torch.tensor([0.0, 1, 2])), "row_offsets: its dtype must be int32 or int64"),
         (replaced(row_offsets=torch.tensor([[0, 1, 2]]).int()), r"row_offsets: must be a contiguous tensor of one dimension; its shape is \[1, 3\]"),
         (replaced(col_indices=torch.tensor([0, 9, 1, 9]).int()[::2]), r"col_indices: .* one dimension; its shape is \[2\], its strides \[2\]"),
-        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "col_indices: must be on the device of values, cpu, not on meta"),
+        (replaced(col_indices=torch.tensor([0, 1], dtype=torch.int32, device="meta")), "A.col_indices: must be on the device of A.values, cpu, not on meta"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -46,9 +46,9 @@ def test_wrong_matrices(matrix, message):
 
 def test_wrong_operands():
     a = random_bsr(8, 8, 4)
-    with pytest.raises(RuntimeError, match="dense: its shape"):
+    with pytest.raises(RuntimeError, match="B: its shape"):
         a @ torch.randn(9, 3)
-    with pytest.raises(RuntimeError, match="dense: its dtype must be that of values, float32, not float64"):
+    with pytest.raises(RuntimeError, match="B: its dtype must be that of A.values, float32, not float64"):
         a @ torch.randn(8, 3).double()
     with pytest.raises(TypeError, match="matrix: its dtype must be float32, float64, float16 or bfloat16, not int32"):
         sa.matmul(torch.ones(8, 8, dtype=torch.int32).to_sparse_bsr((4, 4)), torch.randn(8, 3))
@@ -58,15 +58,15 @@ def test_wrong_operands():
         sa.matmul(a, a)
     with pytest.raises(TypeError, match="A: must be torch.sparse_bsr"):
         sa.matmul("a", torch.randn(8, 8))
-    with pytest.raises(RuntimeError, match="bias: must be a contiguous tensor of one dimension with 3 entries; its shape is \\[8\\]"):
+    with pytest.raises(RuntimeError, match="bias: must have one dimension with 3 entries; its shape is \\[8\\]"):
         sa.matmul(a, torch.randn(8, 3), bias=torch.randn(8))
     with pytest.raises(TypeError, match="linear: must be an nn.Linear, not Conv2d"):
         sa.SparseLinear.from_linear(torch.nn.Conv2d(3, 4, 3))
     with pytest.raises(ValueError, match="activation"):
         sa.matmul(a, torch.randn(8, 3), activation="softplus")
-    with pytest.raises(RuntimeError, match="x: its shape"):
+    with pytest.raises(RuntimeError, match="X: its shape"):
         sa.sddmm(a, torch.randn(9, 3), torch.randn(3, 8))
-    with pytest.raises(RuntimeError, match="y: has 4 rows"):
+    with pytest.raises(RuntimeError, match="Y: has 4 rows"):
         sa.sddmm(a, torch.randn(8, 3), torch.randn(4, 8))
     with pytest.raises(ValueError, match="values"):
         sa.BSR(a.row_offsets, a.col_indices, torch.randn(4, 4), (8, 8))
@@ -77,19 +77,19 @@ def test_wrong_operands():
 def test_wrong_operands_of_every_kind():
     a, b = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
     for wrong, message in (
-        (b.int(), "dense: its dtype"),
-        (b.to(torch.complex128), "dense: its dtype must be that of values, float32, not complex128"),
-        (b.to(torch.float8_e5m2), "dense: its dtype must be that of values, float32, not float8_e5m2"),
-        (b.to("meta"), "dense: must be on the device of values, cpu, not on meta"),
-        (b.double().to("meta"), "dense: must be on the device of values, cpu, not on meta"),
-        (torch.tensor(1.0), r"dense: must have two dimensions or more; its shape is \[\]"),
+        (b.int(), "B: its dtype"),
+        (b.to(torch.complex128), "B: its dtype must be that of A.values, float32, not complex128"),
+        (b.to(torch.float8_e5m2), "B: its dtype must be that of A.values, float32, not float8_e5m2"),
+        (b.to("meta"), "B: must be on the device of A.values, cpu, not on meta"),
+        (b.double().to("meta"), "B: must be on the device of A.values, cpu, not on meta"),
+        (torch.tensor(1.0), r"B: must have two dimensions or more; its shape is \[\]"),
     ):
         with pytest.raises(RuntimeError, match=message):
             a @ wrong
     for wrong in (b.to_sparse(), b.numpy(), a.to_torch()):
         with pytest.raises(TypeError, match="B: must be a dense tensor"):
             sa.matmul(a, wrong)
-    for bias in (torch.randn(1, 3), torch.randn(4), torch.randn(6)[::2], torch.randn(3).double(), torch.randn(3, device="meta")):
+    for bias in (torch.randn(1, 3), torch.randn(4), torch.randn(3).double(), torch.randn(3, device="meta")):
         with pytest.raises(RuntimeError, match="bias: "):
             sa.matmul(a, b, bias=bias)
     for out in (torch.empty(8, 4), torch.empty(3, 8).t(), torch.empty(1, 3).expand(8, 3), torch.empty(8, 3).double(), torch.empty(8, 3, device="meta")):
@@ -100,11 +100,11 @@ def test_wrong_operands_of_every_kind():
         sa.matmul(a, square, out=square)
     x, y = torch.randn(8, 4), torch.randn(4, 8)
     for wrong in ((x, y.double()), (x, torch.randn(4, 9)), (x, y.to("meta")), (torch.randn(2, 8, 4), torch.randn(3, 4, 8)), (x[0], y)):
-        with pytest.raises(RuntimeError, match="[xy]: "):
+        with pytest.raises(RuntimeError, match="[XY]: "):
             sa.sddmm(a, *wrong)
     layer = sa.SparseLinear(8, 8, 4, 0.5)
     for wrong in (torch.randn(2, 9), torch.randn(2, 8).double(), torch.ones(2, 8).int(), torch.tensor(1.0), torch.randn(2, 8, device="meta")):
-        with pytest.raises(RuntimeError, match="dense: "):
+        with pytest.raises(RuntimeError, match="x: "):
             layer(wrong)
 
 
@@ -302,7 +302,7 @@ def test_a_store_that_cannot_be_used_is_told_once(tmp_path):
     store.write_text("no store, but a text of some length " * 100)
     a, b = random_bsr(64, 64, 16), torch.randn(64, 7)
     sa.set_options(store=str(store))
-    with pytest.warns(RuntimeWarning, match="store .*store.db is not used") as told:
+    with pytest.warns(sa.SparseAutotuneWarning, match="store .*store.db is not used") as told:
         close(a @ b, a.to_dense() @ b)
         sa.clear_cache()
         close(a @ b, a.to_dense() @ b)
@@ -329,7 +329,7 @@ INDICES = dict(row_offsets=torch.tensor([0, 1, 2]), col_indices=torch.tensor([0,
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8.0, 8)), ValueError, r"shape: must be \(rows, cols\), not \(8.0, 8\)"),
         (lambda: sa.BSR.from_dense(np.eye(8), 4), TypeError, "dense: must be a dense tensor, not ndarray"),
         (lambda: sa.BSR.from_dense(torch.eye(8).to_sparse(), 4), TypeError, "dense: must be a dense tensor, not torch.sparse_coo"),
-        (lambda: sa.BSR.from_mask(torch.ones(8), torch.ones(2, 2), 4), ValueError, "dense: must have two dimensions, not 1"),
+        (lambda: sa.BSR.from_mask(torch.ones(8), torch.ones(2, 2), 4), ValueError, "B: must have two dimensions, not 1"),
         (lambda: sa.BSR.from_mask(torch.ones(8, 8), [[1, 0], [0, 1]], 4), TypeError, "mask: must be a tensor, not list"),
         (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=torch.tensor([0.5, 0.2])), TypeError, "density: must be a number from 0 to 1"),
         (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=0.5, by=["l2"]), ValueError, r"by: must be one of .* not \['l2'\]"),

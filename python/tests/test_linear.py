@@ -242,11 +242,11 @@ def test_what_cannot_go_along_says_so():
         assert model[0] is layer
     model = nn.Sequential(nn.Linear(32, 32))
     model[0].weight.register_hook(lambda grad: grad)
-    with pytest.warns(UserWarning, match="hooks on the weight of '0'"):
+    with pytest.warns(sa.SparseAutotuneWarning, match="hooks on the weight of '0'"):
         sa.to_block_sparse(model, 0.5, 8)
     model = nn.Sequential(nn.Linear(32, 32))
     model[0].register_state_dict_post_hook(lambda *args: None)
-    with pytest.warns(UserWarning, match="hooks of '0' on its state_dict"):
+    with pytest.warns(sa.SparseAutotuneWarning, match="hooks of '0' on its state_dict"):
         sa.to_block_sparse(model, 0.5, 8)
     with pytest.raises(TypeError, match="filter: must be a function"):
         sa.to_block_sparse(nn.Linear(32, 32), 0.5, 8, ["0"])
