@@ -11,15 +11,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "backend/cuda/proof_job.h"
+#include "job.h"
 
 enum { A, B, C, D, BIAS, RESIDUAL, PREACT }; /* of the job's operands */
 enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
 
 typedef struct work {
-    spk_proof_job job;
-    spk_proof_choice *choices;
-    int64_t *offsets, *columns;
+    prover_job given;
     spk_context *context;
     spk_pattern *pattern;
     void *memory[SPK_PROOF_OPERANDS];
@@ -66,40 +64,6 @@ static void keep_apart(void)
         answers = own;
 }
 
-static int read_all(void *to, size_t bytes)
-{
-    char *at = to;
-    while (bytes > 0) {
-        ssize_t got = read(STDIN_FILENO, at, bytes);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return -1;
-        at += got;
-        bytes -= (size_t)got;
-    }
-    return 0;
-}
-
-static int read_job(work *w)
-{
-    spk_proof_job *job = &w->job;
-    const int64_t most = INT64_C(1) << 40;
-    if (read_all(job, sizeof *job) != 0 || memcmp(job->magic, SPK_PROOF_MAGIC, sizeof job->magic) != 0 || job->count < 0 || job->count > 100000 || job->nnzb < 0 ||
-        job->nnzb > most || job->grid_rows < 0 || job->grid_rows > most)
-        return -1;
-    job->device[SPK_PROOF_DEVICE_BYTES - 1] = '\0';
-    w->choices = malloc(sizeof *w->choices * ((size_t)job->count + 1));
-    w->offsets = malloc(sizeof *w->offsets * ((size_t)job->grid_rows + 1));
-    w->columns = malloc(sizeof *w->columns * ((size_t)job->nnzb + 1));
-    if (w->choices == NULL || w->offsets == NULL || w->columns == NULL)
-        return -1;
-    return read_all(w->choices, sizeof *w->choices * (size_t)job->count) != 0 || read_all(w->offsets, sizeof *w->offsets * ((size_t)job->grid_rows + 1)) != 0 ||
-                   read_all(w->columns, sizeof *w->columns * (size_t)job->nnzb) != 0
-               ? -1
-               : 0;
-}
-
 /* ------------------------------------------------------------------------------------------------ operands */
 
 /* Random numbers in device memory: a piece of noise again and again. */
@@ -126,7 +90,7 @@ static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void 
 static spk_status make_operands(work *w)
 {
     for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
-        const spk_proof_operand *operand = &w->job.operands[i];
+        const spk_proof_operand *operand = &w->given.head.operands[i];
         const bool wanted = i < 2 || i == D || operand->elements > 0;
         const spk_status status = wanted ? make_operand(w, (spk_dtype)operand->dtype, operand->elements, &w->memory[i]) : SPK_OK;
         if (status != SPK_OK)
@@ -140,7 +104,8 @@ static spk_status make_operands(work *w)
 /* One run, waited for. */
 static spk_status run_once(work *w, spk_plan *plan)
 {
-    if (w->job.static_values) {
+    const spk_proof_job *job = &w->given.head;
+    if (job->static_values) {
         spk_status status = spk_plan_update_values(plan, w->memory[A], NULL);
         if (status != SPK_OK)
             return status;
@@ -149,20 +114,23 @@ static spk_status run_once(work *w, spk_plan *plan)
     const spk_sddmm_args sddmm = {SPK_SIZED(spk_sddmm_args), .x = m[A], .y = m[B], .c = m[C], .d = m[D], .alpha = 0.75, .beta = -0.5};
     const spk_spmm_args spmm = {SPK_SIZED(spk_spmm_args), .values = m[A], .b = m[B], .c = m[C], .d = m[D], .bias = m[BIAS], .residual = m[RESIDUAL],
                                 .preact = m[PREACT], .alpha = 0.75, .beta = -0.5};
-    const spk_status status = w->job.operation == SPK_SDDMM ? spk_run_sddmm(plan, &sddmm, NULL) : spk_run_spmm(plan, &spmm, NULL);
+    const spk_status status = job->operation == SPK_SDDMM ? spk_run_sddmm(plan, &sddmm, NULL) : spk_run_spmm(plan, &spmm, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
 }
 
 static spk_status make_plan(work *w, const spk_tune_options *options, spk_plan **plan)
 {
-    return w->job.operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, &w->job.sddmm, options, plan)
-                                         : spk_plan_spmm(w->context, w->pattern, &w->job.spmm, options, plan);
+    const spk_proof_job *job = &w->given.head;
+    return job->operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, &job->sddmm, options, plan)
+                                       : spk_plan_spmm(w->context, w->pattern, &job->spmm, options, plan);
 }
 
 /* Answers for candidate i. */
 static spk_status try_choice(work *w, int i)
 {
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->choices[i].text, .assume_finite = w->job.assume_finite, .static_values = w->job.static_values};
+    const spk_proof_job *job = &w->given.head;
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->given.choices[i].text, .assume_finite = job->assume_finite,
+                                .static_values = job->static_values};
     spk_plan *plan = NULL;
     answer("run %d", i);
     spk_status status = make_plan(w, &options, &plan);
@@ -184,8 +152,7 @@ static spk_status try_choice(work *w, int i)
 
 static int try_all(work *w)
 {
-    for (int i = 0; i < w->job.count; i++) {
-        w->choices[i].text[SPK_PROOF_CHOICE_BYTES - 1] = '\0';
+    for (int i = 0; i < w->given.head.count; i++) {
         spk_status status = try_choice(w, i);
         /* After a fault the device's context is dead: a fresh process goes on with the rest. */
         if (status != SPK_OK && spk_memory_copy(w->context, w->memory[D], SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
@@ -203,13 +170,15 @@ int main(void)
     }
     keep_apart();
     setenv("SPARSEK_PROVER", "none", 1); /* this is it */
-    if (read_job(&w) != 0)
+    if (job_read(STDIN_FILENO, &w.given) != 0)
         return lost("the job on its standard input is not whole"), EXIT_BAD_JOB;
-    spk_context_options options = {SPK_SIZED(spk_context_options), .device = w.job.device, .store_path = ""};
+    const spk_proof_job *job = &w.given.head;
+    spk_context_options options = {SPK_SIZED(spk_context_options), .device = job->device, .store_path = ""};
     if (spk_context_create(&options, &w.context) != SPK_OK)
         return lost(spk_last_error(NULL));
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = w.job.rows,       .cols = w.job.cols,        .block_rows = w.job.block_rows, .block_cols = w.job.block_cols,
-                               .nnzb = w.job.nnzb,         .row_offsets = w.offsets, .col_indices = w.columns, .index_type = SPK_I64};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = job->rows, .cols = job->cols, .block_rows = job->block_rows,
+                               .block_cols = job->block_cols, .nnzb = job->nnzb, .row_offsets = w.given.offsets, .col_indices = w.given.columns,
+                               .index_type = SPK_I64};
     if (spk_pattern_create(w.context, &indices, &w.pattern) != SPK_OK || make_operands(&w) != SPK_OK)
         return lost(spk_last_error(w.context));
     answer("ready");

@@ -191,5 +191,8 @@ spk_proof spk_cuda_proof(spk_device *device, const spk_problem *problem, const s
         return known;
     if (spk_prover_find(program, sizeof program, why, size)) /* it has the last word */
         return SPK_PROOF_NONE;
-    return spk_proved_elsewhere(device, kernel, params) ? SPK_PROOF_GOOD : SPK_PROOF_NONE;
+    if (!spk_proved_elsewhere(device, kernel, params))
+        return SPK_PROOF_NONE;
+    spk_proof_remember(key, true);
+    return SPK_PROOF_GOOD;
 }

@@ -33,7 +33,7 @@ bool spk_proof_remembered(const char *key)
     return found;
 }
 
-static void remember(const char *key, bool is_good)
+void spk_proof_remember(const char *key, bool is_good)
 {
     pthread_mutex_lock(&lock);
     char *place = place_of(key);
@@ -99,7 +99,7 @@ spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, s
     if (!is_good)
         snprintf(why, size, "%.*s", bytes < size ? (int)bytes : (int)size - 1, (const char *)text);
     spk_free(&device->mem, text);
-    remember(key, is_good);
+    spk_proof_remember(key, is_good);
     return is_good ? SPK_PROOF_GOOD : SPK_PROOF_REFUTED;
 }
 
@@ -111,5 +111,5 @@ void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, con
     else
         snprintf(text, sizeof text, "%s", why);
     spk_cubins_save(&device->mem, key, text, strlen(text) + 1);
-    remember(key, why == NULL);
+    spk_proof_remember(key, why == NULL);
 }

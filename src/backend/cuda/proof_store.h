@@ -16,8 +16,9 @@ spk_proof spk_proof_find(const spk_device *device, const char *key, char *why, s
 /* Keeps a proof (why NULL) or a refutation of the candidate. Where it cannot be written it is found out anew next time. */
 void spk_proof_keep(const spk_device *device, const spk_prepared *candidate, const char *key, const char *why);
 
-/* Whether this process has seen the proof under this key, which was good. forget is for tests. */
+/* What this process knows: that the proof under this key is good. forget is for tests. */
 bool spk_proof_remembered(const char *key);
+void spk_proof_remember(const char *key, bool is_good);
 void spk_proofs_forget(void);
 
 #endif

@@ -1,0 +1,74 @@
+/* Reading a job. Its numbers are believed as far as its length bears them out: no more memory is taken than the file has bytes. */
+#include "job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int read_all(int file, void *to, size_t bytes)
+{
+    char *at = to;
+    while (bytes > 0) {
+        ssize_t got = read(file, at, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        at += got;
+        bytes -= (size_t)got;
+    }
+    return 0;
+}
+
+/* Whether what follows the head has this many bytes. */
+static int is_as_long(const spk_proof_job *head, int64_t rest)
+{
+    const int64_t most = INT64_C(1) << 40;
+    if (head->count < 0 || head->nnzb < 0 || head->nnzb > most || head->grid_rows < 0 || head->grid_rows > most)
+        return 0;
+    return (int64_t)sizeof(spk_proof_choice) * head->count + (int64_t)sizeof(int64_t) * (head->grid_rows + 1 + head->nnzb) == rest;
+}
+
+static int operands_are_sound(const spk_proof_job *head)
+{
+    for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
+        const spk_proof_operand *operand = &head->operands[i];
+        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 || (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
+            return 0;
+    }
+    return 1;
+}
+
+int job_read(int file, prover_job *job)
+{
+    spk_proof_job *head = &job->head;
+    struct stat facts;
+    *job = (prover_job){.choices = NULL};
+    if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode) || read_all(file, head, sizeof *head) != 0 ||
+        memcmp(head->magic, SPK_PROOF_MAGIC, sizeof head->magic) != 0 || !is_as_long(head, (int64_t)facts.st_size - (int64_t)sizeof *head) ||
+        !operands_are_sound(head))
+        return -1;
+    head->device[SPK_PROOF_DEVICE_BYTES - 1] = '\0';
+    const size_t count = (size_t)head->count, offsets = (size_t)head->grid_rows + 1, columns = (size_t)head->nnzb;
+    job->choices = malloc(sizeof *job->choices * (count + 1));
+    job->offsets = malloc(sizeof *job->offsets * offsets);
+    job->columns = malloc(sizeof *job->columns * (columns + 1));
+    if (job->choices == NULL || job->offsets == NULL || job->columns == NULL)
+        return -1;
+    if (read_all(file, job->choices, sizeof *job->choices * count) != 0 || read_all(file, job->offsets, sizeof *job->offsets * offsets) != 0 ||
+        read_all(file, job->columns, sizeof *job->columns * columns) != 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        job->choices[i].text[SPK_PROOF_CHOICE_BYTES - 1] = '\0';
+    return 0;
+}
+
+void job_release(prover_job *job)
+{
+    free(job->choices);
+    free(job->offsets);
+    free(job->columns);
+    *job = (prover_job){.choices = NULL};
+}
