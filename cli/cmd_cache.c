@@ -32,8 +32,9 @@ typedef struct listing {
 
 static void print_one(const spk_store_entry *entry, const char *words, const char *age)
 {
-    char *text = cli_format("%s: %.1f us, of %d candidates, measured %s%s%s", entry->choice[0] ? cli_clean(entry->choice) : "no choice", entry->median_us,
-                            entry->candidate_count, age, entry->provisional ? ", provisional: " : "", entry->provisional ? result_provisional(entry->provisional) : "");
+    const char *choice = entry->choice[0] ? cli_clean(entry->choice) : "no choice";
+    char *text = cli_format("%s: %.1f us, of %d candidates, measured %s%s%s", choice, entry->median_us, entry->candidate_count, age,
+                            entry->provisional ? ", provisional: " : "", result_provisional(entry->provisional));
     puts(cli_clean(words));
     term_paragraph(text, 2);
     fputs("  ", stdout);
@@ -62,7 +63,10 @@ static int visit(void *user, const spk_store_entry *entry)
         table_row(l->rows, entry->provisional ? TABLE_FAINT : TABLE_PLAIN);
         table_cell(l->rows, 0, "%s", words);
         table_cell(l->rows, 1, "%s", entry->choice[0] ? entry->choice : "-");
-        table_cell(l->rows, 2, "%.1f", entry->median_us);
+        if (entry->median_us > 0)
+            table_cell(l->rows, 2, "%.1f", entry->median_us);
+        else
+            table_cell(l->rows, 2, "-");
         table_cell(l->rows, 3, "%d", entry->candidate_count);
         table_cell(l->rows, 4, "%s", age);
         if (entry->provisional)
@@ -225,8 +229,8 @@ int cmd_cache(cli *app, int argc, char **argv)
     a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
     a.operand_names = "an action: path, list, export, import, verify or clear";
     int long_form = 0;
-    const args_option listing_options[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
-    args_add(&a, "Listing", listing_options, 1);
+    const args_option listed[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
+    args_add(&a, "Listing", listed, 1);
     cli_common_options(&a, app, HEEDS_STORE);
     int code = args_parse(&a, argc, argv);
     if (code != ARGS_GO)

@@ -515,9 +515,9 @@ typedef struct spk_report spk_report;
 typedef enum spk_provisional {
     SPK_PROVISIONAL_NO = 0,          /* finished */
     SPK_PROVISIONAL_INTERRUPTED = 1, /* the measuring was interrupted. The next tuning goes on with it */
-    SPK_PROVISIONAL_BUDGET = 2,      /* the budget ended before interleaved rounds had decided. The next tuning with half as much again measures anew */
-    SPK_PROVISIONAL_LOAD = 3         /* other programs used the processors meanwhile. A tuning five minutes later or more, on a machine that is not
-                                      * as busy, measures anew, once in a process */
+    SPK_PROVISIONAL_BUDGET = 2,      /* the budget ended before interleaved rounds had decided. A tuning with half as much again measures anew */
+    SPK_PROVISIONAL_LOAD = 3         /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a
+                                      * process and where the machine is not as busy */
 } spk_provisional;
 
 typedef struct spk_report_info {
@@ -530,7 +530,7 @@ typedef struct spk_report_info {
     const char *class_key; /* the class of problems this evidence is for */
     const char *summary;  /* one paragraph: why the chosen one won */
     int interrupted;      /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
-    spk_provisional provisional; /* of this evidence. What is finished is never replaced in the store by what is provisional, with options->fresh neither */
+    spk_provisional provisional; /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
 } spk_report_info;
 
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
@@ -703,12 +703,13 @@ SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_
 
 /* ------------------------------------------------------------------------------------------------ store */
 
-/* Where the store is. "" in memory, and once the file there has been refused (the log has told why; spk_store_list fails with the reason): that is known from
- * the store's first use on. Lives as long as the context.
+/* Where the store is. "" in memory, and once the file there has been refused: the log has told why, and spk_store_list fails with the
+ * reason. That is known from the store's first use on. Lives as long as the context.
  *
- * A store names what is run, so that a file is refused where it belongs to another user than this process's or root, where others may write it, and where it
- * holds other tables than a store's, views or triggers. Calls that only look (list, export, verify, explain) leave a file as it is, whatever they find; a
- * damaged one is set aside (FILE.bad-SECONDS) by the first call that is to write it. Reading heeds spk_context_interrupt. */
+ * A store names what is run. So a file is refused where it belongs to another user than this process's or root, where others may write it, and
+ * where it holds other tables than a store's, views or triggers. Calls that only look (list, export, verify, explain) leave a file as it is,
+ * whatever they find; a damaged one is set aside (FILE.bad-SECONDS) by the first call that is to write it. Reading heeds
+ * spk_context_interrupt. */
 SPK_API const char *spk_store_path(const spk_context *context);
 
 typedef struct spk_store_entry {
@@ -724,11 +725,13 @@ typedef struct spk_store_entry {
 } spk_store_entry;
 
 /* Calls visit for every class, newest first, until it returns non-zero. The entry is valid during the call. SPK_ERR_IO: the store's file
- * cannot be read now (locked, damaged, a failing disk), or was refused, and nothing was learned beside it; so does export, which then writes nothing. */
+ * cannot be read now (locked, damaged, a failing disk), or was refused, and nothing was learned beside it; so does export, which then writes
+ * nothing. */
 SPK_API spk_status spk_store_list(spk_context *context, int (*visit)(void *user, const spk_store_entry *entry), void *user);
 
-/* All entries as JSON, and back. import keeps the newer entry of a class, but what is finished before what is provisional; one whose time lies in the future or
- * before 1970 is taken, as of now, where its class is not known. A bad file changes nothing. *count (may be NULL) gets the number of classes written or taken. */
+/* All entries as JSON, and back. import keeps the newer entry of a class, but what is finished before what is provisional; one whose time lies
+ * in the future or before 1970 is taken, as of now, where its class is not known. A bad file changes nothing. *count (may be NULL) gets the
+ * number of classes written or taken. */
 SPK_API spk_status spk_store_export(spk_context *context, const char *path, int64_t *count);
 SPK_API spk_status spk_store_import(spk_context *context, const char *path, int64_t *count);
 

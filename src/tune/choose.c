@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/callback.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "tune/search.h"
 #include "tune/choose.h"
 
-enum { SEEN = 1024, TRIED = 256, LOAD_PATIENCE_S = 300 };
+enum { SEEN = 1024 };
 static const double lock_patience_s = 10; /* beyond the budget */
 
 /* ------------------------------------------------------------------------------------------------ classes already compared */
@@ -19,7 +18,6 @@ static const double lock_patience_s = 10; /* beyond the budget */
 /* Whether a class's evidence knows the whole table is looked up once a class and process: a small table of hashes, where a lost entry only
  * costs another look. */
 static _Atomic uint64_t seen[SEEN];
-static _Atomic uint64_t tried[TRIED]; /* likewise, of those measured anew by this process, as their evidence was of a busy machine */
 
 uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
 {
@@ -133,41 +131,6 @@ static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *
     return SPK_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ provisional evidence */
-
-static double budget_of(const spk_tuner *tuner, const spk_tune_options *options)
-{
-    if (options->budget_s > 0)
-        return options->budget_s;
-    return options->effort == SPK_TUNE_EXHAUSTIVE ? INFINITY : tuner->device->backend->budget_s;
-}
-
-/* What was measured under load is measured again once a process at most, some minutes later at the earliest, and not while the machine is as busy: who
- * plans on a machine that is always busy is not kept waiting each time. */
-static bool load_has_passed(const spk_tuner *tuner, const spk_decision *decision, uint64_t hash)
-{
-    const int64_t age_s = spk_unix_time_s() - decision->measured_at;
-    if ((age_s >= 0 && age_s < LOAD_PATIENCE_S) || atomic_load_explicit(&tried[hash % TRIED], memory_order_relaxed) == hash)
-        return false;
-    return !(tuner->busy_now != NULL ? tuner->busy_now : spk_load_busy)(tuner->device->executor.threads);
-}
-
-/* Whether a tuning now may do better than what the store has. */
-static bool is_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash)
-{
-    switch (decision->provisional) {
-    case SPK_PROVISIONAL_NO:
-        return false;
-    case SPK_PROVISIONAL_INTERRUPTED:
-        return true;
-    case SPK_PROVISIONAL_BUDGET:
-        return budget_of(tuner, options) >= 1.5 * decision->budget_s;
-    case SPK_PROVISIONAL_LOAD:
-        return load_has_passed(tuner, decision, hash);
-    }
-    return false;
-}
-
 /* The store's answer under one key, good enough for these options. A store that fails knows nothing. */
 static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const char *key, bool whole, spk_choice *choice, bool *found)
 {
@@ -178,7 +141,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     if (spk_store_decision(tuner->store, key, &decision, &known) != SPK_OK || !known)
         return SPK_OK;
     uint64_t hash = spk_class_hash(tuner, key);
-    if (whole && can_tune(options) && is_due(tuner, options, &decision, hash))
+    if (whole && can_tune(options) && spk_evidence_due(tuner, options, &decision, hash))
         return SPK_OK;
     bool strict = options->tolerance > 0; /* then the error that was measured counts */
     bool usable = !strict && spk_decision_usable(tuner, problem, options, &decision, &made);
@@ -364,17 +327,6 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
                                        made->kept_out ? "the store keeps the better evidence that it has" : "what was measured is kept");
 }
 
-static bool runs_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, const spk_report *stored)
-{
-    const spk_decision decision = {.measured_at = stored->measured_at, .provisional = stored->provisional, .budget_s = stored->budget_s};
-    const uint64_t hash = spk_class_hash(tuner, class->key);
-    if (stored->provisional == SPK_PROVISIONAL_INTERRUPTED || !is_due(tuner, options, &decision, hash))
-        return false;
-    if (stored->provisional == SPK_PROVISIONAL_LOAD)
-        atomic_store_explicit(&tried[hash % TRIED], hash, memory_order_relaxed);
-    return true;
-}
-
 /* Tunes a class, or finds that another has done it meanwhile. */
 static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class, spk_report **report,
                              spk_choice *choice)
@@ -393,7 +345,7 @@ static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem,
         goto done;
     if (spk_store_load(tuner->store, class->key, &t.stored) != SPK_OK)
         t.stored = NULL;
-    t.anew = t.stored != NULL && runs_anew(tuner, options, class, t.stored);
+    t.anew = t.stored != NULL && spk_evidence_anew(tuner, options, t.stored, spk_class_hash(tuner, class->key));
     SPK_GOTO(spk_search_begin(&t.search, tuner, problem, options));
     choose_field(&t);
     status = tune_locked(&t, report, choice);

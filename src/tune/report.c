@@ -274,16 +274,24 @@ static void say_unchosen(paragraph *out, const spk_report *report)
 
 static void say_provisional(paragraph *out, const spk_report *report)
 {
-    if (report->provisional == SPK_PROVISIONAL_INTERRUPTED || spk_report_interrupted(report))
-        say(out, " Provisional: the measuring was interrupted; what is left is measured with the next tuning.");
-    else if (report->provisional == SPK_PROVISIONAL_BUDGET)
-        say(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide; a tuning with half as much again measures anew.", report->budget_s);
-    else if (report->provisional == SPK_PROVISIONAL_LOAD)
-        say(out, " Provisional: other programs used the processors while this was measured%s; it is measured anew when the machine is quieter, or at once with"
-                 " --fresh (options.fresh).",
-            report->crowded ? ", so that the choice goes by the least time of each and not by the medians" : "");
+    const char *later = "";
+    if (report->provisional == SPK_PROVISIONAL_INTERRUPTED || spk_report_interrupted(report)) {
+        say(out, " Provisional: the measuring was interrupted");
+        later = "; what is left is measured with the next tuning";
+    } else if (report->provisional == SPK_PROVISIONAL_BUDGET) {
+        say(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide", report->budget_s);
+        later = "; a tuning with half as much again measures anew";
+    } else if (report->provisional == SPK_PROVISIONAL_LOAD) {
+        say(out, " Provisional: other programs used the processors while this was measured");
+        if (report->crowded)
+            say(out, ", so that the choice goes by the least time of each and not by the medians");
+        later = "; it is measured anew when the machine is quieter, or at once with --fresh (options.fresh)";
+    } else {
+        return;
+    }
     if (report->kept_out)
-        say(out, " The store has better evidence of this class, and keeps that.");
+        later = ". The store has better evidence of this class, and keeps that";
+    say(out, "%s.", later);
 }
 
 spk_status spk_report_summarise(spk_report *report, int64_t now)

@@ -245,6 +245,14 @@ spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int
 /* Whether evidence measured now takes the place of what is stored (NULL: nothing). usable: of the stored, something can be chosen still. */
 bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable);
 
+/* ---- due.c */
+
+/* Whether a tuning now may do better than the stored decision of a class, whose spk_class_hash this is. */
+bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash);
+
+/* Whether a tuning that begins measures everyone afresh, and not only what the stored evidence lacks. Remembers it for the process where load is the reason. */
+bool spk_evidence_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_report *stored, uint64_t hash);
+
 /* ---- search.c */
 
 typedef struct spk_search {

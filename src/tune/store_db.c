@@ -100,11 +100,13 @@ bool spk_db_is_damage(int code)
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB || (code & 0xff) == SQLITE_TOOBIG;
 }
 
-/* SQLite calls a file corrupt where the system failed to read it (EIO, ENXIO: a bad disk, a network that went away). The system's own word counts. */
+/* SQLite calls a file corrupt where the system failed to read it (EIO, ENXIO: a bad disk, a lost network). The system's own word counts. */
 int spk_db_true_code(spk_db *db, int code)
 {
     int system = 0;
-    if (code <= 0 || !spk_db_is_damage(code) || sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_LAST_ERRNO, &system) != SQLITE_OK || system == 0)
+    if (code <= 0 || !spk_db_is_damage(code))
+        return code;
+    if (sqlite3_file_control(db->sql, "main", SQLITE_FCNTL_LAST_ERRNO, &system) != SQLITE_OK || system == 0)
         return code;
     db->system_error = system;
     return SQLITE_IOERR_READ;
@@ -116,8 +118,8 @@ void spk_db_begin(spk_db *db, bool patient)
     db->patient = patient || (db->interrupted != NULL && atomic_load(db->interrupted) != 0);
 }
 
-/* Every STEP_OPS operations. An interruption ends what is being read. What is written then, or read by those who keep what they have, is given some
- * time: it is short, unless somebody made the file such that it is not. */
+/* Every STEP_OPS operations. An interruption ends what is being read. What is written then, or read by those who keep what they have, is given
+ * some time: it is short, unless somebody made the file such that it is not. */
 static int on_progress(void *arg)
 {
     spk_db *db = arg;
@@ -160,9 +162,12 @@ static void limit(spk_db *db)
 {
     static const struct {
         int id, most;
-    } limits[] = {{SQLITE_LIMIT_LENGTH, 1 << 20},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},     {SQLITE_LIMIT_COLUMN, 64},        {SQLITE_LIMIT_EXPR_DEPTH, 50},
-                  {SQLITE_LIMIT_ATTACHED, 0},      {SQLITE_LIMIT_COMPOUND_SELECT, 4},      {SQLITE_LIMIT_VDBE_OP, 100000},   {SQLITE_LIMIT_TRIGGER_DEPTH, 4},
-                  {SQLITE_LIMIT_FUNCTION_ARG, 16}, {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100}, {SQLITE_LIMIT_WORKER_THREADS, 0}};
+    } limits[] = {
+        {SQLITE_LIMIT_LENGTH, 1 << 20},      {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
+        {SQLITE_LIMIT_EXPR_DEPTH, 50},       {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_COMPOUND_SELECT, 4},
+        {SQLITE_LIMIT_VDBE_OP, 100000},      {SQLITE_LIMIT_TRIGGER_DEPTH, 4},    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100}, {SQLITE_LIMIT_WORKER_THREADS, 0},
+    };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         sqlite3_limit(db->sql, limits[i].id, limits[i].most);
 }

@@ -144,7 +144,7 @@ static bool begins_like_a_database(const spk_store *store)
     return same;
 }
 
-/* A second look through a connection of its own: what was a moment's failure of the disk, of the network or of the memory is not there any more. */
+/* A second look through a connection of its own: what was a moment's failure of the disk, the network or the memory is gone by then. */
 static bool stays_damaged(spk_store *store)
 {
     spk_db *again = NULL;
@@ -152,13 +152,15 @@ static bool stays_damaged(spk_store *store)
     int64_t sound = 0;
     int code = spk_db_open(store->path, store->busy_ms, NULL, &again, reason, sizeof reason);
     if (code == SQLITE_OK)
-        code = spk_db_true_code(again, spk_db_integer(again, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'", &sound));
+        code = spk_db_integer(again, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'", &sound);
+    if (again != NULL)
+        code = spk_db_true_code(again, code);
     spk_db_close(&again);
     return spk_db_is_damage(code) || (code == SQLITE_OK && sound == 0);
 }
 
-/* Closes the file; true where there is no damage after all, or the file has been set aside: then it is worth another try. Under the lock on byte 0, so
- * that of two processes that meet the damage the second does not move the first one's new file. */
+/* Closes the file; true where another try is worth while: there is no damage after all, or the file has been set aside. That happens under the
+ * lock on byte 0, so that of two processes that meet the damage the second does not move the first one's new file. */
 static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
 {
     char reason[160];
@@ -171,7 +173,8 @@ static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
     if (!is_same_file(store)) /* another has set it aside */
         return true;
     if (mode == SPK_DISK_READ) { /* who only looks changes nothing */
-        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved", store->path, reason);
+        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved", store->path,
+                       reason);
         return false;
     }
     int lock = -1;

@@ -155,8 +155,9 @@ class Store(CliTest):
             self.assertEqual(self.json("cache", "list", "--store", f"{name}.db")["results"][0]["provisional"], name)
             self.assertIn(name, self.cli("cache", "list", "--store", f"{name}.db").stdout)
             self.assertEqual(self.bench("explain", *SMALL_CLASS, "--store", f"{name}.db")["results"][0]["provisional"], name)
-            self.assertIn("Provisional: ", self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout)
-            self.assertIn(words, " ".join(self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout.split()))
+            told_text = " ".join(self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout.split())
+            self.assertIn("Provisional: ", told_text)
+            self.assertIn(words, told_text)
             self.cli("cache", "export", "again.json", "--store", f"{name}.db")
             self.assertEqual(json.loads((self.folder / "again.json").read_text())["classes"][0]["provisional"], name)
             told["classes"][0] |= {"provisional": None, "measured_at": 5}
