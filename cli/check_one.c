@@ -59,12 +59,28 @@ void check_setup_release(check_setup *setup)
         spk_context_destroy(&setup->contexts[i]);
 }
 
+/* Whether each word of `words` is one of the text's. */
+static bool has_words(const char *text, const char *words)
+{
+    for (words += strspn(words, " "); *words; words += strcspn(words, " "), words += strspn(words, " ")) {
+        size_t length = strcspn(words, " ");
+        const char *at = text + strspn(text, " ");
+        while (*at && (strcspn(at, " ") != length || strncmp(at, words, length) != 0)) {
+            at += strcspn(at, " ");
+            at += strspn(at, " ");
+        }
+        if (!*at)
+            return false;
+    }
+    return true;
+}
+
 static bool of_row(const choice *one, const char *row, const char *params)
 {
     size_t length = strlen(row);
     if (strncmp(one->text, row, length) != 0 || (one->text[length] != ' ' && one->text[length] != 0))
         return false;
-    return !params || strcmp(one->text[length] ? one->text + length + 1 : "", params) == 0;
+    return !params || has_words(one->text + length, params);
 }
 
 static bool of_a_row(const check_setup *setup, const choice *one)

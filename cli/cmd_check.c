@@ -48,17 +48,26 @@ static bool holds(const char *list, size_t list_length, const char *word, size_t
     return false;
 }
 
-/* Whether "NV=2 PACK=1" is a choice of "NV=2,3 PACK=0,1". */
+/* Whether "PACK=1" is one of "NV=2,3 PACK=0,1". */
+static bool is_value(const char *word, size_t length, const char *tunables)
+{
+    for (; *tunables; tunables += strcspn(tunables, " "), tunables += strspn(tunables, " ")) {
+        size_t all = strcspn(tunables, " "), name = strcspn(tunables, "=") + 1;
+        if (length > name && strncmp(word, tunables, name) == 0)
+            return holds(tunables + name, all - name, word + name, length - name);
+    }
+    return false;
+}
+
+/* Whether "NV=2 PACK=1" names values of "NV=2,3 PACK=0,1 GROUP=1,4", some of them or all; of none, "" does. */
 static bool is_choice(const char *params, const char *tunables)
 {
-    while (*tunables && *params) {
-        size_t all = strcspn(tunables, " "), name = strcspn(tunables, "=") + 1, own = strcspn(params, " ");
-        if (own < name || strncmp(params, tunables, name) != 0 || !holds(tunables + name, all - name, params + name, own - name))
+    if (!params[strspn(params, " ")])
+        return !*tunables;
+    for (params += strspn(params, " "); *params; params += strcspn(params, " "), params += strspn(params, " "))
+        if (!is_value(params, strcspn(params, " "), tunables))
             return false;
-        tunables += all + (tunables[all] == ' ');
-        params += own + (params[own] == ' ' && params[own + 1] != 0);
-    }
-    return !*tunables && !*params;
+    return true;
 }
 
 static int check_params(const cli *app, const check_flags *f)
@@ -88,7 +97,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
         {"op", 0, ARGS_CHOICE, &f->op, "all|spmm|sddmm", 0, 0, "operations (default: all that the rows compute)"},
         {"kernel", 0, ARGS_KERNELS, &f->kernel, "NAMES", 0, 0, "only these rows (the same as --only)"},
-        {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only this combination of parameters, such as \"NV=2 PACK=1 GROUP=1\"; needs --kernel"},
+        {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only with these parameters, such as \"NV=2 PACK=1\"; needs --kernel"},
         {"all-params", 0, ARGS_FLAG, &f->all_params, NULL, 0, 0, "every combination of parameters of every row"},
         {"resume", 0, ARGS_FILE, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
     };

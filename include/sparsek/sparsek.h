@@ -389,7 +389,8 @@ typedef struct spk_tune_options {
     int fresh;             /* tune again though the class is known */
     const char *only;      /* comma-separated kernel names, NULL: all */
     const char *exclude;   /* comma-separated kernel names */
-    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had */
+    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had. A parameter that is
+     * left out has its first value. */
     const char *choice;
     uint64_t seed;         /* of the random operands; 0: from the clock */
 } spk_tune_options;
@@ -437,7 +438,7 @@ typedef struct spk_plan_info {
 SPK_API spk_status spk_plan_get_info(const spk_plan *plan, spk_plan_info *info);
 SPK_API size_t spk_plan_workspace_bytes(const spk_plan *plan);
 
-/* The choice as text ("spmm_f32_avx2 MR=6 NV=2 PACK=1"), to pin it elsewhere through spk_tune_options.choice. */
+/* The choice as text ("spmm_f32_avx2 NV=2 PACK=1 GROUP=4 SERIAL=0"), to pin it elsewhere through spk_tune_options.choice. */
 SPK_API const char *spk_plan_choice(const spk_plan *plan);
 
 /* One call: looks the plan up in the context's cache (keyed by pattern, problem and options) or makes it, and runs it.

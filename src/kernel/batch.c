@@ -1,6 +1,7 @@
 /* Batches on kernels that take one item at a time: with many items each task runs its share of them, alone on its thread and in its own workspace;
  * with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
 #include "kernel/batch.h"
+#include "kernel/threads.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -113,8 +114,13 @@ spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream)
 
 double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
 {
+    spk_device alone;
     if (kernel->ops->predict_us == NULL)
         return 0;
+    if (spk_runs_alone(kernel, params, problem, device)) {
+        alone = spk_device_alone(device);
+        device = &alone;
+    }
     if (problem->batch == 1 || kernel->ops->batched)
         return kernel->ops->predict_us(problem, device, params);
     const spk_problem item = spk_problem_item(problem);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernel/batch.h"
+#include "kernel/threads.h"
 
 static const char *isa_reason(unsigned missing)
 {
@@ -41,6 +42,8 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = device->backend->library_why != NULL ? device->backend->library_why(device, kernel->library) : "its library was not found";
     else if (!spk_batch_applicable(kernel, problem, why))
         return false;
+    else if (!spk_serial_applicable(kernel, params, problem, device, why))
+        return false;
     else if (!applicable(kernel, params, problem, device, why) && *why == NULL)
         *why = "it does not compute this problem";
     return *why == NULL;
@@ -57,8 +60,18 @@ spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const sp
     spk_bound made = {.kernel = kernel, .problem = *problem, .params = *params, .device = device};
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &made.view));
     const bool items = problem->batch > 1 && !kernel->ops->batched;
-    if (items)
-        SPK_TRY(spk_batch_begin(&made));
+    if (spk_runs_alone(kernel, params, problem, device)) {
+        SPK_TRY(spk_alloc(&device->mem, 1, sizeof *made.serial, &made.serial));
+        *made.serial = spk_device_alone(device);
+        made.device = device = made.serial;
+    }
+    if (items) {
+        const spk_status status = spk_batch_begin(&made);
+        if (status != SPK_OK) {
+            spk_batch_release(&made);
+            return status;
+        }
+    }
     if (kernel->ops->bind != NULL) {
         const spk_status status = kernel->ops->bind(&made);
         if (status != SPK_OK) {

@@ -24,7 +24,7 @@ typedef struct spk_bound {
     size_t workspace_bytes; /* bind sets it; a run gets this much, 64-byte aligned */
     void *state;            /* the kernel's, made by bind, released by unbind */
     int64_t parts;          /* a batch on a kernel that takes one item: the tasks that share the items (kernel/batch.c); 0: it takes the whole batch */
-    spk_device *serial;     /* their device, of one thread; NULL: an item gets all threads */
+    spk_device *serial;     /* the device as one thread that a part, or the whole problem, runs on; NULL: all threads */
     size_t part_bytes;      /* of the workspace */
 } spk_bound;
 
@@ -93,9 +93,11 @@ typedef struct spk_prepared {
 int spk_kernels(const spk_kernel **table);
 const spk_kernel *spk_kernel_by_name(const char *name);
 
-/* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text. */
+/* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order, where a tunable that
+ * is not named has the first of its values. */
 int spk_params_count(const spk_kernel *kernel);
 void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params);
+int spk_params_index(const spk_kernel *kernel, const char *name); /* of a tunable's value in spk_params; -1: the row has none of this name */
 void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size);
 spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params);
 

@@ -69,37 +69,56 @@ void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *b
         used += (size_t)snprintf(buffer + used, size - used, "%s%.*s=%d", i > 0 ? " " : "", tunables[i].name_length, tunables[i].name, params->v[i]);
 }
 
-static const char *skip_spaces(const char *text)
+int spk_params_index(const spk_kernel *kernel, const char *name)
 {
-    while (*text == ' ')
-        text++;
-    return text;
+    tunable tunables[SPK_MAX_TUNABLES];
+    const int count = split(kernel->tunables, tunables), length = (int)strlen(name);
+    for (int i = 0; i < count; i++)
+        if (tunables[i].name_length == length && strncmp(tunables[i].name, name, (size_t)length) == 0)
+            return i;
+    return -1;
+}
+
+static int tunable_at(const tunable *tunables, int count, const char *text)
+{
+    for (int i = 0; i < count; i++)
+        if (strncmp(text, tunables[i].name, (size_t)tunables[i].name_length) == 0 && text[tunables[i].name_length] == '=')
+            return i;
+    return -1;
+}
+
+static bool has_value(const tunable *t, long value)
+{
+    for (int i = 0; i < t->count; i++)
+        if (value_at(t, i) == value)
+            return true;
+    return false;
 }
 
 spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params)
 {
     tunable tunables[SPK_MAX_TUNABLES];
-    int count = split(kernel->tunables, tunables);
-    spk_params parsed = {{0}};
-    const char *rest = skip_spaces(text);
-    for (int i = 0; i < count; i++) {
-        const tunable *t = &tunables[i];
-        if (strncmp(rest, t->name, (size_t)t->name_length) != 0 || rest[t->name_length] != '=')
-            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: expected %.*s= at \"%s\" (tunables: %s)", text, kernel->name, t->name_length, t->name, rest,
-                            kernel->tunables);
+    bool given[SPK_MAX_TUNABLES] = {false};
+    const int count = split(kernel->tunables, tunables);
+    spk_params parsed;
+    spk_params_get(kernel, 0, &parsed);
+    for (const char *rest = text + strspn(text, " "); *rest != '\0'; rest += strspn(rest, " ")) {
+        const int i = tunable_at(tunables, count, rest), word = (int)strcspn(rest, " ");
+        if (i < 0)
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: \"%.*s\" is none of its tunables (%s)", text, kernel->name, word, rest,
+                            count > 0 ? kernel->tunables : "it has none");
+        if (given[i])
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s is given twice", text, kernel->name, tunables[i].name_length, tunables[i].name);
+        const char *digits = rest + tunables[i].name_length + 1;
         char *end = NULL;
-        long value = strtol(rest + t->name_length + 1, &end, 10);
-        int known = 0;
-        for (int j = 0; j < t->count; j++)
-            known |= value_at(t, j) == value;
-        if (end == rest + t->name_length + 1 || (*end != '\0' && *end != ' ') || !known)
-            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s has no such value (tunables: %s)", text, kernel->name, t->name_length, t->name,
-                            kernel->tunables);
+        const long value = strtol(digits, &end, 10);
+        if (end == digits || end != rest + word || !has_value(&tunables[i], value))
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s has no such value (tunables: %s)", text, kernel->name, tunables[i].name_length,
+                            tunables[i].name, kernel->tunables);
         parsed.v[i] = (int)value;
-        rest = skip_spaces(end);
+        given[i] = true;
+        rest = end;
     }
-    if (*rest != '\0')
-        return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: \"%s\" is left over (tunables: %s)", text, kernel->name, rest, kernel->tunables);
     *params = parsed;
     return SPK_OK;
 }

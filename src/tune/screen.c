@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "kernel/threads.h"
 #include "tune/search.h"
 
 enum { MOST_REPLANS = 2, LOOKS = 3, MOST_EXTRA = 3, EXHAUSTIVE_LOOKS = 5, MOST_NOISE = 64, MOST_SCREENED = 32, MOST_SAMPLED = 4, MOST_FITTED = 3, MOST_AGAIN = 2 };
@@ -390,19 +391,21 @@ static int by_promise(const void *a, const void *b)
 }
 
 /* Every row's first candidate comes before any row's second, so that no row is missing where the budget ends early, and so that a row
- * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. */
+ * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. A row has two firsts where SERIAL=1 may win, and
+ * that one comes before: what it takes does not depend on who else uses the processors, and those that do are given up the sooner. */
 static void rank_by_row(screening *s)
 {
     for (int i = 0; i < s->count; i++) {
         spk_contender *c = s->pool[i];
+        const bool serial = spk_is_serial(c->kernel, &c->params);
         int ahead = 0;
         for (int j = 0; j < s->count; j++) {
             const spk_contender *other = s->pool[j];
             bool first = other->predicted_us < c->predicted_us || (other->predicted_us == c->predicted_us && other->order < c->order);
-            ahead += other->row == c->row && first;
+            ahead += other->row == c->row && first && spk_is_serial(other->kernel, &other->params) == serial;
         }
         if (c->rank >= 0)
-            c->rank = s->search->by_row ? ahead : ahead > 0;
+            c->rank = 2 * (s->search->by_row ? ahead : ahead > 0) + !serial;
     }
 }
 

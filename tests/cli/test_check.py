@@ -42,6 +42,15 @@ class Check(CliTest):
         self.assertEqual(again, rows[0])
         self.assertFalse(any("sddmm" in row["name"] for row in self.json("check", "--op", "spmm", "--cases", "1", "--seed", "5")["results"]))
 
+    def test_some_params(self):
+        """Those that are named; in any order."""
+        arguments = ["check", "--seed", "3", "--cases", "8", "--kernel", "spmm_portable", "--params"]
+        wide, narrow = (self.json(*arguments, params)["results"][0] for params in ("NV=2", "GROUP=1 NV=2 SERIAL=0"))
+        self.assertGreater(narrow["cases"], 0)
+        self.assertGreaterEqual(wide["cases"], narrow["cases"])
+        self.assertIn("is no combination of spmm_portable", self.cli(*arguments, "NV=2 DEPTH=1", code=2).stderr)
+        self.assertIn("is no combination of spmm_portable", self.cli(*arguments, " ", code=2).stderr)
+
     def test_all_params(self):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
 

@@ -142,6 +142,15 @@ class Run(CliTest):
                 self.cli("convert", f"d.{ending}", "back.mtx")
                 self.check_close(self.read_array(self.path("back.mtx")), product(a, b))
 
+    def test_choice_in_part(self):
+        """A parameter that is left out has its first value."""
+        a, b = self.matrices(7, 9, 4)
+        for choice in ("spmm_portable", "spmm_portable NV=2 PACK=1", "spmm_portable SERIAL=0 NV=2"):
+            self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice", choice)
+            self.check_close(self.read_array(self.path("d.mtx")), product(a, b))
+        self.assertIn('"DEPTH=2" is none of its tunables', self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice",
+                                                                    "spmm_portable DEPTH=2", code=2).stderr)
+
     def test_epilogue(self):
         a, b = self.matrices(9, 12, 4)
         c = [[float(i - j) for j in range(4)] for i in range(9)]

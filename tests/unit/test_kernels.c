@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/half.h"
+#include "kernel/threads.h"
 #include "kernel_case.h"
 
 static uint64_t seed_of_the_day(void)
@@ -434,5 +435,6 @@ int main(void)
         cmocka_unit_test(test_many_tasks),
         cmocka_unit_test(test_bind_without_memory),
     };
+    spk_threads_for_any_work = true; /* the problems are small */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

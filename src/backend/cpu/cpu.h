@@ -4,6 +4,12 @@
 
 #include "kernel/kernel.h"
 
+/* Microseconds to have so many threads begin a parallel region and to see it end, on an idle machine. */
+static inline double spk_wake_us(double threads)
+{
+    return threads > 1 ? 1.7 + 0.15 * threads : 0;
+}
+
 /* Block rows cut into parts of nearly equal work (blocks + a constant a row), for `parts` tasks: bounds[parts + 1], bounds[0] = 0,
  * bounds[parts] = grid_rows. */
 spk_status spk_partition_rows(const spk_mem *mem, const spk_bsr_view *view, int parts, int64_t **bounds);

@@ -35,7 +35,7 @@ static inline double cost_finish(const spk_problem *problem, const spk_device *d
     const double used = tasks < machine->threads ? (tasks < 1 ? 1 : tasks) : machine->threads;
     const double bytes = spk_problem_bytes(problem), cache = device->l3_bytes > 0 ? (double)device->l3_bytes : 8e6;
     const double from_memory = problem->cache == SPK_COLD || bytes > cache ? bytes / device->stream_gbs / 1e3 : 0;
-    return 0.3 + (used > 1 ? 2.0 * passes : 0) + cycles / used / machine->ghz / 1e3 + 0.6 * from_memory;
+    return 0.3 + (used > 1 ? spk_wake_us(machine->threads) * passes : 0) + cycles / used / machine->ghz / 1e3 + 0.6 * from_memory;
 }
 
 /* Cycles of one tile of h x w accumulators over one block. */

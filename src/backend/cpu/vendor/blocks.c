@@ -176,5 +176,5 @@ double spk_blocks_predict_us(const spk_problem *problem, const spk_device *devic
     double calls = (double)pattern->nnzb * fmax(1, ceil((double)problem->n / width));
     double compute = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3) + calls * call_us / threads;
     double stream = spk_problem_bytes(problem) / (fmax(device->stream_gbs, 1) * 1e3);
-    return 2 + fmax(compute, stream);
+    return 0.5 + spk_wake_us(threads) + fmax(compute, stream);
 }

@@ -128,7 +128,7 @@ static spk_status bind(spk_bound *bound)
     bool direct = spk_product_is_result(p, false) && (p->layout_d == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
-    SPK_GOTO(spk_blocks_make(bound, &calls, state, bound->params.v[0], direct, &state->blocks));
+    SPK_GOTO(spk_blocks_make(bound, &calls, state, 0, direct, &state->blocks));
     state->m = bound->view.block_rows;
     state->n = (int)state->blocks.panel;
     state->k = bound->view.block_cols;

@@ -1,0 +1,22 @@
+/* How many threads a candidate of a CPU row takes: all of the device's, or the calling one alone. Nothing between: OpenMP's library ends the threads that a
+ * smaller region leaves out and starts them again for the next larger one, which costs more than it brings. */
+#ifndef SPK_KERNEL_THREADS_H
+#define SPK_KERNEL_THREADS_H
+
+#include "kernel/kernel.h"
+
+/* The tunable SERIAL. 1: the calling thread alone; offered where that may be faster. 0: all threads, but where the work is too little for a second one. */
+bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why);
+
+bool spk_is_serial(const spk_kernel *kernel, const spk_params *params); /* SERIAL=1 */
+
+/* Whether the candidate runs on the calling thread alone, on a device of several. */
+bool spk_runs_alone(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
+
+/* For tests: no work is too little for all threads, none is too much for one. */
+extern bool spk_threads_for_any_work;
+
+/* The device as one thread that works alone sees it. */
+spk_device spk_device_alone(const spk_device *device);
+
+#endif
