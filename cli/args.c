@@ -40,7 +40,7 @@ bool args_read_real(const char *text, double *out)
     return true;
 }
 
-static bool read_share(const char *text, double *out)
+bool args_read_share(const char *text, double *out)
 {
     char copy[64];
     size_t length = strlen(text);
@@ -226,7 +226,7 @@ static int take_number(const args *a, const args_option *o, const char *text)
 {
     int64_t whole = 0;
     double value = 0;
-    bool fine = o->kind == ARGS_INT ? args_read_int(text, &whole) : o->kind == ARGS_REAL ? args_read_real(text, &value) : read_share(text, &value);
+    bool fine = o->kind == ARGS_INT ? args_read_int(text, &whole) : o->kind == ARGS_REAL ? args_read_real(text, &value) : args_read_share(text, &value);
     size_t digits = o->kind == ARGS_INT ? strspn(text + (text[0] == '-'), "0123456789") : 0;
     if (!fine && digits && !text[digits + (text[0] == '-')]) /* a whole number that 64 bits do not hold */
         return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);

@@ -77,6 +77,7 @@ int args_parse(args *a, int argc, char **argv);
 /* Parsers for values that come from files too. They return false and leave *out alone on a bad text. */
 bool args_read_int(const char *text, int64_t *out);
 bool args_read_real(const char *text, double *out);
+bool args_read_share(const char *text, double *out); /* "0.1" or "10%" */
 bool args_read_block(const char *text, args_block *out);
 bool args_read_cells(const char *text, args_cells *out);
 /* Index of text in "a|b|c" ('-' and '_' alike), or -1. */

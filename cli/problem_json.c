@@ -1,4 +1,5 @@
 /* A problem as JSON: written into results, read from lists of problems. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
@@ -122,9 +123,10 @@ static bool take_pattern(const char *text, problem_flags *f)
 
 static bool take_number(const json_t *value, const field *f)
 {
-    if (f->kind == FIELD_REAL ? !json_is_number(value) : !json_is_integer(value))
-        return false;
     double x = json_number_value(value);
+    const bool share = f->kind == FIELD_REAL && json_is_string(value);
+    if (share ? !args_read_share(json_string_value(value), &x) : f->kind == FIELD_REAL ? !json_is_number(value) : !json_is_integer(value))
+        return false;
     if (x < f->low || x > f->high)
         return false;
     if (f->kind == FIELD_REAL)
@@ -207,6 +209,57 @@ static void spell_tokens(json_t *object)
     free(text);
 }
 
+/* What a field takes, and the nearest of its values where there is one. The caller frees it. */
+static char *allowed(const field *f, const char *text)
+{
+    const char *near = NULL, *takes;
+    char range[80];
+    switch (f->kind) {
+    case FIELD_INT:
+    case FIELD_SIDE:
+        snprintf(range, sizeof(range), "a whole number from %.10g to %.10g", f->low, f->high);
+        return cli_format("%s", range);
+    case FIELD_REAL:
+        return cli_format("a number from %.10g to %.10g, or a text such as \"10%%\"", f->low, f->high);
+    case FIELD_SEED:
+        return cli_format("a whole number");
+    case FIELD_BOOL:
+        return cli_format("true or false");
+    case FIELD_CHOICE:
+        takes = f->choices;
+        near = text ? args_nearest_of(text, f->choices) : NULL;
+        break;
+    case FIELD_DTYPE:
+        takes = ARGS_DTYPES;
+        near = text ? args_nearest_dtype(text) : NULL;
+        break;
+    case FIELD_PATTERN:
+        takes = "a pattern of 'sparsek gen --help'";
+        near = text ? args_nearest_pattern(text) : NULL;
+        break;
+    case FIELD_BLOCK:
+        return cli_format("64 or \"64x32\", sides of 1 to 256");
+    case FIELD_CELLS:
+        return cli_format("20 or \"20x10x10\", each 1 or more");
+    case FIELD_TOKENS:
+        return cli_format("\"16-256\", \"16,200,31\" or [16, 200, 31]");
+    case FIELD_EPILOGUE:
+        return cli_format("\"none\", or some of beta, bias_row, bias_col, relu, gelu_erf, gelu_tanh, silu, residual, factor and preact, joined with +");
+    default:
+        return cli_format("a text");
+    }
+    return near ? cli_format("%s; did you mean \"%s\"?", takes, near) : cli_format("%s", takes);
+}
+
+static int wrong_value(const cli *app, const char *where, const field *f, const json_t *value)
+{
+    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)), *takes = allowed(f, json_string_value(value));
+    int code = cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value, %.80s: it takes %s", where, f->name, dumped ? dumped : "?", takes);
+    free(dumped);
+    free(takes);
+    return code;
+}
+
 int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags)
 {
     problem_flags f = *flags;
@@ -270,8 +323,7 @@ int problem_from_json(const cli *app, json_t *object, const char *where, problem
                         : cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"", where, key);
         }
         if (!json_is_null(value) && !take_field(value, &fields[at], &f))
-            return cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value%s", where, key,
-                            fields[at].kind == FIELD_TOKENS ? "; it takes \"16-256\", \"16,200,31\" or [16, 200, 31]" : "");
+            return wrong_value(app, where, &fields[at], value);
     }
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);

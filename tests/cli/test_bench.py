@@ -227,7 +227,7 @@ class Tune(CliTest):
                               ('[{"m": 8}, {"desity": 1}]', 'problem 1: unknown key "desity"; did you mean "density"?'),
                               ('[{"m": "8"}]', '"m" has a wrong value'), ('[{"density": 2}]', '"density" has a wrong value'),
                               ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
-                              ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value; it takes'),
+                              ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value, [1,"2"]: it takes'),
                               ('[{"block_rows": 4}]', "go together"), ('[{"m": 8}, {"factor": true, "residual": true}]', "problem 1: --factor does not go with --residual"),
                               ('[{"op": "sddmm", "factor": true}]', "problem 0: --factor goes with --op spmm"), ('[{"m": 1, "m": 2}]', "duplicate")):
             with self.subTest(text=text):

@@ -1,4 +1,5 @@
 """What tables show, what failures say, the line of progress, and requests beyond the machine."""
+import json
 import os
 import pty
 import re
@@ -71,6 +72,37 @@ class Idle(CliTest):
                 self.assertIn(message, self.cli(*line, code=2).stderr)
         self.write("list.json", '[{"tensor": "x"}]')
         self.assertIn("problem 0: --tensor goes with a FILE", self.cli("tune", "--from", "list.json", code=3).stderr)
+
+
+class WrongValues(CliTest):
+    def test_lists_say_the_value_and_what_is_allowed(self):
+        for entry, message in (('"density": "10 percent"', '"density" has a wrong value, "10 percent": it takes a number from 0 to 1, or a text such as "10%"'),
+                               ('"m": -3', '"m" has a wrong value, -3: it takes a whole number from 0 to 2147483647'),
+                               ('"dtype": "float32"', 'it takes f32|f64|f16|bf16; did you mean "f32"?'),
+                               ('"pattern": "random"', 'did you mean "uniform"?'),
+                               ('"bias": "rows"', '"rows": it takes none|row|col; did you mean "row"?'),
+                               ('"use_c": 1', "1: it takes true or false"),
+                               ('"block": 300', 'it takes 64 or "64x32", sides of 1 to 256')):
+            with self.subTest(entry=entry):
+                self.write("list.json", "[{" + entry + "}]")
+                self.assertIn("list.json: problem 0: ", self.cli("tune", "--from", "list.json", code=3).stderr)
+                self.assertIn(message, self.cli("tune", "--from", "list.json", code=3).stderr)
+
+    def test_a_list_takes_per_cent(self):
+        self.write("list.json", '[{"m": 64, "k": 64, "n": 8, "block": 8, "density": "25%"}]')
+        self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"]["density"], 0.25)
+
+    def test_states_of_another_command(self):
+        self.cli("check", "--cases", "2", "--seed", "1", "--resume", "state.json")
+        self.assertIn("is a state of 'sparsek check', not of 'sparsek regret'", self.cli("regret", "--resume", "state.json", code=3).stderr)
+
+    def test_tensors_are_named_in_order(self):
+        header = {f"t{i}": {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * at, 4 * at + 4]} for at, i in enumerate((5, 3, 9, 1, 7, 2, 8, 4, 6))}
+        text = json.dumps(header).encode()
+        (self.folder / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(36))
+        error = self.cli("inspect", "a.safetensors", code=3).stderr
+        self.assertEqual(re.findall(r"t\d", error.split("its tensors:")[1]), [f"t{i}" for i in range(1, 9)])
+        self.assertIn("and 1 more", error)
 
 
 class Progress(CliTest):

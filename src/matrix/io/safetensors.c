@@ -2,13 +2,14 @@
 #include "matrix/io/safetensors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "matrix/check.h"
 
 #define NAMES_SHOWN 8
 
-/* "a, b and 3 more" for messages, BSR matrices first. */
+/* "a, b and 3 more" for messages. */
 typedef struct name_list {
     char text[NAMES_SHOWN * (SPK_QUOTE_ROOM + 2) + 32];
     size_t used;
@@ -30,29 +31,42 @@ static const char *bsr_name(const char *key)
     return strncmp(key, SPK_BSR_PREFIX, length) == 0 ? key + length : NULL;
 }
 
-/* What there is to read: *bsr and *plain count, the only one's name is in *only_bsr, *only_plain. */
-static void survey(const spk_tensors *t, name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
+static int by_letters(const void *a, const void *b)
 {
-    const char *key;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* What there is to read: *bsr counts, the only one's name is in *only_bsr, *only_plain. The names are in the order of their letters. */
+static spk_status survey(const spk_tensors *t, name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
+{
+    const char *key, **all = NULL;
     json_t *entry;
+    size_t count = 0;
     *bsr = 0;
+    SPK_TRY(spk_alloc(t->in->mem, json_object_size(t->metadata) + (size_t)t->count, sizeof *all, &all));
     json_object_foreach(t->metadata, key, entry)
     {
         const char *name = bsr_name(key);
         if (name) {
-            add_name(names, name);
+            all[count++] = name;
             *only_bsr = name;
             ++*bsr;
         }
     }
     for (int64_t i = 0; i < t->count; i++) {
         if (!t->list[i].in_bsr) {
-            add_name(names, t->list[i].name);
+            all[count++] = t->list[i].name;
             *only_plain = t->list[i].name;
         }
     }
+    if (count > 0)
+        qsort(all, count, sizeof *all, by_letters);
+    for (size_t i = 0; i < count; i++)
+        add_name(names, all[i]);
+    spk_free(t->in->mem, all);
     if (names->count > NAMES_SHOWN)
         snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - NAMES_SHOWN));
+    return SPK_OK;
 }
 
 static const char *bsr_note(const spk_tensors *t, const char *name)
@@ -74,7 +88,7 @@ static spk_status choose(const spk_tensors *t, const char **name, const char **n
     name_list names = {.used = 0};
     const char *only_bsr = NULL, *only_plain = NULL, *file = spk_reader_name(t->in->reader);
     int64_t bsr;
-    survey(t, &names, &only_bsr, &bsr, &only_plain);
+    SPK_TRY(survey(t, &names, &only_bsr, &bsr, &only_plain));
     if (names.count == 0)
         return spk_fail(SPK_ERR_FORMAT, "%s: holds no tensor", file);
     if (t->in->tensor) {
