@@ -244,6 +244,34 @@ static void address_space_counts_as_memory(void **state)
     in_child(count_address_space, NULL);
 }
 
+/* ------------------------------------------------------------------------------------------------ little stack */
+
+static void *race_in_thread(void *code)
+{
+    *(int *)code = race_here(0, NULL, NULL);
+    return NULL;
+}
+
+static int race_on_small_stack(void *arg)
+{
+    (void)arg;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int code = TROUBLE;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstacksize(&attributes, 128 << 10) != 0 || pthread_create(&thread, &attributes, race_in_thread, &code) != 0)
+        return TROUBLE;
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+    return code;
+}
+
+static void a_small_stack_will_do(void **state)
+{
+    (void)state;
+    in_child(race_on_small_stack, NULL);
+}
+
 /* ------------------------------------------------------------------------------------------------ control groups */
 
 static void write_file(const char *root, const char *path, const char *text)
@@ -329,7 +357,7 @@ int main(void)
         cmocka_unit_test(the_environment_stays_as_it_is), cmocka_unit_test(code_that_may_not_run_is_not_made),
         cmocka_unit_test(without_threads_work_is_serial), cmocka_unit_test(threads_are_tried),
         cmocka_unit_test(little_address_space_ends_nothing), cmocka_unit_test(address_space_counts_as_memory),
-        cmocka_unit_test(limits_of_both_versions_are_seen),
+        cmocka_unit_test(limits_of_both_versions_are_seen), cmocka_unit_test(a_small_stack_will_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may not be
- * executed; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the
+ * executed, and takes 128 KiB of the stack to make it; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the
  * process where its parts or buffers find no room. */
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,27 @@ bool spk_code_may_be_made(void)
     const bool may = mprotect(memory, (size_t)page, PROT_READ | PROT_EXEC) == 0;
     munmap(memory, (size_t)page);
     return may;
+}
+
+/* Where the stack of the calling thread ends: looked up once, as that takes long in the main thread. */
+static uintptr_t stack_end(void)
+{
+    static _Thread_local uintptr_t end;
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t size = 0;
+    if (end == 0 && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        if (pthread_attr_getstack(&attributes, &lowest, &size) == 0)
+            end = (uintptr_t)lowest;
+        pthread_attr_destroy(&attributes);
+    }
+    return end;
+}
+
+bool spk_stack_suffices(size_t bytes)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), end = stack_end();
+    return end == 0 || here < end || here - end >= bytes;
 }
 
 /* As OpenBLAS counts: the first variable that is a number, at most the processors this process may run on. */
