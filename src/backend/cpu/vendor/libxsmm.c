@@ -103,6 +103,9 @@ static spk_status make_codes(const spk_bound *bound, libxsmm_state *state)
                                .beta = beta};
         if (!make_code(p->dtype_a, &product, &state->codes[mi][ni][ki][beta]))
             return spk_fail(SPK_ERR_UNSUPPORTED, "libxsmm: it makes no code for a product of %d x %d x %d", m[mi], n[ni], k[ki]);
+        /* Where it got no memory that is executable, LIBXSMM takes other memory without a word. */
+        if (!spk_is_executable((uintptr_t)state->codes[mi][ni][ki][beta].f32))
+            return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it got no executable memory for its code");
     }
     return SPK_OK;
 }

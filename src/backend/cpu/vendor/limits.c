@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -26,6 +28,29 @@ bool spk_code_may_be_made(void)
     const bool may = mprotect(memory, (size_t)page, PROT_READ | PROT_EXEC) == 0;
     munmap(memory, (size_t)page);
     return may;
+}
+
+/* Planning asks again and again for the same code, which LIBXSMM keeps: what was found executable is remembered, where a lost entry costs another look. */
+static _Atomic uintptr_t executable[256];
+
+bool spk_is_executable(uintptr_t code)
+{
+    _Atomic uintptr_t *known = &executable[code / 64 % 256];
+    if (atomic_load_explicit(known, memory_order_relaxed) == code)
+        return true;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[256];
+    bool found = maps == NULL; /* no /proc: nothing speaks against it */
+    while (!found && maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        uintmax_t begin = 0, end = 0;
+        char rights[5] = "";
+        found = sscanf(line, "%jx-%jx %4s", &begin, &end, rights) == 3 && rights[2] == 'x' && code >= begin && code < end;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    if (found)
+        atomic_store_explicit(known, code, memory_order_relaxed);
+    return found;
 }
 
 /* Where the stack of the calling thread ends: looked up once, as that takes long in the main thread. */

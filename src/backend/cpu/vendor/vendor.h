@@ -25,6 +25,7 @@ const char *spk_libxsmm_version(void);
 /* limits.c. Whether this process may make code at run time, and why LIBXSMM is not used where it may not. */
 bool spk_code_may_be_made(void);
 extern const char spk_no_code[];
+bool spk_is_executable(uintptr_t code); /* whether the address lies in memory that may be executed */
 bool spk_stack_suffices(size_t bytes); /* of the calling thread, from here on */
 /* Whether OpenBLAS or MKL may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it takes are there.
  * false: why says which are not. */
