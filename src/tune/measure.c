@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/callback.h"
+#include "kernel/threads.h"
 #include "tune/search.h"
 
 enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256, LEAST_JUDGED = 4 };
@@ -346,8 +347,12 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
     return status;
 }
 
+/* Of the tied: who leaves the other processors alone, as that holds when they are busy, too. */
 static bool before(const spk_contender *a, const spk_contender *b)
 {
+    const bool serial = spk_is_serial(a->kernel, &a->params);
+    if (serial != spk_is_serial(b->kernel, &b->params))
+        return serial;
     if (a->kernel->priority != b->kernel->priority)
         return a->kernel->priority > b->kernel->priority;
     if (a->predicted_us != b->predicted_us)

@@ -164,8 +164,8 @@ typedef struct spk_rounds {
 /* Interleaved rounds over bound and checked contenders; fills samples, median_us and spread_us. SPK_ERR_INTERRUPTED keeps what there is. */
 spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds);
 
-/* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else by priority, then
- * predicted time, then place in the table. -1 for none. */
+/* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else SERIAL=1, then by
+ * priority, then predicted time, then place in the table. -1 for none. */
 int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite);
 
 /* By the least run of each in place of the median: where other programs disturb the measuring, which only adds. Ties as above. */

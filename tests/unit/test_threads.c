@@ -11,6 +11,7 @@
 #include <sparsek/sparsek.h>
 
 #include "kernel/threads.h"
+#include "tune/search.h"
 
 enum { THREADS = 3, BLOCK = 16 };
 
@@ -199,6 +200,23 @@ static void the_model_knows_both(void **state)
     drop(&p);
 }
 
+/* Of two that are as fast, the one that leaves the other processors alone. */
+static void a_tie_goes_to_one_thread(void **state)
+{
+    (void)state;
+    const spk_kernel *wide = spk_kernel_by_name("spmm_f32_avx512"), *narrow = spk_kernel_by_name("spmm_portable");
+    double faster[] = {100, 101, 100, 99, 100}, slower[] = {100.4, 100.9, 100.2, 99.1, 100.5}, slow[] = {180, 181, 180, 179, 180};
+    spk_contender all = {.kernel = wide, .samples = faster, .sample_count = 5, .median_us = 100, .predicted_us = 50, .eligible = true};
+    spk_contender alone = {.kernel = narrow, .samples = slower, .sample_count = 5, .median_us = 100.4, .predicted_us = 80, .eligible = true, .order = 1};
+    spk_contender *list[] = {&all, &alone};
+    assert_int_equal(spk_params_parse(wide, "SERIAL=0", &all.params), SPK_OK);
+    assert_int_equal(spk_params_parse(narrow, "SERIAL=1", &alone.params), SPK_OK);
+    assert_int_equal(spk_rounds_winner(list, 2, false, NULL), 1);
+    alone.samples = slow;
+    alone.median_us = 180;
+    assert_int_equal(spk_rounds_winner(list, 2, false, NULL), 0);
+}
+
 static void parameters_may_be_left_out(void **state)
 {
     (void)state;
@@ -239,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(little_work_wakes_nobody), cmocka_unit_test(work_between_is_done_both_ways), cmocka_unit_test(much_work_takes_all_threads),
         cmocka_unit_test(a_batch_counts_as_a_whole), cmocka_unit_test(the_model_knows_both),          cmocka_unit_test(parameters_may_be_left_out),
+        cmocka_unit_test(a_tie_goes_to_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
