@@ -12,7 +12,7 @@ mkdir -p "$OUT/lib" "$WORK"
 
 # Debug keeps assertions and adds no optimisation of its own; the programs find the libraries that are copied beside them.
 cmake -S "$root" -B "$WORK" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG= -DSPARSEK_TESTS=ON -DSPARSEK_FUZZ=ON -DSPARSEK_OPENMP=OFF \
-    "-DSPARSEK_FUZZ_ENGINE=$LIB_FUZZING_ENGINE" "-DCMAKE_BUILD_RPATH=\$ORIGIN/lib" -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON
+    "-DSPARSEK_FUZZ_ENGINE=$LIB_FUZZING_ENGINE"
 mapfile -t names < <(basename -a -s .c "$here"/fuzz_*.c)
 cmake --build "$WORK" --target "${names[@]}"
 

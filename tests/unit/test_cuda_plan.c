@@ -302,6 +302,7 @@ static void only_the_proved_run(void **unused)
     spk_plan_destroy(&plan);
 
     spk_proved_use(NULL, 0);
+    spk_proofs_forget();
     const int launches = s.state->launches;
     assert_int_equal(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "install sparsek-prover"));
