@@ -30,8 +30,8 @@ static const char *const statement_text[SPK_SQL_COUNT] = {
         " FROM class k CROSS JOIN family f ON f.id = k.family_id LEFT JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen AND c.status = 0",
     [SPK_SQL_ADD_FAMILY] = "INSERT OR IGNORE INTO family (exact) VALUES (?1)",
     [SPK_SQL_ADD_CLASS] =
-        "INSERT INTO class (family_id, rest, device, chosen, seed, tuning_s, measured_at, provisional, budget_s)"
-        " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM family WHERE exact = ?1",
+        ("INSERT INTO class (family_id, rest, device, chosen, seed, tuning_s, measured_at, provisional, budget_s)"
+         " SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM family WHERE exact = ?1"), /* parentheses: clang suspects a missing comma */
     [SPK_SQL_ADD_CANDIDATE] = "INSERT INTO candidate VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     [SPK_SQL_ERASE] = "DELETE FROM class WHERE rest = ?2 AND family_id = (SELECT id FROM family WHERE exact = ?1)",
     [SPK_SQL_EVICT] = "DELETE FROM class WHERE id IN (SELECT id FROM class ORDER BY measured_at DESC, id DESC LIMIT -1 OFFSET ?1)",

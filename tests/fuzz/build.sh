@@ -22,6 +22,6 @@ for name in "${names[@]}"; do
     seeds=$here/corpus/$name
     [ -d "$seeds" ] || seeds=$root/tests/data/io # a reader's are the files of the tests
     python3 -m zipfile -c "$OUT/${name}_seed_corpus.zip" "$seeds"/*
-    ldd "$OUT/$name" | awk '/(jansson|sqlite3|zstd|libz)/ && $3 ~ /^\// {print $3}' | xargs -r -I{} cp -Lu {} "$OUT/lib/"
+    ldd "$WORK/tests/$name" | awk '/(jansson|sqlite3|zstd|libz)/ && $3 ~ /^\// {print $3}' | xargs -r -I{} cp -Lu {} "$OUT/lib/"
 done
 echo "in $OUT: ${names[*]}"
