@@ -153,7 +153,8 @@ int spy_write_svg(const cli *app, const spk_matrix_desc *csr, const char *title,
     for (int i = 0; i < s.rows; i++)
         svg_line(out, &s, i);
     fputs("</g>\n</svg>\n", out);
-    int failed = fclose(out);
+    int failed = ferror(out);
+    failed |= fclose(out) != 0 || !text; /* closing may fail to make the text, and not say so */
     int code = failed ? cli_fail(app, EXIT_RESOURCES, "out of memory for %s", path) : output_write(app, path, text, bytes);
     free(text);
     spy_release(&s);

@@ -37,14 +37,14 @@ COMMANDS = {
     "run": (["run", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference,spmm_portable"], ["d.npy"]),
     "convert": (["convert", "a.mtx", "c.safetensors", "--block", "16"], ["c.safetensors"]),
     "convert-text": (["convert", "a.safetensors", "c.mtx"], ["c.mtx"]),
-    "inspect": (["inspect", "a.mtx", "--json", "out.json"], ["out.json"]),
+    "inspect": (["inspect", "a.mtx", "--json", "out.json", "--spy", "out.svg"], ["out.json", "out.svg"]),
     "list": (["cache", "list", "--json", "out.json"], ["out.json"]),
     "export": (["cache", "export", "e.json"], ["e.json"]),
     "import": (["cache", "import", "old.json"], []),
     "verify": (["cache", "verify"], []),
 }
 WITHOUT_STORE = ("convert", "convert-text", "inspect")
-EXACT = ("c.safetensors", "c.mtx", "e.json")  # the same bytes on every run; the others hold measured times or are compared as arrays
+EXACT = ("c.safetensors", "c.mtx", "e.json", "out.svg")  # the same bytes on every run; the others hold measured times or are compared as arrays
 
 
 class Trial:
