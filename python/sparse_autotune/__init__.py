@@ -5,6 +5,7 @@
 >>> y = sa.matmul(A, x)
 """
 
+from . import _fakes, _flops, _transforms  # noqa: F401  what PyTorch must know of the operators
 from ._bsr import BSR
 from ._buffer import SparseBuffer
 from ._linear import SparseLinear, gated, to_block_sparse, to_dense

@@ -27,6 +27,23 @@ class _Parametrizations(nn.ModuleDict):
             super().add_module(name, module)
 
 
+@torch.fx.wrap  # one node of torch.fx.symbolic_trace, as F.linear is
+def _product(
+    x: Tensor, values: Tensor, bias: Tensor | None, row_offsets: Tensor, col_indices: Tensor, out_features: int, in_features: int, activation: str | None
+) -> Tensor:
+    """activation(x W^T + bias)"""
+    if _ops.any_autocast():
+        x, values, bias = _ops.autocast_operands(x, values, bias)
+    if x.dim() == 1:
+        return _product(x.unsqueeze(0), values, bias, row_offsets, col_indices, out_features, in_features, activation).squeeze(0)
+    flags = _LINEAR | _ops.tf32_flag(x) if x.is_cuda else _LINEAR
+    if activation is not None:
+        if _ops.wants_gradient(values, x, bias):
+            return _ops.activate(_ops.spmm(values, row_offsets, col_indices, x, bias, out_features, in_features, flags), activation)
+        flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
+    return _ops.spmm(values, row_offsets, col_indices, x, bias, out_features, in_features, flags)
+
+
 class SparseLinear(nn.Module):
     """y = activation(x W^T + bias), W [out_features, in_features] in BSR with a trainable array of values.
 
@@ -129,23 +146,10 @@ class SparseLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values, bias, row_offsets, col_indices = self._operands()
-        if _ops.any_autocast():
-            x, values, bias = _ops.autocast_operands(x, values, bias)
         try:
-            if x.dim() == 1:
-                return self._product(x.unsqueeze(0), values, bias, row_offsets, col_indices).squeeze(0)
-            return self._product(x, values, bias, row_offsets, col_indices)
+            return _product(x, values, bias, row_offsets, col_indices, self.out_features, self.in_features, self.activation)
         except RuntimeError as error:
             raise _ops.named(error, dense="x") from None
-
-    def _product(self, x: Tensor, values: Tensor, bias: Tensor | None, row_offsets: Tensor, col_indices: Tensor) -> Tensor:
-        flags = _LINEAR | _ops.tf32_flag(x) if x.is_cuda else _LINEAR
-        activation = self.activation
-        if activation is not None:
-            if _ops.wants_gradient(values, x, bias):
-                return _ops.activate(_ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags), activation)
-            flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        return _ops.spmm(values, row_offsets, col_indices, x, bias, self.out_features, self.in_features, flags)
 
     def _product_times(self, x: Tensor, factor: Tensor) -> bool:
         """factor *= self(x) in one product, where that can be; else nothing, and False."""

@@ -107,7 +107,8 @@ def matmul(
     """A @ B, where one of them is sparse.
 
     The sparse one is an sa.BSR, a torch.sparse_bsr tensor or a SciPy matrix, [rows, cols]; the other one dense, of any strides that are read without a
-    copy where rows or columns are contiguous, with any dimensions before the last two (a batch), or a vector. Both on one device (CPU or CUDA), of one dtype:
+    copy where rows or columns are contiguous, with any dimensions before the last two (a batch, broadcast as torch.matmul does; copied where each widens the
+    other), or a vector. Both on one device (CPU or CUDA), of one dtype:
     float32, float64, float16, bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
 
     transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu".

@@ -131,7 +131,6 @@ Values values_of(const Tensor &given)
     v.nnzb = sizes[d - 3];
     v.block_rows = sizes[d - 2];
     v.block_cols = sizes[d - 1];
-    v.batched = d > 3;
     for (int64_t i = 0; i < d - 3; i++)
         v.batch *= sizes[i];
     v.tensor = given;
@@ -223,12 +222,6 @@ bool fold(Matrix *m)
     return true;
 }
 
-void check_batch(const char *name, int64_t batch, const char *other, int64_t other_batch)
-{
-    if (batch != other_batch && batch != 1 && other_batch != 1)
-        refuse(std::string(name) + ": a batch of " + std::to_string(batch) + ", but " + other + " has " + std::to_string(other_batch));
-}
-
 /* The dimensions before the last so many, without those of size 1 that stand first. */
 std::vector<int64_t> batch_of(const Tensor &t, int64_t last)
 {
@@ -238,23 +231,44 @@ std::vector<int64_t> batch_of(const Tensor &t, int64_t last)
     return sizes;
 }
 
-/* The dimensions before the last two, of both together, as PyTorch broadcasts them: one is alone, or both have the same. That each is widened by the other is
- * refused. */
-std::vector<int64_t> shared_batch(const Tensor &x, const Tensor &y)
+/* What broadcasting makes of the batches of two operands, whose items have so many dimensions, as PyTorch does it. */
+struct Batches {
+    std::vector<int64_t> lead;
+    bool apart = true; /* they are the same, or one is of a single item: the library reads both as they lie */
+};
+
+Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const char *other, const Tensor &y, int64_t items_y)
 {
-    const int64_t dims = std::max(x.dim(), y.dim()) - 2;
-    std::vector<int64_t> lead(static_cast<size_t>(dims));
-    for (int64_t i = 0; i < dims; i++) { /* from the last on */
-        const int64_t a = x.dim() - 3 - i, b = y.dim() - 3 - i, of_x = a >= 0 ? x.size(a) : 1, of_y = b >= 0 ? y.size(b) : 1;
+    const int64_t leads_x = x.dim() - items_x, leads_y = y.dim() - items_y, dims = std::max(leads_x, leads_y);
+    Batches made;
+    made.lead.resize(static_cast<size_t>(dims));
+    for (int64_t i = 1; i <= dims; i++) { /* from the last on */
+        const int64_t of_x = i <= leads_x ? x.size(leads_x - i) : 1, of_y = i <= leads_y ? y.size(leads_y - i) : 1;
         if (of_x != of_y && of_x != 1 && of_y != 1)
-            refuse("x: its shape is " + text_of(sizes_of(x)) + ", that of y " + text_of(sizes_of(y)) + ": the dimensions of the batch differ");
-        lead[static_cast<size_t>(dims - 1 - i)] = of_x == 1 ? of_y : of_x;
+            refuse(std::string(name) + ": its shape is " + text_of(sizes_of(x)) + ", that of " + other + " " + text_of(sizes_of(y)) +
+                   ": the dimensions of the batch differ");
+        made.lead[static_cast<size_t>(dims - i)] = of_x == 1 ? of_y : of_x;
     }
-    const std::vector<int64_t> one = batch_of(x, 2), other = batch_of(y, 2);
+    const std::vector<int64_t> one = batch_of(x, items_x), two = batch_of(y, items_y);
     const auto alone = [](const std::vector<int64_t> &sizes) { return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; }); };
-    if (one != other && !alone(one) && !alone(other))
-        refuse("x: its shape is " + text_of(sizes_of(x)) + ", that of y " + text_of(sizes_of(y)) + ": batches must be the same, or one of a single item");
-    return lead;
+    made.apart = one == two || alone(one) || alone(two);
+    return made;
+}
+
+/* A view with the dimensions of a batch before its last so many. */
+Tensor widened(Tensor t, const std::vector<int64_t> &lead, int64_t items)
+{
+    while (t.dim() < static_cast<int64_t>(lead.size()) + items)
+        t = torch::stable::unsqueeze(t, 0);
+    std::vector<int64_t> sizes = sizes_of(t), strides(sizes.size());
+    for (size_t i = 0; i < sizes.size(); i++) {
+        const bool repeats = i < lead.size() && sizes[i] != lead[i];
+        strides[i] = repeats ? 0 : t.stride(static_cast<int64_t>(i));
+        sizes[i] = repeats ? lead[i] : sizes[i];
+    }
+    AtenTensorHandle made = nullptr;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_as_strided(t.get(), sizes.data(), strides.data(), &made)); /* of as many dimensions */
+    return Tensor(made);
 }
 
 int64_t shared_or(int64_t stride)
@@ -397,20 +411,17 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     library_dtype("values", call.dtype);
     check_dtype("dense", dense, "values", call.dtype);
     call.dense = matrix_of("dense", dense);
+    const Batches batches = batches_of("values", values, 3, "dense", dense, 2);
+    if (!batches.apart) {
+        call.values = values_of(widened(values, batches.lead, 3));
+        call.dense = matrix_of("dense", widened(dense, batches.lead, 2));
+    }
     const int64_t inner = trans != right ? rows : cols, m = trans != right ? cols : rows, given = right ? call.dense.cols : call.dense.rows;
     if (given != inner)
         refuse("dense: its shape is " + text_of(sizes_of(dense)) + "; the product needs " + std::to_string(inner) + (right ? " columns" : " rows"));
-    const std::vector<int64_t> lead = sizes_of(dense);
-    check_batch("values", call.values.batch, "dense", call.dense.batch);
-    if (call.values.batched && lead.size() > 2 && batch_of(values, 3) != batch_of(dense, 2))
-        refuse("values: their shape is " + text_of(sizes_of(values)) + ", that of dense " + text_of(sizes_of(dense)) + ": the dimensions of the batch differ");
-    if (values.dim() - 3 > dense.dim() - 2)
-        for (int64_t i = 0; i < values.dim() - 3; i++)
-            call.out_sizes.push_back(values.size(i));
-    else
-        call.out_sizes.insert(call.out_sizes.end(), lead.begin(), lead.end() - 2);
-    call.out_sizes.push_back(right ? lead[lead.size() - 2] : m);
-    call.out_sizes.push_back(right ? m : lead.back());
+    call.out_sizes = batches.lead;
+    call.out_sizes.push_back(right ? dense.size(dense.dim() - 2) : m);
+    call.out_sizes.push_back(right ? m : dense.size(dense.dim() - 1));
     if (right && call.values.batch == 1)
         fold(&call.dense);
     call.bias = bias;
@@ -437,8 +448,14 @@ Matrix rows_of(const char *name, const Tensor &t)
 Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
                  int64_t block_cols, int64_t flags, int64_t version)
 {
-    const Matrix left = matrix_of("x", x), right = matrix_of("y", y);
-    return sample_of(left, right, shared_batch(x, y), row_offsets, col_indices, {rows, cols, block_rows, block_cols}, flags, version);
+    const Shape shape = {rows, cols, block_rows, block_cols};
+    Matrix left = matrix_of("x", x), right = matrix_of("y", y);
+    Batches batches = batches_of("x", x, 2, "y", y, 2);
+    if (!batches.apart) {
+        left = matrix_of("x", widened(x, batches.lead, 2));
+        right = matrix_of("y", widened(y, batches.lead, 2));
+    }
+    return sample_of(left, right, std::move(batches.lead), row_offsets, col_indices, shape, flags, version);
 }
 
 Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
@@ -458,7 +475,6 @@ Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, co
         refuse("y: its shape is " + text_of(sizes_of(y.tensor)) + "; the pattern has " + std::to_string(shape.cols) + " columns");
     if (x.cols != y.rows)
         refuse("y: has " + std::to_string(y.rows) + " rows, but x " + std::to_string(x.cols) + " columns");
-    check_batch("x", x.batch, "y", y.batch);
     call.out_sizes = std::move(lead);
     call.out_sizes.insert(call.out_sizes.end(), {col_indices.numel(), shape.block_rows, shape.block_cols});
     call.pattern = pattern_of(device_of(x.tensor), row_offsets, col_indices, shape, version);

@@ -25,7 +25,6 @@ struct Values {
     Tensor tensor;
     spk_layout layout = SPK_ROW_MAJOR; /* inside a block */
     int64_t batch = 1, nnzb = 0, block_rows = 0, block_cols = 0;
-    bool batched = false;
 };
 
 /* One SpMM: D (out) = op(A) dense, or dense op(A) with FLAG_RIGHT. */

@@ -329,7 +329,7 @@ INDICES = dict(row_offsets=torch.tensor([0, 1, 2]), col_indices=torch.tensor([0,
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8.0, 8)), ValueError, r"shape: must be \(rows, cols\), not \(8.0, 8\)"),
         (lambda: sa.BSR.from_dense(np.eye(8), 4), TypeError, "dense: must be a dense tensor, not ndarray"),
         (lambda: sa.BSR.from_dense(torch.eye(8).to_sparse(), 4), TypeError, "dense: must be a dense tensor, not torch.sparse_coo"),
-        (lambda: sa.BSR.from_mask(torch.ones(8), torch.ones(2, 2), 4), ValueError, "B: must have two dimensions, not 1"),
+        (lambda: sa.BSR.from_mask(torch.ones(8), torch.ones(2, 2), 4), ValueError, "dense: must have two dimensions, not 1"),
         (lambda: sa.BSR.from_mask(torch.ones(8, 8), [[1, 0], [0, 1]], 4), TypeError, "mask: must be a tensor, not list"),
         (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=torch.tensor([0.5, 0.2])), TypeError, "density: must be a number from 0 to 1"),
         (lambda: sa.BSR.from_dense(torch.ones(8, 8), 4, density=0.5, by=["l2"]), ValueError, r"by: must be one of .* not \['l2'\]"),
@@ -458,3 +458,110 @@ def test_a_file_of_another_shape(tmp_path):
     assert sa.BSR.load(tmp_path / "a.safetensors", shape=(8, 12)).shape == (8, 12)
     with pytest.raises(ValueError, match=r"shape: .* says that 'matrix' is 8 x 12, and \(12, 8\) was given"):
         sa.BSR.load(tmp_path / "a.safetensors", shape=(12, 8))
+
+
+def refused_alike(operator, operands, meta):
+    """What the operator refuses, it refuses without memory, too, in the same words; and what it takes, it takes."""
+    outcomes = []
+    for given in (operands, meta):
+        try:
+            outcomes.append(operator(*given))
+        except (RuntimeError, TypeError) as error:
+            outcomes.append(str(error).split("\n")[0].split("sparse_autotune: ")[-1])
+    real, fake = outcomes
+    assert isinstance(real, str) == isinstance(fake, str), outcomes
+    return outcomes
+
+
+WRONG_OPERANDS = {
+    "nothing": {},
+    "bias too long": {"bias": torch.randn(9)},
+    "bias of two dimensions": {"bias": torch.randn(1, 5)},
+    "bias of another dtype": {"bias": torch.randn(5).double()},
+    "col_indices too short": {"col_indices": lambda t: t[:-1]},
+    "col_indices of another dtype": {"col_indices": lambda t: t.long()},
+    "int16": {"col_indices": lambda t: t.short(), "row_offsets": lambda t: t.short()},
+    "float indices": {"col_indices": lambda t: t.float(), "row_offsets": lambda t: t.float()},
+    "row_offsets too short": {"row_offsets": lambda t: t[:-1]},
+    "row_offsets of two dimensions": {"row_offsets": lambda t: t[None]},
+    "row_offsets with gaps": {"row_offsets": lambda t: t.repeat_interleave(2)[::2]},
+    "values of two dimensions": {"values": lambda t: t[0]},
+    "values of int32": {"values": lambda t: t.int(), "dense": lambda t: t.int()},
+    "values of a batch that does not fit": {"values": lambda t: t.expand(2, *t.shape), "dense": lambda t: t.expand(3, *t.shape)},
+    "batches that broadcast": {"values": lambda t: t.expand(2, 1, *t.shape), "dense": lambda t: t.expand(3, *t.shape)},
+    "dense a vector": {"dense": lambda t: t[0]},
+    "dense of another dtype": {"dense": lambda t: t.double()},
+    "dense of another size": {"dense": lambda t: t[1:, 1:]},
+    "blocks too high": {"values": lambda t: torch.randn(t.shape[0], 257, 8), "row_offsets": lambda t: t[:2]},
+    "rows negative": {"rows": -1},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_OPERANDS)
+@pytest.mark.parametrize("right", [False, True], ids=["left", "right"])
+def test_products_without_memory_refuse_the_same(name, right):
+    a = random_bsr(20, 24, (4, 8))
+    given = {"values": a.values, "row_offsets": a.row_offsets, "col_indices": a.col_indices, "dense": torch.randn(24, 5), "bias": None, "rows": 20, "cols": 24}
+    if right:
+        given["dense"] = torch.randn(24, 20)
+    for key, change in WRONG_OPERANDS[name].items():
+        given[key] = change(given[key]) if callable(change) else change
+    if right and name == "bias of another dtype":
+        given["bias"] = torch.randn(24).double()
+    real = (*given.values(), 2 if right else 0)
+    meta = tuple(t.to("meta") if isinstance(t, torch.Tensor) else t for t in real)
+    if name == "row_offsets with gaps":
+        meta = (*meta[:1], meta[1].new_empty_strided(real[1].shape, real[1].stride()), *meta[2:])
+    outcomes = refused_alike(torch.ops.sparse_autotune.spmm, real, meta)
+    assert isinstance(outcomes[0], str) == (name not in ("nothing", "batches that broadcast")), outcomes
+    out = real[0].new_empty(outcomes[0].shape) if not isinstance(outcomes[0], str) else torch.empty(20, 5)
+    into = torch.ops.sparse_autotune._spmm_out
+    refused_alike(into, (*real, -1, out), (*meta, -1, out.to("meta")))
+    for wrong in (out[..., :-1], out.double(), out.mT.contiguous().mT):
+        assert isinstance(refused_alike(into, (*real, -1, wrong), (*meta, -1, wrong.to("meta")))[0], str)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"x": lambda t: t[1:]},
+        {"y": lambda t: t[:, 1:]},
+        {"y": lambda t: t[1:]},
+        {"y": lambda t: t.double()},
+        {"x": lambda t: t[0]},
+        {"x": lambda t: t.int(), "y": lambda t: t.int()},
+        {"x": lambda t: t.expand(2, *t.shape), "y": lambda t: t.expand(3, *t.shape)},
+        {"row_offsets": lambda t: t[:-1]},
+        {"col_indices": lambda t: t.long()},
+        {"block_rows": 0},
+    ],
+    ids=lambda change: ", ".join(change) or "nothing",
+)
+def test_sddmm_without_memory_refuses_the_same(change):
+    a = random_bsr(20, 24, (4, 8))
+    given = {"x": torch.randn(20, 6), "y": torch.randn(6, 24), "row_offsets": a.row_offsets, "col_indices": a.col_indices}
+    given |= {"rows": 20, "cols": 24, "block_rows": 4, "block_cols": 8, "flags": 0}
+    for key, other in change.items():
+        given[key] = other(given[key]) if callable(other) else other
+    real = tuple(given.values())
+    outcomes = refused_alike(torch.ops.sparse_autotune.sddmm, real, tuple(t.to("meta") if isinstance(t, torch.Tensor) else t for t in real))
+    assert isinstance(outcomes[0], str) == bool(change), outcomes
+
+
+def test_programs_that_could_never_run_are_not_exported():
+    class Product(torch.nn.Module):
+        def __init__(self, bias, col_indices):
+            super().__init__()
+            self.a, self.bias, self.col_indices = random_bsr(20, 24, (4, 8)), bias, col_indices
+
+        def forward(self, x):
+            a = self.a if self.col_indices is None else sa.BSR(self.a.row_offsets, self.col_indices, self.a.values, self.a.shape)
+            return sa.matmul(x, a, bias=self.bias)
+
+    x = torch.randn(3, 20)
+    program = torch.export.export(Product(torch.randn(24), None), (x,))
+    assert program.module()(x).shape == (3, 24)
+    for wrong in (Product(torch.randn(9), None), Product(torch.randn(24).double(), None), Product(None, random_bsr(20, 24, (4, 8)).col_indices.long())):
+        with pytest.raises(Exception, match="sparse_autotune: (bias|B.col_indices): "):
+            torch.export.export(wrong, (x,))

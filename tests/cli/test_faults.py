@@ -132,7 +132,7 @@ class Store(CliTest):
         before = self.json("cache", "list")["results"]
         process = subprocess.Popen([support.program, "tune", *problem, "--budget", "60", "--effort", "exhaustive", "--fresh"], cwd=self.folder, env=self.env,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1)
+        time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, error)

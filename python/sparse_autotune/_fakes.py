@@ -1,0 +1,144 @@
+"""The operators on tensors without memory: shapes for torch.compile and torch.export, which refuse what the operators refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ._bsr import DTYPES
+from ._ops import RIGHT, TRANS
+
+
+def _require(holds: Any, text: str) -> None:
+    torch._check(holds, lambda: f"sparse_autotune: {text}")
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _check_dtype(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
+    _require(tensor.dtype == like.dtype, f"{name}: its dtype must be that of {other}, {_name(like.dtype)}, not {_name(tensor.dtype)}")
+
+
+def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
+    """One tensor without memory (device "meta") is enough to come here: others must not be taken for it."""
+    for name, tensor in others.items():
+        if tensor is not None:
+            _require(tensor.device == like.device, f"{name}: must be on the device of {like_name}, {like.device}, not on {tensor.device}")
+
+
+def _check_number(name: str, tensor: Tensor) -> None:
+    _require(tensor.dtype in DTYPES, f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {_name(tensor.dtype)}")
+
+
+def _check_pattern(row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int) -> None:
+    sizes = f"shape: {rows} x {cols} in blocks of {block_rows} x {block_cols}"
+    _require(1 <= block_rows and block_rows <= 256 and 1 <= block_cols and block_cols <= 256, f"{sizes}: blocks must be 1 to 256 high and wide")
+    _require(0 <= rows and 0 <= cols, f"{sizes}: sizes must not be negative")
+    integer = row_offsets.dtype in (torch.int32, torch.int64)
+    _require(integer, f"row_offsets: its dtype must be int32 or int64, not {_name(row_offsets.dtype)}")
+    _check_dtype("col_indices", col_indices, "row_offsets", row_offsets)
+    for name, tensor in (("row_offsets", row_offsets), ("col_indices", col_indices)):
+        _require(tensor.dim() == 1, f"{name}: must be a contiguous tensor of one dimension; its shape is {list(tensor.shape)}")
+        strided = type(tensor.stride(0)) is int and tensor.stride(0) != 1 and type(tensor.shape[0]) is int and tensor.shape[0] > 1
+        _require(not strided, f"{name}: must be a contiguous tensor of one dimension; its strides are {list(tensor.stride())}")
+    down = (rows + block_rows - 1) // block_rows
+    _require(
+        row_offsets.shape[0] == down + 1, f"row_offsets: has {row_offsets.shape[0]} entries; a matrix of {rows} rows in blocks of {block_rows} needs {down + 1}"
+    )
+
+
+def _batch(name: str, x: Tensor, items_x: int, other: str, y: Tensor, items_y: int) -> list[Any]:
+    """What broadcasting makes of the dimensions before the items of two operands."""
+    of_x: Sequence[Any] = x.shape[: x.dim() - items_x]
+    of_y: Sequence[Any] = y.shape[: y.dim() - items_y]
+    if not of_x or not of_y:
+        return [*of_x, *of_y]
+    try:
+        return [*torch.broadcast_shapes(tuple(of_x), tuple(of_y))]
+    except RuntimeError:
+        text = f"{name}: its shape is {list(x.shape)}, that of {other} {list(y.shape)}: the dimensions of the batch differ"
+        raise RuntimeError(f"sparse_autotune: {text}") from None
+
+
+def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
+    _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
+    _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, bias=bias)
+    _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
+    nnzb = col_indices.shape[0]
+    _require(values.shape[-3] == nnzb, f"values: has {values.shape[-3]} blocks, but col_indices {nnzb} entries")
+    _check_number("values", values)
+    _check_dtype("dense", dense, "values", values)
+    _require(dense.dim() >= 2, f"dense: must have two dimensions or more; its shape is {list(dense.shape)}")
+    right, turned = bool(flags & RIGHT), bool(flags & TRANS) != bool(flags & RIGHT)
+    inner, m = (rows, cols) if turned else (cols, rows)
+    given, n = (dense.shape[-1], dense.shape[-2]) if right else (dense.shape[-2], dense.shape[-1])
+    _require(given == inner, f"dense: its shape is {list(dense.shape)}; the product needs {inner} {'columns' if right else 'rows'}")
+    made = [*_batch("values", values, 3, "dense", dense, 2), *((n, m) if right else (m, n))]
+    if bias is not None:
+        _check_dtype("bias", bias, "values", values)
+        text = f"bias: must be a tensor of one dimension with {made[-1]} entries; its shape is {list(bias.shape)}"
+        _require(bias.dim() == 1, text)
+        _require(bias.shape[0] == made[-1], text)
+    return made
+
+
+def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int) -> list[Any]:
+    _check_devices("x", x, y=y, row_offsets=row_offsets, col_indices=col_indices)
+    for name, operand in (("x", x), ("y", y)):
+        _require(operand.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(operand.shape)}")
+    _check_pattern(row_offsets, col_indices, rows, cols, block_rows, block_cols)
+    _check_number("x", x)
+    _check_dtype("y", y, "x", x)
+    _require(x.shape[-2] == rows, f"x: its shape is {list(x.shape)}; the pattern has {rows} rows")
+    _require(y.shape[-1] == cols, f"y: its shape is {list(y.shape)}; the pattern has {cols} columns")
+    _require(x.shape[-1] == y.shape[-2], f"y: has {y.shape[-2]} rows, but x {x.shape[-1]} columns")
+    return [*_batch("x", x, 2, "y", y, 2), col_indices.shape[0], block_rows, block_cols]
+
+
+def _check_out(out: Tensor, like: Tensor, shape: list[Any]) -> None:
+    _check_devices("the operands", like, out=out)
+    _check_dtype("out", out, "the operands", like)
+    _require(out.dim() == len(shape), f"out: its shape is {list(out.shape)}, the result's {shape}")
+    for size, wanted in zip(out.shape, shape, strict=True):
+        _require(size == wanted, f"out: its shape is {list(out.shape)}, the result's {shape}")
+    _require(out.is_contiguous(), f"out: must be contiguous; its strides are {list(out.stride())}")
+
+
+@torch.library.register_fake("sparse_autotune::spmm")
+def _spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+    return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm")
+def _raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version):
+    return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm_out")
+def _raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
+    _check_out(out, dense, _spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm_gradients")
+def _raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want):
+    return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
+
+
+@torch.library.register_fake("sparse_autotune::sddmm")
+def _sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+
+
+@torch.library.register_fake("sparse_autotune::_sddmm")
+def _raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version):
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+
+
+@torch.library.register_fake("sparse_autotune::_sddmm_out")
+def _raw_sddmm_out(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version, out):
+    _check_out(out, x, _sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))

@@ -1,0 +1,179 @@
+"""Transforms of the public operators: reverse mode, forward mode and vmap, as they stand, under torch.func and inside torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import _SingleLevelFunction
+
+from . import _ops
+from ._ops import PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, transforming
+
+_aten = torch.ops.aten
+_functorch = torch._C._functorch
+_library = torch.library.Library("sparse_autotune", "IMPL")  # lives as long as the process: what it registers goes with it
+
+
+def _through_activation(change: Tensor, before: Tensor, activation: str | None) -> Tensor:
+    """A tangent or a gradient through an activation: entry by entry the derivative is the same."""
+    if activation == "relu":
+        return _aten.threshold_backward(change, before, 0)
+    if activation in ("gelu", "gelu_tanh"):
+        return _aten.gelu_backward(change, before, approximate="tanh" if activation == "gelu_tanh" else "none")
+    if activation == "silu":  # silu_backward has no forward mode
+        share = torch.sigmoid(before)
+        return change * share * (1 + before * (1 - share))
+    return change
+
+
+def _below_autograd(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Tensor:
+    # Functions run with gradients off, of this level of torch.func; those below it have their own.
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+        return op.redispatch(keyset & torch._C._after_autograd_keyset, *operands)
+
+
+def _primals(tensors: tuple[Tensor | None, ...]) -> list[Tensor | None]:
+    """Without the tangents of this level; those of levels below it stay."""
+    return [None if t is None else torch._VF._unpack_dual(t, level=0)[0] for t in tensors]  # type: ignore[attr-defined]
+
+
+class _Product(_SingleLevelFunction):
+    @staticmethod
+    def forward(ctx, keyset, values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+        ctx.set_materialize_grads(False)
+        kept = (values, row_offsets, col_indices, dense, bias)
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
+        ctx.sizes = (rows, cols, flags & PLAIN)
+        ctx.activation = _ops.activation_of(flags)
+        return _below_autograd(public_spmm, keyset, (values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+    @staticmethod
+    def backward(ctx, grad):
+        if grad is None:
+            return (None,) * 9
+        kept, needs = ctx.saved_tensors, ctx.needs_input_grad
+        values, row_offsets, col_indices, dense, _bias = kept
+        if ctx.activation:
+            grad = _through_activation(grad, public_spmm(*kept, *ctx.sizes), ctx.activation)
+        made = _ops.spmm_gradients((needs[1], needs[4], needs[5]), values, row_offsets, col_indices, dense, *ctx.sizes, grad, public_spmm, public_sddmm)
+        return None, made[0], None, None, made[1], made[2], None, None, None
+
+    @staticmethod
+    def jvp(ctx, _keyset, of_values, _rows, _cols, of_dense, of_bias, *_rest):
+        with forward_ad._set_fwd_grad_enabled(True):
+            return _Product.tangent(ctx, _primals(ctx.saved_tensors), of_values, of_dense, of_bias)
+
+    @staticmethod
+    def tangent(ctx, kept, of_values, of_dense, of_bias):
+        values, row_offsets, col_indices, dense, bias = kept
+        parts = []
+        if of_values is not None:
+            parts.append(public_spmm(of_values, row_offsets, col_indices, dense, of_bias, *ctx.sizes))
+        if of_dense is not None:
+            parts.append(public_spmm(values, row_offsets, col_indices, of_dense, None if parts else of_bias, *ctx.sizes))
+        if not parts:
+            parts.append(public_spmm(torch.zeros_like(values), row_offsets, col_indices, dense, of_bias, *ctx.sizes))
+        made = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        return _through_activation(made, public_spmm(*kept, *ctx.sizes), ctx.activation) if ctx.activation else made
+
+
+class _Sampled(_SingleLevelFunction):
+    @staticmethod
+    def forward(ctx, keyset, x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+        ctx.set_materialize_grads(False)
+        kept = (x, y, row_offsets, col_indices)
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
+        ctx.sizes = (rows, cols, block_rows, block_cols, flags)
+        return _below_autograd(public_sddmm, keyset, (*kept, *ctx.sizes))
+
+    @staticmethod
+    def backward(ctx, grad):
+        if grad is None:
+            return (None,) * 10
+        rows, cols, _block_rows, _block_cols, flags = ctx.sizes
+        made = _ops.sddmm_gradients(ctx.needs_input_grad[1:3], *ctx.saved_tensors, rows, cols, flags, grad, public_spmm)
+        return None, *made, None, None, None, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx, _keyset, of_x, of_y, *_rest):
+        x, y, *indices = _primals(ctx.saved_tensors)
+        pairs = [(of_x, y)] if of_y is None else [(x, of_y)] if of_x is None else [(of_x, y), (x, of_y)]
+        with forward_ad._set_fwd_grad_enabled(True):
+            parts = [public_sddmm(*pair, *indices, *ctx.sizes) for pair in pairs]
+            return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _kernel(op: Any, function: Any) -> Callable[..., Tensor]:
+    apply = function.apply
+
+    def run(keyset: Any, *operands: Any) -> Tensor:
+        if forward_ad._current_level < 0 and not transforming():
+            if not torch.is_grad_enabled() or not any(isinstance(t, Tensor) and t.requires_grad for t in operands):
+                return _below_autograd(op, keyset, operands)
+        before = _functorch.get_single_level_autograd_function_allowed()
+        _functorch.set_single_level_autograd_function_allowed(True)  # it is the operator that goes from one level of torch.func to the next
+        try:
+            return apply(keyset, *operands)
+        finally:
+            _functorch.set_single_level_autograd_function_allowed(before)
+
+    return run
+
+
+_library.impl("spmm", _kernel(public_spmm, _Product), "Autograd", with_keyset=True)
+_library.impl("sddmm", _kernel(public_sddmm, _Sampled), "Autograd", with_keyset=True)
+
+
+# ------------------------------------------------------------------------------------------------ vmap
+
+
+def _first(tensor: Tensor, dim: int | None, dims: int) -> Tensor:
+    """The mapped dimension, if there is one, in front of so many others."""
+    if dim is None:
+        return tensor
+    tensor = tensor.movedim(dim, 0)
+    while tensor.dim() <= dims:
+        tensor = tensor.unsqueeze(1)
+    return tensor
+
+
+def _check_unmapped(*dims: int | None) -> None:
+    if any(dim is not None for dim in dims):
+        raise NotImplementedError("sparse_autotune: row_offsets, col_indices: torch.func.vmap cannot map over them; the items of a batch have one pattern")
+
+
+@torch.library.register_vmap("sparse_autotune::spmm", lib=_library)
+def _vmap_spmm(info, in_dims, values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+    of_values, of_rows, of_cols, of_dense, of_bias, *_ = in_dims
+    _check_unmapped(of_rows, of_cols)
+    activation = None
+    added = None
+    if of_bias is not None:  # is not part of a product: each item has its own
+        activation, flags = _ops.activation_of(flags), flags & PLAIN
+        added, bias = bias.movedim(of_bias, 0), None
+    lead = max(values.dim() - 3 - (of_values is not None), dense.dim() - 2 - (of_dense is not None))
+    if not flags & RIGHT and of_values is None and values.dim() == 3 and of_dense is not None and lead == 0:
+        dense = dense.movedim(of_dense, 0)
+        if dense.shape[-1] == 1 and bias is None:  # vectors: the columns of one product
+            made = public_spmm(values, row_offsets, col_indices, dense.squeeze(-1).mT, None, rows, cols, flags).mT.unsqueeze(-1)
+        else:
+            made = public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    else:
+        made = public_spmm(_first(values, of_values, lead + 3), row_offsets, col_indices, _first(dense, of_dense, lead + 2), bias, rows, cols, flags)
+    if added is None:
+        return made, 0
+    return _ops.activate(made + added.reshape(added.shape[0], *[1] * (lead + 1), added.shape[-1]), activation), 0
+
+
+@torch.library.register_vmap("sparse_autotune::sddmm", lib=_library)
+def _vmap_sddmm(info, in_dims, x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
+    of_x, of_y, of_rows, of_cols, *_ = in_dims
+    _check_unmapped(of_rows, of_cols)
+    lead = max(x.dim() - 2 - (of_x is not None), y.dim() - 2 - (of_y is not None))
+    sizes = (rows, cols, block_rows, block_cols, flags)
+    return public_sddmm(_first(x, of_x, lead + 2), _first(y, of_y, lead + 2), row_offsets, col_indices, *sizes), 0
