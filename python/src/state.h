@@ -11,6 +11,11 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
+/* Newer headers call it so; those of torch 2.10 have the older name. */
+#ifndef STABLE_TORCH_ERROR_CODE_CHECK
+#define STABLE_TORCH_ERROR_CODE_CHECK(call) TORCH_ERROR_CODE_CHECK(call)
+#endif
+
 namespace sparse_autotune {
 
 using torch::stable::Tensor;
