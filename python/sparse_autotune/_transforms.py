@@ -108,13 +108,25 @@ class _Sampled(_SingleLevelFunction):
             return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
+def _refuse_compiled_duals(operands: tuple[Any, ...]) -> None:
+    """A graph with a dual level of its own does not tell these functions, when it runs, that there is one."""
+    if torch._guards.TracingContext.try_get() is not None:
+        if any(isinstance(t, Tensor) and forward_ad.unpack_dual(t, level=0).tangent is not None for t in operands):
+            raise NotImplementedError(
+                "sparse_autotune: torch.compile cannot see forward_ad.dual_level around a product; use torch.func.jvp there, or enter the level outside"
+            )
+
+
 def _kernel(op: Any, function: Any) -> Callable[..., Tensor]:
     apply = function.apply
 
     def run(keyset: Any, *operands: Any) -> Tensor:
         if forward_ad._current_level < 0 and not transforming():
             if not torch.is_grad_enabled() or not any(isinstance(t, Tensor) and t.requires_grad for t in operands):
-                return _below_autograd(op, keyset, operands)
+                with torch._C._AutoDispatchBelowAutograd():
+                    return op.redispatch(keyset & torch._C._after_autograd_keyset, *operands)
+        elif not transforming():
+            _refuse_compiled_duals(operands)
         before = _functorch.get_single_level_autograd_function_allowed()
         _functorch.set_single_level_autograd_function_allowed(True)  # it is the operator that goes from one level of torch.func to the next
         try:

@@ -145,6 +145,28 @@ def test_dual_numbers(name):
     agree(*duals)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", ["matmul", "values", "SparseLinear, frozen", "sddmm", "operator"])
+def test_dual_numbers_compiled(name, backend):
+    """With the dual level around the compiled function or inside it, where the tangent was lost: left to Python, and refused in one graph."""
+    ours, theirs, where = problems()[name]
+    direction = torch.randn(where.shape, dtype=F64)
+    want = torch.func.jvp(theirs, (where,), (direction,))[1]
+
+    def inside(where, direction):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(ours(forward_ad.make_dual(where, direction))).tangent
+
+    torch._dynamo.reset()
+    agree(torch.compile(inside, backend=backend)(where, direction), want)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="torch.compile cannot see forward_ad.dual_level around a product"):
+        torch.compile(inside, backend=backend, fullgraph=True)(where, direction)
+    torch._dynamo.reset()
+    with forward_ad.dual_level():
+        agree(forward_ad.unpack_dual(torch.compile(ours, backend=backend)(forward_ad.make_dual(where, direction))).tangent, want)
+
+
 def test_forward_mode_beside_reverse_mode():
     a = random_bsr(6, 8, 2, dtype=F64, seed=SEED)
     values, x = a.values.requires_grad_(), torch.randn(8, 3, dtype=F64, requires_grad=True)
