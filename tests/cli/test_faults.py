@@ -127,8 +127,8 @@ class Store(CliTest):
 
     def test_what_is_cut_short_replaces_nothing(self):
         """Ctrl-C, or too small a budget, with --fresh: the store keeps the better evidence that it has."""
-        problem = ["--m", "700", "--k", "700", "--n", "64", "--block", "8"]
-        self.cli("tune", *problem, "--budget", "1")
+        problem = ["--m", "3000", "--k", "3000", "--n", "512", "--block", "8"]  # every candidate of it takes seconds
+        self.cli("tune", *problem, "--budget", "20")
         before = self.json("cache", "list")["results"]
         process = subprocess.Popen([support.program, "tune", *problem, "--budget", "60", "--effort", "exhaustive", "--fresh"], cwd=self.folder, env=self.env,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
