@@ -135,8 +135,10 @@ spk_status spk_context_device(spk_context *context, spk_device_info *info)
                             .processors = device->processors};
     if (device->backend->facts != NULL)
         device->backend->facts(context->device, &ours.clock_mhz, &ours.power_w);
+    const spk_kernel *rows = NULL;
+    const int row_count = spk_kernels(&rows);
     if (device->backend->proved != NULL)
-        ours.proved_candidates = device->backend->proved(context->device);
+        ours.proved_candidates = device->backend->proved(device, rows, row_count);
     ours.isa_count = spk_isa_names(device->isa, ours.isa);
     return spk_struct_write(info, &ours, sizeof ours, "spk_device_info");
 }

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "api/scratch.h"
-#include "tune/tune.h"
+#include "tune/choose/tune.h"
 
 struct spk_plan_cache;
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/executor.h"
 #include "base/mem.h"
 
 typedef enum spk_backend_id { SPK_BACKEND_CPU = 1, SPK_BACKEND_CUDA = 2 } spk_backend_id;
@@ -26,22 +27,6 @@ enum {
     SPK_ISA_SM80 = 1u << 17,
     SPK_ISA_SM90A = 1u << 18 /* exactly 9.0: wgmma and setmaxnreg exist there only */
 };
-
-/* Runs tasks on the device's host threads: OpenMP, or the caller's parallel-for. */
-typedef struct spk_executor {
-    int threads;
-    spk_parallel_for parallel_for; /* NULL: OpenMP */
-    void *user;
-} spk_executor;
-
-/* body(arg, 0 .. tasks-1), any order; serial in a child of fork(), for one task, and where the system lets this process start no threads. */
-void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg);
-
-/* Whether its threads can be had: the caller's always, others are tried. */
-bool spk_executor_usable(const spk_executor *executor);
-
-/* The number of threads for a library that brings its own parallel loops: the executor's; 1 where spk_execute would be serial for any number of tasks. */
-int spk_executor_library_threads(const spk_executor *executor);
 
 /* The caller's device memory; allocate NULL: there is none, the backend's is taken. */
 typedef struct spk_device_mem {
@@ -128,8 +113,8 @@ typedef struct spk_backend {
                        const struct spk_params *params, char *why, size_t size);
     /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
     void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
-    /* How many candidates may run here without a helper process to prove them first, as they were proved elsewhere. NULL: none needs one. */
-    int (*proved)(spk_device *device);
+    /* How many candidates of these rows may run here without a helper process to prove them first, as they were proved elsewhere. NULL: none needs one. */
+    int (*proved)(const spk_device *device, const struct spk_kernel *rows, int row_count);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */
@@ -150,8 +135,5 @@ void spk_device_give(spk_device *device, void *memory, size_t bytes, void *strea
 
 /* The stream of tuning; NULL where there are none. */
 void *spk_device_own_stream(spk_device *device);
-
-/* The backend of a device name ("cpu", "cuda", "cuda:0"); SPK_ERR_ARGUMENT for another. */
-spk_status spk_backend_find(const char *device, const spk_backend **backend);
 
 #endif

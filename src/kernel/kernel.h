@@ -75,11 +75,8 @@ typedef struct spk_kernel {
     const spk_kernel_ops *ops;
 } spk_kernel;
 
-/* `NAME_ops` of every row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the program. */
-#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) extern const spk_kernel_ops name##_ops __asm__("spk_" #name "_ops");
-#include "backend/cpu/kernels.def"
-#include "backend/cuda/kernels.def"
-#undef SPK_KERNEL
+/* Declares `NAME_ops` of a row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the program. */
+#define SPK_KERNEL_DECLARE(name) extern const spk_kernel_ops name##_ops __asm__("spk_" #name "_ops");
 
 /* A candidate about to be tried, for spk_backend.prepare: what came of compiling and proving it. */
 typedef struct spk_prepared {
@@ -88,10 +85,6 @@ typedef struct spk_prepared {
     spk_status status; /* not SPK_OK: it must not be tried in this process */
     char why[200];
 } spk_prepared;
-
-/* The table of all backends in this build. */
-int spk_kernels(const spk_kernel **table);
-const spk_kernel *spk_kernel_by_name(const char *name);
 
 /* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order, where a tunable that
  * is not named has the first of its values. */

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/dtype.h"
 #include "matrix/pattern.h"
 
 typedef struct spk_epilogue {
@@ -112,9 +113,6 @@ void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
 
 /* The tolerance from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D adds. */
 double spk_problem_tolerance(const spk_problem *problem);
-
-/* |got - want| that counts as an error of a result of this dtype: without what rounding to a denormal explains; 0 where both are too large for it. */
-double spk_dtype_difference(spk_dtype dtype, double got, double want);
 
 /* Oracle (op/oracle.c); same contract as spk_oracle_spmm. Rows are those of D (spk_problem_d_rows), of item i from i * rows on. */
 spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,

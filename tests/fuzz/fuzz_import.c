@@ -2,7 +2,7 @@
 #include "fuzz/fuzz_files.h"
 
 #include "base/mem.h"
-#include "tune/store.h"
+#include "store/store.h"
 
 static int visit(void *user, const spk_store_entry *entry)
 {

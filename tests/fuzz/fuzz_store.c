@@ -2,7 +2,7 @@
 #include "fuzz/fuzz_files.h"
 
 #include "base/mem.h"
-#include "tune/store.h"
+#include "store/store.h"
 
 enum { MOST_KEYS = 8, KEY_BYTES = 2048 };
 

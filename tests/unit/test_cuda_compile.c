@@ -16,6 +16,7 @@
 #include "backend/cuda/program.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "registry/registry.h"
 
 enum { DRAWS = 6000, MOST_JOBS = 8192, POOL = 800, FACTS = 15, FEATURES = FACTS + SPK_MAX_TUNABLES, PAIR_BITS = 18, NATIVE_LIMIT = 12, OTHER_LIMIT = 2, HELPER_LIMIT = 4, LONG_LIMIT = 150 };
 

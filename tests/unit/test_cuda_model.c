@@ -12,6 +12,7 @@
 
 #include "backend/cuda/cuda.h"
 #include "base/rng.h"
+#include "registry/registry.h"
 
 static const struct measured_problem {
     int64_t m, k, n;

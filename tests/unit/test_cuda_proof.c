@@ -27,6 +27,7 @@
 #include "backend/cuda/proved.h"
 #include "backend/cuda/prover.h"
 #include "base/clock.h"
+#include "registry/registry.h"
 
 #define CHECK(condition)                                                                                       \
     do {                                                                                                       \
@@ -336,12 +337,13 @@ static void body_proved_elsewhere(void)
     check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
     const spk_kernel *kernels = NULL;
     spk_params params;
-    int row = spk_kernels(&kernels) - 1;
+    const int rows = spk_kernels(&kernels);
+    int row = rows - 1;
     while (kernels[row].backend != SPK_BACKEND_CUDA)
         row--;
     spk_params_get(&kernels[row], 0, &params);
     spk_candidate_hash(&kernels[row], &params, hashes[0]);
-    CHECK(spk_proved_count(device) == 1);
+    CHECK(spk_proved_count(device, kernels, rows) == 1);
 }
 
 static void body_not_a_program(void)

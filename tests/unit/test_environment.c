@@ -20,7 +20,7 @@
 #include "backend/search.h"
 #include "base/cache.h"
 #include "base/environment.h"
-#include "tune/store_internal.h"
+#include "store/store_internal.h"
 
 static bool more_rights;
 

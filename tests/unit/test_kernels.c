@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "kernel/threads.h"
 #include "kernel_case.h"
+#include "registry/registry.h"
 
 static uint64_t seed_of_the_day(void)
 {

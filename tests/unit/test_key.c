@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tune/tune.h"
+#include "tune/choose/tune.h"
 
 static const char *device_text = "cpu:Test_9000:threads=2";
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tune/load.h"
+#include "tune/measure/load.h"
 
 static bool crowded(int cpus, int threads, double time_s, double own, double others)
 {

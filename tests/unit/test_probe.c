@@ -8,6 +8,7 @@
 
 #include "backend/cpu/probe.h"
 #include "base/clock.h"
+#include "base/processors.h"
 
 static void the_clock_is_measured_once(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tune/report.h"
+#include "store/report.h"
 
 static const spk_kernel_ops ops = {.source_hash = "0123456789abcdef"};
 static const spk_kernel kernel_a = {.operation = SPK_SPMM, .name = "spmm_a", .kind = SPK_KIND_OWN, .tunables = "MR=4,6 PACK=0,1", .ops = &ops};

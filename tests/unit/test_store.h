@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "tune/store_internal.h"
+#include "store/store_internal.h"
 
 #define OK(call) assert_int_equal((call), SPK_OK)
 

@@ -11,7 +11,7 @@
 #include <sparsek/sparsek.h>
 
 #include "kernel/threads.h"
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 enum { THREADS = 3, BLOCK = 16 };
 

@@ -1,7 +1,7 @@
 /* Devices with memory of their own: copies, noise made there, what is prepared and refused, checks that look at outputs there. */
 #include "test_tune_fake.h"
 
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 static const spk_kernel one[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "")};
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "matrix/matrix.h"
-#include "tune/tune.h"
+#include "tune/choose/tune.h"
 
 typedef enum fake_mode {
     FAKE_RIGHT,

@@ -1,7 +1,7 @@
 /* Operands and checks: how many sets, what they hold, whose memory they take, what samples of a problem are. */
 #include "test_tune_fake.h"
 
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 static const spk_kernel one[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "")};
 

@@ -1,7 +1,7 @@
 /* A device that keeps proofs: what is not proved there, or was refuted, is never chosen and never bound, whoever names it. */
 #include "test_tune_fake.h"
 
-#include "tune/search.h"
+#include "tune/choose/choose.h"
 
 static const spk_kernel rows[] = {
     FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),

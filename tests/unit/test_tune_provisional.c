@@ -1,7 +1,7 @@
 /* Evidence that was cut short or disturbed: marked, used, never put in the place of what is finished, and measured anew when that may help. */
 #include "test_tune_fake.h"
 
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 static const spk_kernel table[] = {
     FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),

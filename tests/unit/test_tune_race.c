@@ -1,6 +1,6 @@
 /* The race: one entry a row with its best parameters, the same rounds for all, slow rows a few, ineligible rows marked. */
 #include "test_tune_fake.h"
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 static const spk_kernel rows[] = {
     FAKE_ROW(0, a, SPK_KIND_REFERENCE, 0, false, ""),

@@ -1,7 +1,7 @@
 /* The search: what is right and fast wins; what is wrong, failing or hopeless does not; time, ties, interruption, samples of large problems. */
 #include "test_tune_fake.h"
 
-#include "tune/search.h"
+#include "tune/search/search.h"
 
 static const spk_kernel three[] = {
     FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),

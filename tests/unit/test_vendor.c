@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "kernel/threads.h"
+#include "registry/registry.h"
 #include "unit/vendor_trial.h"
 
 static const char *const rows[] = {"openblas_blocks", "openblas_dense", "mkl_bsr", "mkl_blocks", "mkl_dense", "libxsmm_blocks"};

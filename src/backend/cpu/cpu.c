@@ -6,6 +6,7 @@
 
 #include "backend/cpu/probe.h"
 #include "base/clock.h"
+#include "base/processors.h"
 
 enum { KEY_BYTES = 768 };
 

@@ -4,6 +4,10 @@
 
 #include "kernel/kernel.h"
 
+#define SPK_KERNEL(operation, name, ...) SPK_KERNEL_DECLARE(name)
+#include "backend/cpu/kernels.def"
+#undef SPK_KERNEL
+
 /* Microseconds to have so many threads begin a parallel region and to see it end, on an idle machine. */
 static inline double spk_wake_us(double threads)
 {

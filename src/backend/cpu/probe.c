@@ -1,9 +1,7 @@
-/* What this processor is: model, instruction sets, caches, memory, and the threads this process may use. */
+/* What this processor is: model, instruction sets, caches, memory. */
 #include "backend/cpu/probe.h"
 
-#include <ctype.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +12,7 @@
 #endif
 
 #include "base/clock.h"
-#include "base/environment.h"
 #include "base/free_memory.h"
-
-enum { MOST_THREADS = 1024 };
 
 unsigned spk_probe_isa(void)
 {
@@ -183,35 +178,4 @@ int64_t spk_probe_free_bytes(void)
 {
     const int64_t bytes = spk_free_memory();
     return bytes > 0 ? bytes : spk_probe_memory_bytes() / 2;
-}
-
-/* A container's share of processors, rounded up; MOST_THREADS where there is no limit. */
-static int quota_threads(void)
-{
-    long long quota = 0, period = 0;
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (file == NULL)
-        return MOST_THREADS;
-    int fields = fscanf(file, "%lld %lld", &quota, &period);
-    fclose(file);
-    if (fields != 2 || quota <= 0 || period <= 0)
-        return MOST_THREADS;
-    long long threads = (quota + period - 1) / period;
-    return threads < MOST_THREADS ? (int)threads : MOST_THREADS;
-}
-
-int spk_probe_threads(void)
-{
-    const char *wanted = spk_environment_value("OMP_NUM_THREADS");
-    const long asked = wanted != NULL && isdigit((unsigned char)wanted[0]) ? strtol(wanted, NULL, 10) : 0;
-    if (asked > 0)
-        return asked < MOST_THREADS ? (int)asked : MOST_THREADS;
-    cpu_set_t set;
-    int threads = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        threads = CPU_COUNT(&set);
-    else if (sysconf(_SC_NPROCESSORS_ONLN) > 0)
-        threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = quota_threads();
-    return threads < quota ? threads : quota;
 }

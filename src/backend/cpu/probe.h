@@ -11,6 +11,5 @@ double spk_probe_ghz(void);                  /* of a busy core, measured once a 
 int64_t spk_probe_cache_bytes(int level);    /* 1..3; 0: unknown */
 int64_t spk_probe_memory_bytes(void);
 int64_t spk_probe_free_bytes(void);
-int spk_probe_threads(void); /* $OMP_NUM_THREADS, else affinity and the container's quota; 1..1024 */
 
 #endif

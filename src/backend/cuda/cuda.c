@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cpu/probe.h"
 #include "base/clock.h"
+#include "base/processors.h"
 
 enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
 enum { /* CUdevice_attribute */

@@ -8,6 +8,10 @@
 #include "backend/cuda/driver.h"
 #include "kernel/kernel.h"
 
+#define SPK_KERNEL(operation, name, ...) SPK_KERNEL_DECLARE(name)
+#include "backend/cuda/kernels.def"
+#undef SPK_KERNEL
+
 struct spk_cuda_programs;
 struct spk_cuda_libraries;
 

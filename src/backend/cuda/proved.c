@@ -30,16 +30,14 @@ bool spk_proved_elsewhere(const spk_device *device, const spk_kernel *kernel, co
     return false;
 }
 
-int spk_proved_count(spk_device *device)
+int spk_proved_count(const spk_device *device, const spk_kernel *rows, int row_count)
 {
-    const spk_kernel *kernels = NULL;
-    const int rows = spk_kernels(&kernels);
     int count = 0;
-    for (int r = 0; r < rows; r++)
-        for (int i = 0; kernels[r].backend == SPK_BACKEND_CUDA && i < spk_params_count(&kernels[r]); i++) {
+    for (int r = 0; r < row_count; r++)
+        for (int i = 0; rows[r].backend == SPK_BACKEND_CUDA && i < spk_params_count(&rows[r]); i++) {
             spk_params params;
-            spk_params_get(&kernels[r], i, &params);
-            count += spk_proved_elsewhere(device, &kernels[r], &params);
+            spk_params_get(&rows[r], i, &params);
+            count += spk_proved_elsewhere(device, &rows[r], &params);
         }
     return count;
 }

@@ -12,8 +12,8 @@ typedef struct spk_proved {
 
 bool spk_proved_elsewhere(const spk_device *device, const spk_kernel *kernel, const spk_params *params);
 
-/* Of all candidates for this kind of device, how many. */
-int spk_proved_count(spk_device *device);
+/* Of the rows' candidates for this kind of device, how many. */
+int spk_proved_count(const spk_device *device, const spk_kernel *rows, int row_count);
 
 /* For tests: this table instead of the committed one. */
 void spk_proved_use(const spk_proved *table, int count);

@@ -1,0 +1,129 @@
+/* Runs tasks on host threads: the caller's parallel-for, OpenMP, or POSIX threads made for the call where the build has no OpenMP. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/threads.h"
+
+/* libgomp's pool of threads does not survive fork(): a child whose parent had used it would wait for ever. Such a child runs serially. */
+static atomic_int pool_used, in_forked_child;
+
+static void note_fork(void)
+{
+    if (atomic_load(&pool_used))
+        atomic_store(&in_forked_child, 1);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+static void note_pool_use(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!atomic_load_explicit(&pool_used, memory_order_relaxed)) {
+        pthread_once(&once, watch_forks);
+        atomic_store(&pool_used, 1);
+    }
+}
+
+static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
+{
+    for (int64_t task = 0; task < tasks; task++)
+        body(arg, task);
+}
+
+/* libgomp gives each thread that calls it a team of its own, as large as its last region, and ends the process where it cannot start one. So a larger team
+ * than the calling thread has is tried first, and made at once; after a failure again a second later. */
+static _Thread_local int team;
+static _Thread_local double refused_us;
+
+#ifdef SPK_HAVE_OPENMP
+
+static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    team = threads;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t task = 0; task < tasks; task++)
+        body(arg, task);
+}
+
+#else
+
+typedef struct crew {
+    atomic_int_fast64_t next;
+    int64_t tasks;
+    spk_parallel_body body;
+    void *arg;
+} crew;
+
+static void *work(void *crew_pointer)
+{
+    crew *c = crew_pointer;
+    for (int64_t task = atomic_fetch_add(&c->next, 1); task < c->tasks; task = atomic_fetch_add(&c->next, 1))
+        c->body(c->arg, task);
+    return NULL;
+}
+
+static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    enum { MOST = 64 };
+    crew c = {.tasks = tasks, .body = body, .arg = arg};
+    pthread_t helpers[MOST];
+    int started = 0;
+    while (started < threads - 1 && started < MOST && pthread_create(&helpers[started], NULL, work, &c) == 0)
+        started++;
+    work(&c);
+    for (int i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+}
+
+#endif
+
+static void no_work(void *arg, int64_t task)
+{
+    (void)arg, (void)task;
+}
+
+static bool has_team(int threads)
+{
+    static const double patience_us = 1e6;
+    if (threads <= team)
+        return true;
+    if (refused_us > 0 && spk_now_us() - refused_us < patience_us)
+        return false;
+    if (!spk_threads_startable(threads - 1)) {
+        refused_us = spk_now_us();
+        return false;
+    }
+    note_pool_use();
+    run_pool(threads, threads, no_work, NULL);
+    return true;
+}
+
+void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    const int threads = executor->threads < tasks ? executor->threads : (int)tasks;
+    if (threads <= 1)
+        run_serially(tasks, body, arg);
+    else if (executor->parallel_for != NULL)
+        executor->parallel_for(executor->user, tasks, body, arg);
+    else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(threads))
+        run_serially(tasks, body, arg);
+    else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take part */
+        run_pool(team < executor->threads ? team : executor->threads, tasks, body, arg);
+}
+
+bool spk_executor_usable(const spk_executor *executor)
+{
+    return executor->parallel_for != NULL || executor->threads <= 1 || executor->threads <= team || spk_threads_startable(executor->threads - 1);
+}
+
+int spk_executor_library_threads(const spk_executor *executor)
+{
+    if (executor->threads <= 1 || atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(executor->threads))
+        return 1;
+    return executor->threads;
+}

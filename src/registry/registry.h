@@ -1,0 +1,14 @@
+/* What this build has: the table of kernels, one row for each line of the backends' kernels.def, and the backends by their devices' names. */
+#ifndef SPK_REGISTRY_REGISTRY_H
+#define SPK_REGISTRY_REGISTRY_H
+
+#include "kernel/kernel.h"
+
+/* The rows of all backends; returns how many. */
+int spk_kernels(const spk_kernel **table);
+const spk_kernel *spk_kernel_by_name(const char *name); /* NULL: there is none */
+
+/* The backend of a device name ("cpu", "cuda", "cuda:0"); SPK_ERR_ARGUMENT for another. */
+spk_status spk_backend_find(const char *device, const spk_backend **backend);
+
+#endif

@@ -1,0 +1,311 @@
+/* The store's handle: decisions, evidence, and the rule that it never stops a run. What the file does not take is kept in memory, so
+ * that this process finds it again in any case. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/callback.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/store_internal.h"
+
+static const double NEAR_US = 5e6;
+
+spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, void *log_user, spk_store **store)
+{
+    spk_store *made = NULL;
+    const char *why = NULL;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
+    made->mem = *mem;
+    made->log = log;
+    made->log_user = log_user;
+    made->busy_ms = SPK_STORE_BUSY_MS;
+    made->class_limit = SPK_STORE_CLASSES;
+    pthread_mutex_init(&made->mutex, NULL);
+    spk_status status = spk_store_path_find(mem, path, &made->path, &made->given, &why);
+    if (status == SPK_OK)
+        status = spk_store_fork_watch(made);
+    if (status != SPK_OK) {
+        pthread_mutex_destroy(&made->mutex);
+        spk_free(mem, made->path);
+        spk_free(mem, made);
+        return status;
+    }
+    if (why != NULL) {
+        char text[256];
+        snprintf(text, sizeof text, "store: %s; what is learned stays in this process", why);
+        spk_tell_log(log, log_user, 1, text);
+    }
+    *store = made;
+    return SPK_OK;
+}
+
+void spk_store_close(spk_store **store)
+{
+    spk_store *old = *store;
+    if (old == NULL)
+        return;
+    spk_store_fork_forget(old);
+    for (int i = 0; i < SPK_STORE_LOCKS; i++)
+        spk_store_unlock(old, i);
+    spk_db_close(&old->disk);
+    spk_db_close(&old->memory);
+    pthread_mutex_destroy(&old->mutex);
+    spk_mem mem = old->mem;
+    spk_free(&mem, old->path);
+    spk_free(&mem, old);
+    *store = NULL;
+}
+
+const char *spk_store_where(const spk_store *store)
+{
+    return store->path;
+}
+
+const char *spk_store_used(spk_store *store)
+{
+    spk_store_enter(store);
+    const bool refused = store->disk_off;
+    spk_store_leave(store);
+    return refused ? "" : store->path;
+}
+
+void spk_store_heed(spk_store *store, const atomic_int *interrupted)
+{
+    store->interrupted = interrupted;
+}
+
+/* ------------------------------------------------------------------------------------------------ what the other files use */
+
+void spk_store_enter(spk_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+}
+
+void spk_store_leave(spk_store *store)
+{
+    char texts[SPK_STORE_PENDING][sizeof store->pending[0]];
+    int count = store->pending_count;
+    if (count > 0)
+        memcpy(texts, store->pending, (size_t)count * sizeof texts[0]);
+    store->pending_count = 0;
+    pthread_mutex_unlock(&store->mutex);
+    for (int i = 0; i < count; i++)
+        spk_tell_log(store->log, store->log_user, 1, texts[i]);
+}
+
+void spk_store_warn(spk_store *store, spk_store_warning warning, const char *format, ...)
+{
+    if (store->warned & (unsigned)warning || store->pending_count == SPK_STORE_PENDING)
+        return;
+    if (warning != SPK_WARN_ASIDE)
+        store->warned |= (unsigned)warning;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(store->pending[store->pending_count++], sizeof store->pending[0], format, arguments);
+    va_end(arguments);
+}
+
+int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void *arg), void *arg)
+{
+    char reason[128];
+    if (store->memory == NULL) {
+        if (!make)
+            return SPK_DB_ABSENT;
+        int code = spk_db_open(NULL, 0, store->interrupted, &store->memory, reason, sizeof reason);
+        if (code != SQLITE_OK)
+            return code;
+    }
+    spk_db_begin(store->memory, make);
+    return make ? spk_db_transaction(store->memory, job, arg) : job(store->memory, arg);
+}
+
+spk_status spk_store_status(const spk_store *store, int code)
+{
+    const char *path = store->path[0] != '\0' ? store->path : "in memory";
+    if (code == SQLITE_OK)
+        return SPK_OK;
+    if (store->disk_off && code == SPK_DB_ABSENT)
+        return spk_fail(SPK_ERR_IO, "store %s is not usable: %s", path, store->off_reason);
+    if ((code & 0xff) == SQLITE_NOMEM)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: in store %s", path);
+    if ((code & 0xff) == SQLITE_FULL)
+        return spk_fail(SPK_ERR_NO_SPACE, "store %s: %s", path, sqlite3_errstr(code));
+    if (code == SQLITE_INTERRUPT)
+        return spk_fail(SPK_ERR_INTERRUPTED, "store %s: interrupted", path);
+    if (code > 0 && ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED))
+        return spk_fail(SPK_ERR_IO, "store %s is held by another process: not waited for any longer", path);
+    char reason[160] = "not usable";
+    if (code > 0 || spk_db_is_damage(code))
+        spk_db_reason(NULL, code, reason, sizeof reason);
+    return spk_fail(SPK_ERR_IO, "store %s%s: %s", path, spk_db_is_damage(code) ? " is damaged" : "", reason);
+}
+
+/* ------------------------------------------------------------------------------------------------ decisions and evidence */
+
+static spk_status check_key(const char *class_key)
+{
+    size_t length = strlen(class_key);
+    if (length >= SPK_MAX_KEY_TEXT)
+        return spk_fail(SPK_ERR_ARGUMENT, "class_key has %zu bytes, the limit is %d", length, SPK_MAX_KEY_TEXT - 1);
+    if (strchr(class_key, '|') == NULL || !spk_rows_text_is_clean(class_key))
+        return spk_fail(SPK_ERR_ARGUMENT, "class_key \"%s\" is no key: it has no \"|\", or bytes that are not printable", class_key);
+    return SPK_OK;
+}
+
+/* Lookups fail only for want of memory: whatever else is wrong with the file has been told as a warning, and counts as "not known". */
+static spk_status lookup_status(const spk_store *store, int code)
+{
+    return code > 0 && (code & 0xff) == SQLITE_NOMEM ? spk_store_status(store, code) : SPK_OK;
+}
+
+typedef struct lookup {
+    const char *key;
+    spk_decision decision;
+    bool found;
+    double distance;
+} lookup;
+
+static int find_decision(spk_db *db, void *arg)
+{
+    lookup *l = arg;
+    return spk_rows_decision(db, l->key, &l->decision, &l->found);
+}
+
+spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decision *decision, bool *found)
+{
+    SPK_TRY(check_key(class_key));
+    lookup l = {.key = class_key};
+    spk_store_enter(store);
+    int code = spk_store_on_memory(store, false, find_decision, &l);
+    if (!l.found)
+        code = spk_store_on_disk(store, SPK_DISK_READ, find_decision, &l);
+    spk_store_leave(store);
+    SPK_TRY(lookup_status(store, code));
+    if (l.found)
+        *decision = l.decision;
+    *found = l.found;
+    return SPK_OK;
+}
+
+static int find_nearest(spk_db *db, void *arg)
+{
+    lookup *l = arg;
+    return spk_rows_nearest(db, l->key, &l->decision, &l->distance);
+}
+
+/* Under the mutex. The answer stays for a while only, for the sake of what other processes write. */
+static spk_store_near *near_of(spk_store *store, const char *class_key)
+{
+    const uint64_t key = spk_hash_text(SPK_HASH_START, class_key);
+    spk_store_near *near = &store->nears[key % SPK_STORE_NEARS];
+    if (near->key != key || near->until_us < spk_now_us())
+        *near = (spk_store_near){.key = key};
+    return near;
+}
+
+spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found)
+{
+    SPK_TRY(check_key(class_key));
+    lookup l = {.key = class_key, .distance = 1e300};
+    spk_store_enter(store);
+    spk_store_near *near = near_of(store, class_key);
+    int memory_code = SQLITE_OK, code = SQLITE_OK;
+    if (near->until_us == 0) {
+        memory_code = spk_store_on_memory(store, false, find_nearest, &l);
+        code = spk_store_on_disk(store, SPK_DISK_READ, find_nearest, &l);
+        *near = (spk_store_near){near->key, spk_now_us() + NEAR_US, l.distance < 1e300, l.decision};
+    }
+    if (memory_code > 0 || code > 0)
+        near->until_us = 0;
+    const spk_store_near answer = *near;
+    spk_store_leave(store);
+    SPK_TRY(lookup_status(store, memory_code));
+    SPK_TRY(lookup_status(store, code));
+    *found = answer.found;
+    if (answer.found)
+        *decision = answer.decision;
+    return SPK_OK;
+}
+
+typedef struct loading {
+    const spk_mem *mem;
+    const char *key;
+    spk_report *report;
+} loading;
+
+static int load(spk_db *db, void *arg)
+{
+    loading *l = arg;
+    return spk_rows_load(db, l->mem, l->key, &l->report, NULL);
+}
+
+/* SQLite's code; *report stays NULL where nothing was found. */
+static int load_code(spk_store *store, const char *class_key, spk_report **report)
+{
+    loading l = {.mem = &store->mem, .key = class_key};
+    spk_store_enter(store);
+    int code = spk_store_on_memory(store, false, load, &l);
+    if (l.report == NULL && (code == SQLITE_OK || code == SPK_DB_ABSENT))
+        code = spk_store_on_disk(store, SPK_DISK_READ, load, &l);
+    spk_store_leave(store);
+    *report = l.report;
+    return code;
+}
+
+spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report)
+{
+    spk_report *found = NULL;
+    SPK_TRY(check_key(class_key));
+    SPK_TRY(lookup_status(store, load_code(store, class_key, &found)));
+    *report = found;
+    return SPK_OK;
+}
+
+spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report)
+{
+    spk_report *found = NULL;
+    SPK_TRY(check_key(class_key));
+    const int code = load_code(store, class_key, &found);
+    if (code != SQLITE_OK && (code != SPK_DB_ABSENT || (found == NULL && store->disk_off)))
+        return spk_store_status(store, code);
+    *report = found;
+    return SPK_OK;
+}
+
+typedef struct saving {
+    const spk_report *report;
+    int64_t class_limit;
+} saving;
+
+static int save(spk_db *db, void *arg)
+{
+    const saving *s = arg;
+    int code = spk_rows_save(db, s->report);
+    return code == SQLITE_OK ? spk_rows_evict(db, s->class_limit) : code;
+}
+
+static int forget(spk_db *db, void *arg)
+{
+    const saving *s = arg;
+    return spk_rows_erase(db, s->report->class_key);
+}
+
+spk_status spk_store_save(spk_store *store, const spk_report *report)
+{
+    SPK_TRY(check_key(report->class_key));
+    if (report->chosen < -1 || report->chosen >= report->count)
+        return spk_fail(SPK_ERR_INTERNAL, "report->chosen is %d, it has %d candidates", report->chosen, report->count);
+    if (report->chosen >= 0 && report->candidates[report->chosen].status != SPK_CANDIDATE_OK)
+        return spk_fail(SPK_ERR_INTERNAL, "report->chosen %d (%s) is not ok, but %d", report->chosen, report->candidates[report->chosen].name,
+                        (int)report->candidates[report->chosen].status);
+    saving s = {report, store->class_limit};
+    spk_store_enter(store);
+    int code = spk_store_on_disk(store, SPK_DISK_WRITE, save, &s);
+    if (code == SQLITE_OK)
+        (void)spk_store_on_memory(store, false, forget, &s); /* an older one there would hide it */
+    else
+        code = spk_store_on_memory(store, true, save, &s);
+    spk_store_leave(store);
+    return spk_store_status(store, code);
+}

@@ -1,0 +1,35 @@
+/* The tuner: problem x candidates -> validated, timed, ranked, stored. */
+#ifndef SPK_TUNE_CHOOSE_TUNE_H
+#define SPK_TUNE_CHOOSE_TUNE_H
+
+#include "store/class_key.h"
+#include "tune/measure/tuner.h"
+
+/* The class of a problem on a device, as text (key.c): exact fields, then "|", then the fields that the nearest class may differ in. */
+spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size);
+
+/* What a plan shall run. */
+typedef struct spk_choice {
+    const spk_kernel *kernel;
+    spk_params params;
+    bool from_store, pinned;
+    /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved" */
+    const char *why;
+} spk_choice;
+
+/* The way from every choice to a candidate that runs in this process: SPK_ERR_NO_CANDIDATE for one that is not proved, but for a pinned
+ * one, and for one that was refuted, pinned or not (proof.c). */
+spk_status spk_tune_bind(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, spk_bound *bound);
+
+/* Binds the best of the cost model's candidates that takes any pointers and is proved into `other`, whose kernel is NULL; leaves it so
+ * where there is none (other.c). */
+void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_bound *other);
+
+/* options are normalised copies (spk_struct_read), never NULL. */
+spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
+spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_list(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race, spk_report **report);
+
+#endif

@@ -1,0 +1,24 @@
+/* What the processors of this process do besides its own work, as the system counts it. Threads that wait for each other lose far more than
+ * the time that others take: a measurement of many threads on a busy machine says little. */
+#ifndef SPK_TUNE_MEASURE_LOAD_H
+#define SPK_TUNE_MEASURE_LOAD_H
+
+#include <stdbool.h>
+
+typedef struct spk_load {
+    double at_s;   /* when */
+    int cpus;      /* processors that this process may use; 0: unknown */
+    double busy_s; /* they have worked since the machine began, for whomever */
+    double own_s;  /* this process has */
+} spk_load;
+
+spk_load spk_load_now(void);
+
+/* Whether others worked so much between two moments that `threads` threads did not have a processor each. False where nothing is known, or the
+ * time is too short for the system's clock. */
+bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads);
+
+/* Whether so many threads would not have a processor each at this moment, by what the system says is running. False where it does not say. */
+bool spk_load_busy(int threads);
+
+#endif

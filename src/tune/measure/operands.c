@@ -1,0 +1,392 @@
+/* Operands of tuning: random numbers in device memory, 64-byte aligned, as many sets as it takes that no run finds its own in a cache
+ * (cold), or one (warm). Within a quarter of the free memory and a limit of time, one set excepted. */
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/callback.h"
+#include "matrix/matrix.h"
+#include "tune/measure/measure.h"
+
+enum { MOST_SETS = 4096, POISON_BYTES = 1 << 26, LINE = 64 };
+
+/* Noise is made once and laid out again and again: a prime number of elements, so that no stride of a problem repeats it in step. */
+enum { NOISE_ELEMENTS = 131071 };
+
+typedef struct noise {
+    spk_dtype dtype;
+    int64_t elements;
+    char *values;
+    bool shared; /* the values are another's */
+} noise;
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Bytes of each array, and of a set of all with one line between them. */
+static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_OPERAND_COUNT])
+{
+    size_t total = 0;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+        bytes[i] = (size_t)spk_problem_operand_elements(problem, (spk_operand)i) * spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)i));
+        size_t padded = lines(bytes[i]) + LINE;
+        total = padded > SIZE_MAX / 16 - total ? SIZE_MAX / 16 : total + padded;
+    }
+    return total;
+}
+
+size_t spk_operands_set_bytes(const spk_problem *problem)
+{
+    size_t bytes[SPK_OPERAND_COUNT];
+    return array_bytes(problem, bytes);
+}
+
+/* What one run touches: of values nothing new where they stay the same from run to run. */
+static double touched_bytes(const spk_operands *o)
+{
+    double touched = 0;
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (i != SPK_OPERAND_A || !o->problem->static_values)
+            touched += spk_problem_touched_bytes(o->problem, (spk_operand)i);
+    return touched;
+}
+
+/* 0: unknown, as a caller's allocator has memory that the device does not count as free. */
+static double free_memory(spk_device *device)
+{
+    return device->device_mem.allocate == NULL ? (double)device->backend->free_memory(device) : 0;
+}
+
+static spk_status choose_sets(spk_operands *o, size_t set_bytes)
+{
+    const spk_device *device = o->device;
+    double free_bytes = free_memory(o->device);
+    free_bytes += free_bytes > 0 ? (double)o->room->touched : 0;
+    if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
+    o->sets = 1;
+    double touched = touched_bytes(o);
+    if (o->problem->cache == SPK_WARM || touched <= 0)
+        return SPK_OK;
+    int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
+    double times = device->backend->capturing != NULL ? 4.0 : 2.0; /* samples that begin anew (spk_operands_time) leave up to half of the sets aside */
+    double wanted = times * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
+    wanted = wanted < room ? wanted : room;
+    o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
+    return SPK_OK;
+}
+
+static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elements, uint64_t seed, noise *out)
+{
+    noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL, false};
+    SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
+    spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
+    spk_rng rng;
+    spk_rng_seed(&rng, ~seed);
+    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++) /* the lower bits, which the generator leaves empty, matter too */
+        ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng);
+    if (status != SPK_OK) {
+        spk_free(mem, made.values);
+        return status;
+    }
+    *out = made;
+    return SPK_OK;
+}
+
+/* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled there; on the
+ * CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
+static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
+{
+    spk_device *device = o->device;
+    const bool far = device->backend->id != SPK_BACKEND_CPU;
+    size_t done = 0;
+    while (done < bytes && !(far && done >= from_bytes)) {
+        size_t piece = from_bytes - offset < bytes - done ? from_bytes - offset : bytes - done;
+        if (spk_interrupted(o->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        if (far && done + piece > from_bytes)
+            piece = from_bytes - done; /* a whole period */
+        SPK_TRY(device->backend->copy_in(device, to + done, from + offset, piece));
+        done += piece;
+        offset = 0;
+    }
+    while (done < bytes) {
+        size_t whole = done / from_bytes * from_bytes, piece = whole < bytes - done ? whole : bytes - done;
+        SPK_TRY(device->backend->copy_within(device, to + done, to, piece));
+        done += piece;
+    }
+    return SPK_OK;
+}
+
+static void lay_out(spk_operands *o)
+{
+    char *at = o->room->memory;
+    for (int64_t set = 0; set < o->sets; set++) {
+        spk_args *args = &o->args[set];
+        *args = (spk_args){.alpha = 1, .beta = 1};
+        for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+            bool shared = i == SPK_OPERAND_A && set > 0 && o->problem->static_values;
+            if (o->bytes[i] == 0)
+                continue;
+            spk_args_set(args, (spk_operand)i, shared ? (void *)o->args[0].a : at);
+            at += shared ? 0 : lines(o->bytes[i]) + LINE;
+        }
+    }
+}
+
+static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_OPERAND_COUNT])
+{
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
+        spk_dtype dtype = spk_problem_operand_dtype(o->problem, (spk_operand)i);
+        int64_t elements = (int64_t)(o->bytes[i] / spk_dtype_bytes(dtype));
+        int have = 0;
+        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype || pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
+            have++;
+        if (elements > 0 && have < i)
+            pools[i] = (noise){dtype, pools[have].elements, pools[have].values, true};
+        else if (elements > 0)
+            SPK_TRY(make_noise(&o->mem, dtype, elements, spk_rng_next(rng), &pools[i]));
+    }
+    return SPK_OK;
+}
+
+/* Set by set, so that the time can end it: those that are full then are the sets. */
+static spk_status fill_all(spk_operands *o, uint64_t seed)
+{
+    noise pools[SPK_OPERAND_COUNT] = {0};
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    double deadline = spk_work_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
+    spk_status status = make_pools(o, &rng, pools);
+    for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
+        if (set > 0 && spk_work_us() > deadline)
+            o->sets = set;
+        for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_OPERAND_COUNT; i++) {
+            size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
+            if (o->bytes[i] == 0 || (i == SPK_OPERAND_A && set > 0 && o->problem->static_values))
+                continue;
+            size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
+            char *at = spk_args_get(&o->args[set], (spk_operand)i);
+            status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+            size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
+            o->room->touched = o->room->touched > end ? o->room->touched : end;
+        }
+    }
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        if (!pools[i].shared)
+            spk_free(&o->mem, pools[i].values);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ room */
+
+void spk_room_release(spk_device *device, spk_room *room)
+{
+    spk_device_give(device, room->memory, room->bytes, spk_device_own_stream(device));
+    spk_device_give(device, room->workspace, room->workspace_bytes, spk_device_own_stream(device));
+    *room = (spk_room){.limit_us = room->limit_us};
+}
+
+static spk_status take_room(spk_operands *o, size_t bytes)
+{
+    spk_room *room = o->room;
+    if (room->bytes >= bytes)
+        return SPK_OK;
+    spk_device_give(o->device, room->memory, room->bytes, spk_device_own_stream(o->device));
+    room->memory = NULL;
+    room->bytes = room->touched = 0;
+    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &room->memory));
+    room->bytes = bytes;
+    return SPK_OK;
+}
+
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands)
+{
+    spk_operands *made = NULL;
+    spk_status status;
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->tuner = tuner;
+    made->problem = problem;
+    made->device = tuner->device;
+    made->mem = *tuner->mem;
+    made->room = room != NULL ? room : &made->own;
+    size_t set_bytes = array_bytes(problem, made->bytes);
+    SPK_GOTO(choose_sets(made, set_bytes));
+    SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
+    size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_A]) : set_bytes; /* of each set but the first */
+    SPK_GOTO(take_room(made, set_bytes + again * (size_t)(made->sets - 1)));
+    lay_out(made);
+    SPK_GOTO(fill_all(made, seed));
+    *operands = made;
+    return SPK_OK;
+done:
+    spk_operands_release(&made);
+    return status;
+}
+
+void spk_operands_release(spk_operands **operands)
+{
+    spk_operands *old = *operands;
+    *operands = NULL;
+    if (old == NULL)
+        return;
+    spk_mem mem = old->mem;
+    spk_room_release(old->device, &old->own);
+    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+        spk_free(&mem, old->staging[i]);
+    spk_free(&mem, old->args);
+    spk_free(&mem, old);
+}
+
+/* All-one bits: a NaN in every dtype. */
+static spk_status fill_ones(const spk_operands *o, char *to, size_t bytes)
+{
+    for (size_t done = 0; done < bytes; done += POISON_BYTES) {
+        if (spk_interrupted(o->tuner))
+            return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+        SPK_TRY(o->device->backend->fill(o->device, to + done, 0xff, bytes - done < POISON_BYTES ? bytes - done : POISON_BYTES));
+    }
+    return SPK_OK;
+}
+
+/* Written before the first run gets it: fresh pages would make that run slow, and a kernel that counts on zeros shall be found out. */
+static spk_status grow_workspace(spk_operands *o, size_t bytes)
+{
+    spk_room *room = o->room;
+    if (bytes <= room->workspace_bytes)
+        return SPK_OK;
+    void *grown = NULL;
+    /* The system may promise more than it has, and end the program when it is used. */
+    const double free_bytes = free_memory(o->device);
+    if (free_bytes > 0 && (double)bytes > 0.8 * free_bytes)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "it needs a workspace of %zu bytes; %.0f bytes of memory are free", bytes, free_bytes);
+    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &grown));
+    spk_status status = fill_ones(o, grown, bytes);
+    if (status != SPK_OK) {
+        spk_device_give(o->device, grown, bytes, spk_device_own_stream(o->device));
+        return status;
+    }
+    spk_device_give(o->device, room->workspace, room->workspace_bytes, spk_device_own_stream(o->device));
+    room->workspace = grown;
+    room->workspace_bytes = bytes;
+    return SPK_OK;
+}
+
+spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
+{
+    if (bytes == 0 || bytes <= operands->args[0].workspace_bytes)
+        return SPK_OK;
+    SPK_TRY(grow_workspace(operands, bytes));
+    for (int64_t set = 0; set < operands->sets; set++) {
+        operands->args[set].workspace = operands->room->workspace;
+        operands->args[set].workspace_bytes = operands->room->workspace_bytes;
+    }
+    return SPK_OK;
+}
+
+spk_status spk_operands_poison(spk_operands *operands)
+{
+    SPK_TRY(fill_ones(operands, operands->args[0].d, operands->bytes[SPK_OPERAND_D]));
+    return fill_ones(operands, operands->args[0].preact, operands->bytes[SPK_OPERAND_PREACT]);
+}
+
+spk_args spk_operands_check_args(const spk_operands *operands)
+{
+    spk_args args = operands->args[0];
+    args.alpha = 0.75;
+    args.beta = -0.5;
+    return args;
+}
+
+static spk_status make_staging(spk_operands *operands, spk_operand operand)
+{
+    if (operands->staging[operand] != NULL)
+        return SPK_OK;
+    return spk_alloc(&operands->mem, operands->bytes[operand], 1, &operands->staging[operand]);
+}
+
+spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+{
+    spk_device *device = operands->device;
+    const char *memory = spk_args_get(&operands->args[0], operand);
+    const size_t bytes = operands->bytes[operand];
+    if (device->backend->id == SPK_BACKEND_CPU || bytes == 0) {
+        *view = memory;
+        return SPK_OK;
+    }
+    SPK_TRY(make_staging(operands, operand));
+    SPK_TRY(device->backend->copy_out(device, operands->staging[operand], memory, bytes));
+    *view = operands->staging[operand];
+    return SPK_OK;
+}
+
+/* Elements of `size` bytes that come row by row to their places in an array by columns. */
+static void scatter(char *to, size_t size, int64_t ld, const int64_t *rows, int count, int64_t columns, const char *from)
+{
+    for (int i = 0; i < count; i++)
+        for (int64_t column = 0; column < columns; column++, from += size)
+            memcpy(to + (size_t)(column * ld + rows[i]) * size, from, size);
+}
+
+static spk_status gather_rows(spk_operands *o, spk_operand operand, int64_t ld, const int64_t *rows, int count, const char *memory)
+{
+    const spk_problem *p = o->problem;
+    const size_t size = spk_dtype_bytes(p->dtype_d);
+    const spk_scan lines = {.dtype = p->dtype_d, .array = memory, .lines = p->n, .length = p->m, .ld = ld};
+    char *gathered = NULL;
+    SPK_TRY(spk_alloc(&o->mem, (size_t)p->n * (size_t)count, size, &gathered));
+    spk_status status = o->device->backend->gather(o->device, &lines, rows, count, gathered);
+    if (status == SPK_OK)
+        scatter(o->staging[operand], size, ld, rows, count, p->n, gathered);
+    spk_free(&o->mem, gathered);
+    return status;
+}
+
+spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view)
+{
+    spk_device *device = operands->device;
+    const spk_problem *p = operands->problem;
+    const char *memory = spk_args_get(&operands->args[0], operand);
+    if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0)
+        return spk_operands_view(operands, operand, view);
+    SPK_TRY(make_staging(operands, operand));
+    if (p->layout_d == SPK_COL_MAJOR)
+        SPK_TRY(gather_rows(operands, operand, ld, rows, count, memory));
+    for (int i = 0; i < count && p->layout_d == SPK_ROW_MAJOR; i++) {
+        const size_t element = spk_dtype_bytes(p->dtype_d), at = (size_t)(rows[i] * ld) * element;
+        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)spk_problem_d_cols(p) * element));
+    }
+    *view = operands->staging[operand];
+    return SPK_OK;
+}
+
+/* With a queue all runs of a sample are timed at once, as one graph: it begins anew where the sets left do not suffice. */
+static spk_status time_together(spk_operands *o, int64_t first, const spk_bound *bound, int runs, double *out_us)
+{
+    if (o->next < first || o->sets - o->next < runs)
+        o->next = first;
+    int64_t count = o->sets - o->next < runs ? o->sets - o->next : runs;
+    SPK_TRY(o->device->backend->time_runs(o->device, bound, o->args + o->next, (int)count, runs, out_us));
+    o->next = (o->next + count) % o->sets;
+    return SPK_OK;
+}
+
+spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us)
+{
+    spk_device *device = operands->device;
+    int64_t first = operands->sets > 2 ? 1 : 0; /* set 0 is for checks, which leave it in the caches */
+    if (device->backend->capturing != NULL)
+        return time_together(operands, first, bound, runs, out_us);
+    while (runs > 0) {
+        operands->next = operands->next < first ? first : operands->next;
+        int64_t left = operands->sets - operands->next;
+        int piece = operands->sets == 1 || left > runs ? runs : (int)left;
+        SPK_TRY(device->backend->time_runs(device, bound, operands->args + operands->next, operands->sets == 1 ? 1 : piece, piece, out_us));
+        operands->next = (operands->next + piece) % operands->sets;
+        out_us += piece;
+        runs -= piece;
+    }
+    return SPK_OK;
+}

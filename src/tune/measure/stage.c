@@ -1,0 +1,177 @@
+/* A stage: a problem, or a sample of its block rows and columns, with operands on which candidates are checked and timed. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/measure/measure.h"
+
+/* Neighbouring block rows are sampled together: they share what they read of B. */
+enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128, MOST_SORTED = 1 << 17 };
+
+typedef struct group {
+    int64_t first, count, blocks;
+} group;
+
+static int by_blocks(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    if (x->blocks != y->blocks)
+        return x->blocks < y->blocks ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Where group `i` of `count` begins when `total` groups are stepped through evenly. */
+static int64_t stepped(int64_t i, double shift, int64_t count, int64_t total)
+{
+    int64_t at = (int64_t)(((double)i + shift) * ((double)total / (double)count));
+    return at < total ? at : total - 1;
+}
+
+/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's proportion.
+ * Of very many groups, some are picked evenly by their place first. */
+static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int64_t rows, spk_rng *rng, int64_t **chosen, int64_t *chosen_count)
+{
+    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, total = (view->grid_rows + width - 1) / width, take = (rows + width - 1) / width, used = 0;
+    int64_t count = total < MOST_SORTED ? total : take < MOST_SORTED ? MOST_SORTED : take;
+    group *groups = NULL;
+    int64_t *list = NULL;
+    SPK_TRY(spk_alloc(mem, (size_t)count, sizeof *groups, &groups));
+    spk_status status = spk_alloc(mem, (size_t)(take * width), sizeof *list, &list);
+    if (status != SPK_OK) {
+        spk_free(mem, groups);
+        return status;
+    }
+    double place = spk_rng_uniform(rng), shift = 0.25 + 0.5 * spk_rng_uniform(rng);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t first = stepped(i, place, count, total) * width, end = first + width < view->grid_rows ? first + width : view->grid_rows;
+        groups[i] = (group){first, end - first, view->offsets[end] - view->offsets[first]};
+    }
+    if (take < count) {
+        qsort(groups, (size_t)count, sizeof *groups, by_blocks);
+        for (int64_t i = 0; i < take; i++)
+            groups[i] = groups[stepped(i, shift, take, count)]; /* reads at or behind i */
+        qsort(groups, (size_t)take, sizeof *groups, by_place);
+    }
+    for (int64_t i = 0; i < take; i++)
+        for (int64_t row = 0; row < groups[i].count; row++)
+            list[used++] = groups[i].first + row;
+    spk_free(mem, groups);
+    *chosen = list;
+    *chosen_count = used;
+    return SPK_OK;
+}
+
+static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int64_t rows, uint64_t seed)
+{
+    spk_bsr_view view;
+    SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
+    if (rows <= 0 || rows >= view.grid_rows)
+        return SPK_OK;
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    int64_t *chosen = NULL, count = 0;
+    SPK_TRY(sample_rows(stage->tuner->mem, &view, rows, &rng, &chosen, &count));
+    spk_status status = spk_pattern_sample(problem->pattern, problem->trans_a, chosen, count, &stage->sample);
+    spk_free(stage->tuner->mem, chosen);
+    if (status != SPK_OK)
+        return status;
+    stage->problem.pattern = stage->sample;
+    stage->problem.m = problem->trans_a == SPK_TRANS ? stage->sample->cols : stage->sample->rows;
+    return SPK_OK;
+}
+
+/* The size that no pattern fixes: columns of B, or the depth of SDDMM's sums. */
+static int64_t free_size(const spk_problem *problem)
+{
+    return problem->operation == SPK_SDDMM ? problem->k : problem->n;
+}
+
+/* Items of a batch first, then rows, several of each a thread; then the free size. Little less than all is all. */
+spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
+{
+    const spk_pattern *pattern = problem->pattern;
+    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = free_size(problem);
+    int64_t cols = all_cols, items = problem->batch;
+    if (share >= 0.7)
+        return (spk_level){0, 0, 1, 0};
+    if (items > least) {
+        items = (int64_t)ceil(share * (double)items);
+        items = items > least ? items : least;
+    }
+    const double item_share = (double)items / (double)problem->batch, left = share / item_share;
+    if (left >= 0.7)
+        return (spk_level){0, 0, item_share, items < problem->batch ? items : 0};
+    int64_t rows = (int64_t)ceil(left * (double)grid);
+    rows = rows > least ? rows : least;
+    if ((double)rows > 0.7 * (double)grid)
+        rows = grid;
+    const double row_share = (double)rows / (double)grid;
+    if (left < 0.7 * row_share && all_cols > LEAST_COLS) {
+        cols = (int64_t)ceil((double)all_cols * left / row_share / LEAST_COLS) * LEAST_COLS;
+        cols = cols < all_cols ? cols : all_cols;
+    }
+    const double col_share = all_cols > 0 ? (double)cols / (double)all_cols : 1;
+    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, item_share * row_share * col_share, items < problem->batch ? items : 0};
+}
+
+/* Cuts the free size and the batch; the share of the work that is left of them. */
+static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem *cut)
+{
+    double share = 1;
+    if (level.cols > 0 && level.cols < free_size(problem)) {
+        *(problem->operation == SPK_SDDMM ? &cut->k : &cut->n) = level.cols;
+        share = (double)level.cols / (double)free_size(problem);
+    }
+    if (level.items > 0 && level.items < problem->batch) {
+        cut->batch = level.items;
+        share *= (double)level.items / (double)problem->batch;
+    }
+    return share;
+}
+
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
+                          spk_stage **out)
+{
+    spk_stage *made = NULL;
+    spk_status status;
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->tuner = tuner;
+    made->problem = *problem;
+    SPK_GOTO(make_sample(made, problem, level.rows, seed));
+    const double width = cut_sizes(problem, level, &made->problem);
+    made->row_share = width * (double)made->problem.m / (double)problem->m;
+    made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
+    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));
+    if (check_us > 0)
+        SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));
+    *out = made;
+    return SPK_OK;
+done:
+    spk_stage_release(&made);
+    return status;
+}
+
+void spk_stage_release(spk_stage **stage)
+{
+    spk_stage *old = *stage;
+    *stage = NULL;
+    if (old == NULL)
+        return;
+    spk_checks_release(&old->checks);
+    spk_operands_release(&old->operands);
+    spk_pattern_release(&old->sample);
+    spk_free(old->tuner->mem, old);
+}
+
+/* How much of the whole problem's work the stage has, for this candidate: dense ones work by rows, the others by stored blocks. */
+double spk_stage_share(const spk_stage *stage, const spk_contender *contender)
+{
+    double share = contender->kernel->kind == SPK_KIND_DENSE ? stage->row_share : stage->share;
+    return share > 0 ? share : stage->row_share;
+}

@@ -1,0 +1,385 @@
+/* A candidate must be right before it may be fast: its output, poisoned beforehand, is compared with the oracle at sampled places, and
+ * every element must have been written, and nothing beside them. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/callback.h"
+#include "matrix/matrix.h"
+#include "tune/measure/measure.h"
+
+enum { MOST_ROWS = 48 /* <= SPK_GATHER_MOST */, WINDOW = 32, WINDOWS = 3, CHUNK_ROWS = 4, MOST_RESULTS = 1 << 20 };
+
+/* The error of a result that is no number, or that should be exact and is not. */
+static const double hopeless = 1e30;
+
+/* Oracle results for some of the sampled rows and a range of columns. */
+typedef struct piece {
+    int first_row, rows; /* into checks->rows */
+    int64_t col0, cols;
+    int64_t offset; /* into the results */
+} piece;
+
+struct spk_checks {
+    spk_mem mem;
+    const spk_tuner *tuner;     /* borrowed */
+    const spk_problem *problem; /* borrowed */
+    int64_t rows[MOST_ROWS]; /* of D as a matrix, item after item */
+    int row_count;
+    piece *pieces;
+    int piece_count;
+    int64_t used;
+    double *want, *preact, *magnitude;
+};
+
+void spk_checks_release(spk_checks **checks)
+{
+    spk_checks *old = *checks;
+    *checks = NULL;
+    if (old == NULL)
+        return;
+    spk_mem mem = old->mem;
+    spk_free(&mem, old->pieces);
+    spk_free(&mem, old->want);
+    spk_free(&mem, old->preact);
+    spk_free(&mem, old->magnitude);
+    spk_free(&mem, old);
+}
+
+/* ------------------------------------------------------------------------------------------------ which places */
+
+static void add_row(spk_checks *c, int64_t row)
+{
+    for (int i = 0; i < c->row_count; i++)
+        if (c->rows[i] == row)
+            return;
+    if (row >= 0 && row < c->problem->batch * spk_problem_d_rows(c->problem) && c->row_count < MOST_ROWS)
+        c->rows[c->row_count++] = row;
+}
+
+/* SpMM: rows of the longest and of an empty block row, and at the edges. */
+static spk_status choose_product_rows(spk_checks *c, int64_t item_row, spk_rng *rng)
+{
+    const spk_problem *p = c->problem;
+    spk_bsr_view view;
+    SPK_TRY(spk_pattern_view(p->pattern, p->trans_a, p->block_layout, &view));
+    int64_t longest = 0, empty = -1;
+    for (int64_t i = 0; i < view.grid_rows; i++) {
+        int64_t length = view.offsets[i + 1] - view.offsets[i];
+        if (length > view.offsets[longest + 1] - view.offsets[longest])
+            longest = i;
+        if (length == 0 && empty < 0)
+            empty = i;
+    }
+    int64_t height = view.block_rows;
+    add_row(c, item_row + p->m - 1);
+    add_row(c, 0);
+    add_row(c, item_row + longest * height + (int64_t)spk_rng_below(rng, (uint64_t)height));
+    if (empty >= 0)
+        add_row(c, item_row + empty * height);
+    add_row(c, height - 1);
+    add_row(c, item_row + (view.grid_rows - 1) * height);
+    add_row(c, longest * height);
+    return SPK_OK;
+}
+
+/* SDDMM: the edges of the first block, of the last, and of the last of the first block row, which may hang over. */
+static void choose_value_rows(spk_checks *c, int64_t item_row)
+{
+    const spk_pattern *pattern = c->problem->pattern;
+    const int64_t all = spk_problem_d_rows(c->problem), height = all / pattern->nnzb, edge = pattern->index.offsets[1];
+    add_row(c, item_row + all - 1);
+    add_row(c, 0);
+    add_row(c, item_row + all - height);
+    add_row(c, height - 1);
+    add_row(c, item_row + edge * height - 1);
+}
+
+/* The rows where kernels go wrong first, then any. */
+static spk_status choose_rows(spk_checks *c, spk_rng *rng)
+{
+    const spk_problem *p = c->problem;
+    const int64_t rows = spk_problem_d_rows(p), item_row = rows * (p->batch - 1); /* of the last item */
+    if (p->operation == SPK_SDDMM)
+        choose_value_rows(c, item_row);
+    else
+        SPK_TRY(choose_product_rows(c, item_row, rng));
+    for (int tries = 0; tries < 2 * MOST_ROWS && c->row_count < MOST_ROWS; tries++)
+        add_row(c, (int64_t)spk_rng_below(rng, (uint64_t)(rows * p->batch)));
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ what must be there */
+
+static const void *shifted(const void *array, int64_t elements, spk_dtype dtype)
+{
+    return array != NULL ? (const char *)array + elements * (int64_t)spk_dtype_bytes(dtype) : NULL;
+}
+
+static spk_status make_room(spk_checks *c, int64_t more)
+{
+    size_t room = (size_t)(c->used + more);
+    SPK_TRY(spk_realloc(&c->mem, &c->want, room, sizeof *c->want));
+    SPK_TRY(spk_realloc(&c->mem, &c->magnitude, room, sizeof *c->magnitude));
+    if (c->problem->epilogue.keep_preact)
+        SPK_TRY(spk_realloc(&c->mem, &c->preact, room, sizeof *c->preact));
+    return spk_realloc(&c->mem, &c->pieces, (size_t)c->piece_count + 1, sizeof *c->pieces);
+}
+
+/* The oracle over a range of columns: of SpMM the same problem, narrower, on arrays that begin further right; of SDDMM always all. */
+static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+{
+    const spk_problem *p = c->problem;
+    spk_problem narrow = *p;
+    spk_args args = *host;
+    if (p->operation == SPK_SPMM)
+        narrow.n = cols;
+    args.b = shifted(host->b, p->layout_b == SPK_ROW_MAJOR ? col0 : col0 * p->ldb, p->dtype_b);
+    args.c = shifted(host->c, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldc, p->dtype_d);
+    args.residual = shifted(host->residual, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldr, p->dtype_d);
+    args.bias = shifted(host->bias, p->epilogue.bias == SPK_BIAS_PER_COL ? col0 : 0, p->dtype_d);
+    SPK_TRY(make_room(c, rows * cols));
+    double *preact = c->preact != NULL ? c->preact + c->used : NULL;
+    SPK_TRY(spk_oracle_run(&c->mem, &narrow, &args, c->rows + first_row, rows, c->want + c->used, preact, c->magnitude + c->used));
+    c->pieces[c->piece_count++] = (piece){first_row, rows, col0, cols, c->used};
+    c->used += rows * cols;
+    return SPK_OK;
+}
+
+/* Many rows at the first, some inner and the last columns; then a few rows over all columns. Each as far as the time goes. */
+static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
+{
+    int64_t n = spk_problem_d_cols(c->problem);
+    double start = spk_work_us();
+    bool whole = n <= WINDOWS * WINDOW || c->problem->operation == SPK_SDDMM;
+    int64_t inner = whole ? 0 : WINDOW + (int64_t)spk_rng_below(rng, (uint64_t)(n - WINDOWS * WINDOW) + 1);
+    int64_t starts[WINDOWS] = {0, inner, n - WINDOW};
+    int rows = 0;
+    while (rows < c->row_count && (rows == 0 || spk_work_us() - start < 0.6 * limit_us)) {
+        int chunk = rows == 0 ? 1 : CHUNK_ROWS;
+        chunk = chunk < c->row_count - rows ? chunk : c->row_count - rows;
+        for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
+            SPK_TRY(ask(c, host, rows, chunk, starts[w], whole ? n : WINDOW));
+        rows += chunk;
+    }
+    double spent = spk_work_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
+    for (int row = 0; row < rows && !whole; row++) {
+        double left = limit_us - (spk_work_us() - start);
+        if (row > 0 && (left < column_us * (double)n || c->used + n > MOST_RESULTS))
+            break;
+        int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;
+        if (cols < WINDOW)
+            break;
+        SPK_TRY(ask(c, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
+    }
+    return SPK_OK;
+}
+
+spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us, spk_checks **checks)
+{
+    spk_checks *made = NULL;
+    spk_status status;
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
+    made->mem = *tuner->mem;
+    made->tuner = tuner;
+    made->problem = problem;
+    spk_args host = spk_operands_check_args(operands);
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_A, &host.a));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_B, &host.b));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_C, &host.c));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_BIAS, &host.bias));
+    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_RESIDUAL, &host.residual));
+    SPK_GOTO(choose_rows(made, &rng));
+    SPK_GOTO(ask_all(made, &host, &rng, limit_us));
+    *checks = made;
+    return SPK_OK;
+done:
+    spk_checks_release(&made);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------ comparing */
+
+/* Poison, infinities and NaN have an exponent of ones; poison is all ones. */
+static bool all_ones(const unsigned char *element, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (element[i] != 0xff)
+            return false;
+    return true;
+}
+
+static bool all_finite(const void *line, spk_dtype dtype, int64_t count)
+{
+    const uint16_t *half = line;
+    const uint32_t *narrow = line;
+    const uint64_t *wide = line;
+    const uint16_t exponent = dtype == SPK_F16 ? 0x7c00 : 0x7f80;
+    uint64_t bad = 0;
+    if (dtype == SPK_F64)
+        for (int64_t i = 0; i < count; i++)
+            bad |= (wide[i] & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
+    else if (dtype == SPK_F32)
+        for (int64_t i = 0; i < count; i++)
+            bad |= (narrow[i] & 0x7f800000u) == 0x7f800000u;
+    else
+        for (int64_t i = 0; i < count; i++)
+            bad |= (half[i] & exponent) == exponent;
+    return bad == 0;
+}
+
+static bool all_poison(const char *from, int64_t bytes)
+{
+    return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
+}
+
+/* An output of a run: items, one after another or side by side in each line, of lines with gaps between them. */
+typedef struct output {
+    spk_operand operand;
+    const char *name;
+    int64_t lines, length, ld; /* of an item: rows of a row-major D, else columns */
+    int64_t items, stride;
+    bool by_row, side_by_side;
+    int64_t element;
+} output;
+
+static output output_of(const spk_problem *p, spk_operand operand)
+{
+    const bool by_row = p->layout_d == SPK_ROW_MAJOR, d = operand == SPK_OPERAND_D;
+    const int64_t rows = spk_problem_d_rows(p), cols = spk_problem_d_cols(p);
+    output out = {.operand = operand,
+                  .name = d ? "D" : "preact",
+                  .lines = by_row ? rows : cols,
+                  .length = by_row ? cols : rows,
+                  .ld = d ? p->ldd : p->ldp,
+                  .items = p->batch,
+                  .stride = spk_problem_operand_stride(p, operand),
+                  .by_row = by_row,
+                  .element = (int64_t)spk_dtype_bytes(p->dtype_d)};
+    out.side_by_side = out.items > 1 && out.stride < spk_problem_item_elements(p, operand);
+    return out;
+}
+
+/* Where element (row, column) of D as a matrix lies; rows go on from item to item. */
+static int64_t place_of(const output *o, int64_t row, int64_t col)
+{
+    const int64_t rows = o->by_row ? o->lines : o->length, item = row / rows;
+    return item * o->stride + (o->by_row ? row % rows * o->ld + col : col * o->ld + row % rows);
+}
+
+/* Every element of a line written with a number, and `gap` elements behind it left alone. */
+static bool scan_line(const spk_checks *c, const output *o, const char *at, int64_t item, int64_t line, int64_t gap, spk_verdict *verdict)
+{
+    const spk_problem *p = c->problem;
+    char where[32] = "";
+    if (o->items > 1)
+        snprintf(where, sizeof where, "item %" PRId64 ": ", item);
+    if (!all_finite(at, p->dtype_d, o->length)) {
+        int64_t i = 0;
+        while (i + 1 < o->length && all_finite(at + i * o->element, p->dtype_d, 1))
+            i++;
+        const char *what = all_ones((const unsigned char *)at + i * o->element, (size_t)o->element) ? "was not written" : "is not finite";
+        snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", where, o->name, o->by_row ? line : i, o->by_row ? i : line, what);
+        return false;
+    }
+    if (!all_poison(at + o->length * o->element, gap * o->element)) {
+        snprintf(verdict->why, sizeof verdict->why, "%sit wrote between the %ss of %s, after %s %" PRId64, where, o->by_row ? "row" : "column", o->name,
+                 o->by_row ? "row" : "column", line);
+        return false;
+    }
+    return true;
+}
+
+/* The whole output, with the gaps between lines and items. An interruption ends it: who asked for it looks. */
+static bool scan(const spk_checks *c, const output *o, const void *array, spk_verdict *verdict)
+{
+    const int64_t extent = o->ld * (o->lines - 1) + o->length, row_gap = o->ld - o->length - (o->side_by_side ? (o->items - 1) * o->stride : 0);
+    for (int64_t item = 0; item < o->items; item++)
+        for (int64_t line = 0; line < o->lines && !spk_interrupted(c->tuner); line++) {
+            const bool last_line = line + 1 == o->lines, last = item + 1 == o->items;
+            int64_t gap = last_line ? 0 : row_gap;
+            if (o->side_by_side && !last)
+                gap = o->stride - o->length;
+            else if (!o->side_by_side && last_line && !last)
+                gap = o->stride - extent;
+            if (!scan_line(c, o, (const char *)array + (item * o->stride + line * o->ld) * o->element, item, line, gap, verdict))
+                return false;
+        }
+    return true;
+}
+
+static double relative_error(spk_dtype dtype, double got, double want, double magnitude)
+{
+    if (isnan(got) || isnan(want))
+        return isnan(got) && isnan(want) ? 0 : hopeless;
+    double difference = spk_dtype_difference(dtype, got, want);
+    return difference == 0 ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
+}
+
+/* Compares one output with the oracle's. */
+static void compare(const spk_checks *c, const output *o, const void *array, const double *want, double tolerance, spk_verdict *verdict)
+{
+    const spk_problem *p = c->problem;
+    for (int k = 0; k < c->piece_count; k++) {
+        const piece *part = &c->pieces[k];
+        for (int64_t at = 0; at < part->rows * part->cols; at++) {
+            int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols;
+            double got = spk_value_get(array, p->dtype_d, place_of(o, row, col));
+            double error = relative_error(p->dtype_d, got, want[part->offset + at], c->magnitude[part->offset + at]);
+            if (error <= verdict->error)
+                continue;
+            verdict->error = error;
+            if (error > tolerance)
+                snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row,
+                         col, got, want[part->offset + at], error, tolerance);
+        }
+    }
+    verdict->wrong |= verdict->error > tolerance;
+}
+
+/* On a device that can, it says whether an output is whole, and the sampled rows alone come to the host. Where it says no, the host looks for itself. */
+static spk_status look_through(const spk_checks *c, spk_operands *operands, const output *o, const void **view, spk_verdict *verdict)
+{
+    spk_device *device = operands->device;
+    const bool one = o->items == 1 || (o->by_row && o->stride == o->ld * o->lines); /* all items are rows of one array */
+    bool clean = false;
+    if (operands->bytes[o->operand] == 0)
+        return SPK_OK;
+    if (one && device->backend->scan != NULL) {
+        const void *array = spk_args_get(&operands->args[0], o->operand);
+        const spk_scan whole = {.dtype = c->problem->dtype_d, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
+        if (device->backend->scan(device, &whole, &clean) != SPK_OK) /* without a compiler, say */
+            clean = false;
+    }
+    if (clean)
+        return spk_operands_view_rows(operands, o->operand, o->ld, c->rows, c->row_count, view);
+    SPK_TRY(spk_operands_view(operands, o->operand, view));
+    verdict->wrong = !scan(c, o, *view, verdict);
+    return SPK_OK;
+}
+
+spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict)
+{
+    const output out = output_of(checks->problem, SPK_OPERAND_D), before = output_of(checks->problem, SPK_OPERAND_PREACT);
+    *verdict = (spk_verdict){.error = 0};
+    SPK_TRY(spk_operands_poison(operands));
+    spk_args args = spk_operands_check_args(operands);
+    SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
+    const void *d = NULL, *preact = NULL;
+    SPK_TRY(look_through(checks, operands, &out, &d, verdict));
+    if (!verdict->wrong)
+        SPK_TRY(look_through(checks, operands, &before, &preact, verdict));
+    if (spk_interrupted(checks->tuner))
+        return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
+    if (verdict->wrong) {
+        verdict->error = hopeless;
+        return SPK_OK;
+    }
+    compare(checks, &out, d, checks->want, tolerance, verdict);
+    if (preact != NULL && checks->preact != NULL)
+        compare(checks, &before, preact, checks->preact, tolerance, verdict);
+    return SPK_OK;
+}

@@ -1,0 +1,200 @@
+/* The candidates of a problem: every row of the table with every choice of its tunables, what may win among them, and what the cost model
+ * makes of them. Nothing runs here. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tune/search/search.h"
+
+const spk_kernel *spk_tuner_table(const spk_tuner *tuner, int *count)
+{
+    const spk_kernel *table = tuner->table;
+    if (table != NULL)
+        *count = tuner->table_count;
+    else
+        *count = spk_kernels(&table);
+    return table;
+}
+
+const spk_kernel *spk_tuner_kernel(const spk_tuner *tuner, const char *name)
+{
+    int count = 0;
+    const spk_kernel *table = spk_tuner_table(tuner, &count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    return NULL;
+}
+
+spk_status spk_choice_parse(const spk_tuner *tuner, const char *text, const spk_kernel **kernel, spk_params *params)
+{
+    char name[64];
+    text += strspn(text, " ");
+    size_t length = strcspn(text, " ");
+    snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : (int)sizeof name - 1, text);
+    const spk_kernel *found = spk_tuner_kernel(tuner, name);
+    if (found == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "choice = \"%s\": there is no kernel \"%s\"", text, name);
+    SPK_TRY(spk_params_parse(found, text + length, params));
+    *kernel = found;
+    return SPK_OK;
+}
+
+static bool in_list(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ',')) {
+        at += *at == ',';
+        at += strspn(at, " ");
+        size_t end = strcspn(at, ", ");
+        if (end == length && strncmp(at, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_empty(const char *list)
+{
+    return list == NULL || list[0] == '\0';
+}
+
+bool spk_kernel_allowed(const spk_kernel *kernel, const spk_tune_options *options, const char **why)
+{
+    *why = NULL;
+    if (!is_empty(options->only) && !in_list(options->only, kernel->name))
+        *why = "the options allow only others";
+    else if (!is_empty(options->exclude) && in_list(options->exclude, kernel->name))
+        *why = "the options exclude it";
+    return *why == NULL;
+}
+
+bool spk_is_restricted(const spk_tune_options *options)
+{
+    return !is_empty(options->only) || !is_empty(options->exclude);
+}
+
+bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel, const spk_params *params, const char **why)
+{
+    return spk_candidate_applicable(kernel, params, problem, tuner->device, why) && spk_kernel_allowed(kernel, options, why) &&
+           spk_candidate_eligible(kernel, problem, why);
+}
+
+double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
+{
+    double us = spk_candidate_predict_us(kernel, params, problem, device);
+    if (us > 0 && isfinite(us))
+        return us;
+    double gflops = device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 : 1;
+    return 1 + spk_problem_flops(problem) / (50.0 * gflops); /* a twentieth of the peak */
+}
+
+static void look_at(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender *c)
+{
+    const char *why = NULL;
+    c->status = SPK_CANDIDATE_PRUNED;
+    c->error = -1;
+    c->batch = 1;
+    if (!spk_candidate_applicable(c->kernel, &c->params, problem, tuner->device, &why)) {
+        c->status = SPK_CANDIDATE_NOT_APPLICABLE;
+    } else {
+        c->predicted_us = spk_predict(c->kernel, &c->params, problem, tuner->device);
+        c->eligible = spk_may_win(tuner, problem, options, c->kernel, &c->params, &why);
+        c->wanted = c->eligible;
+        if (!c->eligible)
+            c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
+        else
+            why = "its turn never came";
+    }
+    snprintf(c->why, sizeof c->why, "%s", why);
+}
+
+/* How many candidates a row has here: those for another kind of device, or another operation, are none. */
+static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel)
+{
+    return kernel->operation == problem->operation && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
+}
+
+spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count)
+{
+    int rows = 0, total = 0, made = 0;
+    const spk_kernel *table = spk_tuner_table(tuner, &rows);
+    for (int row = 0; row < rows; row++)
+        total += candidates_of(tuner, problem, &table[row]);
+    spk_contender *all = NULL;
+    SPK_TRY(spk_calloc(tuner->mem, (size_t)total, sizeof *all, &all));
+    for (int row = 0; row < rows; row++) {
+        int candidates = candidates_of(tuner, problem, &table[row]);
+        for (int i = 0; i < candidates; i++) {
+            spk_contender *c = &all[made];
+            c->kernel = &table[row];
+            c->row = row;
+            c->order = made++;
+            spk_params_get(c->kernel, i, &c->params);
+            look_at(tuner, problem, options, c);
+        }
+    }
+    *contenders = all;
+    *count = total;
+    return SPK_OK;
+}
+
+void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count)
+{
+    spk_contender *all = *contenders;
+    *contenders = NULL;
+    for (int i = 0; all != NULL && i < count; i++) {
+        spk_contender_unbind(&all[i]);
+        spk_free(tuner->mem, all[i].samples);
+    }
+    spk_free(tuner->mem, all);
+}
+
+int spk_contenders_predicted_best(const spk_contender *contenders, int count)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++) {
+        const spk_contender *c = &contenders[i];
+        if (!c->eligible)
+            continue;
+        const spk_contender *b = best >= 0 ? &contenders[best] : NULL;
+        if (b == NULL || c->predicted_us < b->predicted_us || (c->predicted_us == b->predicted_us && c->kernel->priority > b->kernel->priority))
+            best = i;
+    }
+    return best;
+}
+
+/* What a status does to a candidate's chances, in words. */
+static const char *status_words(spk_candidate_status status)
+{
+    static const char *const words[] = {"ok", "wrong", "failed", "timed out", "not measured", "not eligible", "not applicable"};
+    return words[status];
+}
+
+spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options)
+{
+    char text[560] = "";
+    int used = 0, others = 0;
+    const char *last = "", *why = NULL;
+    for (int i = 0; i < count; i++) {
+        const spk_contender *c = &contenders[i];
+        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why)) /* the first of a row speaks for the others */
+            continue;
+        last = c->kernel->name;
+        const int room = (int)sizeof text - used;
+        const int length = snprintf(text + used, (size_t)room, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name, status_words(c->status),
+                                    c->why[0] != '\0' ? ", " : "", c->why);
+        if (length >= room || others > 0) { /* reasons are told whole, or not at all */
+            text[used] = '\0';
+            others++;
+        } else {
+            used += length;
+        }
+    }
+    char more[48] = "";
+    if (others > 0)
+        snprintf(more, sizeof more, "; and %d others", others);
+    if (spk_is_restricted(options))
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s%s", options->only != NULL ? options->only : "",
+                        options->exclude != NULL ? options->exclude : "", text[0] != '\0' ? ": " : "", text, more);
+    return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s%s", text, more);
+}
