@@ -310,7 +310,8 @@ char *check_text(const check_case *c)
     if (c->operation == SPK_SDDMM)
         return sddmm_text(c, batch);
     static const char *const bias[] = {"", " bias-row", " bias-col"};
-    static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"}, *const residual[] = {"", " residual", " factor"};
+    static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
+    static const char *const residual[] = {"", " residual", " factor"};
     return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s%s, %d threads",
                       spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
                       s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,

@@ -11,7 +11,8 @@ static const char *const layout_names[] = {"row", "col"};
 static void epilogue_text(const spk_spmm *s, char *out, size_t size)
 {
     static const char *const bias[] = {"", "+bias_row", "+bias_col"};
-    static const char *const activation[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"}, *const residual[] = {"", "+residual", "+factor"};
+    static const char *const activation[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
+    static const char *const residual[] = {"", "+residual", "+factor"};
     char text[96];
     snprintf(text, sizeof(text), "%s%s%s%s%s", s->use_c ? "+beta" : "", bias[s->bias], activation[s->activation], residual[s->residual],
              s->keep_preact ? "+preact" : "");

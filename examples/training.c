@@ -1,4 +1,6 @@
-/* The three products of a linear layer y = x W^T with a block-sparse W: forward, gradient of x, gradient of W. docs/training.md says how they map.
+/* The three products of a linear layer y = x W^T with a block-sparse W: forward, gradient of x, gradient of W.
+ * docs/training.md says how they map.
+ *
  * Build: cc training.c $(pkg-config --cflags --libs sparsek) */
 #include <sparsek/sparsek.h>
 #include <stdio.h>

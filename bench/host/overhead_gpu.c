@@ -1,5 +1,6 @@
 /* Host costs of sparsek on an NVIDIA GPU, in microseconds: spk_run_spmm over the bare launch of an empty kernel, spk_matmul over running its plan, plans from
  * a warm store, the first known problem of a fresh context. f16, blocks of 64, 4,096 stored blocks, and few columns, so that the host is what counts.
+ *
  * Prints JSON. Build and run: cmake --build --preset release --target bench_overhead_gpu && build/release/bench/bench_overhead_gpu */
 #include <dlfcn.h>
 #include <sparsek/sparsek.h>

@@ -1,6 +1,8 @@
 /* Fresh topologies of one mixture-of-experts layer, in microseconds: a thousand patterns H of tokens by experts x hidden with a group of block rows for each
  * expert, of sizes that change every step, times W of experts x hidden by model. After a warm-up of the fewest, the mean and the most tokens nothing is tuned.
- * Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan was tuned after warm-up. Build and run:
+ * Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan was tuned after warm-up.
+ *
+ * Build and run:
  * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 host|deferred [EXPERTS [CHOICE]]
  * deferred: the indices are in device memory, and nothing waits for them. */
 #include <sparsek/sparsek.h>

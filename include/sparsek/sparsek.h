@@ -7,8 +7,8 @@
  * - Handles (spk_context, spk_pattern, spk_plan, spk_matrix, spk_report) are opaque. create/destroy own; destroy takes
  *   the address of the handle, accepts NULL and clears it. Destroy patterns, plans, matrices and reports before their context.
  * - Option structs begin with struct_size; initialise them with SPK_SIZED(type) so that they may grow. All-zero is the
- *   default of every other field. A struct_size that no version of the struct has had, as it is no multiple of 8 or less than 16, is refused. `reserved`
- *   must be 0.
+ *   default of every other field. A struct_size that no version of the struct has had, as it is no multiple of 8 or less than 16,
+ *   is refused. `reserved` must be 0.
  * - Sizes and leading dimensions count elements, never bytes, unless the name says bytes. Times carry their unit in the name.
  * - Threads: a context may be used from many threads at once. Patterns and matrices are immutable. A plan may run in
  *   several threads at once if each brings its own workspace. A report belongs to one thread at a time.
@@ -130,8 +130,9 @@ typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char
 typedef struct spk_context_options {
     size_t struct_size;
     const char *device;     /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
-    const char *store_path; /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory.
-                             * Only the last two folders are made where they are missing */
+    /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory. Only the last two
+     * folders are made where they are missing. */
+    const char *store_path;
     int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024. 1 where no thread can be started */
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
@@ -369,7 +370,8 @@ typedef enum spk_effort {
     SPK_TUNE_EXHAUSTIVE = 2 /* every applicable candidate; the budget is ignored unless set */
 } spk_effort;
 
-typedef enum spk_unknown { /* what to do with a class the store does not know */
+/* What to do with a class the store does not know. */
+typedef enum spk_unknown {
     SPK_UNKNOWN_TUNE = 0,
     SPK_UNKNOWN_ESTIMATE = 1,
     SPK_UNKNOWN_FAIL = 2 /* SPK_ERR_UNKNOWN_CLASS */
@@ -517,8 +519,9 @@ typedef enum spk_provisional {
     SPK_PROVISIONAL_NO = 0,          /* finished */
     SPK_PROVISIONAL_INTERRUPTED = 1, /* the measuring was interrupted. The next tuning goes on with it */
     SPK_PROVISIONAL_BUDGET = 2,      /* the budget ended before interleaved rounds had decided. A tuning with half as much again measures anew */
-    SPK_PROVISIONAL_LOAD = 3         /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a
-                                      * process and where the machine is not as busy */
+    /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a process and where the
+     * machine is not as busy */
+    SPK_PROVISIONAL_LOAD = 3
 } spk_provisional;
 
 typedef struct spk_report_info {

@@ -1,7 +1,8 @@
 /* The header of a safetensors file, and what reader and writer agree on for BSR:
  *   <name>.row_offsets  I64 (I32 is read too) [block rows + 1]
  *   <name>.col_indices  I64 (I32 is read too) [stored blocks]
- *   <name>.values       F32 or F64 [stored blocks, block rows, block columns]; for column-major blocks [stored blocks, block columns, block rows]
+ *   <name>.values       F32 or F64 [stored blocks, block rows, block columns]; for column-major blocks
+ *                       [stored blocks, block columns, block rows]
  *   __metadata__ "sparsek.bsr.<name>": {"rows":, "cols":, "block_rows":, "block_cols":, "block_layout": "row" or "col"} as text */
 #ifndef SPK_MATRIX_IO_SAFETENSORS_H
 #define SPK_MATRIX_IO_SAFETENSORS_H

@@ -47,10 +47,10 @@ static int64_t class_of_nnzb(int64_t nnzb)
 static int class_of_spread(double spread)
 {
     static const double limits[] = {0.25, 0.5, 1, 2};
-    int class = 0;
-    while (class < 4 && spread >= limits[class])
-        class ++;
-    return class;
+    int below = 0;
+    while (below < 4 && spread >= limits[below])
+        below++;
+    return below;
 }
 
 /* How much more two neighbouring rows share than two random rows of this density would. The raw overlap of a random pattern lies at

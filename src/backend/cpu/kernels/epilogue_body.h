@@ -17,28 +17,31 @@ typedef struct S(epilogue_lines) {
     const STORED *along_bias; /* along each line; NULL: none */
 } S(epilogue_lines);
 
-/* What takes part, beside alpha and the activation. */
-enum { S(LEAN) = 0, S(ALONG) = 1, S(FULL) = 2 }; /* at most a bias a line; a bias along the lines; anything */
+/* What takes part, beside alpha and the activation: at most a bias a line; a bias along the lines; anything. */
+#ifndef EPILOGUE_MODES
+#define EPILOGUE_MODES
+enum { EPILOGUE_LEAN, EPILOGUE_ALONG, EPILOGUE_FULL };
+#endif
 
 SPK_INLINE void S(epilogue_vector)(const S(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j, T(vec) bias, int64_t part)
 {
 #define FETCH(pointer) (part > 0 ? S(load_part)(pointer, part) : S(load)(pointer))
     const REAL *acc = e->acc + i * e->acc_ld + j;
     T(vec) v = e->alpha * (part > 0 ? T(load_part)(acc, part) : T(load)(acc));
-    if (mode == S(FULL) &&e->c != NULL)
+    if (mode == EPILOGUE_FULL && e->c != NULL)
         v += e->beta * FETCH(e->c + i * e->ldc + j);
-    if (mode == S(ALONG) || (mode == S(FULL) &&e->along_bias != NULL))
+    if (mode == EPILOGUE_ALONG || (mode == EPILOGUE_FULL && e->along_bias != NULL))
         v += FETCH(e->along_bias + j);
     else
         v += bias;
-    if (mode == S(FULL) &&e->preact != NULL) {
+    if (mode == EPILOGUE_FULL && e->preact != NULL) {
         if (part > 0)
             S(store_part)(e->preact + i * e->ldp + j, v, part);
         else
             S(store)(e->preact + i * e->ldp + j, v);
     }
     v = T(activate)(activation, v);
-    if (mode == S(FULL) &&e->residual != NULL)
+    if (mode == EPILOGUE_FULL && e->residual != NULL)
         v = e->multiplies ? v * FETCH(e->residual + i * e->ldr + j) : v + FETCH(e->residual + i * e->ldr + j);
 #undef FETCH
     if (part > 0)
@@ -64,10 +67,10 @@ SPK_INLINE void S(epilogue_run)(const S(epilogue_lines) *lines, const spk_activa
 typedef void (*S(epilogue_function))(const S(epilogue_lines) *lines);
 
 /* clang-format off */
-#define EPILOGUE(name, activation)                                                                                                 \
-    static void S(epilogue_lean_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(LEAN)); }           \
-    static void S(epilogue_along_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(ALONG)); }         \
-    static void S(epilogue_full_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, S(FULL)); }           \
+#define EPILOGUE(name, activation)                                                                                                \
+    static void S(epilogue_lean_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, EPILOGUE_LEAN); }    \
+    static void S(epilogue_along_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, EPILOGUE_ALONG); }  \
+    static void S(epilogue_full_##name)(const S(epilogue_lines) *lines) { S(epilogue_run)(lines, activation, EPILOGUE_FULL); }    \
     static const S(epilogue_function) S(epilogue_##name)[] = {S(epilogue_lean_##name), S(epilogue_along_##name), S(epilogue_full_##name)};
 EPILOGUE(none, SPK_ACT_NONE)
 EPILOGUE(relu, SPK_ACT_RELU)
@@ -81,7 +84,7 @@ static void S(epilogue_dispatch)(const S(epilogue_lines) *lines, spk_activation 
 {
     static const S(epilogue_function) *const functions[] = {S(epilogue_none), S(epilogue_relu), S(epilogue_gelu_erf), S(epilogue_gelu_tanh), S(epilogue_silu)};
     const bool full = lines->c != NULL || lines->residual != NULL || lines->preact != NULL;
-    functions[activation][full ? S(FULL) : lines->along_bias != NULL ? S(ALONG) : S(LEAN)](lines);
+    functions[activation][full ? EPILOGUE_FULL : lines->along_bias != NULL ? EPILOGUE_ALONG : EPILOGUE_LEAN](lines);
 }
 
 /* Lines `first` to `end` of an array, a piece of each: they are on other pages, where no hardware looks ahead. */

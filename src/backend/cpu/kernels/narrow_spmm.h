@@ -51,7 +51,7 @@ static void S(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, 
             T(store_part)(out + i * n + (w - 1) * T(lanes), sums[i * w + w - 1], n - (w - 1) * T(lanes));
         } else {
             for (int j = 0; j < n; j++)
-                out[i * n + j] = sums[n * (i / T(lanes))+j][i % T(lanes)];
+                out[i * n + j] = sums[i / T(lanes) * n + j][i % T(lanes)];
         }
     }
 }

@@ -27,7 +27,7 @@ static void S(sddmm_pack_task)(void *arg, int64_t task)
                 continue;
             const STORED *y = (const STORED *)run->args->b + (row_major ? run->k0 * problem->ldb + column : run->k0 + column * problem->ldb);
             S(pack)(problem->layout_b, y, problem->ldb, begin, end, (int)(state->starts[panel + 1] - start), columns,
-                    run->y + (block * state->vectors + start) * T(lanes) * state->chunk);
+                    run->y + (block * state->vectors + start) * state->chunk * T(lanes));
         }
 }
 
@@ -73,7 +73,7 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
     static const int32_t first_column = 0;
     const sddmm_state *state = run->state;
     const int64_t stride = state->vectors * T(lanes), block_column = run->bound->view.columns[p];
-    REAL step[T(accumulators) * T(lanes)] __attribute__((aligned(64)));
+    REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
     T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = depth, .edge_column = -1, .alpha = 1};
     job.row_stride = x->row_stride;
     job.col_stride = x->col_stride;
@@ -82,7 +82,7 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
         const int width = (int)(state->starts[panel + 1] - start);
         REAL *sums = all + p * state->sum_elements + start * T(lanes);
         job.panel_stride = width * T(lanes);
-        job.panel = run->y + (block_column * state->vectors + start) * T(lanes) * state->chunk + (k0 - run->k0) * job.panel_stride;
+        job.panel = run->y + (block_column * state->vectors + start) * state->chunk * T(lanes) + (k0 - run->k0) * job.panel_stride;
         job.values = x->first;
         for (int tile = 0; tile < split->tiles; tile++) {
             const int height = split->low + (tile < split->taller);

@@ -32,7 +32,7 @@ typedef struct S(tile_worker) {
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
 typedef struct S(tile_buffer) {
-    REAL sums[TILE_BUFFER_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
+    REAL sums[(TILE_BUFFER_ROWS * T(widest)) * T(lanes)] __attribute__((aligned(64)));
     int held;
 } S(tile_buffer);
 
@@ -158,7 +158,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
         } else if (worker->values != NULL) {
             job->values = worker->values + row * job->row_stride;
             job->positions = NULL;
-        } else if (!S(converts) && job->blocks > 0) {
+        } else if (job->blocks > 0 && !S(converts)) {
             job->values = (const REAL *)worker->stored + row * job->row_stride;
             if (run->state->cut.ahead)
                 S(fetch_ahead)(job, height);
@@ -204,7 +204,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
     if (problem->k == 0) { /* there may be no B */
         job->panel = NULL;
         job->panel_stride = 0;
-    } else if (!S(converts) && panel < state->cut.first_packed) {
+    } else if (panel < state->cut.first_packed && !S(converts)) {
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->ldb;
     } else {
@@ -321,7 +321,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
     state->value_elements = tile_ceil(longest * bound->view.block_stride, 16) * 16;
-    state->value_copies = S(converts) && cut->by_tile ? 2 : 1;
+    state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
     bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
     return SPK_OK;
@@ -339,7 +339,7 @@ static spk_status S(tile_execute)(const spk_bound *bound, const spk_args *args)
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
     S(tile_run) run = {.bound = bound, .args = args, .state = state, .plain = spk_epilogue_is_plain(problem, args)};
-    if (S(converts) && problem->dtype_d == problem->dtype_a)
+    if (problem->dtype_d == problem->dtype_a && S(converts))
         run.plain = false; /* tiles store REAL */
 
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
