@@ -226,7 +226,9 @@ static int take_number(const args *a, const args_option *o, const char *text)
 {
     int64_t whole = 0;
     double value = 0;
-    bool fine = o->kind == ARGS_INT ? args_read_int(text, &whole) : o->kind == ARGS_REAL ? args_read_real(text, &value) : args_read_share(text, &value);
+    bool fine = o->kind == ARGS_INT    ? args_read_int(text, &whole)
+                : o->kind == ARGS_REAL ? args_read_real(text, &value)
+                                       : args_read_share(text, &value);
     size_t digits = o->kind == ARGS_INT ? strspn(text + (text[0] == '-'), "0123456789") : 0;
     if (!fine && digits && !text[digits + (text[0] == '-')]) /* a whole number that 64 bits do not hold */
         return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);
@@ -261,7 +263,8 @@ static int take(const args *a, const args_option *o, const char *text)
     case ARGS_SEED:
         return read_seed(text, o->to) ? ARGS_GO : wrong(a, "--%s: '%s' is not a whole number from 0 to 2^63-1", o->name, text);
     case ARGS_BLOCK:
-        return args_read_block(text, o->to) ? ARGS_GO : wrong(a, "--%s: '%s' is no block size: ROWS or ROWSxCOLS, each 1 to 256", o->name, text);
+        return args_read_block(text, o->to) ? ARGS_GO
+                                            : wrong(a, "--%s: '%s' is no block size: ROWS or ROWSxCOLS, each 1 to 256", o->name, text);
     case ARGS_CELLS:
         return args_read_cells(text, o->to) ? ARGS_GO : wrong(a, "--%s: '%s' is no grid: CELLS or XxYxZ, each 1 or more", o->name, text);
     case ARGS_CHOICE: {

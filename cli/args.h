@@ -55,11 +55,12 @@ typedef struct args {
     const char *examples; /* one a line, without the leading spaces */
     int min_operands, max_operands;
     const char *operand_names; /* "A B": for the message where one is missing */
-    args_kind operand_kind;    /* what completes an operand: ARGS_MATRIX, ARGS_PATTERN, or ARGS_CHOICE of operand_values; ARGS_FLAG: nothing does */
+    /* what completes an operand: ARGS_MATRIX, ARGS_PATTERN, or ARGS_CHOICE of operand_values; ARGS_FLAG: nothing does */
+    args_kind operand_kind;
     const char *operand_values;
-    const char *often;         /* the options of the short help, space-separated */
+    const char *often; /* the options of the short help, space-separated */
     args_option list[ARGS_MAX_OPTIONS];
-    bool idle[ARGS_MAX_OPTIONS]; /* an option of other commands that does nothing for this one: refused, and not in the help */
+    bool idle[ARGS_MAX_OPTIONS];         /* an option of other commands that does nothing for this one: refused, and not in the help */
     const char *group[ARGS_MAX_OPTIONS]; /* title of the group that the option opens, or NULL */
     int count;
     const char *operands[ARGS_MAX_OPERANDS];

@@ -30,18 +30,19 @@ typedef struct check_case {
     spk_operation operation;
     spk_spmm spmm; /* of SDDMM: its types, block layout, layout and leading dimension of Y as B's, and use_c */
     spk_sddmm sddmm;
-    int64_t m, k, n; /* of the product */
-    int64_t items;   /* of the batch */
+    int64_t m, k, n;                  /* of the product */
+    int64_t items;                    /* of the batch */
     check_array arrays[CHECK_ARRAYS]; /* CHECK_VALUES of SDDMM is X, CHECK_B is Y */
     double alpha, beta;
     bool assume_finite, static_values, alias_c, alias_residual, own_workspace;
-    bool inf_in_use; /* with !assume_finite: an inf stands in a row of B that blocks do touch */
+    bool inf_in_use;          /* with !assume_finite: an inf stands in a row of B that blocks do touch */
     int shifts[CHECK_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
     int threads;
 } check_case;
 
-/* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. Two cases of a series are of one family
- * there: they share what programs are compiled for (types, layouts, blocks, epilogue, n), and have sizes, patterns and numbers of their own. */
+/* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. Two cases of a series are of
+ * one family there: they share what programs are compiled for (types, layouts, blocks, epilogue, n), and have sizes, patterns and numbers
+ * of their own. */
 typedef struct check_wish {
     bool gpu;
     spk_operation operation; /* 0: any */
@@ -65,10 +66,10 @@ char *check_text(const check_case *c);
 /* Operands of a case and what the oracle makes of them. Arrays lie between guards; what is no element holds a canary. */
 typedef struct check_data {
     const check_case *c;
-    spk_context *context; /* borrowed */
-    spk_pattern *pattern;  /* borrowed */
-    bool finite;  /* promised as assume_finite; else hostile values stand where no result may see them */
-    bool hostile; /* they do: inf and NaN in rows of B that no block touches, or in one of those that are touched */
+    spk_context *context;       /* borrowed */
+    spk_pattern *pattern;       /* borrowed */
+    bool finite;                /* promised as assume_finite; else hostile values stand where no result may see them */
+    bool hostile;               /* they do: inf and NaN in rows of B that no block touches, or in one of those that are touched */
     void *arrays[CHECK_ARRAYS]; /* inputs, and D's memory before a run; NULL: none */
     double *out, *preact, *magnitude;
     double tolerance;
@@ -83,8 +84,8 @@ void check_data_release(check_data *d);
 typedef struct check_outcome {
     bool failed;
     bool unproved; /* it did not run: on a GPU only what is proved does */
-    bool lost;    /* the device is of no more use to this process: what it last ran died, or hung */
-    double error; /* largest |D - oracle| / magnitude over the tolerance */
+    bool lost;     /* the device is of no more use to this process: what it last ran died, or hung */
+    double error;  /* largest |D - oracle| / magnitude over the tolerance */
     char why[320];
 } check_outcome;
 
@@ -109,8 +110,8 @@ typedef struct check_setup {
     spk_context *contexts[CHECK_MAX_THREADS + 1]; /* by their number of threads, 0: the default; made when one is needed */
 } check_setup;
 
-/* How many threads may be at a case each: one on the CPU, whose kernels have threads of their own; on a GPU, for which much is compiled, as many as the
- * host has. Exit code. */
+/* How many threads may be at a case each: one on the CPU, whose kernels have threads of their own; on a GPU, for which much is compiled, as
+ * many as the host has. Exit code. */
 int check_setup_workers(check_setup *setup, int *workers);
 void check_setup_release(check_setup *setup);
 
@@ -126,8 +127,8 @@ typedef struct check_result {
     bool lost;  /* the device was lost before that */
     bool overhang, shifted;
     int64_t unproved; /* candidates that did not run for want of a proof */
-    int code;      /* exit code; not EXIT_DONE: the case could not be made, */
-    char *trouble; /* for this reason (NULL: it was told) */
+    int code;         /* exit code; not EXIT_DONE: the case could not be made, */
+    char *trouble;    /* for this reason (NULL: it was told) */
     check_result_row rows[CHECK_MAX_ROWS];
     int message_count;
     char *messages[CHECK_MAX_FAILURES]; /* the first failures */

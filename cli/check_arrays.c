@@ -42,7 +42,8 @@ static void lay_out(check_case *c)
     a[CHECK_B] = array_of(s->layout_b, c->k, c->n, s->ldb);
     if (c->operation == SPK_SDDMM) {
         const bool by_row = s->block_layout == SPK_ROW_MAJOR;
-        const check_array values = array_of(SPK_ROW_MAJOR, c->nnzb * (by_row ? c->block_rows : c->block_cols), by_row ? c->block_cols : c->block_rows, 0);
+        const check_array values =
+            array_of(SPK_ROW_MAJOR, c->nnzb * (by_row ? c->block_rows : c->block_cols), by_row ? c->block_cols : c->block_rows, 0);
         a[CHECK_VALUES] = array_of(c->sddmm.layout_x, c->m, c->k, c->sddmm.ldx);
         a[CHECK_D] = values;
         a[CHECK_C] = s->use_c ? values : (check_array){.ld = 1};
@@ -83,14 +84,30 @@ static void make_sddmm(random_state *r, bool gpu, check_case *c)
     c->m = c->rows;
     c->n = c->cols;
     c->k = draw_depth(r, gpu);
-    *s = (spk_spmm){SPK_SIZED(spk_spmm), .n = c->n, .dtype_a = s->dtype_a, .dtype_b = s->dtype_b, .dtype_d = s->dtype_d, .compute = s->compute,
-                    .block_layout = s->block_layout, .layout_b = s->layout_b, .use_c = random_chance(r, 0.5)};
+    *s = (spk_spmm){SPK_SIZED(spk_spmm),
+                    .n = c->n,
+                    .dtype_a = s->dtype_a,
+                    .dtype_b = s->dtype_b,
+                    .dtype_d = s->dtype_d,
+                    .compute = s->compute,
+                    .block_layout = s->block_layout,
+                    .layout_b = s->layout_b,
+                    .use_c = random_chance(r, 0.5)};
     s->ldb = draw_ld(r, s->layout_b == SPK_ROW_MAJOR ? c->n : c->k);
     c->alias_c = s->use_c && c->alias_c;
     c->alias_residual = c->static_values = false;
     c->beta = s->use_c ? (random_chance(r, 0.2) ? 0 : random_normal(r)) : 0;
-    c->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm), .k = c->k, .dtype_x = s->dtype_a, .dtype_y = s->dtype_b, .dtype_d = s->dtype_d, .compute = s->compute,
-                           .block_layout = s->block_layout, .layout_x = layout_x, .layout_y = s->layout_b, .ldy = s->ldb, .use_c = s->use_c};
+    c->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm),
+                           .k = c->k,
+                           .dtype_x = s->dtype_a,
+                           .dtype_y = s->dtype_b,
+                           .dtype_d = s->dtype_d,
+                           .compute = s->compute,
+                           .block_layout = s->block_layout,
+                           .layout_x = layout_x,
+                           .layout_y = s->layout_b,
+                           .ldy = s->ldb,
+                           .use_c = s->use_c};
     c->sddmm.ldx = draw_ld(r, layout_x == SPK_ROW_MAJOR ? c->k : c->m);
 }
 

@@ -63,8 +63,8 @@ static bool *touched(const check_case *c, bool by_row, int64_t size)
     return marks;
 }
 
-/* Puts inf and NaN into the lines of an operand that no stored block touches, and with inf_in_use into one element of one that is; says whether it
- * did. along_rows: the lines are the array's rows. */
+/* Puts inf and NaN into the lines of an operand that no stored block touches, and with inf_in_use into one element of one that is; says
+ * whether it did. along_rows: the lines are the array's rows. */
 static bool make_hostile(random_state *r, const check_case *c, int which, bool along_rows, const bool *marks, void *array)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
@@ -79,14 +79,16 @@ static bool make_hostile(random_state *r, const check_case *c, int which, bool a
         for (int64_t item = 0; item < (a->stride ? c->items : 1); item++)
             for (int64_t j = 0; j < length; j++)
                 if (!marks[i] || j == length / 2)
-                    put(check_dtype(c, which), array, check_place(a, item, along_rows ? i : j, along_rows ? j : i), bad[random_between(r, 0, 2)]);
+                    put(check_dtype(c, which), array, check_place(a, item, along_rows ? i : j, along_rows ? j : i),
+                        bad[random_between(r, 0, 2)]);
     }
     return any;
 }
 
 spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern)
 {
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = c->rows, .cols = c->cols, .block_rows = c->block_rows, .block_cols = c->block_cols, .nnzb = c->nnzb};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),  .rows = c->rows, .cols = c->cols, .block_rows = c->block_rows,
+                               .block_cols = c->block_cols, .nnzb = c->nnzb};
     indices.row_offsets = c->offsets;
     indices.col_indices = c->columns;
     indices.index_type = c->index_type;
@@ -165,13 +167,21 @@ spk_tune_options check_options(const check_case *c, bool finite)
 
 spk_sddmm_args check_sddmm_args(const spk_spmm_args *given)
 {
-    return (spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = given->values, .y = given->b, .c = given->c, .d = given->d, .alpha = given->alpha, .beta = given->beta,
-                            .workspace = given->workspace, .workspace_bytes = given->workspace_bytes};
+    return (spk_sddmm_args){SPK_SIZED(spk_sddmm_args),
+                            .x = given->values,
+                            .y = given->b,
+                            .c = given->c,
+                            .d = given->d,
+                            .alpha = given->alpha,
+                            .beta = given->beta,
+                            .workspace = given->workspace,
+                            .workspace_bytes = given->workspace_bytes};
 }
 
 static spk_status ask_oracle(const check_case *c, spk_context *context, check_data *d)
 {
-    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B], .c = d->arrays[CHECK_C]};
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B],
+                              .c = d->arrays[CHECK_C]};
     run_args.bias = d->arrays[CHECK_BIAS];
     run_args.residual = d->arrays[CHECK_RESIDUAL];
     run_args.alpha = c->alpha;

@@ -1,5 +1,5 @@
-/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. On a GPU, almost half are for the rows that run
- * on its tensor cores through TMA, which ask much of a problem: of all shapes together they would see few. */
+/* Draws the cases of `check`: small shapes of every kind, ragged edges, all layouts, all epilogues. On a GPU, almost half are for the rows
+ * that run on its tensor cores through TMA, which ask much of a problem: of all shapes together they would see few. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +92,8 @@ static void draw_pattern(random_state *r, check_case *c)
     double density = densities[random_between(r, 0, 5)], empty = random_chance(r, 0.3) ? 0.5 : 0;
     c->grid_rows = (c->rows + c->block_rows - 1) / c->block_rows;
     c->grid_cols = (c->cols + c->block_cols - 1) / c->block_cols;
-    const int64_t full = c->grid_rows > 0 && random_chance(r, 0.2) ? random_between(r, 0, c->grid_rows - 1) : -1; /* a row much longer than the others */
+    /* a row much longer than the others */
+    const int64_t full = c->grid_rows > 0 && random_chance(r, 0.2) ? random_between(r, 0, c->grid_rows - 1) : -1;
     c->offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int64_t));
     c->columns = cli_alloc((size_t)(c->grid_rows * c->grid_cols), sizeof(int64_t));
     if (c->grid_cols > 0 && random_chance(r, 0.1)) {
@@ -142,15 +143,17 @@ static void draw_layouts(random_state *t, random_state *r, check_case *c)
         s->ldr = s->ldd;
 }
 
-/* Blocks, sizes and types for tensor cores and TMA: op(A)'s blocks have 16 to 256 rows and whole sixteens of columns, up to more tiles than a GPU has
- * multiprocessors. */
+/* Blocks, sizes and types for tensor cores and TMA: op(A)'s blocks have 16 to 256 rows and whole sixteens of columns, up to more tiles than
+ * a GPU has multiprocessors. */
 static void draw_tensor_shape(random_state *r, check_case *c)
 {
     static const int64_t downs[] = {16, 16, 32, 32, 64, 64, 64, 64, 128, 256}, others[] = {16, 32, 48, 64, 64, 128, 128, 256};
     static const int64_t columns[] = {1, 8, 16, 24, 32, 48, 64, 96, 128, 128, 136, 192, 200, 256, 256, 320, 512};
     const bool large = random_chance(r, 0.1);
     const int64_t down = downs[random_between(r, 0, 9)];
-    const int64_t across = random_chance(r, 0.5) ? down : random_chance(r, 0.8) ? others[random_between(r, 0, 7)] : 16 * random_between(r, 1, 16);
+    const int64_t across = random_chance(r, 0.5)   ? down
+                           : random_chance(r, 0.8) ? others[random_between(r, 0, 7)]
+                                                   : 16 * random_between(r, 1, 16);
     c->spmm.trans_a = random_chance(r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
     c->m = down * random_between(r, 1, (large ? 3000 : 700) / down + 1);
     c->k = across * random_between(r, 1, (large ? 800 : 600) / across + 1);
@@ -270,7 +273,8 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     c.threads = (int)random_between(r, 1, 4);
     if (gpu)
         draw_shifts(r, &c);
-    random_state more = random_for(seed, (uint64_t)number, "operation"), more_family = random_for(seed, check_family(number), "operation of the family");
+    random_state more = random_for(seed, (uint64_t)number, "operation"),
+                 more_family = random_for(seed, check_family(number), "operation of the family");
     check_complete(gpu ? &more_family : &more, &more, wish, &c);
     *out = c;
 }
@@ -293,10 +297,12 @@ void check_release(check_case *c)
 static char *sddmm_text(const check_case *c, const char *batch)
 {
     const spk_sddmm *s = &c->sddmm;
-    return cli_format("SDDMM %s%s%s%s, %lldx%lld in %lld blocks of %lldx%lld (%s inside), k %lld, X %s ld %lld, Y %s ld %lld, alpha %g%s%s%s%s, %d threads",
-                      spk_dtype_name(s->dtype_x), s->dtype_d != s->dtype_x ? " to " : "", s->dtype_d != s->dtype_x ? spk_dtype_name(s->dtype_d) : "",
-                      s->compute == SPK_TF32 ? " by tf32" : "", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
-                      (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)s->k, s->layout_x ? "col" : "row", (long long)s->ldx,
+    return cli_format("SDDMM %s%s%s%s, %lldx%lld in %lld blocks of %lldx%lld (%s inside), k %lld, X %s ld %lld, Y %s ld %lld, alpha "
+                      "%g%s%s%s%s, %d threads",
+                      spk_dtype_name(s->dtype_x), s->dtype_d != s->dtype_x ? " to " : "",
+                      s->dtype_d != s->dtype_x ? spk_dtype_name(s->dtype_d) : "", s->compute == SPK_TF32 ? " by tf32" : "",
+                      (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows, (long long)c->block_cols,
+                      s->block_layout ? "col" : "row", (long long)s->k, s->layout_x ? "col" : "row", (long long)s->ldx,
                       s->layout_y ? "col" : "row", (long long)s->ldy, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "",
                       c->alias_c ? " (D is C)" : "", batch, check_is_shifted(c) ? " shifted" : "", c->threads);
 }
@@ -312,11 +318,14 @@ char *check_text(const check_case *c)
     static const char *const bias[] = {"", " bias-row", " bias-col"};
     static const char *const activation[] = {"", " relu", " gelu_erf", " gelu_tanh", " silu"};
     static const char *const residual[] = {"", " residual", " factor"};
-    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha %g%s%s%s%s%s%s%s%s%s%s, %d threads",
-                      spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
-                      s->compute == SPK_TF32 ? " by tf32" : "", s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
-                      (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row", (long long)s->ldb, s->layout_d ? "col" : "row",
-                      (long long)s->ldd, c->alpha, s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
+    return cli_format("%s%s%s%s %s, A %lldx%lld in %lld blocks of %lldx%lld (%s inside), n %lld, B %s ld %lld, D %s ld %lld, alpha "
+                      "%g%s%s%s%s%s%s%s%s%s%s, %d threads",
+                      spk_dtype_name(s->dtype_a), s->dtype_d != s->dtype_a ? " to " : "",
+                      s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "", s->compute == SPK_TF32 ? " by tf32" : "",
+                      s->trans_a ? "op T" : "op N", (long long)c->rows, (long long)c->cols, (long long)c->nnzb, (long long)c->block_rows,
+                      (long long)c->block_cols, s->block_layout ? "col" : "row", (long long)c->n, s->layout_b ? "col" : "row",
+                      (long long)s->ldb, s->layout_d ? "col" : "row", (long long)s->ldd, c->alpha,
+                      s->use_c ? (c->beta == 0 ? " C (beta 0)" : " C") : "", c->alias_c ? " (D is C)" : "", bias[s->bias],
                       activation[s->activation], residual[s->residual], c->alias_residual ? " (is D)" : "", s->keep_preact ? " preact" : "",
                       c->static_values ? " static-values" : "", check_is_shifted(c) ? " shifted" : "", batch, c->threads);
 }

@@ -98,7 +98,7 @@ static spk_status list_choices(work *w)
     spk_report *list = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     spk_status status = w->c.operation == SPK_SDDMM ? spk_list_sddmm(w->context, w->pattern, &w->c.sddmm, &options, &list)
-                                                       : spk_list_spmm(w->context, w->pattern, &w->c.spmm, &options, &list);
+                                                    : spk_list_spmm(w->context, w->pattern, &w->c.spmm, &options, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK && w->list->count < MAX_CHOICES; i++) {
@@ -127,8 +127,9 @@ static void replay_text(const work *w, const char *text, char *out, size_t size)
     bool params = text[row] == ' ';
     if (app->threads) /* else the case has its own number */
         snprintf(threads, sizeof(threads), " --threads %lld", (long long)app->threads);
-    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s", app->device ? " --device " : "", app->device ? app->device : "", (int)row, text,
-             (unsigned long long)w->c.seed, (long long)w->c.number, params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
+    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s", app->device ? " --device " : "",
+             app->device ? app->device : "", (int)row, text, (unsigned long long)w->c.seed, (long long)w->c.number,
+             params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
 }
 
 static void note_failure(work *w, int row, const char *text, const char *replay, const char *why)
@@ -138,7 +139,8 @@ static void note_failure(work *w, int row, const char *text, const char *replay,
     if (result->message_count == CHECK_MAX_FAILURES)
         return;
     char *what = check_text(&w->c);
-    result->messages[result->message_count++] = cli_format("case %lld, %s: %s\n  %s\n  replay: %s", (long long)w->c.number, text, why, what, replay);
+    result->messages[result->message_count++] =
+        cli_format("case %lld, %s: %s\n  %s\n  replay: %s", (long long)w->c.number, text, why, what, replay);
     free(what);
 }
 

@@ -51,7 +51,8 @@ __attribute__((format(printf, 2, 3))) static void fail(check_outcome *o, const c
 
 /* Compares an output with the oracle where the sum is finite; where it is not, a result must not be finite either (an activation may
  * make it so). */
-static void compare_element(const check_data *d, const char *name, const int64_t where[3], double x, double y, int64_t at, bool activated, check_outcome *o)
+static void compare_element(const check_data *d, const char *name, const int64_t where[3], double x, double y, int64_t at, bool activated,
+                            check_outcome *o)
 {
     const check_case *c = d->c;
     char item[32] = "";
@@ -64,13 +65,14 @@ static void compare_element(const check_data *d, const char *name, const int64_t
     }
     double off = value_difference(c->spmm.dtype_d, x, y), error = off == 0 ? 0 : off / (d->tolerance * d->magnitude[at]);
     if (!(error <= 1))
-        fail(o, "%s%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", item, name, (long long)where[1], (long long)where[2], x,
-             y, off / d->magnitude[at], d->tolerance);
+        fail(o, "%s%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", item, name, (long long)where[1],
+             (long long)where[2], x, y, off / d->magnitude[at], d->tolerance);
     if (error > o->error || isnan(error))
         o->error = isnan(error) ? INFINITY : error;
 }
 
-static void compare(const check_data *d, const char *name, int which, const void *got, const double *wanted, bool activated, check_outcome *o)
+static void compare(const check_data *d, const char *name, int which, const void *got, const double *wanted, bool activated,
+                    check_outcome *o)
 {
     const check_case *c = d->c;
     const check_array *a = &c->arrays[which];
@@ -78,7 +80,8 @@ static void compare(const check_data *d, const char *name, int which, const void
     for (int64_t item = 0; item < c->items; item++)
         for (int64_t i = 0; i < a->rows; i++)
             for (int64_t j = 0; j < a->cols; j++, at++)
-                compare_element(d, name, (int64_t[]){item, i, j}, get(c->spmm.dtype_d, got, check_place(a, item, i, j)), wanted[at], at, activated, o);
+                compare_element(d, name, (int64_t[]){item, i, j}, get(c->spmm.dtype_d, got, check_place(a, item, i, j)), wanted[at], at,
+                                activated, o);
 }
 
 /* Everything in an output's memory that is no element of it must be as it was. */
@@ -127,7 +130,8 @@ typedef struct buffers {
 
 static buffers make_buffers(const check_data *d, const spk_plan *plan)
 {
-    buffers b = {.d_bytes = bytes_of(d->c, CHECK_D), .preact_bytes = bytes_of(d->c, CHECK_PREACT), .work_bytes = spk_plan_workspace_bytes(plan)};
+    buffers b = {
+        .d_bytes = bytes_of(d->c, CHECK_D), .preact_bytes = bytes_of(d->c, CHECK_PREACT), .work_bytes = spk_plan_workspace_bytes(plan)};
     b.d = guarded(b.d_bytes, &b.whole_d);
     b.preact = guarded(b.preact_bytes, &b.whole_preact);
     b.work = guarded(b.work_bytes, &b.whole_work);
@@ -152,7 +156,12 @@ static spk_status run_plan(const check_case *c, const spk_plan *plan, const spk_
 static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_args *run_args, buffers *b)
 {
     const check_case *c = d->c;
-    const void **const pointers[] = {&run_args->values, &run_args->b, &run_args->c, &run_args->bias, &run_args->residual, (const void **)&run_args->d,
+    const void **const pointers[] = {&run_args->values,
+                                     &run_args->b,
+                                     &run_args->c,
+                                     &run_args->bias,
+                                     &run_args->residual,
+                                     (const void **)&run_args->d,
                                      (const void **)&run_args->preact};
     device_array all[CHECK_ARRAYS + 1] = {0};
     for (int i = 0; i < CHECK_ARRAYS; i++)
@@ -183,7 +192,8 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, spk_spmm_
 static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
 {
     const check_case *c = d->c;
-    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B], .bias = d->arrays[CHECK_BIAS], .d = b->d};
+    spk_spmm_args run_args = {SPK_SIZED(spk_spmm_args), .values = d->arrays[CHECK_VALUES], .b = d->arrays[CHECK_B],
+                              .bias = d->arrays[CHECK_BIAS], .d = b->d};
     run_args.c = c->alias_c ? b->d : d->arrays[CHECK_C];
     run_args.residual = c->alias_residual ? b->d : d->arrays[CHECK_RESIDUAL];
     run_args.preact = c->spmm.keep_preact ? b->preact : NULL;
@@ -232,7 +242,8 @@ static spk_status run_all(const check_data *d, spk_plan *plan, buffers *first, b
 {
     const bool far = device_is_far(d->context);
     const void *values = d->arrays[CHECK_VALUES];
-    device_array kept = {&values, bytes_of(d->c, CHECK_VALUES), .shift = (size_t)d->c->shifts[CHECK_VALUES] * spk_dtype_bytes(d->c->spmm.dtype_a)};
+    device_array kept = {&values, bytes_of(d->c, CHECK_VALUES),
+                         .shift = (size_t)d->c->shifts[CHECK_VALUES] * spk_dtype_bytes(d->c->spmm.dtype_a)};
     spk_status status = SPK_OK;
     if (far)
         pthread_mutex_lock(&there);
@@ -264,7 +275,7 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
     spk_tune_options options = check_options(d->c, d->finite);
     options.choice = choice;
     spk_status status = d->c->operation == SPK_SDDMM ? spk_plan_sddmm(d->context, d->pattern, &d->c->sddmm, &options, &plan)
-                                                        : spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
+                                                     : spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
     if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
         fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
     o.unproved = status == SPK_ERR_INTERRUPTED || (status == SPK_OK && is_unproved(plan));

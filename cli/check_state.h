@@ -14,15 +14,16 @@ typedef struct check_row {
     spk_kind kind;
     spk_operation operation;
     int64_t cases, not_applicable, failures;
-    int64_t hostile, overhang, shifted; /* of the cases: inf and NaN in B where no result may see them; NaN beyond the edges; pointers of little alignment */
+    /* of the cases: inf and NaN in B where no result may see them; NaN beyond the edges; pointers of little alignment */
+    int64_t hostile, overhang, shifted;
     double worst; /* error over tolerance */
 } check_row;
 
 typedef struct check_state {
     uint64_t seed;
-    int64_t next;     /* the case to come */
+    int64_t next; /* the case to come */
     int64_t failures;
-    json_t *failed;   /* messages, at most CHECK_MAX_FAILURES */
+    json_t *failed; /* messages, at most CHECK_MAX_FAILURES */
     check_row rows[CHECK_MAX_ROWS];
     int row_count;
 } check_state;

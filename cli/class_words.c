@@ -76,9 +76,9 @@ static char *with_extras(char *text, const char *key)
 {
     static const struct {
         const char *name, *value, *words;
-    } extras[] = {{"t", "t", "A transposed"},       {"lv", "c", "column-major blocks"}, {"la", "c", "X column-major"}, {"lb", "c", "B column-major"},
-                  {"ld", "c", "D column-major"},    {"cache", "warm", "warm"},          {"finite", "1", "B finite"},   {"static", "1", "static values"},
-                  {"ix", "device", "indices on the device"}};
+    } extras[] = {{"t", "t", "A transposed"},    {"lv", "c", "column-major blocks"}, {"la", "c", "X column-major"},
+                  {"lb", "c", "B column-major"}, {"ld", "c", "D column-major"},      {"cache", "warm", "warm"},
+                  {"finite", "1", "B finite"},   {"static", "1", "static values"},   {"ix", "device", "indices on the device"}};
     const field epilogue = value_of(key, "ep"), items = value_of(key, "items");
     text = more(text, ", about %s blocks", value_of(key, "nz").text);
     if (items.text[0])

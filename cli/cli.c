@@ -103,7 +103,8 @@ int cli_status(const cli *app, const spk_context *context, spk_status status, co
         cli_note(app, "%s", message[0] ? message : "interrupted");
         return EXIT_INTERRUPTED;
     }
-    return cli_fail(app, cli_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "", message[0] ? message : spk_status_name(status));
+    return cli_fail(app, cli_exit_code(status), "%s%s%s", what ? what : "", what ? ": " : "",
+                    message[0] ? message : spk_status_name(status));
 }
 
 void *cli_alloc(size_t count, size_t size)
@@ -159,14 +160,17 @@ void cli_common_options(args *a, cli *app, unsigned heeds)
         {"device", 0, ARGS_DEVICE, &app->device, "NAME", 0, 0, "cpu, or an NVIDIA GPU: cuda (the first), cuda:1 and so on (default: cpu)"},
         {"effort", 0, ARGS_CHOICE, &app->effort, "measure|estimate|exhaustive", 0, 0,
          "how much to measure: the promising candidates, none, or all (default: measure)"},
-        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400, heeds & HEEDS_EFFORT ? "seconds for measuring one problem (default: 2, on a GPU 5; none for --effort exhaustive)" : "seconds for measuring one problem (default: 2, on a GPU 5)"},
+        {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400,
+         heeds & HEEDS_EFFORT ? "seconds for measuring one problem (default: 2, on a GPU 5; none for --effort exhaustive)"
+                              : "seconds for measuring one problem (default: 2, on a GPU 5)"},
         {"store", 0, ARGS_FILE, &app->store, "FILE", 0, 0,
          "the store (default: SPARSEK_STORE, else store.db in SPARSEK_CACHE_DIR or the user's cache folder)"},
         {"only", 0, ARGS_KERNELS, &app->only, "NAMES", 0, 0, "only these kernels, comma-separated"},
         {"exclude", 0, ARGS_KERNELS, &app->exclude, "NAMES", 0, 0, "without these kernels, comma-separated"},
         {"quiet", 'q', ARGS_FLAG, &app->quiet, NULL, 0, 0, "no text, notes, warnings or progress: errors and JSON alone"},
     };
-    static const unsigned needs[] = {0, HEEDS_THREADS, HEEDS_DEVICE, HEEDS_EFFORT, HEEDS_BUDGET, HEEDS_STORE, HEEDS_KERNELS, HEEDS_KERNELS, 0};
+    static const unsigned needs[] = {0, HEEDS_THREADS, HEEDS_DEVICE, HEEDS_EFFORT, HEEDS_BUDGET, HEEDS_STORE, HEEDS_KERNELS, HEEDS_KERNELS,
+                                     0};
     const int first = a->count;
     args_add(a, "Common options", options, (int)(sizeof(options) / sizeof(*options)));
     for (int i = first; i < a->count; i++)
@@ -196,7 +200,8 @@ static void on_log(void *user, int level, const char *message)
 
 int cli_context(cli *app, const char *store_path, int threads, spk_context **context)
 {
-    spk_context_options options = {SPK_SIZED(spk_context_options), .device = app->device, .store_path = store_path, .log = on_log, .log_user = app};
+    spk_context_options options = {SPK_SIZED(spk_context_options), .device = app->device, .store_path = store_path, .log = on_log,
+                                   .log_user = app};
     options.threads = threads ? threads : (int)app->threads;
     if (context == &app->context && progress_wanted(app)) {
         options.progress = progress_step;

@@ -12,11 +12,11 @@
 /* Exit codes, part of the program's contract (docs/cli.md). */
 enum {
     EXIT_DONE = 0,
-    EXIT_SHORT = 1,       /* a check fell short */
-    EXIT_USAGE = 2,       /* the command line is wrong */
-    EXIT_INPUT = 3,       /* a file or its content is wrong */
-    EXIT_ABSENT = 4,      /* a device, a library or a feature is not there */
-    EXIT_RESOURCES = 5,   /* out of memory or disk, or an output cannot be written */
+    EXIT_SHORT = 1,     /* a check fell short */
+    EXIT_USAGE = 2,     /* the command line is wrong */
+    EXIT_INPUT = 3,     /* a file or its content is wrong */
+    EXIT_ABSENT = 4,    /* a device, a library or a feature is not there */
+    EXIT_RESOURCES = 5, /* out of memory or disk, or an output cannot be written */
     EXIT_INTERRUPTED = 130
 };
 
@@ -29,8 +29,8 @@ typedef struct cli {
     int effort; /* spk_effort */
     int format; /* matrix_file of the matrix that is written; 0: by its name */
     double budget_s;
-    int quiet, all; /* all: tables list what did not run too */
-    const char *brief; /* what the command does, in one line */
+    int quiet, all;                           /* all: tables list what did not run too */
+    const char *brief;                        /* what the command does, in one line */
     void (*visit)(void *user, const args *a); /* NULL, or who is told of the command's table of options; the command does nothing then */
     void *visit_user;
 } cli;
@@ -56,7 +56,10 @@ bool cli_leaves(const cli *app, const char *kernel);
 bool cli_names(const cli *app, const char *kernel);
 
 /* The option that shows what tables leave out. */
-#define CLI_ALL_OPTION(app) {"all", 0, ARGS_FLAG, &(app)->all, NULL, 0, 0, "list those that did not run too, with the reasons"}
+#define CLI_ALL_OPTION(app)                                                                               \
+    {                                                                                                     \
+        "all", 0, ARGS_FLAG, &(app)->all, NULL, 0, 0, "list those that did not run too, with the reasons" \
+    }
 
 /* Makes Ctrl-C reach this context: place 0 is app->context, 1 is free; NULL: none. */
 void cli_watch(int place, spk_context *context);

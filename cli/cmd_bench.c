@@ -82,7 +82,8 @@ static char *rematch(cli *app, problem *p, const result *stored)
     const result *from = dense < 0 ? &best : stored;
     for (int i = 0; choices && i < from->count; i++) {
         const result_row *row = &from->rows[i];
-        bool wanted = dense < 0 ? row->kind == SPK_KIND_DENSE && row->status != SPK_CANDIDATE_NOT_APPLICABLE : i == dense && i != stored->chosen;
+        bool wanted =
+            dense < 0 ? row->kind == SPK_KIND_DENSE && row->status != SPK_CANDIDATE_NOT_APPLICABLE : i == dense && i != stored->chosen;
         if (!wanted)
             continue;
         char *one = choice_text(row->name, row->params), *both = cli_format("%s;%s", choices, one);
@@ -152,7 +153,8 @@ static int check_ran(const cli *app, const problem *p, const result *r)
         if (!cli_leaves(app, row->name))
             continue;
         ran = ran || row->median_us > 0;
-        char *longer = cli_format("%s%s%s: %s", reasons, reasons[0] ? "; " : "", row->name, row->why ? row->why : result_status_name(row->status));
+        char *longer =
+            cli_format("%s%s%s: %s", reasons, reasons[0] ? "; " : "", row->name, row->why ? row->why : result_status_name(row->status));
         free(reasons);
         reasons = longer;
     }

@@ -15,14 +15,13 @@
 #include "table.h"
 #include "term.h"
 
-static const char about[] =
-    "The store of what was learned.\n\n"
-    "  path          where it is\n"
-    "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
-    "  export FILE   all of it as JSON; '-': to standard output\n"
-    "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
-    "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
-    "  clear         forgets everything (it costs time to learn again, nothing else)";
+static const char about[] = "The store of what was learned.\n\n"
+                            "  path          where it is\n"
+                            "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
+                            "  export FILE   all of it as JSON; '-': to standard output\n"
+                            "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
+                            "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
+                            "  clear         forgets everything (it costs time to learn again, nothing else)";
 
 typedef struct listing {
     json_t *results;
@@ -78,7 +77,7 @@ static int visit(void *user, const spk_store_entry *entry)
 
 static int list(cli *app, bool long_form, json_t *results)
 {
-    const table_column columns[] = {{"problem", false, 0, false}, {"choice", false, 6, false},   {"median us", true, 5, false},
+    const table_column columns[] = {{"problem", false, 0, false},   {"choice", false, 6, false},   {"median us", true, 5, false},
                                     {"candidates", true, 1, false}, {"measured", false, 2, false}, {"provisional", false, 3, false}};
     listing l = {results, table_make(columns, 6), long_form && cli_talks(app)};
     spk_status status = spk_store_list(app->context, visit, &l);
@@ -222,7 +221,11 @@ static int check_operands(const cli *app, const args *a)
 
 int cmd_cache(cli *app, int argc, char **argv)
 {
-    args a = {.command = "cache", .synopsis = "path|list|export FILE|import FILE|verify|clear [options]", .about = about, .min_operands = 1, .max_operands = 2};
+    args a = {.command = "cache",
+              .synopsis = "path|list|export FILE|import FILE|verify|clear [options]",
+              .about = about,
+              .min_operands = 1,
+              .max_operands = 2};
     a.often = "store json";
     a.operand_kind = ARGS_CHOICE;
     a.operand_values = "path|list|export|import|verify|clear";

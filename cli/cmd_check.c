@@ -92,7 +92,8 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     *f = (check_flags){.cases = -1, .only_case = -1, .seed = UINT64_MAX};
     const args_option options[] = {
         {"cases", 0, ARGS_INT, &f->cases, "N", 1, 100000000, "random problems (default: 300)"},
-        {"each", 0, ARGS_INT, &f->each, "N", 1, 1000000, "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
+        {"each", 0, ARGS_INT, &f->each, "N", 1, 1000000,
+         "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
         {"op", 0, ARGS_CHOICE, &f->op, "all|spmm|sddmm", 0, 0, "operations (default: all that the rows compute)"},
@@ -158,7 +159,8 @@ static int64_t end_of(const series *s)
     return s->flags->only_case >= 0 ? s->flags->only_case + 1 : s->flags->cases;
 }
 
-/* Whether every row ran on as many cases as --each asks for; one that none of many cases suited (its library is not here, say) is not waited for. */
+/* Whether every row ran on as many cases as --each asks for; one that none of many cases suited (its library is not here, say) is not
+ * waited for. */
 static bool is_enough(const series *s)
 {
     bool enough = s->flags->each > 0;
@@ -221,7 +223,8 @@ static void drop_case(void *user, int64_t number, void *piece)
 /* Runs the cases to come. */
 static int run_series(series *s)
 {
-    ordered_work work = {.user = s, .begin = s->state.next, .end = end_of(s), .make = make_case, .take = take_case, .drop = drop_case, .wanted = is_wanted};
+    ordered_work work = {
+        .user = s, .begin = s->state.next, .end = end_of(s), .make = make_case, .take = take_case, .drop = drop_case, .wanted = is_wanted};
     s->saved_at = stats_now();
     s->code = check_setup_workers(&s->setup, &work.threads);
     if (s->code == EXIT_DONE)
@@ -230,7 +233,8 @@ static int run_series(series *s)
         s->code = check_state_save(s->app, &s->file, &s->state);
     progress_clear();
     if (s->lost)
-        return cli_fail(s->app, EXIT_SHORT, "a run died or hung, and the device is lost to this process, at case %lld of the series", (long long)s->state.next);
+        return cli_fail(s->app, EXIT_SHORT, "a run died or hung, and the device is lost to this process, at case %lld of the series",
+                        (long long)s->state.next);
     if (s->code == EXIT_DONE && cli_interrupted())
         return cli_status(s->app, NULL, SPK_ERR_INTERRUPTED, NULL);
     return s->code;
@@ -238,7 +242,9 @@ static int run_series(series *s)
 
 static void print_summary(const series *s, double seconds)
 {
-    const table_column columns[] = {{"kernel", false, 0, false}, {"kind", false, 1, false}, {"cases", true, 3, false}, {"not applicable", true, 2, false}, {"failures", true, 0, false}, {"worst error / tolerance", true, 0, false}};
+    const table_column columns[] = {{"kernel", false, 0, false},  {"kind", false, 1, false},
+                                    {"cases", true, 3, false},    {"not applicable", true, 2, false},
+                                    {"failures", true, 0, false}, {"worst error / tolerance", true, 0, false}};
     table *t = table_make(columns, 6);
     for (int i = 0; i < s->state.row_count; i++) {
         const check_row *row = &s->state.rows[i];
@@ -253,10 +259,12 @@ static void print_summary(const series *s, double seconds)
     }
     table_print(t, 0);
     table_release(&t);
-    printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next), (unsigned long long)s->state.seed, seconds,
-           (long long)s->state.failures);
+    printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next),
+           (unsigned long long)s->state.seed, seconds, (long long)s->state.failures);
     if (s->unproved)
-        printf("%lld times a candidate did not run, as it could not be proved (the row is not applicable then): is there a sparsek-prover?\n", (long long)s->unproved);
+        printf(
+            "%lld times a candidate did not run, as it could not be proved (the row is not applicable then): is there a sparsek-prover?\n",
+            (long long)s->unproved);
 }
 
 static int finish(series *s, double seconds, int code)
@@ -302,7 +310,8 @@ int cmd_check(cli *app, int argc, char **argv)
         if (f.only_case >= 0)
             s.state.next = f.only_case;
         s.setup = (check_setup){.app = app, .seed = s.state.seed, .params = f.params};
-        s.setup.wish = (check_wish){.gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operation = check_state_operation(&s.state)};
+        s.setup.wish =
+            (check_wish){.gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operation = check_state_operation(&s.state)};
         s.setup.all_params = f.all_params;
         s.setup.rows = s.state.rows;
         s.setup.row_count = s.state.row_count;

@@ -24,10 +24,12 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
     *f = (convert_flags){.prune = -1, .by = -1};
     const args_option options[] = {
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "make it BSR with this block, in elements: 64 or 64x32"},
-        {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1, "keep this share of the blocks, those of largest norm: 0.1 or 10%; with --block, unless IN is BSR"},
+        {"prune", 0, ARGS_SHARE, &f->prune, "DENSITY", 0, 1,
+         "keep this share of the blocks, those of largest norm: 0.1 or 10%; with --block, unless IN is BSR"},
         {"by", 0, ARGS_CHOICE, &f->by, "l1|l2|max", 0, 0, "the norm for --prune (default: l2)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: as they are)"},
-        {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0, "what OUT is where its format leaves that open: array or coordinate in .mtx, tensor or BSR in .safetensors (default: as IN)"},
+        {"to", 0, ARGS_CHOICE, &f->to, "auto|dense|sparse", 0, 0,
+         "what OUT is where its format leaves that open: array or coordinate in .mtx, tensor or BSR in .safetensors (default: as IN)"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "OUT's format (default: by its ending); needed where OUT is '-'"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors IN: which tensor (default: the only one)"},
@@ -70,12 +72,17 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
     if (!block.rows && view.format == SPK_BSR)
         block = (args_block){view.block_rows, view.block_cols};
     if (f->prune >= 0 && !block.rows)
-        return cli_fail(app, EXIT_USAGE, "--prune needs --block: IN is %s, which has no blocks of its own", matrix_format_name(view.format));
+        return cli_fail(app, EXIT_USAGE, "--prune needs --block: IN is %s, which has no blocks of its own",
+                        matrix_format_name(view.format));
     bool prunes = f->prune >= 0;
-    if (f->block.rows && (!prunes || view.format == SPK_DENSE)) /* a dense matrix gets the blocks that hold something first: no other is stored */
-        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
+    /* a dense matrix gets the blocks that hold something first: no other is stored */
+    if (f->block.rows && (!prunes || view.format == SPK_DENSE))
+        code = matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR",
+                           matrix, &made);
     if (prunes && code == EXIT_DONE)
-        code = take_values(app, spk_matrix_prune(app->context, *matrix, block.rows, block.cols, f->prune, f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
+        code = take_values(app,
+                           spk_matrix_prune(app->context, *matrix, block.rows, block.cols, f->prune,
+                                            f->by < 0 ? SPK_NORM_L2 : (spk_norm)(f->by + 1), &made),
                            "pruning", matrix, &made);
     if (code == EXIT_DONE && f->dtype && matrix_view(*matrix).dtype != f->dtype)
         code = take_values(app, spk_matrix_cast(app->context, *matrix, f->dtype, &made), "changing the type", matrix, &made);
@@ -89,7 +96,12 @@ static int change(cli *app, const convert_flags *f, spk_matrix **matrix)
 
 int cmd_convert(cli *app, int argc, char **argv)
 {
-    args a = {.command = "convert", .synopsis = "IN OUT [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "IN and OUT"};
+    args a = {.command = "convert",
+              .synopsis = "IN OUT [options]",
+              .about = about,
+              .min_operands = 2,
+              .max_operands = 2,
+              .operand_names = "IN and OUT"};
     a.often = "block prune dtype to tensor tensor-out";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek convert matrix.mtx matrix.safetensors --block 3\n"

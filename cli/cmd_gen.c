@@ -86,7 +86,8 @@ static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_gen
     int64_t rows = f->rows >= 0 ? f->rows : f->m, cols = f->cols >= 0 ? f->cols : f->k;
     if (o->generator == SPK_GEN_ELASTICITY) {
         if (rows >= 0 || cols >= 0 || f->density >= 0 || f->block.rows)
-            return cli_fail(app, EXIT_USAGE, "elasticity has 3x3 blocks and its size comes from --cells, not from --rows, --cols, --block or --density");
+            return cli_fail(app, EXIT_USAGE,
+                            "elasticity has 3x3 blocks and its size comes from --cells, not from --rows, --cols, --block or --density");
         args_cells cells = f->cells.x ? f->cells : (args_cells){10, 10, 10};
         o->cells_x = cells.x;
         o->cells_y = cells.y;
@@ -135,7 +136,12 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
 
 int cmd_gen(cli *app, int argc, char **argv)
 {
-    args a = {.command = "gen", .synopsis = "PATTERN -o FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a PATTERN"};
+    args a = {.command = "gen",
+              .synopsis = "PATTERN -o FILE [options]",
+              .about = about,
+              .min_operands = 1,
+              .max_operands = 1,
+              .operand_names = "a PATTERN"};
     a.often = "out rows cols block density seed dtype";
     a.operand_kind = ARGS_PATTERN;
     a.examples = "sparsek gen uniform --rows 4096 --cols 4096 --block 64x32 --density 10% -o a.safetensors\n"

@@ -7,9 +7,10 @@
 #include "table.h"
 #include "term.h"
 
-static const char about[] = "Shows the device (--device; the processor by default) and its facts, the devices that this machine has, the vendor\n"
-                            "libraries that were found (version, path) or what was tried, the table of kernels, and where the store is. Asking a\n"
-                            "library for its version opens it.";
+static const char about[] =
+    "Shows the device (--device; the processor by default) and its facts, the devices that this machine has, the vendor\n"
+    "libraries that were found (version, path) or what was tried, the table of kernels, and where the store is. Asking a\n"
+    "library for its version opens it.";
 
 /* The devices of the machine. */
 enum { MOST_DEVICES = 64 };
@@ -118,7 +119,8 @@ static void print_devices(const device_list *devices)
         if (devices->all[i].why[0])
             printf("  %-12s%s\n", devices->all[i].device, cli_clean(devices->all[i].why));
         else
-            printf("  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name), (double)devices->all[i].memory_bytes / (1 << 30));
+            printf("  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name),
+                   (double)devices->all[i].memory_bytes / (1 << 30));
 }
 
 static void print_libraries(spk_context *context)
@@ -128,7 +130,8 @@ static void print_libraries(spk_context *context)
         if (spk_context_library(context, i, &info) != SPK_OK)
             continue;
         if (info.found)
-            printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "", info.path ? cli_clean(info.path) : "");
+            printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "",
+                   info.path ? cli_clean(info.path) : "");
         else
             printf("  %-12snot found%s%s\n", info.name, info.why && info.why[0] ? ": " : "", info.why ? cli_clean(info.why) : "");
     }
@@ -136,7 +139,8 @@ static void print_libraries(spk_context *context)
 
 static void print_kernels(void)
 {
-    const table_column columns[] = {{"kernel", false, 0, false}, {"kind", false, 2, false}, {"needs", false, 1, false}, {"tunables", false, 3, true}};
+    const table_column columns[] = {
+        {"kernel", false, 0, false}, {"kind", false, 2, false}, {"needs", false, 1, false}, {"tunables", false, 3, true}};
     table *t = table_make(columns, 4);
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
@@ -219,7 +223,10 @@ static int show(cli *app, const spk_device_info *device)
 
 int cmd_info(cli *app, int argc, char **argv)
 {
-    args a = {.command = "info", .synopsis = "[options]", .about = about, .examples = "sparsek info\nsparsek info --device cuda:0\nsparsek info --json -\n"};
+    args a = {.command = "info",
+              .synopsis = "[options]",
+              .about = about,
+              .examples = "sparsek info\nsparsek info --device cuda:0\nsparsek info --json -\n"};
     a.often = "device json";
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_STORE);
     int code = args_parse(&a, argc, argv);

@@ -61,7 +61,8 @@ static int best_advice(const spk_block_advice *advice, int count)
 
 static void print_advice(const spk_block_advice *advice, int count, int best)
 {
-    const table_column columns[] = {{"  block", false, 0, false}, {"stored", true, 2, false}, {"density %", true, 3, false}, {"fill-in", true, 0, false}, {"est. time", true, 4, false}, {"", false, 1, true}};
+    const table_column columns[] = {{"  block", false, 0, false}, {"stored", true, 2, false},    {"density %", true, 3, false},
+                                    {"fill-in", true, 0, false},  {"est. time", true, 4, false}, {"", false, 1, true}};
     table *t = table_make(columns, 6);
     char block[24];
     for (int i = 0; i < count; i++) {
@@ -133,8 +134,8 @@ static void print_structure(const char *path, const char *text, const inspect_st
 {
     printf("%s: %s\n\n", cli_clean(path), text);
     printf("  entries    %lld (%.3g %%)\n", (long long)s->entries, 100 * s->density);
-    printf("  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n", (long long)s->row_min, (long long)s->row_max, s->row_median,
-           s->row_mean, s->row_spread, (long long)s->empty_rows);
+    printf("  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n", (long long)s->row_min,
+           (long long)s->row_max, s->row_median, s->row_mean, s->row_spread, (long long)s->empty_rows);
     printf("  bandwidth  %lld\n  structure  %s\n\n", (long long)s->bandwidth, s->symmetry);
 }
 
@@ -154,11 +155,13 @@ static void print_estimate(const inspect_estimate *e)
     problem_block_text(block, e->block_rows, e->block_cols);
     char *text;
     if (e->sparse_us > 0 && e->dense_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s and %s %s: dense takes %s "
-                          "times as long.",
-                          block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse, e->dense_name, dense, ratio);
+        text = cli_format(
+            "Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s and %s %s: dense takes %s "
+            "times as long.",
+            block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse, e->dense_name, dense, ratio);
     else if (e->sparse_us > 0)
-        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s; no dense implementation is here to "
+        text = cli_format("Estimate (cost model, not measured): with blocks of %s and %lld columns of B in %s, %s takes %s; no dense "
+                          "implementation is here to "
                           "compare with.",
                           block, (long long)e->n, spk_dtype_name(e->dtype), e->sparse_name, sparse);
     else
@@ -200,7 +203,8 @@ static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matri
         json_put(o, "format", json_text(text));
         json_put(o, "structure", structure_json(&structure));
         json_put(o, "blocks", advice_json(advice, count));
-        json_put(o, "advice", best >= 0 ? json_pack("[I,I]", (json_int_t)advice[best].block_rows, (json_int_t)advice[best].block_cols) : json_null());
+        json_put(o, "advice",
+                 best >= 0 ? json_pack("[I,I]", (json_int_t)advice[best].block_rows, (json_int_t)advice[best].block_cols) : json_null());
         json_put(o, "gain_over_dense", estimate_json(&estimate));
         json_push(results, o);
         code = json_finish(app, json_envelope(app, results), code);
@@ -218,13 +222,18 @@ static int check_size(const cli *app, const char *path, const spk_matrix *matrix
     int64_t lines = d.rows + d.cols, room = lines < LARGE ? 0 : spk_free_memory() / 4;
     if (room <= 0 || lines <= room / BYTES_EACH)
         return EXIT_DONE;
-    return cli_fail(app, EXIT_RESOURCES, "%s: %lld rows and %lld columns need %lld bytes or more; a quarter of those that are free is %lld", path, (long long)d.rows,
-                    (long long)d.cols, (long long)lines * BYTES_EACH, (long long)room);
+    return cli_fail(app, EXIT_RESOURCES, "%s: %lld rows and %lld columns need %lld bytes or more; a quarter of those that are free is %lld",
+                    path, (long long)d.rows, (long long)d.cols, (long long)lines * BYTES_EACH, (long long)room);
 }
 
 int cmd_inspect(cli *app, int argc, char **argv)
 {
-    args a = {.command = "inspect", .synopsis = "FILE [options]", .about = about, .min_operands = 1, .max_operands = 1, .operand_names = "a FILE"};
+    args a = {.command = "inspect",
+              .synopsis = "FILE [options]",
+              .about = about,
+              .min_operands = 1,
+              .max_operands = 1,
+              .operand_names = "a FILE"};
     a.often = "block n spy tensor";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek inspect matrix.mtx --n 32\nsparsek inspect weights.safetensors --spy weights.svg\n";

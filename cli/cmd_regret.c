@@ -141,7 +141,9 @@ static int head_to_head(cli *app, trial *t, const char *chosen, const char *best
         free(text);
     }
     *pairs = 0;
-    *ratio = a && b ? stats_ratio(a->samples_us, b->samples_us, a->sample_count < b->sample_count ? a->sample_count : b->sample_count, pairs) : 0;
+    *ratio = a && b
+                 ? stats_ratio(a->samples_us, b->samples_us, a->sample_count < b->sample_count ? a->sample_count : b->sample_count, pairs)
+                 : 0;
     int code = cli_status(app, NULL, status, NULL);
     if (code == EXIT_DONE && *pairs == 0)
         code = cli_fail(app, EXIT_SHORT, "the race of '%s' and '%s' gave no pairs", chosen, best);
@@ -276,7 +278,11 @@ static double sum_of(const json_t *results, const char *key)
 
 static void print_outcomes(const json_t *results)
 {
-    const table_column columns[] = {{"#", true, 0, false}, {"regret %", true, 0, false}, {"chosen", false, 4, false}, {"best", false, 3, false}, {"problem", false, 1, true}};
+    const table_column columns[] = {{"#", true, 0, false},
+                                    {"regret %", true, 0, false},
+                                    {"chosen", false, 4, false},
+                                    {"best", false, 3, false},
+                                    {"problem", false, 1, true}};
     table *t = table_make(columns, 5);
     size_t index;
     json_t *one;
@@ -301,14 +307,15 @@ static int finish(regret_run *run, int code)
     json_t *one;
     double *regrets = cli_alloc(count, sizeof(*regrets));
     json_array_foreach(run->results, index, one) regrets[index] = json_number_value(json_object_get(one, "regret"));
-    double median = stats_quantile(regrets, (int64_t)count, 0.5), p95 = stats_quantile(regrets, (int64_t)count, 0.95), worst = stats_quantile(regrets, (int64_t)count, 1);
+    double median = stats_quantile(regrets, (int64_t)count, 0.5), p95 = stats_quantile(regrets, (int64_t)count, 0.95),
+           worst = stats_quantile(regrets, (int64_t)count, 1);
     double candidates = count ? sum_of(run->results, "candidates") / (double)count : 0;
     double tuning_s = sum_of(run->results, "tuning_s"), seconds = tuning_s + sum_of(run->results, "exhaustive_s");
     free(regrets);
     if (count && cli_talks(run->app)) {
         print_outcomes(run->results);
-        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count, (unsigned long long)run->file.seed, 100 * median, 100 * p95,
-               100 * worst);
+        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count,
+               (unsigned long long)run->file.seed, 100 * median, 100 * p95, 100 * worst);
         printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
     }
     json_t *root = json_envelope(run->app, json_incref(run->results));

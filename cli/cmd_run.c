@@ -77,7 +77,8 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
 }
 
 /* A dense, row-major, tight matrix of the wanted size; a vector may lie or stand. */
-static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype dtype, int64_t rows, int64_t cols, bool vector, spk_matrix **out)
+static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype dtype, int64_t rows, int64_t cols, bool vector,
+                      spk_matrix **out)
 {
     spk_matrix *made = NULL;
     int code = problem_read(app, path, tensor, dtype, out);
@@ -85,11 +86,14 @@ static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype 
         return code;
     spk_matrix_desc d = matrix_view(*out);
     int64_t wanted = vector ? rows * cols : rows;
-    bool fits = vector ? (d.rows == wanted && d.cols == 1) || (d.rows == 1 && d.cols == wanted) : d.rows == rows && (cols < 0 || d.cols == cols);
+    bool fits =
+        vector ? (d.rows == wanted && d.cols == 1) || (d.rows == 1 && d.cols == wanted) : d.rows == rows && (cols < 0 || d.cols == cols);
     if (!fits && vector)
-        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; a vector of %lld is needed", path, (long long)d.rows, (long long)d.cols, (long long)wanted);
+        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; a vector of %lld is needed", path, (long long)d.rows, (long long)d.cols,
+                        (long long)wanted);
     if (!fits && cols >= 0)
-        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; %lld x %lld is needed", path, (long long)d.rows, (long long)d.cols, (long long)rows, (long long)cols);
+        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; %lld x %lld is needed", path, (long long)d.rows, (long long)d.cols,
+                        (long long)rows, (long long)cols);
     if (!fits)
         return cli_fail(app, EXIT_INPUT, "%s: has %lld rows; op(A) has %lld columns", path, (long long)d.rows, (long long)rows);
     if (d.format == SPK_DENSE && d.layout == SPK_ROW_MAJOR && (d.ld == 0 || d.ld == d.cols))
@@ -146,7 +150,8 @@ static int read_operands(cli *app, const run_flags *f, const args *a, run_data *
     if (f->c)
         code = read_dense(app, f->c, NULL, dtype, r->m, r->n, false, &r->c);
     if (code == EXIT_DONE && (f->bias_row || f->bias_col))
-        code = read_dense(app, f->bias_row ? f->bias_row : f->bias_col, NULL, dtype, f->bias_row ? r->m : 1, f->bias_row ? 1 : r->n, true, &r->bias);
+        code = read_dense(app, f->bias_row ? f->bias_row : f->bias_col, NULL, dtype, f->bias_row ? r->m : 1, f->bias_row ? 1 : r->n, true,
+                          &r->bias);
     if (code == EXIT_DONE && (f->residual || f->factor))
         code = read_dense(app, f->residual ? f->residual : f->factor, NULL, dtype, r->m, r->n, false, &r->residual);
     return code;
@@ -196,7 +201,8 @@ static spk_status run_plan(cli *app, run_data *r, spk_spmm_args *run, size_t siz
 static int multiply(cli *app, const run_flags *f, run_data *r)
 {
     spk_dtype dtype = matrix_view(r->a).dtype;
-    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = r->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype, .trans_a = (spk_trans)f->trans_a};
+    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = r->n,        .dtype_a = dtype,
+                     .dtype_b = dtype,    .dtype_d = dtype, .trans_a = (spk_trans)f->trans_a};
     spmm.use_c = r->c != NULL;
     spmm.bias = f->bias_row ? SPK_BIAS_PER_ROW : f->bias_col ? SPK_BIAS_PER_COL : SPK_BIAS_NONE;
     spmm.activation = (spk_activation)f->activation;
@@ -221,7 +227,13 @@ static int multiply(cli *app, const run_flags *f, run_data *r)
 
 static int write_product(cli *app, const run_flags *f, run_data *r)
 {
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = matrix_view(r->a).dtype, .rows = r->m, .cols = r->n, .block_rows = 1, .block_cols = 1};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
+                            .format = SPK_DENSE,
+                            .dtype = matrix_view(r->a).dtype,
+                            .rows = r->m,
+                            .cols = r->n,
+                            .block_rows = 1,
+                            .block_cols = 1};
     desc.nnz = r->m * r->n;
     desc.values = r->d;
     spk_matrix *product = NULL;
@@ -239,8 +251,8 @@ static int tell(cli *app, const run_flags *f, const run_data *r)
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     if (cli_talks(app))
-        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)r->m, (long long)r->n, spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan),
-               r->run_us, info.why);
+        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)r->m, (long long)r->n,
+               spk_dtype_name(matrix_view(r->a).dtype), spk_plan_choice(r->plan), r->run_us, info.why);
     json_t *results = json_array(), *o = json_object();
     json_put(o, "out", json_text(f->out));
     json_put(o, "m", json_integer(r->m));
@@ -270,7 +282,12 @@ static int check_inputs(const cli *app, const run_flags *f, const args *a)
 
 int cmd_run(cli *app, int argc, char **argv)
 {
-    args a = {.command = "run", .synopsis = "A B -o D [options]", .about = about, .min_operands = 2, .max_operands = 2, .operand_names = "A and B"};
+    args a = {.command = "run",
+              .synopsis = "A B -o D [options]",
+              .about = about,
+              .min_operands = 2,
+              .max_operands = 2,
+              .operand_names = "A and B"};
     a.often = "out block trans-a alpha c beta activation choice";
     a.operand_kind = ARGS_MATRIX;
     a.examples = "sparsek run a.safetensors b.npy -o d.npy\n"

@@ -93,7 +93,10 @@ static void bash_operands(void *user, const args *a)
     for (int i = 0; i < a->count; i++)
         if (!a->idle[i])
             printf("--%s ", a->list[i].name);
-    printf("--help'; operands='%s'; files=%s ;;\n", words ? words : "", a->operand_kind == ARGS_MATRIX ? "1" : a->max_operands > 1 ? "any" : "");
+    printf("--help'; operands='%s'; files=%s ;;\n", words ? words : "",
+           a->operand_kind == ARGS_MATRIX ? "1"
+           : a->max_operands > 1          ? "any"
+                                          : "");
     free(words);
 }
 
@@ -268,7 +271,8 @@ static void fish_command(void *user, const args *a)
     if (a->max_operands == 0)
         return;
     const bool files = a->operand_kind == ARGS_MATRIX;
-    printf("complete -c sparsek -n '__fish_seen_subcommand_from %s%s'", a->command, files ? "" : "; and test (count (commandline -opc)) -eq 2");
+    printf("complete -c sparsek -n '__fish_seen_subcommand_from %s%s'", a->command,
+           files ? "" : "; and test (count (commandline -opc)) -eq 2");
     fish_action(a->operand_kind, a->operand_values);
     putchar('\n');
     if (a->max_operands > 1 && a->operand_kind == ARGS_CHOICE)

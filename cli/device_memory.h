@@ -6,8 +6,8 @@
 
 enum { DEVICE_GUARD_BYTES = 256, DEVICE_GUARD = 0xA7 };
 
-/* One array of a run. An output's host memory has its guards around it already, which travel both ways; an input gets guards on the device, and must
- * come back as it was. */
+/* One array of a run. An output's host memory has its guards around it already, which travel both ways; an input gets guards on the device,
+ * and must come back as it was. */
 typedef struct device_array {
     const void **pointer; /* in: the host's array, or NULL for none; after device_arrays_in: the device's */
     size_t bytes;
@@ -22,8 +22,8 @@ bool device_is_far(spk_context *context);
 /* Sends all; on failure what was sent is released by device_arrays_out. */
 spk_status device_arrays_in(spk_context *context, device_array *list, int count);
 
-/* Where status is SPK_OK, brings outputs back and compares inputs (SPK_ERR_INTERNAL where one or its guards changed); releases all in any case and puts
- * the host's pointers back. Returns status, or its own failure. */
+/* Where status is SPK_OK, brings outputs back and compares inputs (SPK_ERR_INTERNAL where one or its guards changed); releases all in any
+ * case and puts the host's pointers back. Returns status, or its own failure. */
 spk_status device_arrays_out(spk_context *context, device_array *list, int count, spk_status status);
 
 #endif

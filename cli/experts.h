@@ -4,8 +4,8 @@
 
 #include "cli.h"
 
-/* Fills what of the options is for experts: how many (0: not given, or as many as the list has), and the text of --tokens, NULL or LEAST-MOST or a list.
- * *list (for the caller to free) holds the tokens that options->tokens points to. Returns an exit code. */
+/* Fills what of the options is for experts: how many (0: not given, or as many as the list has), and the text of --tokens, NULL or
+ * LEAST-MOST or a list. *list (for the caller to free) holds the tokens that options->tokens points to. Returns an exit code. */
 int experts_options(const cli *app, int64_t experts, const char *tokens, spk_generate *options, int64_t **list);
 
 #endif

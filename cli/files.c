@@ -1,5 +1,5 @@
-/* Which files a command reads and writes: two names are one file where device and inode agree, or, for files that are still to be made, where
- * folder and name do. */
+/* Which files a command reads and writes: two names are one file where device and inode agree, or, for files that are still to be made,
+ * where folder and name do. */
 #include "files.h"
 
 #include <stdlib.h>
@@ -54,21 +54,25 @@ static bool is_output(file_use use)
 /* An output, and what it must leave alone. */
 static int check_pair(const cli *app, const used_file *a, const used_file *b)
 {
-    static const char *const what[] = {"which this command reads", "which only the store may be", "which this command writes", "which this command writes"};
+    static const char *const what[] = {"which this command reads", "which only the store may be", "which this command writes",
+                                       "which this command writes"};
     if (is_stream(a->path) && is_stream(b->path) && is_output(a->use) == is_output(b->use))
-        return cli_fail(app, EXIT_USAGE, "%s and %s: there is one standard %s", b->option, a->option, is_output(a->use) ? "output" : "input");
+        return cli_fail(app, EXIT_USAGE, "%s and %s: there is one standard %s", b->option, a->option,
+                        is_output(a->use) ? "output" : "input");
     const used_file *output = a->use > b->use ? a : b, *other = output == a ? b : a; /* in the order of the uses: what writes more freely */
     bool may_agree = output->use <= FILE_STORE || (output->use == FILE_MATRIX && other->use == FILE_READ);
     if (may_agree || is_stream(a->path) || is_stream(b->path) || !same_file(a->path, b->path))
         return EXIT_DONE;
-    return cli_fail(app, EXIT_USAGE, "%s %s: is the same file as %s %s, %s", output->option, output->path, other->option, other->path, what[other->use]);
+    return cli_fail(app, EXIT_USAGE, "%s %s: is the same file as %s %s, %s", output->option, output->path, other->option, other->path,
+                    what[other->use]);
 }
 
 int files_add(const cli *app, file_use use, const char *option, const char *path)
 {
     used_file added = {use, (char *)option, (char *)path};
     if (use == FILE_RESULT && matrix_is_name(path))
-        return cli_fail(app, EXIT_USAGE, "%s %s: has a matrix's ending; %s takes the name of the file that it writes", option, path, option);
+        return cli_fail(app, EXIT_USAGE, "%s %s: has a matrix's ending; %s takes the name of the file that it writes", option, path,
+                        option);
     struct stat status;
     if (use == FILE_RESULT && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return cli_fail(app, EXIT_USAGE, "%s %s: is a folder", option, path);

@@ -11,8 +11,9 @@ typedef enum file_use {
     FILE_RESULT  /* any other output: --json, --spy, --resume, an export */
 } file_use;
 
-/* Makes a file of this command known. `option` names it in messages: "--json", "OUT". EXIT_USAGE after a message where a result has a matrix's
- * ending or is the same file as another one of the command (through links too), and where standard input or output is taken twice. */
+/* Makes a file of this command known. `option` names it in messages: "--json", "OUT". EXIT_USAGE after a message where a result has a
+ * matrix's ending or is the same file as another one of the command (through links too), and where standard input or output is taken
+ * twice. */
 int files_add(const cli *app, file_use use, const char *option, const char *path);
 
 /* "-" as the library and the system know it; other paths as they are. */

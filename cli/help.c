@@ -99,7 +99,8 @@ static void option_help(const args_option *o, bool whole)
 {
     const bool takes = o->kind != ARGS_FLAG, lists = o->kind == ARGS_CHOICE || o->kind == ARGS_DTYPE;
     const char *value = takes ? !whole && lists && strlen(help_placeholder(o)) > 12 ? "NAME" : help_placeholder(o) : "";
-    char *left = cli_format("  %s%s--%s%s%s", o->letter ? (char[]){'-', o->letter, 0} : "", o->letter ? ", " : "", o->name, takes ? " " : "", value);
+    char *left =
+        cli_format("  %s%s--%s%s%s", o->letter ? (char[]){'-', o->letter, 0} : "", o->letter ? ", " : "", o->name, takes ? " " : "", value);
     char *text = whole ? help_text(o) : short_text(o);
     print_entry(left, text, whole ? INDENT_WHOLE : INDENT_SHORT);
     free(left);
@@ -156,7 +157,8 @@ static int short_help(const args *a)
     for (int i = 0; i < a->count; i++)
         if (!a->idle[i] && listed(a->often, a->list[i].name))
             option_help(&a->list[i], false);
-    char *more = cli_format("'sparsek %s --help' tells of all options, with examples; 'man sparsek-%s' has the same.", a->command, a->command);
+    char *more =
+        cli_format("'sparsek %s --help' tells of all options, with examples; 'man sparsek-%s' has the same.", a->command, a->command);
     putchar('\n');
     term_paragraph(more, 0);
     free(more);
@@ -190,8 +192,10 @@ int help_command(const args *a, bool whole)
 int help_program(const cli_command *commands, int count, bool whole)
 {
     puts("Usage: sparsek COMMAND [options]\n");
-    term_paragraph("Block-sparse times dense matrix multiplication: measures every implementation that this machine has, proves each right, remembers the fastest "
-                   "and runs it.", 0);
+    term_paragraph("Block-sparse times dense matrix multiplication: measures every implementation that this machine has, proves each "
+                   "right, remembers the fastest "
+                   "and runs it.",
+                   0);
     puts("\nCommands:");
     for (int i = 0; i < count; i++) {
         char *left = cli_format("  %s", commands[i].name);
@@ -199,7 +203,8 @@ int help_program(const cli_command *commands, int count, bool whole)
         free(left);
     }
     putchar('\n');
-    term_paragraph("'sparsek COMMAND -h' lists a command's most used options, 'sparsek COMMAND --help' all of them with units and defaults.", 0);
+    term_paragraph(
+        "'sparsek COMMAND -h' lists a command's most used options, 'sparsek COMMAND --help' all of them with units and defaults.", 0);
     if (!whole) {
         term_paragraph("'sparsek --help' tells of exit codes and the environment.", 0);
         return EXIT_DONE;
@@ -208,10 +213,13 @@ int help_program(const cli_command *commands, int count, bool whole)
               "  -h  the commands\n"
               "  --help  this text\n"
               "  --version  version and source revision\n"
-              "\nExit codes: 0 done; 1 a check fell short; 2 wrong command line; 3 bad input; 4 a device or library is not there; 5 out of memory or disk; "
+              "\nExit codes: 0 done; 1 a check fell short; 2 wrong command line; 3 bad input; 4 a device or library is not there; 5 out of "
+              "memory or disk; "
               "130 interrupted (what was measured is kept).\n"
-              "\nEnvironment: SPARSEK_STORE (the store's file), SPARSEK_CACHE_DIR (the folder of store.db), SPARSEK_MKL, SPARSEK_OPENBLAS, SPARSEK_CUDA, "
-              "SPARSEK_NVRTC, SPARSEK_CUBLASLT, SPARSEK_CUBLAS, SPARSEK_CUSPARSE and SPARSEK_NVML (full paths of libraries, or none), SPARSEK_PROVER (the program "
+              "\nEnvironment: SPARSEK_STORE (the store's file), SPARSEK_CACHE_DIR (the folder of store.db), SPARSEK_MKL, SPARSEK_OPENBLAS, "
+              "SPARSEK_CUDA, "
+              "SPARSEK_NVRTC, SPARSEK_CUBLASLT, SPARSEK_CUBLAS, SPARSEK_CUSPARSE and SPARSEK_NVML (full paths of libraries, or none), "
+              "SPARSEK_PROVER (the program "
               "that proves kernels), OMP_NUM_THREADS, NO_COLOR, COLUMNS.\n"
               "\nCompletion for the shell: 'sparsek completion bash', zsh or fish prints it.\n"
               "\nExamples:");

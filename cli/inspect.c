@@ -51,8 +51,8 @@ static spk_status find_symmetry(cli *app, const spk_matrix *csr, const char **na
     return status;
 }
 
-/* The length of the middle row (the mean of two where their number is even), from how many rows there are of each length: a matrix may have far more rows
- * than entries. */
+/* The length of the middle row (the mean of two where their number is even), from how many rows there are of each length: a matrix may have
+ * far more rows than entries. */
 static double median_length(const spk_matrix_desc *d, int64_t longest)
 {
     const int64_t *offsets = d->row_offsets;
@@ -115,7 +115,8 @@ static spk_status least_times(const spk_report *list, inspect_estimate *e)
     return status;
 }
 
-int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n, spk_dtype dtype, inspect_estimate *out)
+int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n,
+                          spk_dtype dtype, inspect_estimate *out)
 {
     inspect_estimate e = {.block_rows = block.rows, .block_cols = block.cols, .n = n, .dtype = dtype};
     spk_matrix *bsr = NULL;
@@ -139,8 +140,8 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
         return cli_status(app, NULL, status, "estimate");
     char text[24];
     char *file = cli_quoted(path), *name = cli_quoted(tensor ? tensor : "");
-    e.command = cli_format("sparsek bench %s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "", tensor ? name : "",
-                           problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
+    e.command = cli_format("sparsek bench %s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "",
+                           tensor ? name : "", problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
     free(file);
     free(name);
     *out = e;

@@ -8,7 +8,7 @@ typedef struct inspect_structure {
     int64_t rows, cols, entries, empty_rows, row_min, row_max;
     int64_t bandwidth; /* largest |row - column| of an entry */
     double density, row_median, row_mean;
-    double row_spread; /* standard deviation of the entries per row over their mean */
+    double row_spread;    /* standard deviation of the entries per row over their mean */
     const char *symmetry; /* static: "symmetric", "symmetric positions", "skew-symmetric", "unsymmetric", "not square" */
 } inspect_structure;
 
@@ -24,6 +24,7 @@ typedef struct inspect_estimate {
 } inspect_estimate;
 
 /* Asks the cost model for the best candidate and the best dense one. Returns an exit code. */
-int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n, spk_dtype dtype, inspect_estimate *out);
+int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n,
+                          spk_dtype dtype, inspect_estimate *out);
 
 #endif

@@ -97,8 +97,8 @@ static char *dumped(const json_t *root)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out || json_dump_callback(root, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) != 0 || append("\n", 1, out) != 0 || fclose(out) != 0 ||
-        !text) /* closing may fail to make the text, and not say so */
+    if (!out || json_dump_callback(root, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) != 0 || append("\n", 1, out) != 0 ||
+        fclose(out) != 0 || !text) /* closing may fail to make the text, and not say so */
         no_memory();
     return text;
 }

@@ -111,7 +111,8 @@ static int dispatch(cli *app, int argc, char **argv)
     if (strcmp(argv[1], "help") == 0)
         return help(app, argc, argv);
     if (strcmp(argv[1], "completion") == 0)
-        return argc == 3 ? completion_print(app, commands, COMMAND_COUNT, argv[2]) : cli_fail(app, EXIT_USAGE, "completion: needs a shell: bash, zsh or fish");
+        return argc == 3 ? completion_print(app, commands, COMMAND_COUNT, argv[2])
+                         : cli_fail(app, EXIT_USAGE, "completion: needs a shell: bash, zsh or fish");
     const cli_command *command = find_command(argv[1]);
     if (!command)
         return unknown_command(argc, argv);
@@ -133,7 +134,8 @@ static void open_streams(void)
 int main(int argc, char **argv)
 {
     open_streams();
-    /* OpenBLAS' threads would spin for some 100 ms after each call, beside whatever runs next: 2^20 cycles are enough. No thread runs yet. */
+    /* OpenBLAS' threads would spin for some 100 ms after each call, beside whatever runs next: 2^20 cycles are enough. No thread runs
+     * yet. */
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     setlocale(LC_CTYPE, "");
     char *line = command_line(argc, argv);

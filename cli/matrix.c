@@ -82,9 +82,12 @@ char *matrix_text(const spk_matrix *matrix)
 {
     spk_matrix_desc d = matrix_view(matrix);
     char block[24];
-    char *shape = cli_format("%s %lld x %lld %s", matrix_format_name(d.format), (long long)d.rows, (long long)d.cols, spk_dtype_name(d.dtype)), *text;
+    char *shape =
+             cli_format("%s %lld x %lld %s", matrix_format_name(d.format), (long long)d.rows, (long long)d.cols, spk_dtype_name(d.dtype)),
+         *text;
     if (d.format == SPK_BSR)
-        text = cli_format("%s, %lld %s of %s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks", problem_block_text(block, d.block_rows, d.block_cols));
+        text = cli_format("%s, %lld %s of %s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks",
+                          problem_block_text(block, d.block_rows, d.block_cols));
     else if (d.format == SPK_DENSE)
         text = cli_format("%s", shape);
     else
@@ -139,7 +142,8 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
         if (code)
             return code;
         cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
-        return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR", matrix, &made);
+        return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR",
+                           matrix, &made);
     }
     return EXIT_DONE;
 }
@@ -155,6 +159,8 @@ int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const cha
     cli_writes_in_folder_of(NULL);
     if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)
         return cli_status(app, NULL, status, NULL);
-    int code = status == SPK_ERR_IO ? EXIT_RESOURCES : status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_FORMAT ? EXIT_USAGE : cli_exit_code(status);
+    int code = status == SPK_ERR_IO                                        ? EXIT_RESOURCES
+               : status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_FORMAT ? EXIT_USAGE
+                                                                           : cli_exit_code(status);
     return cli_fail(app, code, "%s", spk_last_error(app->context));
 }

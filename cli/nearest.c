@@ -78,9 +78,9 @@ const char *args_nearest_of(const char *text, const char *list)
 const char *args_nearest_dtype(const char *text)
 {
     static const char *const words[][2] = {
-        {"float", "f32"},    {"float32", "f32"},   {"single", "f32"},     {"fp32", "f32"}, {"32", "f32"}, {"double", "f64"}, {"float64", "f64"},
-        {"fp64", "f64"},     {"64", "f64"},        {"half", "f16"},       {"float16", "f16"}, {"fp16", "f16"}, {"16", "f16"},
-        {"bfloat16", "bf16"}, {"brain", "bf16"},
+        {"float", "f32"},   {"float32", "f32"}, {"single", "f32"}, {"fp32", "f32"},      {"32", "f32"},
+        {"double", "f64"},  {"float64", "f64"}, {"fp64", "f64"},   {"64", "f64"},        {"half", "f16"},
+        {"float16", "f16"}, {"fp16", "f16"},    {"16", "f16"},     {"bfloat16", "bf16"}, {"brain", "bf16"},
     };
     const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
     return meant ? meant : args_nearest_of(text, ARGS_DTYPES);
@@ -99,8 +99,9 @@ int args_patterns(const char **names)
 const char *args_nearest_pattern(const char *text)
 {
     static const char *const words[][2] = {
-        {"random", "uniform"}, {"band", "banded"}, {"tridiagonal", "banded"}, {"block-diagonal", "diagonal"}, {"lower", "causal"},
-        {"triangular", "causal"}, {"sliding-window", "window"}, {"moe", "experts"}, {"fem", "elasticity"}, {"zipf", "power-law"},
+        {"random", "uniform"}, {"band", "banded"},       {"tridiagonal", "banded"},    {"block-diagonal", "diagonal"},
+        {"lower", "causal"},   {"triangular", "causal"}, {"sliding-window", "window"}, {"moe", "experts"},
+        {"fem", "elasticity"}, {"zipf", "power-law"},
     };
     const char *names[ARGS_MOST_PATTERNS], *meant = alias(text, words, sizeof(words) / sizeof(*words));
     return meant ? meant : args_nearest(text, names, args_patterns(names));

@@ -122,7 +122,9 @@ int output_write(const cli *app, const char *path, const char *bytes, size_t cou
     aside_file aside = {NULL, NULL};
     cli_interrupt_ends(app, false);
     bool to_stdout = files_is_stdout(path), straight = to_stdout || written_straight(path);
-    int file = to_stdout ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : straight ? open(path, O_WRONLY | O_CLOEXEC) : open_aside(path, &aside);
+    int file = to_stdout  ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+               : straight ? open(path, O_WRONLY | O_CLOEXEC)
+                          : open_aside(path, &aside);
     if (file < 0)
         return refuse(app, path);
     bool fine = write_all(file, bytes, count) && (straight || fsync(file) == 0);
@@ -154,7 +156,7 @@ int output_finish(const cli *app, int code)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    int error = errno; /* 0: an earlier write failed, and its bytes are gone */
+    int error = errno;                                   /* 0: an earlier write failed, and its bytes are gone */
     if (error == EPIPE || (error == 0 && reader_left())) /* the reader has seen enough */
         return code;
     int failed = cli_fail(app, EXIT_RESOURCES, "cannot write to standard output: %s", error ? strerror(error) : "some of it was refused");

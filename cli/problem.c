@@ -23,20 +23,26 @@ void problem_options(args *a, problem_flags *f)
 {
     const args_option matrix[] = {
         {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "rows of op(A) and of D; of sddmm: of X and of the pattern (default: 2048)"},
-        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647, "columns of op(A), rows of B (default: 2048); of sddmm: columns of X (default: 512)"},
-        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647, "columns of B and D (default: 512); of sddmm: columns of Y and of the pattern (default: 2048)"},
-        {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements: 64 or 64x32 (default: 64; for a file its own, else the advised one)"},
+        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647,
+         "columns of op(A), rows of B (default: 2048); of sddmm: columns of X (default: 512)"},
+        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647,
+         "columns of B and D (default: 512); of sddmm: columns of Y and of the pattern (default: 2048)"},
+        {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0,
+         "block of A, in elements: 64 or 64x32 (default: 64; for a file its own, else the advised one)"},
         {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of A's blocks: 0.1 or 10% (default: 0.1)"},
         {"pattern", 0, ARGS_PATTERN, &f->pattern, NULL, 0, 0, "where the blocks are, see 'sparsek gen --help' (default: uniform)"},
         {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "with --pattern elasticity: hexahedra along each axis (default: 10)"},
-        {"experts", 0, ARGS_INT, &f->experts, NULL, 1, 1073741824, "with --pattern experts: how many (default: 8, or as many as --tokens names)"},
-        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0, "with --pattern experts: a range to draw from, or a list, one for each (default: 16-256)"},
+        {"experts", 0, ARGS_INT, &f->experts, NULL, 1, 1073741824,
+         "with --pattern experts: how many (default: 8, or as many as --tokens names)"},
+        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0,
+         "with --pattern experts: a range to draw from, or a list, one for each (default: 16-256)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the pattern and of the operands (default: 1)"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
     };
     const args_option operation[] = {
         {"op", 0, ARGS_CHOICE, &f->op, PROBLEM_OPERATIONS, 0, 0, "operation: A times B, or X times Y at A's blocks (default: spmm)"},
-        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of A and B, or X and Y (default: f32; f64 for elasticity; for a file its own)"},
+        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0,
+         "type of A and B, or X and Y (default: f32; f64 for elasticity; for a file its own)"},
         {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
         {"compute", 0, ARGS_CHOICE, &f->compute, PROBLEM_COMPUTES, 0, 0,
          "type of the sums; tf32, for f32: products of values rounded to TF32 (default: f64 for f64, else f32)"},
@@ -110,7 +116,10 @@ int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
 static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
     if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0 || f->pattern || f->cells.x || f->experts || f->tokens)
-        return cli_fail(app, EXIT_USAGE, "--m, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file", f->op ? "n" : "k");
+        return cli_fail(
+            app, EXIT_USAGE,
+            "--m, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file",
+            f->op ? "n" : "k");
     spk_matrix *source = NULL;
     int code = problem_read(app, f->file, f->tensor, f->dtype, &source);
     if (code)
@@ -137,7 +146,8 @@ static int of_experts(const cli *app, const problem_flags *f, int64_t across, sp
 {
     const int64_t rows = f->trans_a ? across : f->m, cols = f->trans_a ? f->m : across;
     if (rows >= 0 || f->density >= 0)
-        return cli_fail(app, EXIT_USAGE, "--pattern experts: rows and density come from --experts and --tokens, not from --%s or --density", f->trans_a ? "k" : "m");
+        return cli_fail(app, EXIT_USAGE, "--pattern experts: rows and density come from --experts and --tokens, not from --%s or --density",
+                        f->trans_a ? "k" : "m");
     options->rows = 0;
     options->cols = cols < 0 ? 2048 : cols;
     options->density = 0;
@@ -147,10 +157,12 @@ static int of_experts(const cli *app, const problem_flags *f, int64_t across, sp
 static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
     int64_t *tokens = NULL;
-    spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed, .dtype = f->dtype};
+    spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed,
+                            .dtype = f->dtype};
     if (options.generator == SPK_GEN_ELASTICITY) {
         if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0)
-            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --%s or --density", f->op ? "n" : "k");
+            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --%s or --density",
+                            f->op ? "n" : "k");
         const args_cells cells = f->cells.x ? f->cells : default_cells;
         options.cells_x = cells.x;
         options.cells_y = cells.y;
@@ -176,7 +188,8 @@ static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
     spk_status status = spk_matrix_generate(app->context, &options, bsr, &shortfall);
     free(tokens);
     if (status == SPK_OK && shortfall > 0)
-        cli_note(app, "the pattern %s has no room for %lld of the blocks asked for", spk_generator_name(options.generator), (long long)shortfall);
+        cli_note(app, "the pattern %s has no room for %lld of the blocks asked for", spk_generator_name(options.generator),
+                 (long long)shortfall);
     if (status == SPK_OK && options.generator == SPK_GEN_ELASTICITY && f->block.rows && (f->block.rows != 3 || f->block.cols != 3)) {
         spk_matrix *natural = *bsr;
         *bsr = NULL;
@@ -209,8 +222,17 @@ static void fill_spmm(const problem_flags *f, spk_dtype dtype, problem *p)
 static void fill_sddmm(const problem_flags *f, problem *p)
 {
     const spk_spmm *s = &p->spmm;
-    p->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm), .k = p->k, .dtype_x = s->dtype_a, .dtype_y = s->dtype_b, .dtype_d = s->dtype_d, .compute = s->compute,
-                           .block_layout = s->block_layout, .layout_x = (spk_layout)f->layout_a, .layout_y = s->layout_b, .use_c = s->use_c, .batch = p->items};
+    p->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm),
+                           .k = p->k,
+                           .dtype_x = s->dtype_a,
+                           .dtype_y = s->dtype_b,
+                           .dtype_d = s->dtype_d,
+                           .compute = s->compute,
+                           .block_layout = s->block_layout,
+                           .layout_x = (spk_layout)f->layout_a,
+                           .layout_y = s->layout_b,
+                           .use_c = s->use_c,
+                           .batch = p->items};
 }
 
 int problem_check_flags(const cli *app, const problem_flags *f, const char *where)
@@ -220,7 +242,8 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
     const struct {
         const char *name;
         int given;
-    } of_spmm[] = {{"trans-a", f->trans_a}, {"layout-d", f->layout_d}, {"bias", f->bias}, {"activation", f->activation}, {"residual", f->residual}, {"factor", f->factor},
+    } of_spmm[] = {{"trans-a", f->trans_a},         {"layout-d", f->layout_d},           {"bias", f->bias},
+                   {"activation", f->activation},   {"residual", f->residual},           {"factor", f->factor},
                    {"keep-preact", f->keep_preact}, {"static-values", f->static_values}, {"batch-values", f->batch_values}};
     for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
         if (of_spmm[i].given)
@@ -250,36 +273,47 @@ static char *flags_text(const problem_flags *f, const problem *p)
         free(file);
         free(tensor);
     } else if (f->pattern == SPK_GEN_ELASTICITY)
-        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)p->cells.x, (long long)p->cells.y, (long long)p->cells.z, block);
+        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)p->cells.x, (long long)p->cells.y,
+                            (long long)p->cells.z, block);
     else if (f->pattern == SPK_GEN_EXPERTS) {
         char experts[32] = "";
         if (f->experts)
             snprintf(experts, sizeof(experts), " --experts %lld", (long long)f->experts);
-        matrix = cli_format("--pattern experts --%s %lld --block %s%s%s%s --seed %llu", s->trans_a ? "m" : sampled ? "n" : "k", (long long)p->info.cols, block, experts,
-                            f->tokens ? " --tokens " : "", f->tokens ? f->tokens : "", (unsigned long long)f->seed);
+        matrix = cli_format("--pattern experts --%s %lld --block %s%s%s%s --seed %llu",
+                            s->trans_a ? "m"
+                            : sampled  ? "n"
+                                       : "k",
+                            (long long)p->info.cols, block, experts, f->tokens ? " --tokens " : "", f->tokens ? f->tokens : "",
+                            (unsigned long long)f->seed);
     } else
         matrix = cli_format("--m %lld --%s %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, sampled ? "n" : "k",
-                            (long long)(sampled ? p->n : p->k), block, f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
+                            (long long)(sampled ? p->n : p->k), block, f->density < 0 ? 0.1 : f->density, p->source,
+                            (unsigned long long)f->seed);
     if (p->items > 1)
         snprintf(batch, sizeof(batch), " --batch %lld", (long long)p->items);
-    char *text = cli_format("%s%s --%s %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", sampled ? "--op sddmm " : "", matrix, sampled ? "k" : "n",
-                            (long long)(sampled ? p->k : p->n), spk_dtype_name(s->dtype_a), batch, f->batch_values ? " --batch-values" : "",
-                            f->layout_a ? " --layout-a col" : "",
-                            s->dtype_d != s->dtype_a ? " --dtype-d " : "", s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "",
-                            s->compute == SPK_TF32 ? " --compute tf32" : "",
-                            s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
-                            s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "",
-                            s->bias ? bias_names[s->bias] : "", s->activation ? " --activation " : "",
-                            s->activation ? activation_names[s->activation] : "", residual_flags[s->residual],
-                            s->keep_preact ? " --keep-preact" : "", f->cache ? " --cache warm" : "", f->assume_finite ? " --assume-finite" : "",
-                            f->static_values ? " --static-values" : "");
+    char *text = cli_format(
+        "%s%s --%s %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", sampled ? "--op sddmm " : "", matrix, sampled ? "k" : "n",
+        (long long)(sampled ? p->k : p->n), spk_dtype_name(s->dtype_a), batch, f->batch_values ? " --batch-values" : "",
+        f->layout_a ? " --layout-a col" : "", s->dtype_d != s->dtype_a ? " --dtype-d " : "",
+        s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "", s->compute == SPK_TF32 ? " --compute tf32" : "",
+        s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
+        s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "", s->bias ? bias_names[s->bias] : "",
+        s->activation ? " --activation " : "", s->activation ? activation_names[s->activation] : "", residual_flags[s->residual],
+        s->keep_preact ? " --keep-preact" : "", f->cache ? " --cache warm" : "", f->assume_finite ? " --assume-finite" : "",
+        f->static_values ? " --static-values" : "");
     free(matrix);
     return text;
 }
 
 int problem_make(cli *app, const problem_flags *f, problem *out)
 {
-    problem p = {.seed = f->seed, .file = f->file, .tensor = f->tensor, .experts = f->experts, .tokens = f->tokens, .cells = f->cells, .info = {SPK_SIZED(spk_pattern_info)}};
+    problem p = {.seed = f->seed,
+                 .file = f->file,
+                 .tensor = f->tensor,
+                 .experts = f->experts,
+                 .tokens = f->tokens,
+                 .cells = f->cells,
+                 .info = {SPK_SIZED(spk_pattern_info)}};
     spk_matrix *bsr = NULL;
     int code = problem_check_flags(app, f, NULL);
     if (code)
@@ -321,7 +355,8 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     if (f->pattern == SPK_GEN_ELASTICITY && p.cells.x == 0)
         p.cells = default_cells;
     const char *slash = f->file ? strrchr(f->file, '/') : NULL;
-    p.source = f->file ? cli_format("file:%s", slash ? slash + 1 : f->file) : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
+    p.source = f->file ? cli_format("file:%s", slash ? slash + 1 : f->file)
+                       : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
     p.flags = flags_text(f, &p);
     *out = p;
     return EXIT_DONE;
@@ -355,12 +390,14 @@ char *problem_text(const problem *p)
     if (p->items > 1)
         snprintf(batch, sizeof(batch), ", %lld of them%s", (long long)p->items, s->stride_a ? ", each with its values" : "");
     if (p->operation == SPK_SDDMM)
-        return cli_format("%s%s, X %lld x %lld times Y %lld x %lld at the blocks of a pattern (%s, %lldx%lld blocks, %lld stored, %.3g %%)%s",
-                          spk_dtype_name(s->dtype_a), tf32, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, cli_clean(p->source),
-                          (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, batch);
-    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld%s", spk_dtype_name(s->dtype_a), tf32,
-                      s->trans_a ? " transposed" : "", (long long)p->m, (long long)p->k, cli_clean(p->source), (long long)i->block_rows,
-                      (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, (long long)p->k, (long long)p->n, batch);
+        return cli_format(
+            "%s%s, X %lld x %lld times Y %lld x %lld at the blocks of a pattern (%s, %lldx%lld blocks, %lld stored, %.3g %%)%s",
+            spk_dtype_name(s->dtype_a), tf32, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, cli_clean(p->source),
+            (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, batch);
+    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld%s",
+                      spk_dtype_name(s->dtype_a), tf32, s->trans_a ? " transposed" : "", (long long)p->m, (long long)p->k,
+                      cli_clean(p->source), (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density,
+                      (long long)p->k, (long long)p->n, batch);
 }
 
 spk_status problem_list(const cli *app, const problem *p, spk_report **report)

@@ -8,10 +8,10 @@
 
 typedef struct problem_flags {
     const char *file, *tensor; /* a matrix file instead of a generated pattern */
-    int op;          /* index into PROBLEM_OPERATIONS */
-    int64_t m, k, n; /* -1 where not given */
+    int op;                    /* index into PROBLEM_OPERATIONS */
+    int64_t m, k, n;           /* -1 where not given */
     args_block block;
-    double density; /* -1: not given */
+    double density;        /* -1: not given */
     spk_generator pattern; /* 0: not given */
     args_cells cells;
     int64_t experts;    /* of that pattern; 0: not given */
@@ -29,7 +29,7 @@ typedef struct problem {
     spk_pattern *pattern;
     spk_pattern_info info;
     spk_operation operation;
-    spk_spmm spmm;            /* of SDDMM: its types, layout of Y as B's, block layout, use_c */
+    spk_spmm spmm; /* of SDDMM: its types, layout of Y as B's, block layout, use_c */
     spk_sddmm sddmm;
     spk_tune_options options; /* strings are borrowed from the cli */
     int64_t m, k, n;          /* of the product */
@@ -39,8 +39,8 @@ typedef struct problem {
     int64_t experts;           /* as given; 0: not */
     const char *tokens;
     args_cells cells; /* of elasticity */
-    char *source; /* generator's name, or "file:<basename>" */
-    char *flags;  /* options that make this problem again: "--m 2048 ... " */
+    char *source;     /* generator's name, or "file:<basename>" */
+    char *flags;      /* options that make this problem again: "--m 2048 ... " */
 } problem;
 
 problem_flags problem_defaults(void);
@@ -48,15 +48,17 @@ problem_flags problem_defaults(void);
 /* Adds the options that describe a problem; the file is the command's operand. */
 void problem_options(args *a, problem_flags *flags);
 
-/* Whether the flags go together and with the operation. where: what a list's message begins with (EXIT_INPUT then); NULL: of the command line (EXIT_USAGE). */
+/* Whether the flags go together and with the operation. where: what a list's message begins with (EXIT_INPUT then); NULL: of the command
+ * line (EXIT_USAGE). */
 int problem_check_flags(const cli *app, const problem_flags *flags, const char *where);
 
 /* Generates or reads the matrix, keeps its pattern. Returns an exit code. */
 int problem_make(cli *app, const problem_flags *flags, problem *out);
 void problem_release(problem *p);
 
-/* Flags from one object of a list (`tune --from`), in the shape of a result's "problem" or with the names of the options; *flags holds what the object leaves
- * open. 0, or an exit code after a message that begins with `where`. Strings are borrowed from the object, where tokens become text. */
+/* Flags from one object of a list (`tune --from`), in the shape of a result's "problem" or with the names of the options; *flags holds what
+ * the object leaves open. 0, or an exit code after a message that begins with `where`. Strings are borrowed from the object, where tokens
+ * become text. */
 int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags);
 
 /* The "problem" object of a result. */

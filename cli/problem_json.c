@@ -70,8 +70,22 @@ json_t *problem_json(const problem *p)
     return o;
 }
 
-typedef enum field_kind { FIELD_INT, FIELD_SEED, FIELD_REAL, FIELD_BOOL, FIELD_CHOICE, FIELD_DTYPE, FIELD_BLOCK, FIELD_SIDE, FIELD_CELLS, FIELD_PATTERN, FIELD_TEXT, FIELD_TOKENS,
-                          FIELD_EPILOGUE, FIELD_IGNORED } field_kind;
+typedef enum field_kind {
+    FIELD_INT,
+    FIELD_SEED,
+    FIELD_REAL,
+    FIELD_BOOL,
+    FIELD_CHOICE,
+    FIELD_DTYPE,
+    FIELD_BLOCK,
+    FIELD_SIDE,
+    FIELD_CELLS,
+    FIELD_PATTERN,
+    FIELD_TEXT,
+    FIELD_TOKENS,
+    FIELD_EPILOGUE,
+    FIELD_IGNORED
+} field_kind;
 
 typedef struct field {
     const char *name;
@@ -245,7 +259,8 @@ static char *allowed(const field *f, const char *text)
     case FIELD_TOKENS:
         return cli_format("\"16-256\", \"16,200,31\" or [16, 200, 31]");
     case FIELD_EPILOGUE:
-        return cli_format("\"none\", or some of beta, bias_row, bias_col, relu, gelu_erf, gelu_tanh, silu, residual, factor and preact, joined with +");
+        return cli_format(
+            "\"none\", or some of beta, bias_row, bias_col, relu, gelu_erf, gelu_tanh, silu, residual, factor and preact, joined with +");
     default:
         return cli_format("a text");
     }
@@ -254,7 +269,8 @@ static char *allowed(const field *f, const char *text)
 
 static int wrong_value(const cli *app, const char *where, const field *f, const json_t *value)
 {
-    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)), *takes = allowed(f, json_string_value(value));
+    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)),
+         *takes = allowed(f, json_string_value(value));
     int code = cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value, %.80s: it takes %s", where, f->name, dumped ? dumped : "?", takes);
     free(dumped);
     free(takes);
@@ -328,10 +344,14 @@ int problem_from_json(const cli *app, json_t *object, const char *where, problem
     }
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);
-    bool of_result = strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "", "file:", 5) == 0;
+    bool of_result =
+        strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "",
+                "file:", 5) == 0;
     if (f.file && !of_result && (f.m >= 0 || (f.op ? f.n : f.k) >= 0 || f.density >= 0 || f.pattern || f.cells.x || f.experts || f.tokens))
-        return cli_fail(app, EXIT_INPUT, "%s: \"m\", \"%s\", \"density\", \"pattern\", \"cells\", \"experts\" and \"tokens\" describe a generated matrix; they do not go with \"file\"", where,
-                        f.op ? "n" : "k");
+        return cli_fail(app, EXIT_INPUT,
+                        "%s: \"m\", \"%s\", \"density\", \"pattern\", \"cells\", \"experts\" and \"tokens\" describe a generated matrix; "
+                        "they do not go with \"file\"",
+                        where, f.op ? "n" : "k");
     if (f.file || f.cells.x) { /* a result's "problem" names what follows from the file or the grid, too */
         f.m = *(f.op ? &f.n : &f.k) = -1;
         f.density = -1;

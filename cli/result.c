@@ -17,7 +17,9 @@ static result_row row_of(const spk_candidate_info *i)
     result_row row = {.name = copied(i->name), .params = copied(i->params), .hash = copied(i->hash), .kind = i->kind, .status = i->status};
     if (row.status == SPK_CANDIDATE_OK && i->median_us <= 0) /* as a list without measuring has it */
         row.status = SPK_CANDIDATE_PRUNED;
-    row.why = i->why && i->why[0] ? copied(i->why) : row.status == SPK_CANDIDATE_PRUNED && i->median_us <= 0 ? copied("not measured") : NULL;
+    row.why = i->why && i->why[0]                                       ? copied(i->why)
+              : row.status == SPK_CANDIDATE_PRUNED && i->median_us <= 0 ? copied("not measured")
+                                                                        : NULL;
     row.median_us = i->median_us;
     row.spread_us = i->spread_us;
     row.prepare_us = i->prepare_us;
@@ -136,8 +138,12 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
     spk_status status = spk_report_get_info(report, &info);
     if (status != SPK_OK)
         return status;
-    result r = {.chosen = -1, .from_store = info.from_store != 0, .interrupted = info.interrupted != 0, .provisional = info.provisional,
-                .tuning_s = info.tuning_s, .measured_at = info.measured_at};
+    result r = {.chosen = -1,
+                .from_store = info.from_store != 0,
+                .interrupted = info.interrupted != 0,
+                .provisional = info.provisional,
+                .tuning_s = info.tuning_s,
+                .measured_at = info.measured_at};
     r.summary = copied(info.summary);
     r.class_key = copied(info.class_key);
     r.rows = cli_alloc((size_t)info.candidate_count + 1, sizeof(*r.rows));
@@ -251,5 +257,6 @@ void result_age(int64_t measured_at, char *out, size_t size)
     snprintf(out, size, measured_at <= 0 ? "at an unknown time" : age < -60 ? "at a time that lies ahead of this clock" : "just now");
     for (int i = 2; measured_at > 0 && i >= 0; i--)
         if (age >= units[i].seconds)
-            snprintf(out, size, "%lld %s%s ago", (long long)(age / units[i].seconds), units[i].name, age / units[i].seconds == 1 ? "" : "s");
+            snprintf(out, size, "%lld %s%s ago", (long long)(age / units[i].seconds), units[i].name,
+                     age / units[i].seconds == 1 ? "" : "s");
 }

@@ -25,10 +25,10 @@ typedef struct result {
     result_row *rows;
     int ratio_count, ratio_room;
     result_ratio *ratios; /* of the chosen one against every other kernel */
-    bool interrupted; /* before all was decided */
+    bool interrupted;     /* before all was decided */
     spk_provisional provisional;
-    bool from_store, renewed; /* renewed: some rows were timed again now */
-    bool disturbed;           /* other programs used the processors when they were */
+    bool from_store, renewed;         /* renewed: some rows were timed again now */
+    bool disturbed;                   /* other programs used the processors when they were */
     double tuning_s, stored_dense_us; /* stored_dense_us: of the fastest dense row before it was timed again */
     int64_t measured_at;
     char *summary, *class_key;

@@ -85,7 +85,8 @@ enum { NAME, PARAMS, MEDIAN, SPREAD, GFLOPS, VERSUS, NOTE, SHOWN };
 static bool is_shown(const cli *app, const result *r, int index)
 {
     const result_row *row = &r->rows[index];
-    const bool ended_badly = row->status == SPK_CANDIDATE_WRONG || row->status == SPK_CANDIDATE_FAILED || row->status == SPK_CANDIDATE_TIMED_OUT;
+    const bool ended_badly =
+        row->status == SPK_CANDIDATE_WRONG || row->status == SPK_CANDIDATE_FAILED || row->status == SPK_CANDIDATE_TIMED_OUT;
     return app->all || index == r->chosen || row->median_us > 0 || ended_badly || cli_names(app, row->name);
 }
 
@@ -105,7 +106,11 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
         table_cell(t, PARAMS, "%s", row->params);
     if (timed) {
         table_cell(t, MEDIAN, "%.*f", row->median_us < 100 ? 2 : row->median_us < 1000 ? 1 : 0, row->median_us);
-        table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-", row->spread_us < 10 ? 2 : row->spread_us < 100 ? 1 : 0, row->spread_us);
+        table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-",
+                   row->spread_us < 10    ? 2
+                   : row->spread_us < 100 ? 1
+                                          : 0,
+                   row->spread_us);
         table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
         if (r->renewed && !row->renewed) /* times of one day are compared */
             dense_us = r->stored_dense_us;
@@ -141,8 +146,10 @@ static void print_heading(cli *app, const problem *p, const result *r)
     result_age(r->measured_at, age, sizeof(age));
     if (spk_context_device(app->context, &device) != SPK_OK)
         device.name = "unknown device";
-    char *when = r->from_store ? cli_format("from the store, measured %s%s", age, r->renewed ? "; the chosen one and dense timed again now" : "")
-                 : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s) : cli_format("nothing was measured");
+    char *when = r->from_store
+                     ? cli_format("from the store, measured %s%s", age, r->renewed ? "; the chosen one and dense timed again now" : "")
+                 : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s)
+                                                        : cli_format("nothing was measured");
     text = cli_format("%s, %d threads, %s operands; %s", device.name, device.threads, p->options.cache ? "warm" : "cold", when);
     free(when);
     term_paragraph(text, 0);
@@ -156,7 +163,9 @@ static void print_left_out(const cli *app, const result *r, int count)
     static const struct {
         spk_candidate_status status;
         const char *words;
-    } kinds[] = {{SPK_CANDIDATE_NOT_APPLICABLE, "cannot compute this here"}, {SPK_CANDIDATE_NOT_ELIGIBLE, "may not win here"}, {SPK_CANDIDATE_PRUNED, "were passed over"}};
+    } kinds[] = {{SPK_CANDIDATE_NOT_APPLICABLE, "cannot compute this here"},
+                 {SPK_CANDIDATE_NOT_ELIGIBLE, "may not win here"},
+                 {SPK_CANDIDATE_PRUNED, "were passed over"}};
     char *text = cli_format("%d of %d candidates did not run (", count, r->count);
     bool first = true;
     for (int k = 0; k < 3; k++) {

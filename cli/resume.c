@@ -68,11 +68,15 @@ int resume_load(const cli *app, resume *r, json_t **root)
     const char *what = json_string_value(json_object_get(read, "what"));
     json_t *seed = json_object_get(read, "seed"), *settings = json_object_get(read, "settings");
     if (!what || strcmp(what, r->what) != 0 || !json_is_integer(seed) || !json_is_object(settings))
-        code = what && strcmp(what, r->what) != 0 ? cli_fail(app, EXIT_INPUT, "%s: is a state of '%.40s', not of '%s'", r->path, what, r->what)
-                                                  : cli_fail(app, EXIT_INPUT, "%s: is no state of '%s': \"%s\" is missing or of the wrong type", r->path, r->what,
-                                                             !what ? "what" : !json_is_integer(seed) ? "seed" : "settings");
+        code = what && strcmp(what, r->what) != 0
+                   ? cli_fail(app, EXIT_INPUT, "%s: is a state of '%.40s', not of '%s'", r->path, what, r->what)
+                   : cli_fail(app, EXIT_INPUT, "%s: is no state of '%s': \"%s\" is missing or of the wrong type", r->path, r->what,
+                              !what                    ? "what"
+                              : !json_is_integer(seed) ? "seed"
+                                                       : "settings");
     else if (r->seed_given && json_integer_value(seed) != (json_int_t)r->seed)
-        code = cli_fail(app, EXIT_USAGE, "%s: is of a run with another --seed: there %lld, here %lld", r->path, (long long)json_integer_value(seed), (long long)r->seed);
+        code = cli_fail(app, EXIT_USAGE, "%s: is of a run with another --seed: there %lld, here %lld", r->path,
+                        (long long)json_integer_value(seed), (long long)r->seed);
     else
         code = check_settings(app, r, settings);
     if (code == EXIT_DONE) {

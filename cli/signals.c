@@ -20,7 +20,7 @@ enum { GRACE_S = 1 };
 /* Written by the program, read by the signal handlers: only whole pointers and small numbers, which are lock free. */
 static spk_context *volatile watched[2];
 static volatile sig_atomic_t interruptions, ends_at_once, says_so = 1;
-static const char *volatile aside;       /* a file of this program's own that is being written */
+static const char *volatile aside;        /* a file of this program's own that is being written */
 static const char *volatile aside_folder; /* where the library writes one: its name holds this process's number */
 
 /* What getdents64 gives. */
@@ -116,7 +116,7 @@ static void on_quit(int number)
     raise(number);
 }
 
-static void catch(int number, void (*handler)(int))
+static void catch (int number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
@@ -127,13 +127,13 @@ static void catch(int number, void (*handler)(int))
 void cli_catch_signals(void)
 {
     struct sigaction hangup, quit;
-    catch(SIGINT, on_signal);
-    catch(SIGTERM, on_signal);
+    catch (SIGINT, on_signal);
+    catch (SIGTERM, on_signal);
     if (sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_IGN)
-        catch(SIGQUIT, on_quit);
+        catch (SIGQUIT, on_quit);
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup's wish stands */
-        catch(SIGHUP, on_signal);
-    catch(SIGALRM, on_alarm);
+        catch (SIGHUP, on_signal);
+    catch (SIGALRM, on_alarm);
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed at the end, so that a --json file is still written */
     signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is a failed write */
 }

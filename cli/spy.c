@@ -121,7 +121,8 @@ static void svg_line(FILE *out, const spy *s, int row)
         while (end < s->cols && (share[end] <= 0 ? 0 : 1 + (int)lround(9 * sqrt(share[end]))) == level)
             end++;
         if (level) /* the faintest cell is still well seen */
-            fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" fill-opacity=\"%.2f\"/>\n", j, row, end - j, 0.4 + 0.06 * level);
+            fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" fill-opacity=\"%.2f\"/>\n", j, row, end - j,
+                    0.4 + 0.06 * level);
         j = end;
     }
 }
@@ -139,8 +140,10 @@ int spy_write_svg(const cli *app, const spk_matrix_desc *csr, const char *title,
         spy_release(&s);
         return cli_fail(app, EXIT_RESOURCES, "out of memory for %s", path);
     }
-    fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-1 -1 %d %d\" width=\"%d\" height=\"%d\" shape-rendering=\"crispEdges\">\n<title>", s.cols + 2,
-            s.rows + 2, 3 * (s.cols + 2), 3 * (s.rows + 2));
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-1 -1 %d %d\" width=\"%d\" height=\"%d\" "
+            "shape-rendering=\"crispEdges\">\n<title>",
+            s.cols + 2, s.rows + 2, 3 * (s.cols + 2), 3 * (s.rows + 2));
     for (const char *c = title; *c; c++) {
         const char *entity = *c == '<' ? "&lt;" : *c == '>' ? "&gt;" : *c == '&' ? "&amp;" : NULL;
         if (entity)
@@ -148,8 +151,10 @@ int spy_write_svg(const cli *app, const spk_matrix_desc *csr, const char *title,
         else
             fputc(*c, out);
     }
-    fprintf(out, "</title>\n<rect x=\"-0.5\" y=\"-0.5\" width=\"%d\" height=\"%d\" fill=\"#fff\" stroke=\"#888\" stroke-width=\"0.5\"/>\n<g fill=\"#14487a\">\n", s.cols + 1,
-            s.rows + 1);
+    fprintf(out,
+            "</title>\n<rect x=\"-0.5\" y=\"-0.5\" width=\"%d\" height=\"%d\" fill=\"#fff\" stroke=\"#888\" stroke-width=\"0.5\"/>\n<g "
+            "fill=\"#14487a\">\n",
+            s.cols + 1, s.rows + 1);
     for (int i = 0; i < s.rows; i++)
         svg_line(out, &s, i);
     fputs("</g>\n</svg>\n", out);

@@ -5,8 +5,8 @@
 #include "cli.h"
 
 typedef struct spy {
-    int rows, cols;   /* of the picture */
-    double *share;    /* rows x cols: entries over the elements that the cell covers, in [0, 1] */
+    int rows, cols; /* of the picture */
+    double *share;  /* rows x cols: entries over the elements that the cell covers, in [0, 1] */
 } spy;
 
 /* Counts the entries of a CSR matrix into a picture of at most rows x cols cells (fewer where the matrix is smaller). */

@@ -168,7 +168,8 @@ static void fit(const table *t, int room, int *widths)
     for (int c = 0; c < t->count; c++)
         if (t->columns[c].stretch && widths[c] && room > total)
             widths[c] += room - total;
-    bool tells = t->count > 1 && t->columns[1].keep == 0 && !t->columns[1].right; /* two columns of text tell the rows apart: the terminal may wrap */
+    /* two columns of text tell the rows apart: the terminal may wrap */
+    bool tells = t->count > 1 && t->columns[1].keep == 0 && !t->columns[1].right;
     if (total > room && !tells) /* even the columns that stay are too wide: the first one is cut */
         widths[0] = widths[0] - (total - room) > 4 ? widths[0] - (total - room) : 4;
 }

@@ -26,7 +26,8 @@ __attribute__((format(printf, 3, 4))) void table_cell(table *t, int column, cons
 /* A bar in the stretching column, before its text: a share in [0, 1] of its room. */
 void table_bar(table *t, double share);
 
-/* A remark on the row: it stands in the stretching column behind the bar where the whole of it has room there, else in lines of its own below the row. */
+/* A remark on the row: it stands in the stretching column behind the bar where the whole of it has room there, else in lines of its own
+ * below the row. */
 __attribute__((format(printf, 2, 3))) void table_remark(table *t, const char *format, ...);
 
 void table_print(table *t, int indent);

@@ -87,7 +87,8 @@ static int piece(const char *text)
 {
     int length = (int)strcspn(text, "\n");
     const bool entry = is_entry(text);
-    while (length && text[length] == '\n' && text[length + 1] != '\n' && text[length + 1] && !is_entry(text + length + 1) && (!entry || text[length + 1] == ' '))
+    while (length && text[length] == '\n' && text[length + 1] != '\n' && text[length + 1] && !is_entry(text + length + 1) &&
+           (!entry || text[length + 1] == ' '))
         length += 1 + (int)strcspn(text + length + 1, "\n");
     return length;
 }

@@ -16,14 +16,15 @@ bool term_utf8(void);
 /* The width of running text on standard output: the terminal's, and 100 at most. */
 int term_text_width(void);
 
-/* Prints `length` bytes of words from a column on, wrapped at `width`, each further line after `indent` spaces. Returns the column it ends in. */
+/* Prints `length` bytes of words from a column on, wrapped at `width`, each further line after `indent` spaces. Returns the column it ends
+ * in. */
 int term_words(const char *text, int length, int column, int indent, int width);
 
 /* Prints text wrapped at words to the terminal's width, each line after `indent` spaces. */
 void term_paragraph(const char *text, int indent);
 
-/* Texts of several pieces: paragraphs, whose lines are joined, and entries, which are lines of two spaces, a name, two spaces or more and a text, which may
- * go on in lines that begin with spaces. An empty line is a piece of length 0. */
+/* Texts of several pieces: paragraphs, whose lines are joined, and entries, which are lines of two spaces, a name, two spaces or more and a
+ * text, which may go on in lines that begin with spaces. An empty line is a piece of length 0. */
 typedef struct term_piece {
     const char *name, *text; /* not ended by 0 */
     int name_length, length;

@@ -18,7 +18,8 @@ static double get_half(half_format f, uint16_t half)
     double sign = half & 0x8000 ? -1 : 1;
     if (exponent == top)
         return mantissa ? (double)NAN : sign * (double)INFINITY;
-    return exponent == 0 ? sign * ldexp(mantissa, f.least - f.bits) : sign * ldexp(mantissa + (1 << f.bits), exponent - 1 + f.least - f.bits);
+    return exponent == 0 ? sign * ldexp(mantissa, f.least - f.bits)
+                         : sign * ldexp(mantissa + (1 << f.bits), exponent - 1 + f.least - f.bits);
 }
 
 static uint16_t put_half(half_format f, double x)

@@ -2,10 +2,10 @@
 #include <sparsek/sparsek.h>
 #include <stdio.h>
 
-#define TRY(call)                                                   \
-    if ((call) != SPK_OK) {                                         \
-        fprintf(stderr, "sparsek: %s\n", spk_last_error(context));  \
-        return 1;                                                   \
+#define TRY(call)                                                  \
+    if ((call) != SPK_OK) {                                        \
+        fprintf(stderr, "sparsek: %s\n", spk_last_error(context)); \
+        return 1;                                                  \
     }
 
 int main(void)

@@ -5,10 +5,10 @@
 #include <sparsek/sparsek.h>
 #include <stdio.h>
 
-#define TRY(call)                                                   \
-    if ((call) != SPK_OK) {                                         \
-        fprintf(stderr, "sparsek: %s\n", spk_last_error(context));  \
-        return 1;                                                   \
+#define TRY(call)                                                  \
+    if ((call) != SPK_OK) {                                        \
+        fprintf(stderr, "sparsek: %s\n", spk_last_error(context)); \
+        return 1;                                                  \
     }
 
 enum { TOKENS = 3, IN = 6, OUT = 4, BLOCKS = 3, ROWS = 2, COLS = 3 };
@@ -36,8 +36,8 @@ int main(void)
     spk_plan *forward = NULL, *grad_x = NULL, *grad_w = NULL;
     TRY(spk_context_create(NULL, &context));
     TRY(spk_pattern_create(context,
-                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = OUT, .cols = IN, .block_rows = ROWS, .block_cols = COLS, .nnzb = BLOCKS,
-                                              .row_offsets = offsets, .col_indices = columns},
+                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = OUT, .cols = IN, .block_rows = ROWS, .block_cols = COLS,
+                                              .nnzb = BLOCKS, .row_offsets = offsets, .col_indices = columns},
                            &pattern));
 
     /* y^T = W x^T */
@@ -47,11 +47,13 @@ int main(void)
     product.trans_a = SPK_TRANS;
     TRY(spk_plan_spmm(context, pattern, &product, NULL, &grad_x));
     /* dW += dy^T x at W's blocks; dW has the order of W's values */
-    TRY(spk_plan_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = TOKENS, .layout_x = SPK_COL_MAJOR, .use_c = 1}, NULL, &grad_w));
+    TRY(spk_plan_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = TOKENS, .layout_x = SPK_COL_MAJOR, .use_c = 1}, NULL,
+                       &grad_w));
 
     TRY(spk_run_spmm(forward, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = x, .d = y, .alpha = 1}, NULL));
     TRY(spk_run_spmm(grad_x, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = dy, .d = dx, .alpha = 1}, NULL));
-    TRY(spk_run_sddmm(grad_w, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = dy, .y = x, .c = dw, .d = dw, .alpha = 1, .beta = 1}, NULL));
+    TRY(spk_run_sddmm(grad_w, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = dy, .y = x, .c = dw, .d = dw, .alpha = 1, .beta = 1},
+                      NULL));
 
     print("y", y, TOKENS, OUT);
     print("dx", dx, TOKENS, IN);

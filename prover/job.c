@@ -35,7 +35,8 @@ static int operands_are_sound(const spk_proof_job *head)
 {
     for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
         const spk_proof_operand *operand = &head->operands[i];
-        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 || (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
+        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 ||
+            (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
             return 0;
     }
     return 1;
@@ -47,8 +48,8 @@ int job_read(int file, prover_job *job)
     struct stat facts;
     *job = (prover_job){.choices = NULL};
     if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode) || read_all(file, head, sizeof *head) != 0 ||
-        memcmp(head->magic, SPK_PROOF_MAGIC, sizeof head->magic) != 0 || !is_as_long(head, (int64_t)facts.st_size - (int64_t)sizeof *head) ||
-        !operands_are_sound(head))
+        memcmp(head->magic, SPK_PROOF_MAGIC, sizeof head->magic) != 0 ||
+        !is_as_long(head, (int64_t)facts.st_size - (int64_t)sizeof *head) || !operands_are_sound(head))
         return -1;
     head->device[SPK_PROOF_DEVICE_BYTES - 1] = '\0';
     const size_t count = (size_t)head->count, offsets = (size_t)head->grid_rows + 1, columns = (size_t)head->nnzb;
@@ -57,7 +58,8 @@ int job_read(int file, prover_job *job)
     job->columns = malloc(sizeof *job->columns * (columns + 1));
     if (job->choices == NULL || job->offsets == NULL || job->columns == NULL)
         return -1;
-    if (read_all(file, job->choices, sizeof *job->choices * count) != 0 || read_all(file, job->offsets, sizeof *job->offsets * offsets) != 0 ||
+    if (read_all(file, job->choices, sizeof *job->choices * count) != 0 ||
+        read_all(file, job->offsets, sizeof *job->offsets * offsets) != 0 ||
         read_all(file, job->columns, sizeof *job->columns * columns) != 0)
         return -1;
     for (size_t i = 0; i < count; i++)

@@ -6,11 +6,12 @@
 
 typedef struct prover_job {
     spk_proof_job head;
-    spk_proof_choice *choices; /* head.count */
+    spk_proof_choice *choices;  /* head.count */
     int64_t *offsets, *columns; /* head.grid_rows + 1, head.nnzb */
 } prover_job;
 
-/* Reads a job from an open regular file, whose length must be the job's. 0, or -1: it is none, and what was read of it is for job_release all the same. */
+/* Reads a job from an open regular file, whose length must be the job's. 0, or -1: it is none, and what was read of it is for job_release
+ * all the same. */
 int job_read(int file, prover_job *job);
 void job_release(prover_job *job);
 

@@ -1,5 +1,5 @@
-/* sparsek-prover: runs candidates once, so that one that faults or never ends takes this process with it and not the caller's. The library starts it
- * (src/backend/cuda/proof.c); it is of no use by hand. It uses the public library only. */
+/* sparsek-prover: runs candidates once, so that one that faults or never ends takes this process with it and not the caller's. The library
+ * starts it (src/backend/cuda/proof.c); it is of no use by hand. It uses the public library only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -112,8 +112,8 @@ static spk_status run_once(work *w, spk_plan *plan)
     }
     void *const *m = w->memory;
     const spk_sddmm_args sddmm = {SPK_SIZED(spk_sddmm_args), .x = m[A], .y = m[B], .c = m[C], .d = m[D], .alpha = 0.75, .beta = -0.5};
-    const spk_spmm_args spmm = {SPK_SIZED(spk_spmm_args), .values = m[A], .b = m[B], .c = m[C], .d = m[D], .bias = m[BIAS], .residual = m[RESIDUAL],
-                                .preact = m[PREACT], .alpha = 0.75, .beta = -0.5};
+    const spk_spmm_args spmm = {SPK_SIZED(spk_spmm_args), .values = m[A],          .b = m[B],           .c = m[C],     .d = m[D],
+                                .bias = m[BIAS],          .residual = m[RESIDUAL], .preact = m[PREACT], .alpha = 0.75, .beta = -0.5};
     const spk_status status = job->operation == SPK_SDDMM ? spk_run_sddmm(plan, &sddmm, NULL) : spk_run_spmm(plan, &spmm, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
 }
@@ -176,8 +176,14 @@ int main(void)
     spk_context_options options = {SPK_SIZED(spk_context_options), .device = job->device, .store_path = ""};
     if (spk_context_create(&options, &w.context) != SPK_OK)
         return lost(spk_last_error(NULL));
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = job->rows, .cols = job->cols, .block_rows = job->block_rows,
-                               .block_cols = job->block_cols, .nnzb = job->nnzb, .row_offsets = w.given.offsets, .col_indices = w.given.columns,
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = job->rows,
+                               .cols = job->cols,
+                               .block_rows = job->block_rows,
+                               .block_cols = job->block_cols,
+                               .nnzb = job->nnzb,
+                               .row_offsets = w.given.offsets,
+                               .col_indices = w.given.columns,
                                .index_type = SPK_I64};
     if (spk_pattern_create(w.context, &indices, &w.pattern) != SPK_OK || make_operands(&w) != SPK_OK)
         return lost(spk_last_error(w.context));

@@ -14,20 +14,20 @@ enum { SIZE = 2048, BLOCK = 16, N = 8, ROUNDS = 501 };
 
 static spk_context *context;
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        if ((call) != SPK_OK) {                                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context));                 \
-            exit(1);                                                                     \
-        }                                                                                \
+#define TRY(call)                                                        \
+    do {                                                                 \
+        if ((call) != SPK_OK) {                                          \
+            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
+            exit(1);                                                     \
+        }                                                                \
     } while (0)
 
 static spk_matrix *fresh_matrix(uint64_t seed)
 {
     spk_matrix *matrix = NULL;
     TRY(spk_matrix_generate(context,
-                            &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE, .block_rows = BLOCK,
-                                            .block_cols = BLOCK, .density = 0.25, .seed = seed},
+                            &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE,
+                                            .block_rows = BLOCK, .block_cols = BLOCK, .density = 0.25, .seed = seed},
                             &matrix, NULL));
     return matrix;
 }
@@ -87,7 +87,10 @@ int main(void)
     /* The whole host path on a problem with nothing to compute. */
     spk_pattern *empty = NULL;
     const int64_t offsets[2] = {0, 0};
-    TRY(spk_pattern_create(context, &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1, .row_offsets = offsets, .index_type = SPK_I64}, &empty));
+    TRY(spk_pattern_create(context,
+                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1,
+                                              .row_offsets = offsets, .index_type = SPK_I64},
+                           &empty));
     const spk_spmm one = {SPK_SIZED(spk_spmm), .n = 1};
     TRY(spk_matmul(context, empty, &one, &args, &warm));
     for (int i = 0; i < ROUNDS; i++) {
@@ -128,10 +131,11 @@ int main(void)
         spk_pattern_destroy(&pattern);
         spk_matrix_destroy(&other_matrix);
     }
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"nnzb\": 4096,\n"
-           " \"pattern_us\": %.1f, \"plan_from_store_us\": %.1f, \"matmul_over_run_us\": %.3f, \"empty_matmul_us\": %.3f,\n"
-           " \"fresh_context_first_product_us\": %.0f, \"fresh_patterns\": 1000, \"fresh_pattern_and_plan_us\": %.1f, \"tuned_again\": %d}\n",
-           spk_version(), spk_commit(), pattern_us, plan_us, matmul_us, empty_matmul_us, fresh_context_us, fresh_us, tuned);
+    printf(
+        "{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"nnzb\": 4096,\n"
+        " \"pattern_us\": %.1f, \"plan_from_store_us\": %.1f, \"matmul_over_run_us\": %.3f, \"empty_matmul_us\": %.3f,\n"
+        " \"fresh_context_first_product_us\": %.0f, \"fresh_patterns\": 1000, \"fresh_pattern_and_plan_us\": %.1f, \"tuned_again\": %d}\n",
+        spk_version(), spk_commit(), pattern_us, plan_us, matmul_us, empty_matmul_us, fresh_context_us, fresh_us, tuned);
     spk_matrix_destroy(&matrix);
     spk_context_destroy(&second);
     spk_context_destroy(&context);

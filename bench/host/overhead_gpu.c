@@ -1,5 +1,6 @@
-/* Host costs of sparsek on an NVIDIA GPU, in microseconds: spk_run_spmm over the bare launch of an empty kernel, spk_matmul over running its plan, plans from
- * a warm store, the first known problem of a fresh context. f16, blocks of 64, 4,096 stored blocks, and few columns, so that the host is what counts.
+/* Host costs of sparsek on an NVIDIA GPU, in microseconds: spk_run_spmm over the bare launch of an empty kernel, spk_matmul over running
+ * its plan, plans from a warm store, the first known problem of a fresh context. f16, blocks of 64, 4,096 stored blocks, and few columns,
+ * so that the host is what counts.
  *
  * Prints JSON. Build and run: cmake --build --preset release --target bench_overhead_gpu && build/release/bench/bench_overhead_gpu */
 #include <dlfcn.h>
@@ -25,19 +26,19 @@ static struct {
     int (*synchronize)(handle stream);
     int (*load)(handle *module, const void *image);
     int (*function)(handle *function, handle module, const char *name);
-    int (*launch)(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, handle stream, void **parameters,
-                  void **extra);
+    int (*launch)(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                  handle stream, void **parameters, void **extra);
 } cu;
 
 static spk_context *context;
 static handle stream, empty_kernel;
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        if ((call) != SPK_OK) {                                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context));                 \
-            exit(1);                                                                     \
-        }                                                                                \
+#define TRY(call)                                                        \
+    do {                                                                 \
+        if ((call) != SPK_OK) {                                          \
+            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
+            exit(1);                                                     \
+        }                                                                \
     } while (0)
 #define DRIVER(call)                                               \
     do {                                                           \
@@ -54,7 +55,8 @@ static const char empty_text[] = ".version 7.0\n.target sm_70\n.address_size 64\
 
 static void open_driver(void)
 {
-    static const char *const names[] = {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuStreamSynchronize",
+    static const char *const names[] = {"cuInit",           "cuDeviceGet",         "cuDevicePrimaryCtxRetain",
+                                        "cuCtxSetCurrent",  "cuStreamCreate",      "cuStreamSynchronize",
                                         "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *found[sizeof names / sizeof names[0]];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -94,10 +96,11 @@ typedef struct product {
 
 static product make_product(int64_t n)
 {
-    product p = {.problem = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_F16}, .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .assume_finite = 1, .budget_s = 1}};
+    product p = {.problem = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_F16},
+                 .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .assume_finite = 1, .budget_s = 1}};
     TRY(spk_matrix_generate(context,
-                            &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE, .block_rows = BLOCK, .block_cols = BLOCK,
-                                            .density = 0.25, .seed = 1},
+                            &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE,
+                                            .block_rows = BLOCK, .block_cols = BLOCK, .density = 0.25, .seed = 1},
                             &p.matrix, NULL));
     TRY(spk_pattern_from_matrix(context, p.matrix, &p.pattern));
     TRY(spk_plan_spmm(context, p.pattern, &p.problem, &p.options, &p.plan)); /* tunes */
@@ -225,13 +228,15 @@ int main(void)
     product wide = make_product(256), narrow = make_product(1);
     costs w = measure(&wide), n = measure(&narrow);
     double fresh_us = fresh_context_us(&options, &wide);
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_overhead_gpu\", \"device\": {\"kind\": \"cuda\", \"name\": \"%s\"},\n"
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_overhead_gpu\", \"device\": "
+           "{\"kind\": \"cuda\", \"name\": \"%s\"},\n"
            " \"nnzb\": 4096, \"choice\": \"%s\", \"choice_one_column\": \"%s\",\n"
-           " \"launch_us\": %.2f, \"run_us\": %.2f, \"run_over_launch_us\": %.2f, \"run_one_column_us\": %.2f, \"run_one_column_over_launch_us\": %.2f,\n"
+           " \"launch_us\": %.2f, \"run_us\": %.2f, \"run_over_launch_us\": %.2f, \"run_one_column_us\": %.2f, "
+           "\"run_one_column_over_launch_us\": %.2f,\n"
            " \"pattern_us\": %.1f, \"plan_from_store_us\": %.1f, \"plan_one_column_from_store_us\": %.1f, \"matmul_over_run_us\": %.3f,\n"
            " \"fresh_context_first_product_us\": %.0f}\n",
-           spk_version(), spk_commit(), date, device.name, w.choice, n.choice, w.launch, w.run, w.run_over_launch, n.run, n.run_over_launch, w.pattern, w.plan, n.plan,
-           w.matmul_over_run, fresh_us);
+           spk_version(), spk_commit(), date, device.name, w.choice, n.choice, w.launch, w.run, w.run_over_launch, n.run, n.run_over_launch,
+           w.pattern, w.plan, n.plan, w.matmul_over_run, fresh_us);
     release_product(&wide);
     release_product(&narrow);
     spk_context_destroy(&context);

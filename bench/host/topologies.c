@@ -1,10 +1,11 @@
-/* Fresh topologies of one mixture-of-experts layer, in microseconds: a thousand patterns H of tokens by experts x hidden with a group of block rows for each
- * expert, of sizes that change every step, times W of experts x hidden by model. After a warm-up of the fewest, the mean and the most tokens nothing is tuned.
- * Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan was tuned after warm-up.
+/* Fresh topologies of one mixture-of-experts layer, in microseconds: a thousand patterns H of tokens by experts x hidden with a group of
+ * block rows for each expert, of sizes that change every step, times W of experts x hidden by model. After a warm-up of the fewest, the
+ * mean and the most tokens nothing is tuned. Each topology is a pattern, a plan and a run. Prints JSON; its exit status is 1 where a plan
+ * was tuned after warm-up.
  *
  * Build and run:
- * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 host|deferred [EXPERTS [CHOICE]]
- * deferred: the indices are in device memory, and nothing waits for them. */
+ * cmake --build --preset release --target bench_topologies && build/release/bench/bench_topologies cpu|cuda:0 host|deferred [EXPERTS
+ * [CHOICE]] deferred: the indices are in device memory, and nothing waits for them. */
 #include <sparsek/sparsek.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@ enum { GRID_ROWS = MOST_EXPERTS * MOST / BLOCK, PER_ROW = HIDDEN / BLOCK };
 
 static spk_context *context;
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        if ((call) != SPK_OK) {                                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context));                 \
-            exit(1);                                                                     \
-        }                                                                                \
+#define TRY(call)                                                        \
+    do {                                                                 \
+        if ((call) != SPK_OK) {                                          \
+            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
+            exit(1);                                                     \
+        }                                                                \
     } while (0)
 
 static unsigned draw(unsigned below)
@@ -78,8 +79,14 @@ static void step(bench *b, const topology *t, int at)
 {
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = (int64_t)t->rows * BLOCK, .cols = (int64_t)b->experts * HIDDEN, .block_rows = BLOCK,
-                                     .block_cols = BLOCK, .nnzb = t->blocks, .row_offsets = t->offsets, .col_indices = t->columns};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = (int64_t)t->rows * BLOCK,
+                               .cols = (int64_t)b->experts * HIDDEN,
+                               .block_rows = BLOCK,
+                               .block_cols = BLOCK,
+                               .nnzb = t->blocks,
+                               .row_offsets = t->offsets,
+                               .col_indices = t->columns};
     if (b->deferred) {
         TRY(spk_synchronize(context, NULL));
         TRY(spk_memory_copy(context, b->offsets, SPK_DEVICE, t->offsets, SPK_HOST, sizeof(int) * ((size_t)t->rows + 1)));
@@ -170,12 +177,15 @@ int main(int argc, char **argv)
     const time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     TRY(spk_context_device(context, &info));
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_topologies %s %s %d\",\n", spk_version(), spk_commit(), date, device,
-           b.deferred ? "deferred" : "host", experts);
-    printf(" \"device\": {\"kind\": \"%s\", \"name\": \"%s\"}, \"indices\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n", info.kind, info.name,
-           b.deferred ? "deferred" : "host", experts, STEPS, blocks);
-    printf(" \"pattern_us\": %.1f, \"plan_us\": %.1f, \"release_us\": %.1f, \"beyond_50ns_a_block_us\": {\"median\": %.1f, \"p99\": %.1f, \"most\": %.1f},\n",
-           quantile(b.pattern, 0.5), quantile(b.plan, 0.5), quantile(b.release, 0.5), quantile(b.fixed, 0.5), quantile(b.fixed, 0.99), quantile(b.fixed, 1));
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_topologies %s %s %d\",\n",
+           spk_version(), spk_commit(), date, device, b.deferred ? "deferred" : "host", experts);
+    printf(
+        " \"device\": {\"kind\": \"%s\", \"name\": \"%s\"}, \"indices\": \"%s\", \"experts\": %d, \"steps\": %d, \"mean_blocks\": %.0f,\n",
+        info.kind, info.name, b.deferred ? "deferred" : "host", experts, STEPS, blocks);
+    printf(" \"pattern_us\": %.1f, \"plan_us\": %.1f, \"release_us\": %.1f, \"beyond_50ns_a_block_us\": {\"median\": %.1f, \"p99\": %.1f, "
+           "\"most\": %.1f},\n",
+           quantile(b.pattern, 0.5), quantile(b.plan, 0.5), quantile(b.release, 0.5), quantile(b.fixed, 0.5), quantile(b.fixed, 0.99),
+           quantile(b.fixed, 1));
     printf(" \"tuned_after_warm_up\": %d, \"choices\": [", b.tuned);
     for (int i = 0; i < b.distinct; i++)
         printf("%s\"%s\"", i > 0 ? ", " : "", b.choices[i]);

@@ -33,7 +33,8 @@ extern "C" {
 #define SPK_VERSION_MINOR 1
 #define SPK_VERSION_PATCH 0
 
-/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. In C++ spk_sized<spk_spmm>(), below, makes the struct. */
+/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. In C++ spk_sized<spk_spmm>(), below, makes the
+ * struct. */
 #define SPK_SIZED(type) .struct_size = sizeof(type)
 
 /* Library version as "major.minor.patch", and the source revision it was built from ("unknown" outside a checkout).
@@ -109,17 +110,17 @@ typedef void (*spk_parallel_for)(void *user, int64_t tasks, spk_parallel_body bo
 typedef void *(*spk_allocate)(void *user, size_t bytes, size_t alignment);
 typedef void (*spk_release)(void *user, void *memory, size_t bytes);
 
-/* Memory of a GPU from the caller: aligned to 256 bytes, for work on `stream` (a CUstream; NULL: the default one; or the context's own, which tuning uses), or
- * NULL. It must be usable by what is put on the stream after the call, no more: allocation may be ordered by the stream. release gets what allocate returned,
- * with the same bytes and stream; work on the stream that uses the memory may still be under way, so a release that is not ordered by the stream must wait for
- * it. Called by a thread that tunes, makes the first run of a plan on a stream, or destroys the plan, under whatever context is current there; never for a
- * stream that is captured. Must not call the library. */
+/* Memory of a GPU from the caller: aligned to 256 bytes, for work on `stream` (a CUstream; NULL: the default one; or the context's own,
+ * which tuning uses), or NULL. It must be usable by what is put on the stream after the call, no more: allocation may be ordered by the
+ * stream. release gets what allocate returned, with the same bytes and stream; work on the stream that uses the memory may still be under
+ * way, so a release that is not ordered by the stream must wait for it. Called by a thread that tunes, makes the first run of a plan on a
+ * stream, or destroys the plan, under whatever context is current there; never for a stream that is captured. Must not call the library. */
 typedef void *(*spk_device_allocate)(void *user, size_t bytes, void *stream);
 typedef void (*spk_device_release)(void *user, void *memory, size_t bytes, void *stream);
 
-/* While spk_log or spk_progress runs, its thread must not call the library: what takes a context, a pattern or a plan returns SPK_ERR_ARGUMENT there, on
- * any context. Allowed are spk_context_interrupt, spk_context_resume, spk_last_error and the destroy functions. The time that they take counts neither as
- * measuring nor for spk_tune_options.budget_s; other threads that tune wait meanwhile. */
+/* While spk_log or spk_progress runs, its thread must not call the library: what takes a context, a pattern or a plan returns
+ * SPK_ERR_ARGUMENT there, on any context. Allowed are spk_context_interrupt, spk_context_resume, spk_last_error and the destroy functions.
+ * The time that they take counts neither as measuring nor for spk_tune_options.budget_s; other threads that tune wait meanwhile. */
 
 /* Warnings (level 1) and notes (level 2); the message is valid during the call only. */
 typedef void (*spk_log)(void *user, int level, const char *message);
@@ -129,11 +130,12 @@ typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char
 
 typedef struct spk_context_options {
     size_t struct_size;
-    const char *device;     /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
+    const char *device; /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
     /* NULL: $SPARSEK_STORE, else store.db under $SPARSEK_CACHE_DIR, else under the user's cache folder; "": in memory. Only the last two
      * folders are made where they are missing. */
     const char *store_path;
-    int threads;            /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024. 1 where no thread can be started */
+    /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024. 1 where no thread can be started */
+    int threads;
     spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
     void *parallel_user;
     /* Host memory: both NULL, or both set. */
@@ -144,9 +146,9 @@ typedef struct spk_context_options {
     void *log_user;
     spk_progress progress; /* NULL: none */
     void *progress_user;
-    /* Device memory of tuning, and of workspaces for runs that bring none: both NULL (the driver's), or both set; for a GPU only. A plan then has its
-     * workspace from its first run on each stream on, so that the first run on a stream must come before its capture. Indices and prepared values that a
-     * plan keeps, and spk_memory_allocate, come from the driver all the same. */
+    /* Device memory of tuning, and of workspaces for runs that bring none: both NULL (the driver's), or both set; for a GPU only. A plan
+     * then has its workspace from its first run on each stream on, so that the first run on a stream must come before its capture. Indices
+     * and prepared values that a plan keeps, and spk_memory_allocate, come from the driver all the same. */
     spk_device_allocate device_allocate;
     spk_device_release device_release;
     void *device_user;
@@ -175,10 +177,11 @@ typedef struct spk_device_info {
     const char *isa[16]; /* "sse2", "avx2", "fma", "avx512f", ... what the processor and the system offer; "sm_70", "sm_80", "sm_90a" */
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches, per core, per core, shared; of a GPU: per multiprocessor, shared, 0. 0: unknown */
     int64_t memory_bytes;
-    int processors; /* streaming multiprocessors of a GPU; 0 on a CPU */
+    int processors;   /* streaming multiprocessors of a GPU; 0 on a CPU */
     double clock_mhz; /* of a GPU's multiprocessors, at one of the last samples of tuning, or now; 0: unknown */
     double power_w;   /* of a GPU, likewise */
-    int proved_candidates; /* of a GPU: those that committed runs on its architecture and driver have proved, which may run where there is no prover */
+    /* of a GPU: those that committed runs on its architecture and driver have proved, which may run where there is no prover */
+    int proved_candidates;
     int reserved;
 } spk_device_info;
 
@@ -193,8 +196,8 @@ typedef struct spk_device_entry {
     const char *why;      /* "", or why there is no device of this kind ("cuda") here */
 } spk_device_entry;
 
-/* The devices of this machine, one call of visit each, until it returns other than 0. Opens the CUDA driver where there is one, but no device. Strings
- * live as long as the call. */
+/* The devices of this machine, one call of visit each, until it returns other than 0. Opens the CUDA driver where there is one, but no
+ * device. Strings live as long as the call. */
 SPK_API spk_status spk_device_list(int (*visit)(void *user, const spk_device_entry *entry), void *user);
 
 typedef struct spk_library_info {
@@ -206,28 +209,31 @@ typedef struct spk_library_info {
     const char *why;     /* where it is not found or does not open: what was tried */
 } spk_library_info;
 
-/* The vendor libraries sparsek looks for on the context's kind of device, index in [0, spk_library_count). Strings live as long as the context. */
+/* The vendor libraries sparsek looks for on the context's kind of device, index in [0, spk_library_count). Strings live as long as the
+ * context. */
 SPK_API int spk_library_count(const spk_context *context);
 SPK_API spk_status spk_context_library(spk_context *context, int index, spk_library_info *info);
 
 /* ------------------------------------------------------------------------------------------------ memory */
 
-/* Memory of the context's device for operands, where the program has no allocator of its own for it: aligned to 256 bytes on a GPU, to 64 on the CPU
- * (where it is host memory), uninitialised, bytes may be 0. The caller owns it and releases it before the context. release clears the pointer and
- * accepts NULL; what still uses the memory must be done. */
+/* Memory of the context's device for operands, where the program has no allocator of its own for it: aligned to 256 bytes on a GPU, to 64
+ * on the CPU (where it is host memory), uninitialised, bytes may be 0. The caller owns it and releases it before the context. release
+ * clears the pointer and accepts NULL; what still uses the memory must be done. */
 SPK_API spk_status spk_memory_allocate(spk_context *context, size_t bytes, void **memory);
 SPK_API void spk_memory_release(spk_context *context, void **memory);
 
 /* Waits until what was put on a stream (NULL: the default one) of the context's device is done. On the CPU it always is. */
 SPK_API spk_status spk_synchronize(spk_context *context, void *stream);
 
-/* Copies between host memory and the device's, or within either; to and from must not overlap. Returns when the copy is done, and waits for no stream
- * of the caller's: what makes `from` must be done before (spk_synchronize). On the CPU both kinds are host memory. */
-SPK_API spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, const void *from, spk_memory from_kind, size_t bytes);
+/* Copies between host memory and the device's, or within either; to and from must not overlap. Returns when the copy is done, and waits for
+ * no stream of the caller's: what makes `from` must be done before (spk_synchronize). On the CPU both kinds are host memory. */
+SPK_API spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, const void *from, spk_memory from_kind,
+                                   size_t bytes);
 
-/* Converts count values in host memory between f32, f64, f16 and bf16: to the nearest, ties to even; too large becomes infinite. to and from must not
- * overlap. */
-SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count);
+/* Converts count values in host memory between f32, f64, f16 and bf16: to the nearest, ties to even; too large becomes infinite. to and
+ * from must not overlap. */
+SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from,
+                                   int64_t count);
 
 /* ------------------------------------------------------------------------------------------------ pattern */
 
@@ -244,19 +250,24 @@ typedef struct spk_bsr_indices {
     const void *row_offsets;        /* ceil(rows / block_rows) + 1 indices, the first 0, the last nnzb */
     const void *col_indices;        /* nnzb indices in [0, ceil(cols / block_cols)) */
     spk_index_type index_type;
-    spk_memory index_memory; /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done, or deferred */
-    int deferred;            /* with SPK_DEVICE, 1: the work on the indices is put on `stream`, and nothing waits for it; see below. 0 on a CPU */
-    void *stream;            /* with deferred: a CUstream on which what writes the arrays comes before; the plans run on it, or after what is on it now */
-    int64_t longest_row;     /* with deferred: blocks of the longest row, about; 0: the mean. This and the next two decide the class of problems */
+    /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done, or deferred */
+    spk_memory index_memory;
+    /* with SPK_DEVICE, 1: the work on the indices is put on `stream`, and nothing waits for it; see below. 0 on a CPU */
+    int deferred;
+    /* with deferred: a CUstream on which what writes the arrays comes before; the plans run on it, or after what is on it now */
+    void *stream;
+    /* with deferred: blocks of the longest row, about; 0: the mean. This and the next two decide the class of problems */
+    int64_t longest_row;
     double row_spread, row_overlap; /* with deferred: what spk_pattern_info would say, about */
 } spk_bsr_indices;
 
 /* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards.
- * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is the caller's word. Wrong indices are never used:
- * SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run after the device has found them fails, as does spk_pattern_get_info, which waits
- * and copies the indices to the host. So do tuning, the oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is
- * tuned among the kernels that need nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must
- * exist, and other streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed. */
+ * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is the caller's word. Wrong indices
+ * are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run after the
+ * device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the oracle, and
+ * plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need nothing on the
+ * host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other streams be done
+ * with the pattern's plans, when the last of the pattern and its plans is destroyed. */
 SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
 SPK_API void spk_pattern_destroy(spk_pattern **pattern);
 
@@ -265,12 +276,12 @@ typedef struct spk_pattern_info {
     int64_t rows, cols, block_rows, block_cols;
     int64_t grid_rows, grid_cols; /* blocks down and across, edge blocks included */
     int64_t nnzb;
-    double density;         /* nnzb / (grid_rows * grid_cols); 0 for an empty grid */
-    int64_t empty_rows;     /* block rows with no block */
-    int64_t longest_row;    /* blocks in the fullest block row */
-    double row_spread;      /* standard deviation of blocks per block row over their mean */
-    double row_overlap;     /* share of a block row's columns that the next block row has too, averaged */
-    double bandwidth;       /* mean |scaled row - scaled column| of a block, 0 (diagonal) .. 1 */
+    double density;      /* nnzb / (grid_rows * grid_cols); 0 for an empty grid */
+    int64_t empty_rows;  /* block rows with no block */
+    int64_t longest_row; /* blocks in the fullest block row */
+    double row_spread;   /* standard deviation of blocks per block row over their mean */
+    double row_overlap;  /* share of a block row's columns that the next block row has too, averaged */
+    double bandwidth;    /* mean |scaled row - scaled column| of a block, 0 (diagonal) .. 1 */
 } spk_pattern_info;
 
 SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *info);
@@ -282,30 +293,33 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
- * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and B f32, f64,
- * f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
+ * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and
+ * B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
 typedef struct spk_spmm {
     size_t struct_size;
-    int64_t n;                 /* columns of B and D, >= 0 */
-    spk_dtype dtype_a;         /* values; default: SPK_F32 */
-    spk_dtype dtype_b;         /* default: dtype_a */
-    spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    int64_t n;         /* columns of B and D, >= 0 */
+    spk_dtype dtype_a; /* values; default: SPK_F32 */
+    spk_dtype dtype_b; /* default: dtype_a */
+    spk_dtype dtype_d; /* C, D, bias, residual, preact; default: dtype_b */
+    spk_dtype compute; /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
     spk_trans trans_a;
-    spk_layout block_layout;   /* inside a block of values */
+    spk_layout block_layout; /* inside a block of values */
     spk_layout layout_b;
-    spk_layout layout_d;       /* D, C, residual and preact */
-    int64_t ldb, ldc, ldd;     /* 0: tight (the row length if row-major, the column length if column-major) */
-    int64_t ldr, ldp;          /* of residual and preact; 0: tight */
-    int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
-    spk_bias bias;             /* per row: M values; per column: N values */
+    spk_layout layout_d;   /* D, C, residual and preact */
+    int64_t ldb, ldc, ldd; /* 0: tight (the row length if row-major, the column length if column-major) */
+    int64_t ldr, ldp;      /* of residual and preact; 0: tight */
+    int use_c;             /* 1: C takes part (args.beta); 0: beta is ignored */
+    spk_bias bias;         /* per row: M values; per column: N values */
     spk_activation activation;
     spk_residual residual;
-    int keep_preact;           /* 1: the value before the activation goes to args.preact */
-    int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
-    int64_t stride_a;          /* values from one item to the next; 0: one A for all */
-    int64_t stride_b, stride_c, stride_d; /* elements from one item to the next; 0: tight (leading dimension x lines); B, C: SPK_STRIDE_SHARED */
-    int64_t stride_r, stride_p; /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is one for all */
+    int keep_preact;  /* 1: the value before the activation goes to args.preact */
+    int64_t batch;    /* items: products of one pattern, each with arrays of its own; 0: 1 */
+    int64_t stride_a; /* values from one item to the next; 0: one A for all */
+    /* elements from one item to the next; 0: tight (leading dimension x lines); B, C: SPK_STRIDE_SHARED */
+    int64_t stride_b, stride_c, stride_d;
+    /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
+     * one for all */
+    int64_t stride_r, stride_p;
 } spk_spmm;
 
 typedef struct spk_spmm_args {
@@ -319,33 +333,35 @@ typedef struct spk_spmm_args {
     void *preact;         /* with keep_preact */
     double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
     double beta;          /* finite with use_c; 0 never reads c */
-    void *workspace;      /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream */
+    /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream */
+    void *workspace;
     size_t workspace_bytes;
-    void *stream;         /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
+    void *stream; /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
 } spk_spmm_args;
 
-/* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with equal leading
- * dimensions in bytes and equal strides (one item and contiguous arrays fit any), and of items that lie apart as a whole; others whose first and last
- * elements enclose some of the other's are refused. */
+/* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with
+ * equal leading dimensions in bytes and equal strides (one item and contiguous arrays fit any), and of items that lie apart as a whole;
+ * others whose first and last elements enclose some of the other's are refused. */
 
 /* ------------------------------------------------------------------------------------------------ SDDMM */
 
 /* D = alpha * (X[M,K] Y[K,N] at the stored blocks) + beta * C
- * with M = rows, N = cols of the pattern; D and C are arrays of values: nnzb * block_rows * block_cols elements in the order of col_indices. What of an
- * edge block lies beyond M or N is written as zero, and not read from C. The gradient of SpMM by its values: X = dL/dD, Y = B^T. Dtypes: X and Y f32,
- * f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. Accumulation is in float32 (float64 for float64). */
+ * with M = rows, N = cols of the pattern; D and C are arrays of values: nnzb * block_rows * block_cols elements in the order of
+ * col_indices. What of an edge block lies beyond M or N is written as zero, and not read from C. The gradient of SpMM by its values: X =
+ * dL/dD, Y = B^T. Dtypes: X and Y f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. Accumulation is in float32
+ * (float64 for float64). */
 typedef struct spk_sddmm {
     size_t struct_size;
-    int64_t k;                 /* columns of X and rows of Y, >= 0 */
-    spk_dtype dtype_x;         /* default: SPK_F32 */
-    spk_dtype dtype_y;         /* default: dtype_x */
-    spk_dtype dtype_d;         /* C and D; default: dtype_y */
-    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
-    spk_layout block_layout;   /* inside a block of C and D */
+    int64_t k;               /* columns of X and rows of Y, >= 0 */
+    spk_dtype dtype_x;       /* default: SPK_F32 */
+    spk_dtype dtype_y;       /* default: dtype_x */
+    spk_dtype dtype_d;       /* C and D; default: dtype_y */
+    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
+    spk_layout block_layout; /* inside a block of C and D */
     spk_layout layout_x, layout_y;
-    int64_t ldx, ldy;          /* 0: tight */
-    int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
-    int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
+    int64_t ldx, ldy;                               /* 0: tight */
+    int use_c;                                      /* 1: C takes part (args.beta); 0: beta is ignored */
+    int64_t batch;                                  /* items: products of one pattern, each with arrays of its own; 0: 1 */
     int64_t stride_x, stride_y, stride_c, stride_d; /* elements from one item to the next; 0: tight; X, Y, C: SPK_STRIDE_SHARED */
 } spk_sddmm;
 
@@ -353,13 +369,13 @@ typedef struct spk_sddmm_args {
     size_t struct_size;
     const void *x;
     const void *y;
-    const void *c; /* with use_c; may equal d */
-    void *d;       /* shares no element with an input but c; see spk_spmm_args */
-    double alpha;  /* finite; 1 is NOT the default of a zeroed struct: set it */
-    double beta;   /* finite with use_c; 0 never reads c */
+    const void *c;   /* with use_c; may equal d */
+    void *d;         /* shares no element with an input but c; see spk_spmm_args */
+    double alpha;    /* finite; 1 is NOT the default of a zeroed struct: set it */
+    double beta;     /* finite with use_c; 0 never reads c */
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
-    void *stream;    /* of spk_matmul_sampled; spk_run_sddmm takes its own and ignores this one */
+    void *stream; /* of spk_matmul_sampled; spk_run_sddmm takes its own and ignores this one */
 } spk_sddmm_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
@@ -383,18 +399,19 @@ typedef struct spk_tune_options {
     size_t struct_size;
     spk_effort effort;
     spk_unknown unknown;
-    spk_cache_mode cache;  /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
-    double budget_s;       /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
-    double tolerance;      /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
-    int assume_finite;     /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
-    int static_values;     /* of SpMM: values change only through spk_plan_update_values: packing them once is free. With stride_a, all items' values */
-    int fresh;             /* tune again though the class is known */
-    const char *only;      /* comma-separated kernel names, NULL: all */
-    const char *exclude;   /* comma-separated kernel names */
-    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had. A parameter that is
-     * left out has its first value. */
+    spk_cache_mode cache; /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
+    double budget_s;      /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
+    double tolerance;     /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
+    int assume_finite;    /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
+    /* of SpMM: values change only through spk_plan_update_values: packing them once is free. With stride_a, all items' values */
+    int static_values;
+    int fresh;           /* tune again though the class is known */
+    const char *only;    /* comma-separated kernel names, NULL: all */
+    const char *exclude; /* comma-separated kernel names */
+    /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had. A
+     * parameter that is left out has its first value. */
     const char *choice;
-    uint64_t seed;         /* of the random operands; 0: from the clock */
+    uint64_t seed; /* of the random operands; 0: from the clock */
 } spk_tune_options;
 
 /* ------------------------------------------------------------------------------------------------ plan */
@@ -407,15 +424,18 @@ typedef struct spk_plan spk_plan;
  * committed runs on such a GPU proved it. What is not is proved first, which takes seconds, once a machine. Where that cannot be, the next
  * best that is proved is taken; SPK_ERR_NO_CANDIDATE where there is none, and for a pinned choice that did harm in the helper process. A
  * pinned choice that cannot be proved is bound all the same: spk_plan_info.why is "pinned, not proved" then, and the log has a line. */
-SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan);
-SPK_API spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_plan **plan);
+SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                 spk_plan **plan);
+SPK_API spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                                  spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
-/* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy default stream), and the call returns
- * when the work is on it. With a workspace of its own: no lock, no allocation, no access to the store.
- * A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it; without a
- * workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on another stream. A plan that
- * needs no measuring may be made during the capture, too: what that does on the device is no part of the graph. */
+/* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy
+ * default stream), and the call returns when the work is on it. With a workspace of its own: no lock, no allocation, no access to the
+ * store. A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it;
+ * without a workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on
+ * another stream. A plan that needs no measuring may be made during the capture, too: what that does on the device is no part of the
+ * graph. */
 SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
 SPK_API spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream);
 
@@ -445,27 +465,29 @@ SPK_API const char *spk_plan_choice(const spk_plan *plan);
 
 /* One call: looks the plan up in the context's cache (keyed by pattern, problem and options) or makes it, and runs it.
  * Overhead on a known pattern < 1 us. options may be NULL. */
-SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const spk_tune_options *options);
+SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
+                              const spk_tune_options *options);
 SPK_API spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
                                       const spk_tune_options *options);
 
-/* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever the
- * context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be NULL) gets the value before the activation, magnitude
- * (may be NULL) the sum of absolute values of all terms of each element, the scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with
- * keep_preact only where that is above 1). args->d, ->preact
- * and ->workspace are not used. Of a batch, row r of item i is i * M + r. */
-SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args, const int64_t *rows,
-                                   int64_t row_count, double *out, double *preact, double *magnitude);
+/* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever
+ * the context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be
+ * NULL) gets the value before the activation, magnitude (may be NULL) the sum of absolute values of all terms of each element, the scale of
+ * its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with keep_preact only where that is above 1). args->d, ->preact and
+ * ->workspace are not used. Of a batch, row r of item i is i * M + r. */
+SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
+                                   const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude);
 
-/* Likewise; the rows are those of D as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each column): D of
- * an item has nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
-SPK_API spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args, const int64_t *rows,
-                                    int64_t row_count, double *out, double *magnitude);
+/* Likewise; the rows are those of D as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each
+ * column): D of an item has nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
+SPK_API spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
+                                    const int64_t *rows, int64_t row_count, double *out, double *magnitude);
 
 /* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
  * |D - oracle| / magnitude. */
 SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance);
-SPK_API spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, double *tolerance);
+SPK_API spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem,
+                                               double *tolerance);
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 
@@ -487,12 +509,13 @@ SPK_API spk_status spk_kernel_get(int index, spk_kernel_info *info);
 
 typedef enum spk_candidate_status {
     SPK_CANDIDATE_OK = 0,
-    SPK_CANDIDATE_WRONG = 1,          /* its result missed the tolerance */
-    SPK_CANDIDATE_FAILED = 2,         /* it returned an error */
+    SPK_CANDIDATE_WRONG = 1,  /* its result missed the tolerance */
+    SPK_CANDIDATE_FAILED = 2, /* it returned an error */
     SPK_CANDIDATE_TIMED_OUT = 3,
-    SPK_CANDIDATE_PRUNED = 4,         /* not measured: the model or early samples ruled it out, or the budget ended */
-    SPK_CANDIDATE_NOT_ELIGIBLE = 5,   /* may not win here (needs assume_finite, excluded, ...); measured all the same where times are given */
-    SPK_CANDIDATE_NOT_APPLICABLE = 6  /* cannot compute this problem on this device */
+    SPK_CANDIDATE_PRUNED = 4, /* not measured: the model or early samples ruled it out, or the budget ended */
+    /* may not win here (needs assume_finite, excluded, ...); measured all the same where times are given */
+    SPK_CANDIDATE_NOT_ELIGIBLE = 5,
+    SPK_CANDIDATE_NOT_APPLICABLE = 6 /* cannot compute this problem on this device */
 } spk_candidate_status;
 
 typedef struct spk_candidate_info {
@@ -501,15 +524,15 @@ typedef struct spk_candidate_info {
     const char *hash; /* of the kernel's source and parameters, 16 hex digits */
     spk_kind kind;
     spk_candidate_status status;
-    const char *why;      /* NULL, or the reason of a status other than ok */
-    double predicted_us;  /* the cost model's; 0: none */
-    double median_us;     /* 0: not measured */
-    double spread_us;     /* half the distance between the quartiles */
-    double prepare_us;    /* one-off work of a plan */
-    double error;         /* largest |D - oracle| / magnitude on the sampled rows; negative: not checked */
+    const char *why;     /* NULL, or the reason of a status other than ok */
+    double predicted_us; /* the cost model's; 0: none */
+    double median_us;    /* 0: not measured */
+    double spread_us;    /* half the distance between the quartiles */
+    double prepare_us;   /* one-off work of a plan */
+    double error;        /* largest |D - oracle| / magnitude on the sampled rows; negative: not checked */
     double tolerance;
-    int64_t sample_count;      /* interleaved samples of the last phase, if any */
-    const double *samples_us;  /* sample i of two candidates of one report was taken in the same round */
+    int64_t sample_count;     /* interleaved samples of the last phase, if any */
+    const double *samples_us; /* sample i of two candidates of one report was taken in the same round */
 } spk_candidate_info;
 
 typedef struct spk_report spk_report;
@@ -518,7 +541,8 @@ typedef struct spk_report spk_report;
 typedef enum spk_provisional {
     SPK_PROVISIONAL_NO = 0,          /* finished */
     SPK_PROVISIONAL_INTERRUPTED = 1, /* the measuring was interrupted. The next tuning goes on with it */
-    SPK_PROVISIONAL_BUDGET = 2,      /* the budget ended before interleaved rounds had decided. A tuning with half as much again measures anew */
+    /* the budget ended before interleaved rounds had decided. A tuning with half as much again measures anew */
+    SPK_PROVISIONAL_BUDGET = 2,
     /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a process and where the
      * machine is not as busy */
     SPK_PROVISIONAL_LOAD = 3
@@ -527,32 +551,41 @@ typedef enum spk_provisional {
 typedef struct spk_report_info {
     size_t struct_size;
     int candidate_count;
-    int chosen;           /* index, or -1 */
-    int from_store;       /* 1: the stored evidence, nothing was measured */
-    double tuning_s;      /* spent (then, when from the store) */
-    int64_t measured_at;  /* seconds since 1970-01-01 UTC; 0: never */
+    int chosen;            /* index, or -1 */
+    int from_store;        /* 1: the stored evidence, nothing was measured */
+    double tuning_s;       /* spent (then, when from the store) */
+    int64_t measured_at;   /* seconds since 1970-01-01 UTC; 0: never */
     const char *class_key; /* the class of problems this evidence is for */
-    const char *summary;  /* one paragraph: why the chosen one won */
-    int interrupted;      /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
-    spk_provisional provisional; /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
+    const char *summary;   /* one paragraph: why the chosen one won */
+    /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
+    int interrupted;
+    /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
+    spk_provisional provisional;
 } spk_report_info;
 
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
 SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
 SPK_API void spk_report_destroy(spk_report **report);
 
-/* Reports of SpMM, and of SDDMM in the same way. What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
-SPK_API spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
-SPK_API spk_status spk_list_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
+/* Reports of SpMM, and of SDDMM in the same way. What a plan would find in the table, nothing run: every candidate of every row, applicable
+ * or not, with the model's time. */
+SPK_API spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                 spk_report **report);
+SPK_API spk_status spk_list_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                                  spk_report **report);
 
 /* Tunes as spk_plan_spmm does (stored evidence where the class is known and options->fresh is 0) and tells. On
  * SPK_ERR_INTERRUPTED the report is written too if anything was measured. */
-SPK_API spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
-SPK_API spk_status spk_tune_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
+SPK_API spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                 spk_report **report);
+SPK_API spk_status spk_tune_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                                  spk_report **report);
 
 /* The stored evidence of the problem's class; SPK_ERR_UNKNOWN_CLASS where there is none. Runs nothing. */
-SPK_API spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_report **report);
-SPK_API spk_status spk_explain_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_report **report);
+SPK_API spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                    spk_report **report);
+SPK_API spk_status spk_explain_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                                     spk_report **report);
 
 typedef struct spk_race_options {
     size_t struct_size;
@@ -564,10 +597,10 @@ typedef struct spk_race_options {
 
 /* The whole race: every row of the table, whatever the effort, ineligible ones too (marked); the best parameters of each row
  * then meet in interleaved rounds. One report entry a row. Dense is always measured as the yardstick. */
-SPK_API spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, const spk_race_options *race,
-                                 spk_report **report);
-SPK_API spk_status spk_race_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, const spk_race_options *race,
-                                  spk_report **report);
+SPK_API spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                 const spk_race_options *race, spk_report **report);
+SPK_API spk_status spk_race_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                                  const spk_race_options *race, spk_report **report);
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 
@@ -577,7 +610,7 @@ typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 }
 typedef struct spk_matrix_desc {
     size_t struct_size;
     spk_format format;
-    spk_dtype dtype;               /* SPK_F32, SPK_F64, SPK_F16 or SPK_BF16 */
+    spk_dtype dtype; /* SPK_F32, SPK_F64, SPK_F16 or SPK_BF16 */
     int64_t rows, cols;
     int64_t block_rows, block_cols; /* BSR; else 1 */
     spk_layout layout;              /* dense: of the array; BSR: inside a block */
@@ -606,7 +639,8 @@ SPK_API spk_status spk_pattern_from_matrix(spk_context *context, const spk_matri
 /* Each makes a new matrix. to_bsr takes any format (BSR too: re-blocks); explicit zeros are kept as stored entries, a dense
  * source stores the blocks that hold a non-zero. Duplicate entries are summed. The overhang of edge blocks is zero. A cast to f32
  * refuses what is finite in f64 and too large for f32. */
-SPK_API spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, spk_layout block_layout, spk_matrix **out);
+SPK_API spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols,
+                                     spk_layout block_layout, spk_matrix **out);
 SPK_API spk_status spk_matrix_to_csr(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
 SPK_API spk_status spk_matrix_to_coo(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
 SPK_API spk_status spk_matrix_to_dense(spk_context *context, const spk_matrix *matrix, spk_layout layout, spk_matrix **out);
@@ -619,9 +653,10 @@ SPK_API spk_status spk_matrix_canonicalize(spk_context *context, const spk_matri
 typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk_norm;
 
 /* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format; what is kept
- * is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a sparse
- * source has the blocks that hold its entries: spk_matrix_to_bsr first leaves out those of a dense one that are zero. */
-SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density, spk_norm norm, spk_matrix **out);
+ * is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a
+ * sparse source has the blocks that hold its entries: spk_matrix_to_bsr first leaves out those of a dense one that are zero. */
+SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
+                                    spk_norm norm, spk_matrix **out);
 
 typedef struct spk_block_advice {
     size_t struct_size;
@@ -640,9 +675,9 @@ SPK_API spk_status spk_matrix_advise(spk_context *context, const spk_matrix *mat
 
 typedef struct spk_read_options {
     size_t struct_size;
-    const char *tensor;  /* safetensors: name of a tensor or of a BSR triple; NULL: the only one in the file */
-    spk_dtype dtype;     /* convert on reading; default: the file's (Matrix Market and .smtx: f64) */
-    int64_t max_bytes;   /* refuse a file that would need more memory; 0: three quarters of the machine's memory */
+    const char *tensor; /* safetensors: name of a tensor or of a BSR triple; NULL: the only one in the file */
+    spk_dtype dtype;    /* convert on reading; default: the file's (Matrix Market and .smtx: f64) */
+    int64_t max_bytes;  /* refuse a file that would need more memory; 0: three quarters of the machine's memory */
 } spk_read_options;
 
 /* Format by content and extension: .mtx, .smtx, .npy, .safetensors, each in gzip's compression too. "/dev/stdin" is standard input,
@@ -667,13 +702,13 @@ SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matr
 /* ------------------------------------------------------------------------------------------------ generators */
 
 typedef enum spk_generator {
-    SPK_GEN_UNIFORM = 1,   /* exactly round(density * grid) blocks; rows differ by at most one */
-    SPK_GEN_BERNOULLI = 2, /* uniformly random blocks, no limit on a row */
-    SPK_GEN_BANDED = 3,    /* the blocks nearest the diagonal */
-    SPK_GEN_WINDOW = 4,    /* a sliding window of whole rows */
-    SPK_GEN_CAUSAL = 5,    /* uniform, at and below the diagonal */
-    SPK_GEN_DIAGONAL = 6,  /* square groups along the diagonal */
-    SPK_GEN_POWER_LAW = 7, /* row length ~ rank^-0.5, shuffled, capped at the grid */
+    SPK_GEN_UNIFORM = 1,    /* exactly round(density * grid) blocks; rows differ by at most one */
+    SPK_GEN_BERNOULLI = 2,  /* uniformly random blocks, no limit on a row */
+    SPK_GEN_BANDED = 3,     /* the blocks nearest the diagonal */
+    SPK_GEN_WINDOW = 4,     /* a sliding window of whole rows */
+    SPK_GEN_CAUSAL = 5,     /* uniform, at and below the diagonal */
+    SPK_GEN_DIAGONAL = 6,   /* square groups along the diagonal */
+    SPK_GEN_POWER_LAW = 7,  /* row length ~ rank^-0.5, shuffled, capped at the grid */
     SPK_GEN_EMPTY_ROWS = 8, /* uniform over half of the rows, the others empty */
     SPK_GEN_ELASTICITY = 9, /* 3-D linear elasticity, hexahedral elements: see cells_* */
     SPK_GEN_EXPERTS = 10    /* block-diagonal with uneven groups: a group of block rows for each expert, see experts */
@@ -685,11 +720,12 @@ typedef struct spk_generate {
     int64_t rows, cols, block_rows, block_cols; /* not for elasticity (3 x 3 blocks); experts: rows follow */
     double density;                             /* [0, 1]; not for elasticity and experts */
     uint64_t seed;
-    spk_dtype dtype;             /* default: f32; elasticity f64 */
+    spk_dtype dtype;                   /* default: f32; elasticity f64 */
     int64_t cells_x, cells_y, cells_z; /* elasticity: hexahedra along each axis, >= 1 */
-    double young, poisson;       /* elasticity: 0: 1.0 and 0.3 */
-    int64_t experts;             /* experts: how many share the block columns evenly; 0: 8 */
-    const int64_t *tokens;       /* experts: of each, which make ceil(tokens / block_rows) full block rows; NULL: at random by the seed, within */
+    double young, poisson;             /* elasticity: 0: 1.0 and 0.3 */
+    int64_t experts;                   /* experts: how many share the block columns evenly; 0: 8 */
+    /* experts: of each, which make ceil(tokens / block_rows) full block rows; NULL: at random by the seed, within */
+    const int64_t *tokens;
     int64_t tokens_least, tokens_most; /* experts: these two; both 0: 16 and 256 */
 } spk_generate;
 
@@ -710,9 +746,9 @@ SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_
 /* Where the store is. "" in memory, and once the file there has been refused: the log has told why, and spk_store_list fails with the
  * reason. That is known from the store's first use on. Lives as long as the context.
  *
- * A store names what is run. So a file is refused where it belongs to another user than this process's or root, where others may write it, and
- * where it holds other tables than a store's, views or triggers. Calls that only look (list, export, verify, explain) leave a file as it is,
- * whatever they find; a damaged one is set aside (FILE.bad-SECONDS) by the first call that is to write it. Reading heeds
+ * A store names what is run. So a file is refused where it belongs to another user than this process's or root, where others may write it,
+ * and where it holds other tables than a store's, views or triggers. Calls that only look (list, export, verify, explain) leave a file as
+ * it is, whatever they find; a damaged one is set aside (FILE.bad-SECONDS) by the first call that is to write it. Reading heeds
  * spk_context_interrupt. */
 SPK_API const char *spk_store_path(const spk_context *context);
 
@@ -729,13 +765,13 @@ typedef struct spk_store_entry {
 } spk_store_entry;
 
 /* Calls visit for every class, newest first, until it returns non-zero. The entry is valid during the call. SPK_ERR_IO: the store's file
- * cannot be read now (locked, damaged, a failing disk), or was refused, and nothing was learned beside it; so does export, which then writes
- * nothing. */
+ * cannot be read now (locked, damaged, a failing disk), or was refused, and nothing was learned beside it; so does export, which then
+ * writes nothing. */
 SPK_API spk_status spk_store_list(spk_context *context, int (*visit)(void *user, const spk_store_entry *entry), void *user);
 
-/* All entries as JSON, and back. import keeps the newer entry of a class, but what is finished before what is provisional; one whose time lies
- * in the future or before 1970 is taken, as of now, where its class is not known. A bad file changes nothing. *count (may be NULL) gets the
- * number of classes written or taken. */
+/* All entries as JSON, and back. import keeps the newer entry of a class, but what is finished before what is provisional; one whose time
+ * lies in the future or before 1970 is taken, as of now, where its class is not known. A bad file changes nothing. *count (may be NULL)
+ * gets the number of classes written or taken. */
 SPK_API spk_status spk_store_export(spk_context *context, const char *path, int64_t *count);
 SPK_API spk_status spk_store_import(spk_context *context, const char *path, int64_t *count);
 
@@ -746,7 +782,8 @@ SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
 #ifdef __cplusplus
 }
 
-/* SPK_SIZED for C++, which has no designated initialisers before C++20: auto problem = spk_sized<spk_spmm>(); problem.n = 512; all else is zero. */
+/* SPK_SIZED for C++, which has no designated initialisers before C++20: auto problem = spk_sized<spk_spmm>(); problem.n = 512; all else is
+ * zero. */
 extern "C++" {
 template <typename Struct> inline Struct spk_sized()
 {

@@ -51,7 +51,8 @@ spk_plan *pinned_plan(const std::shared_ptr<Pattern> &pattern, const Problem &pr
     spk_plan *plan = nullptr;
     const spk_status status = make(device.context, pattern->handle, &problem, &tune, &plan);
     if (status == SPK_ERR_UNKNOWN_CLASS)
-        refuse("nothing can be measured while the stream is captured: run the product once before the capture, or sa.set_options(unknown=\"estimate\")");
+        refuse("nothing can be measured while the stream is captured: run the product once before the capture, or "
+               "sa.set_options(unknown=\"estimate\")");
     device.check(status);
     plans().all[key] = Pinned{pattern, plan};
     return plan;

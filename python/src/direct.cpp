@@ -96,8 +96,7 @@ void read(const Tensor &tensor, Facts *facts)
 }
 
 /* Arguments of a call: tensors (None: none) first, then whole numbers. */
-template <size_t TENSORS, size_t NUMBERS>
-struct Arguments {
+template <size_t TENSORS, size_t NUMBERS> struct Arguments {
     std::array<std::optional<Tensor>, TENSORS> tensors;
     std::array<int64_t, NUMBERS> numbers;
 
@@ -140,7 +139,8 @@ PyObject *to_python(const Tensor &tensor)
         STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_to_pyobject(tensor.get(), nullptr, &made));
         return static_cast<PyObject *>(made);
     }
-    const Owned capsule(PyCapsule_New(tensor.get(), nullptr, nullptr)); /* of which the function only copies: its name says that it takes the handle over */
+    /* of which the function only copies: its name says that it takes the handle over */
+    const Owned capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
     return capsule.get() != nullptr ? PyObject_CallFunctionObjArgs(from_handle, capsule.get(), nullptr) : nullptr;
 }
 
@@ -159,8 +159,7 @@ class Unlocked {
     ~Unlocked() { PyEval_RestoreThread(state_); }
 };
 
-template <typename Body>
-PyObject *guarded(Body body)
+template <typename Body> PyObject *guarded(Body body)
 {
     try {
         return body();
@@ -197,7 +196,8 @@ bool see(const Spmm &call, Sight *sight)
     for (size_t i = 0; i < SPMM_TENSORS; i++)
         if (call.tensors[i] && facts[i].data == nullptr)
             return false;
-    return facts[VALUES].dim == 3 && facts[ROW_OFFSETS].dim == 1 && facts[COL_INDICES].dim == 1 && facts[BIAS].dim <= 1 && facts[DENSE].numel() > 0;
+    return facts[VALUES].dim == 3 && facts[ROW_OFFSETS].dim == 1 && facts[COL_INDICES].dim == 1 && facts[BIAS].dim <= 1 &&
+           facts[DENSE].numel() > 0;
 }
 
 Tensor run_recalled(const Known &known, const Sight &sight, const Tensor &dense)
@@ -281,8 +281,8 @@ PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count)
         std::tuple<std::optional<Tensor>, std::optional<Tensor>> made;
         {
             Unlocked free;
-            made = raw_gradients(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], *a.tensors[4], a.numbers[0], a.numbers[1], a.numbers[2],
-                                 a.numbers[3], a.numbers[4]);
+            made = raw_gradients(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], *a.tensors[4], a.numbers[0], a.numbers[1],
+                                 a.numbers[2], a.numbers[3], a.numbers[4]);
         }
         const Owned first(to_python(std::get<0>(made)));
         if (first.get() == nullptr)

@@ -10,7 +10,8 @@ namespace sparse_autotune {
 namespace {
 
 enum : size_t { SETS = 64, WAYS = 4 };
-enum { LOOK_AGAIN = 64 }; /* so many times an entry is believed; then the pattern is looked up once, as those not used for longest are forgotten */
+/* so many times an entry is believed; then the pattern is looked up once, as those not used for longest are forgotten */
+enum { LOOK_AGAIN = 64 };
 
 struct Entry {
     Sight sight;
@@ -45,7 +46,8 @@ bool is_same(const Entry &entry, const Sight &sight)
     return then.numbers == sight.numbers && then.device == sight.device;
 }
 
-/* On the CPU indices may change without a version: they are compared. The facts say that there are as many as there were, of the same type. */
+/* On the CPU indices may change without a version: they are compared. The facts say that there are as many as there were, of the same
+ * type. */
 bool has_indices(const Pattern &pattern, const Sight &sight)
 {
     if (pattern.device->is_cuda())

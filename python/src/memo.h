@@ -1,6 +1,6 @@
-/* Products whose operands were checked before: as a rule the next one has the same sparse operand, the same options, and a dense operand like the last one.
- * What was found then is kept beside what the operands were, and holds as long as they are that again. A fixed number is kept. By threads that hold the
- * interpreter's lock. */
+/* Products whose operands were checked before: as a rule the next one has the same sparse operand, the same options, and a dense operand
+ * like the last one. What was found then is kept beside what the operands were, and holds as long as they are that again. A fixed number is
+ * kept. By threads that hold the interpreter's lock. */
 #pragma once
 
 #include <Python.h>
@@ -17,7 +17,10 @@ struct Facts {
     intptr_t dtype = 0;         /* equal for equal ones */
     int64_t dim = 0;
     std::array<int64_t, 4> sizes = {};
-    bool operator==(const Facts &other) const { return data == other.data && dtype == other.dtype && dim == other.dim && sizes == other.sizes; }
+    bool operator==(const Facts &other) const
+    {
+        return data == other.data && dtype == other.dtype && dim == other.dim && sizes == other.sizes;
+    }
     int64_t numel() const;
 };
 

@@ -23,7 +23,8 @@ std::vector<std::string> &waiting()
     return *texts;
 }
 
-/* What a signal's handler raised while something was measured; raised again in Python as soon as the call is over. Under the interpreter's lock. */
+/* What a signal's handler raised while something was measured; raised again in Python as soon as the call is over. Under the interpreter's
+ * lock. */
 PyObject *raised_type = nullptr, *raised = nullptr, *raised_trace = nullptr;
 
 int raise_again(void *)
@@ -35,8 +36,8 @@ int raise_again(void *)
     return -1;
 }
 
-/* Tuning runs without the interpreter's lock. A signal whose handler raises (Ctrl-C) stops it. A C++ exception could not carry what was raised through
- * PyTorch: so the call ends as if nothing were wrong (see ops.cpp), and Python raises it then, as after any call into C. */
+/* Tuning runs without the interpreter's lock. A signal whose handler raises (Ctrl-C) stops it. A C++ exception could not carry what was
+ * raised through PyTorch: so the call ends as if nothing were wrong (see ops.cpp), and Python raises it then, as after any call into C. */
 bool on_progress(int64_t done, int64_t total, const char *what)
 {
     PyGILState_STATE held = PyGILState_Ensure();
@@ -51,7 +52,8 @@ bool on_progress(int64_t done, int64_t total, const char *what)
     } else if (stop) {
         PyErr_Clear(); /* one is on its way */
     } else if (callback != nullptr) {
-        PyObject *result = PyObject_CallFunction(callback, "LLs", static_cast<long long>(done), static_cast<long long>(total), what == nullptr ? "" : what);
+        PyObject *result = PyObject_CallFunction(callback, "LLs", static_cast<long long>(done), static_cast<long long>(total),
+                                                 what == nullptr ? "" : what);
         if (result == nullptr)
             PyErr_WriteUnraisable(callback);
         Py_XDECREF(result);
@@ -60,8 +62,8 @@ bool on_progress(int64_t done, int64_t total, const char *what)
     return stop;
 }
 
-/* Each text once in a process: contexts come and go, and each would tell again. The interpreter's lock may be held by one who waits for this thread, so that
- * the main thread says it when it is in Python again. */
+/* Each text once in a process: contexts come and go, and each would tell again. The interpreter's lock may be held by one who waits for
+ * this thread, so that the main thread says it when it is in Python again. */
 int say_warnings(void *)
 {
     std::vector<std::string> texts;
@@ -100,10 +102,8 @@ PyObject *set_options(PyObject *, PyObject *args)
     o.choice = choice;
     o.has_store = store != nullptr;
     o.store = store != nullptr ? store : "";
-    Py_BEGIN_ALLOW_THREADS
-    sparse_autotune::set_options(std::move(o));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS sparse_autotune::set_options(std::move(o));
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 PyObject *set_progress(PyObject *, PyObject *function)
@@ -133,10 +133,8 @@ PyObject *forbid(PyObject *, PyObject *args)
 
 PyObject *clear(PyObject *, PyObject *)
 {
-    Py_BEGIN_ALLOW_THREADS
-    forget();
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS forget();
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 PyObject *limit(PyObject *, PyObject *args)
@@ -144,10 +142,8 @@ PyObject *limit(PyObject *, PyObject *args)
     long long bytes;
     if (!PyArg_ParseTuple(args, "L", &bytes))
         return nullptr;
-    Py_BEGIN_ALLOW_THREADS
-    limit_patterns(bytes);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS limit_patterns(bytes);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 PyObject *patterns(PyObject *, PyObject *)
@@ -166,20 +162,21 @@ PyObject *commit(PyObject *, PyObject *)
     return PyUnicode_FromString(spk_commit());
 }
 
-PyMethodDef methods[] = {{"set_options", set_options, METH_VARARGS, nullptr},
-                         {"set_progress", set_progress, METH_O, nullptr},
-                         {"set_warn", set_warn, METH_O, nullptr},
-                         {"forbid_tuning", forbid, METH_VARARGS, nullptr},
-                         {"clear", clear, METH_NOARGS, nullptr},
-                         {"hands_over", hands_over, METH_NOARGS, nullptr},
-                         {"direct_setup", direct_setup, METH_VARARGS, nullptr},
-                         {"direct_spmm", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_spmm)), METH_FASTCALL, nullptr},
-                         {"direct_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_gradients)), METH_FASTCALL, nullptr},
-                         {"limit_patterns", limit, METH_VARARGS, nullptr},
-                         {"cached_patterns", patterns, METH_NOARGS, nullptr},
-                         {"version", version, METH_NOARGS, nullptr},
-                         {"commit", commit, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"set_options", set_options, METH_VARARGS, nullptr},
+    {"set_progress", set_progress, METH_O, nullptr},
+    {"set_warn", set_warn, METH_O, nullptr},
+    {"forbid_tuning", forbid, METH_VARARGS, nullptr},
+    {"clear", clear, METH_NOARGS, nullptr},
+    {"hands_over", hands_over, METH_NOARGS, nullptr},
+    {"direct_setup", direct_setup, METH_VARARGS, nullptr},
+    {"direct_spmm", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_spmm)), METH_FASTCALL, nullptr},
+    {"direct_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_gradients)), METH_FASTCALL, nullptr},
+    {"limit_patterns", limit, METH_VARARGS, nullptr},
+    {"cached_patterns", patterns, METH_NOARGS, nullptr},
+    {"version", version, METH_NOARGS, nullptr},
+    {"commit", commit, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef module = {PyModuleDef_HEAD_INIT, "sparse_autotune._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 

@@ -24,14 +24,26 @@ int32_t dtype_of(const Tensor &t)
 
 std::string dtype_name(int32_t dtype)
 {
-    const std::pair<int32_t, const char *> names[] = {
-        {aoti_torch_dtype_float32(), "float32"},         {aoti_torch_dtype_float64(), "float64"},         {aoti_torch_dtype_float16(), "float16"},
-        {aoti_torch_dtype_bfloat16(), "bfloat16"},       {aoti_torch_dtype_int8(), "int8"},               {aoti_torch_dtype_uint8(), "uint8"},
-        {aoti_torch_dtype_int16(), "int16"},             {aoti_torch_dtype_uint16(), "uint16"},           {aoti_torch_dtype_int32(), "int32"},
-        {aoti_torch_dtype_uint32(), "uint32"},           {aoti_torch_dtype_int64(), "int64"},             {aoti_torch_dtype_uint64(), "uint64"},
-        {aoti_torch_dtype_bool(), "bool"},               {aoti_torch_dtype_complex32(), "complex32"},     {aoti_torch_dtype_complex64(), "complex64"},
-        {aoti_torch_dtype_complex128(), "complex128"},   {aoti_torch_dtype_float8_e5m2(), "float8_e5m2"}, {aoti_torch_dtype_float8_e4m3fn(), "float8_e4m3fn"},
-        {aoti_torch_dtype_float8_e5m2fnuz(), "float8_e5m2fnuz"}, {aoti_torch_dtype_float8_e4m3fnuz(), "float8_e4m3fnuz"}};
+    const std::pair<int32_t, const char *> names[] = {{aoti_torch_dtype_float32(), "float32"},
+                                                      {aoti_torch_dtype_float64(), "float64"},
+                                                      {aoti_torch_dtype_float16(), "float16"},
+                                                      {aoti_torch_dtype_bfloat16(), "bfloat16"},
+                                                      {aoti_torch_dtype_int8(), "int8"},
+                                                      {aoti_torch_dtype_uint8(), "uint8"},
+                                                      {aoti_torch_dtype_int16(), "int16"},
+                                                      {aoti_torch_dtype_uint16(), "uint16"},
+                                                      {aoti_torch_dtype_int32(), "int32"},
+                                                      {aoti_torch_dtype_uint32(), "uint32"},
+                                                      {aoti_torch_dtype_int64(), "int64"},
+                                                      {aoti_torch_dtype_uint64(), "uint64"},
+                                                      {aoti_torch_dtype_bool(), "bool"},
+                                                      {aoti_torch_dtype_complex32(), "complex32"},
+                                                      {aoti_torch_dtype_complex64(), "complex64"},
+                                                      {aoti_torch_dtype_complex128(), "complex128"},
+                                                      {aoti_torch_dtype_float8_e5m2(), "float8_e5m2"},
+                                                      {aoti_torch_dtype_float8_e4m3fn(), "float8_e4m3fn"},
+                                                      {aoti_torch_dtype_float8_e5m2fnuz(), "float8_e5m2fnuz"},
+                                                      {aoti_torch_dtype_float8_e4m3fnuz(), "float8_e4m3fnuz"}};
     for (const auto &[number, name] : names)
         if (number == dtype)
             return name;
@@ -47,7 +59,8 @@ void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dt
 
 spk_dtype library_dtype(const char *name, int32_t dtype)
 {
-    static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64(), f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16();
+    static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64(), f16 = aoti_torch_dtype_float16(),
+                         bf16 = aoti_torch_dtype_bfloat16();
     if (dtype == f32)
         return SPK_F32;
     if (dtype == f64)
@@ -93,7 +106,8 @@ std::string strides_of(const Tensor &t)
 void check_line(const char *name, const Tensor &t)
 {
     if (t.dim() != 1 || (t.numel() > 1 && t.stride(0) != 1))
-        refuse(std::string(name) + ": must be a contiguous tensor of one dimension; its shape is " + text_of(sizes_of(t)) + ", its strides " + strides_of(t));
+        refuse(std::string(name) + ": must be a contiguous tensor of one dimension; its shape is " + text_of(sizes_of(t)) +
+               ", its strides " + strides_of(t));
 }
 
 } // namespace
@@ -115,8 +129,8 @@ void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const T
         refuse("values: blocks must be 1 to 256 high and wide, not " + text_of({shape.block_rows, shape.block_cols}));
     const int64_t grid = shape.rows / shape.block_rows + (shape.rows % shape.block_rows != 0); /* no sum that could overflow */
     if (row_offsets.numel() != grid + 1)
-        refuse("row_offsets: has " + std::to_string(row_offsets.numel()) + " entries; a matrix of " + std::to_string(shape.rows) + " rows in blocks of " +
-               std::to_string(shape.block_rows) + " needs " + std::to_string(grid + 1));
+        refuse("row_offsets: has " + std::to_string(row_offsets.numel()) + " entries; a matrix of " + std::to_string(shape.rows) +
+               " rows in blocks of " + std::to_string(shape.block_rows) + " needs " + std::to_string(grid + 1));
 }
 
 namespace {
@@ -250,7 +264,9 @@ Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const cha
         made.lead[static_cast<size_t>(dims - i)] = of_x == 1 ? of_y : of_x;
     }
     const std::vector<int64_t> one = batch_of(x, items_x), two = batch_of(y, items_y);
-    const auto alone = [](const std::vector<int64_t> &sizes) { return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; }); };
+    const auto alone = [](const std::vector<int64_t> &sizes) {
+        return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; });
+    };
     made.apart = one == two || alone(one) || alone(two);
     return made;
 }
@@ -378,9 +394,12 @@ Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t
     AtenTensorHandle made = nullptr;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &type));
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_index(like.get(), &index));
-    if (aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, type, index, &made) != AOTI_TORCH_SUCCESS) {
-        const char *why = torch_exception_get_what_without_backtrace != nullptr ? torch_exception_get_what_without_backtrace() : "PyTorch has said why on stderr";
-        refuse("cannot make a tensor of shape " + text_of(sizes) + (type == aoti_torch_device_type_cuda() ? " on cuda:" + std::to_string(index) : "") + ": " + why);
+    if (aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, type, index, &made) !=
+        AOTI_TORCH_SUCCESS) {
+        const char *why = torch_exception_get_what_without_backtrace != nullptr ? torch_exception_get_what_without_backtrace()
+                                                                                : "PyTorch has said why on stderr";
+        refuse("cannot make a tensor of shape " + text_of(sizes) +
+               (type == aoti_torch_device_type_cuda() ? " on cuda:" + std::to_string(index) : "") + ": " + why);
     }
     return Tensor(made);
 }
@@ -395,8 +414,8 @@ void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t>
         refuse("out: must be contiguous; its strides are " + strides_of(out));
 }
 
-Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
-                     int64_t cols, int64_t flags, int64_t version)
+Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
 {
     Multiply call;
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
@@ -406,7 +425,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     const Shape shape = {rows, cols, call.values.block_rows, call.values.block_cols};
     check_indices(row_offsets, col_indices, values, "values", shape);
     if (call.values.nnzb != col_indices.numel())
-        refuse("values: has " + std::to_string(call.values.nnzb) + " blocks, but col_indices " + std::to_string(col_indices.numel()) + " entries");
+        refuse("values: has " + std::to_string(call.values.nnzb) + " blocks, but col_indices " + std::to_string(col_indices.numel()) +
+               " entries");
     check_device("dense", dense, values, "values");
     library_dtype("values", call.dtype);
     check_dtype("dense", dense, "values", call.dtype);
@@ -418,7 +438,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     }
     const int64_t inner = trans != right ? rows : cols, m = trans != right ? cols : rows, given = right ? call.dense.cols : call.dense.rows;
     if (given != inner)
-        refuse("dense: its shape is " + text_of(sizes_of(dense)) + "; the product needs " + std::to_string(inner) + (right ? " columns" : " rows"));
+        refuse("dense: its shape is " + text_of(sizes_of(dense)) + "; the product needs " + std::to_string(inner) +
+               (right ? " columns" : " rows"));
     call.out_sizes = batches.lead;
     call.out_sizes.push_back(right ? dense.size(dense.dim() - 2) : m);
     call.out_sizes.push_back(right ? m : dense.size(dense.dim() - 1));
@@ -445,8 +466,8 @@ Matrix rows_of(const char *name, const Tensor &t)
     return m;
 }
 
-Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-                 int64_t block_cols, int64_t flags, int64_t version)
+Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+                 int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version)
 {
     const Shape shape = {rows, cols, block_rows, block_cols};
     Matrix left = matrix_of("x", x), right = matrix_of("y", y);
@@ -458,8 +479,8 @@ Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, co
     return sample_of(left, right, std::move(batches.lead), row_offsets, col_indices, shape, flags, version);
 }
 
-Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
-                 int64_t flags, int64_t version)
+Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices,
+                 const Shape &shape, int64_t flags, int64_t version)
 {
     Sample call;
     check_indices(row_offsets, col_indices, x.tensor, "x", shape);

@@ -8,7 +8,15 @@
 namespace sparse_autotune {
 
 /* FLAG_FACTOR: the result is multiplied with what `out` holds. */
-enum : int64_t { FLAG_TRANS = 1, FLAG_RIGHT = 2, FLAG_FINITE = 4, FLAG_TF32 = 8, FLAG_ACTIVATION_SHIFT = 4, FLAG_ACTIVATION_MASK = 7, FLAG_FACTOR = 128 };
+enum : int64_t {
+    FLAG_TRANS = 1,
+    FLAG_RIGHT = 2,
+    FLAG_FINITE = 4,
+    FLAG_TF32 = 8,
+    FLAG_ACTIVATION_SHIFT = 4,
+    FLAG_ACTIVATION_MASK = 7,
+    FLAG_FACTOR = 128
+};
 
 /* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */
 struct Matrix {
@@ -51,13 +59,13 @@ struct Sample {
     bool assume_finite = false;
 };
 
-Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
-                     int64_t cols, int64_t flags, int64_t version);
-Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-                 int64_t block_cols, int64_t flags, int64_t version);
+Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version);
+Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+                 int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version);
 /* The same of matrices; lead: the dimensions of the result before the blocks. */
-Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape,
-                 int64_t flags, int64_t version);
+Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, const Tensor &row_offsets, const Tensor &col_indices,
+                 const Shape &shape, int64_t flags, int64_t version);
 
 /* What every product asks of index tensors: device, dtype, layout and number. nnzb is the number of col_indices. */
 void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape);

@@ -1,4 +1,5 @@
-/* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where none is wanted. */
+/* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where
+ * none is wanted. */
 #include "capture.h"
 #include "ops.h"
 #include "report.h"
@@ -7,10 +8,9 @@ namespace sparse_autotune {
 
 namespace {
 
-/* Calls with the options of the moment. Where a signal (Ctrl-C) has stopped the tuning, the product is done with what is known or estimated, without
- * measuring: the call ends well, and Python raises what the signal's handler raised as soon as it runs again. */
-template <typename Call>
-void call_library(const Device &device, bool assume_finite, const Call &call)
+/* Calls with the options of the moment. Where a signal (Ctrl-C) has stopped the tuning, the product is done with what is known or
+ * estimated, without measuring: the call ends well, and Python raises what the signal's handler raised as soon as it runs again. */
+template <typename Call> void call_library(const Device &device, bool assume_finite, const Call &call)
 {
     const auto options = current_options();
     spk_tune_options tune = tune_options(*options, assume_finite);
@@ -58,8 +58,8 @@ void run(const Sample &call, const Tensor &out)
 
 } // namespace
 
-Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
-                int64_t cols, int64_t flags, int64_t version)
+Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
 {
     if (flags & FLAG_FACTOR)
         refuse("flags: a factor is what out holds: there is none");
@@ -79,22 +79,22 @@ void run_known(const Known &known, void *d)
 
 namespace {
 
-void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
-                  int64_t cols, int64_t flags, int64_t version, Tensor out)
+void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                  const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version, Tensor out)
 {
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
     check_out(out, dense, call.out_sizes, call.dtype);
     run(call, out);
 }
 
-Tensor spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias, int64_t rows,
-            int64_t cols, int64_t flags)
+Tensor spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+            const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags)
 {
     return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN);
 }
 
-Tensor raw_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-                 int64_t block_cols, int64_t flags, int64_t version)
+Tensor raw_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+                 int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version)
 {
     const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
     Tensor out = empty_like(x, call.out_sizes, call.dtype);
@@ -102,24 +102,25 @@ Tensor raw_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, co
     return out;
 }
 
-void raw_sddmm_out(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-                   int64_t block_cols, int64_t flags, int64_t version, Tensor out)
+void raw_sddmm_out(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+                   int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version, Tensor out)
 {
     const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
     check_out(out, x, call.out_sizes, call.dtype);
     run(call, out);
 }
 
-Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-             int64_t block_cols, int64_t flags)
+Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+             int64_t block_rows, int64_t block_cols, int64_t flags)
 {
     return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN);
 }
 
 } // namespace
 
-std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices,
-                                                                       const Tensor &dense, const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
+std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Tensor &values, const Tensor &row_offsets,
+                                                                       const Tensor &col_indices, const Tensor &dense,
+                                                                       const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
                                                                        int64_t version, int64_t want)
 {
     if (values.dim() != 3 || (!(flags & FLAG_RIGHT) && dense.dim() != 2))
@@ -129,7 +130,8 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
     std::tuple<std::optional<Tensor>, std::optional<Tensor>> made;
     const Matrix grad = rows_of("gradient", gradient);
     if (want & 1) {
-        const Multiply call = multiply_of(values, row_offsets, col_indices, grad.tensor, std::nullopt, rows, cols, plain ^ FLAG_TRANS, version);
+        const Multiply call =
+            multiply_of(values, row_offsets, col_indices, grad.tensor, std::nullopt, rows, cols, plain ^ FLAG_TRANS, version);
         Tensor out = empty_like(dense, call.out_sizes, call.dtype);
         run(call, out);
         std::get<0>(made) = std::move(out);
@@ -138,7 +140,8 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
         const Matrix given = rows_of("dense", dense);
         const Matrix &x = right == trans ? grad : given, &y = right == trans ? given : grad;
         const Shape shape = {rows, cols, values.size(1), values.size(2)};
-        const Sample call = sample_of(right ? x.transposed() : x, right ? y : y.transposed(), {}, row_offsets, col_indices, shape, plain, version);
+        const Sample call =
+            sample_of(right ? x.transposed() : x, right ? y : y.transposed(), {}, row_offsets, col_indices, shape, plain, version);
         Tensor out = empty_like(dense, call.out_sizes, call.dtype);
         run(call, out);
         std::get<1>(made) = std::move(out);
@@ -148,19 +151,20 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
 
 namespace {
 
-std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, const std::optional<Tensor> &bias,
-                        int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
+std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                        const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
 {
     return report_of(multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN), action, rounds);
 }
 
-std::string report_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
-                         int64_t block_cols, int64_t flags, int64_t action, int64_t rounds)
+std::string report_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
+                         int64_t block_rows, int64_t block_cols, int64_t flags, int64_t action, int64_t rounds)
 {
     return report_of(sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN), action, rounds);
 }
 
-std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols)
+std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
+                    int64_t block_cols)
 {
     const Shape shape = {rows, cols, block_rows, block_cols};
     check_indices(row_offsets, col_indices, row_offsets, "row_offsets", shape);
@@ -172,7 +176,8 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
 } // namespace sparse_autotune
 
 #define SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor? bias, int rows, int cols, int flags"
-#define SAMPLE_OPERANDS "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
+#define SAMPLE_OPERANDS \
+    "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
 
 STABLE_TORCH_LIBRARY(sparse_autotune, library)
 {
@@ -182,23 +187,24 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("_spmm_out(" SPARSE_OPERANDS ", int version, Tensor(a!) out) -> ()");
     library.def("_sddmm(" SAMPLE_OPERANDS ", int version) -> Tensor");
     library.def("_sddmm_out(" SAMPLE_OPERANDS ", int version, Tensor(a!) out) -> ()");
-    library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, int flags, "
+    library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, "
+                "int flags, "
                 "int version, int want) -> (Tensor?, Tensor?)");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
 }
 
-#define IMPLEMENT_ALL(library)                                          \
-    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));            \
-    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));          \
-    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));       \
-    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out)); \
-    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));     \
-    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out)); \
+#define IMPLEMENT_ALL(library)                                                   \
+    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                     \
+    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                   \
+    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                \
+    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));        \
+    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));              \
+    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));      \
     library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients)); \
-    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm)); \
-    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm)); \
+    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));      \
+    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));    \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)

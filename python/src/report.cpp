@@ -62,10 +62,14 @@ const char *status_name(spk_candidate_status status)
 
 void put_candidate(Json &json, const spk_candidate_info &c)
 {
-    json.open('{').key("name").string(c.name).key("params").string(c.params).key("hash").string(c.hash).key("kind").string(kind_name(c.kind));
+    json.open('{').key("name").string(c.name).key("params").string(c.params).key("hash").string(c.hash).key("kind").string(
+        kind_name(c.kind));
     json.key("status").string(status_name(c.status)).key("why").string(c.why);
     json.key("median_us").number(c.median_us > 0 ? c.median_us : NAN).key("spread_us").number(c.median_us > 0 ? c.spread_us : NAN);
-    json.key("prepare_us").number(c.median_us > 0 ? c.prepare_us : NAN).key("predicted_us").number(c.predicted_us > 0 ? c.predicted_us : NAN);
+    json.key("prepare_us")
+        .number(c.median_us > 0 ? c.prepare_us : NAN)
+        .key("predicted_us")
+        .number(c.predicted_us > 0 ? c.predicted_us : NAN);
     json.key("error").number(c.error >= 0 ? c.error : NAN).key("tolerance").number(c.tolerance > 0 ? c.tolerance : NAN);
     json.key("samples_us").open('[');
     for (int64_t i = 0; i < c.sample_count; i++)
@@ -86,16 +90,40 @@ const char *compute_name(spk_dtype compute, spk_dtype dtype)
 void put_pattern(Json &json, const spk_pattern_info &info, int64_t n, spk_operation operation)
 {
     const bool sddmm = operation == SPK_SDDMM; /* M and N are the pattern's there, and n is the sum's length */
-    json.key("op").string(sddmm ? "sddmm" : "spmm").key("m").number(info.rows).key("k").number(sddmm ? n : info.cols).key("n").number(sddmm ? info.cols : n);
-    json.key("block_rows").number(info.block_rows).key("block_cols").number(info.block_cols).key("nnzb").number(info.nnzb).key("density").number(info.density);
+    json.key("op")
+        .string(sddmm ? "sddmm" : "spmm")
+        .key("m")
+        .number(info.rows)
+        .key("k")
+        .number(sddmm ? n : info.cols)
+        .key("n")
+        .number(sddmm ? info.cols : n);
+    json.key("block_rows")
+        .number(info.block_rows)
+        .key("block_cols")
+        .number(info.block_cols)
+        .key("nnzb")
+        .number(info.nnzb)
+        .key("density")
+        .number(info.density);
 }
 
 void put_problem(Json &json, const spk_spmm &p, const spk_pattern_info &info)
 {
     static const char *const activations[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
     put_pattern(json, info, p.n, SPK_SPMM);
-    json.key("dtype").string(spk_dtype_name(p.dtype_a)).key("dtype_d").string(spk_dtype_name(p.dtype_d)).key("compute").string(compute_name(p.compute, p.dtype_a));
-    json.key("trans_a").string(p.trans_a == SPK_TRANS ? "t" : "n").key("layout_b").string(layout_name(p.layout_b)).key("layout_d").string(layout_name(p.layout_d));
+    json.key("dtype")
+        .string(spk_dtype_name(p.dtype_a))
+        .key("dtype_d")
+        .string(spk_dtype_name(p.dtype_d))
+        .key("compute")
+        .string(compute_name(p.compute, p.dtype_a));
+    json.key("trans_a")
+        .string(p.trans_a == SPK_TRANS ? "t" : "n")
+        .key("layout_b")
+        .string(layout_name(p.layout_b))
+        .key("layout_d")
+        .string(layout_name(p.layout_d));
     json.key("bias").number(p.bias != SPK_BIAS_NONE).key("activation").string(activations[p.activation]);
     json.key("batch").number(p.batch > 1 ? p.batch : 1);
 }
@@ -103,8 +131,18 @@ void put_problem(Json &json, const spk_spmm &p, const spk_pattern_info &info)
 void put_problem(Json &json, const spk_sddmm &p, const spk_pattern_info &info)
 {
     put_pattern(json, info, p.k, SPK_SDDMM);
-    json.key("dtype").string(spk_dtype_name(p.dtype_x)).key("dtype_d").string(spk_dtype_name(p.dtype_d)).key("compute").string(compute_name(p.compute, p.dtype_x));
-    json.key("layout_a").string(layout_name(p.layout_x)).key("layout_b").string(layout_name(p.layout_y)).key("batch").number(p.batch > 1 ? p.batch : 1);
+    json.key("dtype")
+        .string(spk_dtype_name(p.dtype_x))
+        .key("dtype_d")
+        .string(spk_dtype_name(p.dtype_d))
+        .key("compute")
+        .string(compute_name(p.compute, p.dtype_x));
+    json.key("layout_a")
+        .string(layout_name(p.layout_x))
+        .key("layout_b")
+        .string(layout_name(p.layout_y))
+        .key("batch")
+        .number(p.batch > 1 ? p.batch : 1);
 }
 
 spk_pattern_info info_of(const Pattern &pattern)
@@ -115,8 +153,7 @@ spk_pattern_info info_of(const Pattern &pattern)
     return info;
 }
 
-template <typename Call>
-std::string text_of_report(const Call &call, bool warm, spk_report *report)
+template <typename Call> std::string text_of_report(const Call &call, bool warm, spk_report *report)
 {
     const Device &device = *call.pattern->device;
     std::unique_ptr<spk_report, void (*)(spk_report *)> hold(report, [](spk_report *r) { spk_report_destroy(&r); });
@@ -127,16 +164,34 @@ std::string text_of_report(const Call &call, bool warm, spk_report *report)
     facts.struct_size = sizeof facts;
     device.check(spk_context_device(device.context, &facts));
     Json json;
-    json.open('{').key("sparsek").string(spk_version()).key("commit").string(spk_commit()).key("device").open('{').key("kind").string(facts.kind);
+    json.open('{')
+        .key("sparsek")
+        .string(spk_version())
+        .key("commit")
+        .string(spk_commit())
+        .key("device")
+        .open('{')
+        .key("kind")
+        .string(facts.kind);
     json.key("name").string(facts.name).key("threads").number(facts.threads).key("isa").open('[');
     for (int i = 0; i < facts.isa_count; i++)
         json.string(facts.isa[i]);
-    json.close(']').key("clocks_mhz").number(facts.clock_mhz > 0 ? facts.clock_mhz : NAN).key("power_w").number(facts.power_w > 0 ? facts.power_w : NAN).close('}');
+    json.close(']')
+        .key("clocks_mhz")
+        .number(facts.clock_mhz > 0 ? facts.clock_mhz : NAN)
+        .key("power_w")
+        .number(facts.power_w > 0 ? facts.power_w : NAN)
+        .close('}');
     json.key("problem").open('{');
     put_problem(json, call.problem, info_of(*call.pattern));
     json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
-    json.key("measured_at").number(static_cast<double>(info.measured_at)).key("class_key").string(info.class_key).key("summary").string(in_python(info.summary != nullptr ? info.summary : "").c_str());
+    json.key("measured_at")
+        .number(static_cast<double>(info.measured_at))
+        .key("class_key")
+        .string(info.class_key)
+        .key("summary")
+        .string(in_python(info.summary != nullptr ? info.summary : "").c_str());
     json.key("candidates").open('[');
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {};
@@ -149,10 +204,12 @@ std::string text_of_report(const Call &call, bool warm, spk_report *report)
 }
 
 template <typename Call, typename Problem>
-std::string make_report(const Call &call, int64_t action, int64_t rounds, spk_status (*tune)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
+std::string make_report(const Call &call, int64_t action, int64_t rounds,
+                        spk_status (*tune)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
                         spk_status (*explain)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
                         spk_status (*list)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
-                        spk_status (*race)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, const spk_race_options *, spk_report **))
+                        spk_status (*race)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *,
+                                           const spk_race_options *, spk_report **))
 {
     const Device &device = *call.pattern->device;
     const auto options = current_options();
@@ -166,10 +223,17 @@ std::string make_report(const Call &call, int64_t action, int64_t rounds, spk_st
     racing.keep = 1;
     o.fresh = action == REPORT_TUNE_FRESH;
     switch (action) {
-    case REPORT_EXPLAIN: status = explain(device.context, pattern, &call.problem, &o, &report); break;
-    case REPORT_LIST: status = list(device.context, pattern, &call.problem, &o, &report); break;
-    case REPORT_RACE: status = race(device.context, pattern, &call.problem, &o, &racing, &report); break;
-    default: status = tune(device.context, pattern, &call.problem, &o, &report);
+    case REPORT_EXPLAIN:
+        status = explain(device.context, pattern, &call.problem, &o, &report);
+        break;
+    case REPORT_LIST:
+        status = list(device.context, pattern, &call.problem, &o, &report);
+        break;
+    case REPORT_RACE:
+        status = race(device.context, pattern, &call.problem, &o, &racing, &report);
+        break;
+    default:
+        status = tune(device.context, pattern, &call.problem, &o, &report);
     }
     if (status != SPK_OK)
         spk_report_destroy(&report);
@@ -197,8 +261,23 @@ std::string inspect_of(const std::shared_ptr<Pattern> &pattern)
 {
     const spk_pattern_info info = info_of(*pattern);
     Json json;
-    json.open('{').key("rows").number(info.rows).key("cols").number(info.cols).key("block_rows").number(info.block_rows).key("block_cols").number(info.block_cols);
-    json.key("grid_rows").number(info.grid_rows).key("grid_cols").number(info.grid_cols).key("nnzb").number(info.nnzb).key("density").number(info.density);
+    json.open('{')
+        .key("rows")
+        .number(info.rows)
+        .key("cols")
+        .number(info.cols)
+        .key("block_rows")
+        .number(info.block_rows)
+        .key("block_cols")
+        .number(info.block_cols);
+    json.key("grid_rows")
+        .number(info.grid_rows)
+        .key("grid_cols")
+        .number(info.grid_cols)
+        .key("nnzb")
+        .number(info.nnzb)
+        .key("density")
+        .number(info.density);
     json.key("empty_rows").number(info.empty_rows).key("longest_row").number(info.longest_row).key("row_spread").number(info.row_spread);
     json.key("row_overlap").number(info.row_overlap).key("bandwidth").number(info.bandwidth).close('}');
     return json.text();

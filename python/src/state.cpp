@@ -43,13 +43,19 @@ struct State {
     int64_t bytes = 0, most_bytes = MOST_BYTES; /* of the patterns */
 };
 
-/* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks must not
- * cross a fork; only the options go along. */
+/* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks
+ * must not cross a fork; only the options go along. */
 std::atomic<State *> the_state{nullptr};
 std::atomic<uint64_t> the_generation{1};
 
-void before_fork() { the_state.load()->lock.lock(); }
-void after_fork_parent() { the_state.load()->lock.unlock(); }
+void before_fork()
+{
+    the_state.load()->lock.lock();
+}
+void after_fork_parent()
+{
+    the_state.load()->lock.unlock();
+}
 void after_fork_child()
 {
     State *old = the_state.load(), *made = new State;
@@ -219,11 +225,13 @@ bool has_contents(const Pattern &pattern, const std::string &contents, const Ten
     if (pattern.device->is_cuda())
         return pattern.contents == contents;
     const size_t width = row_offsets.element_size(), first = row_offsets.numel() * width, second = col_indices.numel() * width;
-    return pattern.contents.size() == first + second && (first == 0 || std::memcmp(pattern.contents.data(), row_offsets.const_data_ptr(), first) == 0) &&
+    return pattern.contents.size() == first + second &&
+           (first == 0 || std::memcmp(pattern.contents.data(), row_offsets.const_data_ptr(), first) == 0) &&
            (second == 0 || std::memcmp(pattern.contents.data() + first, col_indices.const_data_ptr(), second) == 0);
 }
 
-std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape)
+std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                      const Shape &shape)
 {
     auto made = std::make_shared<Pattern>();
     made->device = device;
@@ -320,16 +328,19 @@ std::shared_ptr<Device> device_of(const Tensor &tensor)
     return device;
 }
 
-std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version)
+std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                    const Shape &shape, int64_t version)
 {
-    /* Versions miss what is written by way of NumPy, DLPack or a collective: on the CPU the indices themselves are compared, which costs next to nothing. */
+    /* Versions miss what is written by way of NumPy, DLPack or a collective: on the CPU the indices themselves are compared, which costs
+     * next to nothing. */
     if (!device->is_cuda())
         version = VERSION_NONE;
     else if (version == VERSION_UNKNOWN)
         version = version_of(row_offsets, col_indices);
     std::string contents = version == VERSION_NONE && device->is_cuda() ? contents_of(*device, row_offsets, col_indices) : std::string();
-    const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(), static_cast<int32_t>(row_offsets.element_size()), shape.rows,
-                         shape.cols, shape.block_rows, shape.block_cols, col_indices.numel(), version);
+    const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(),
+                         static_cast<int32_t>(row_offsets.element_size()), shape.rows, shape.cols, shape.block_rows, shape.block_cols,
+                         col_indices.numel(), version);
     State &s = state();
     std::shared_ptr<Pattern> known;
     {

@@ -64,10 +64,12 @@ struct Shape {
 enum : int64_t { VERSION_UNKNOWN = -1, VERSION_NONE = -2 };
 
 std::shared_ptr<Device> device_of(const Tensor &tensor);
-std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version);
+std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                    const Shape &shape, int64_t version);
 std::shared_ptr<const Options> current_options();
 void set_options(Options options);
-/* What cached patterns may take, by an estimate from their indices; those not used for longest go first, the newest stays whatever it takes. */
+/* What cached patterns may take, by an estimate from their indices; those not used for longest go first, the newest stays whatever it
+ * takes. */
 void limit_patterns(int64_t bytes);
 /* How many are cached, and their estimate. */
 std::pair<int64_t, int64_t> cached_patterns();

@@ -66,29 +66,30 @@ static bool same_problem(const spk_problem *a, const spk_problem *b)
 {
     const spk_epilogue *x = &a->epilogue, *y = &b->epilogue;
     return a->pattern == b->pattern && a->n == b->n && a->trans_a == b->trans_a && a->dtype_a == b->dtype_a && a->dtype_b == b->dtype_b &&
-           a->dtype_d == b->dtype_d && a->compute == b->compute && a->block_layout == b->block_layout && a->layout_b == b->layout_b && a->layout_d == b->layout_d &&
-           a->ldb == b->ldb && a->ldc == b->ldc && a->ldd == b->ldd && a->ldr == b->ldr && a->ldp == b->ldp && x->use_c == y->use_c &&
-           x->residual == y->residual && x->keep_preact == y->keep_preact && x->bias == y->bias && x->activation == y->activation &&
-           a->k == b->k && a->layout_a == b->layout_a && a->lda == b->lda && a->batch == b->batch && a->stride_a == b->stride_a && a->stride_b == b->stride_b &&
-           a->stride_c == b->stride_c && a->stride_d == b->stride_d && a->stride_r == b->stride_r && a->stride_p == b->stride_p &&
-           a->operation == b->operation && a->assume_finite == b->assume_finite && a->static_values == b->static_values &&
-           a->cache == b->cache;
+           a->dtype_d == b->dtype_d && a->compute == b->compute && a->block_layout == b->block_layout && a->layout_b == b->layout_b &&
+           a->layout_d == b->layout_d && a->ldb == b->ldb && a->ldc == b->ldc && a->ldd == b->ldd && a->ldr == b->ldr && a->ldp == b->ldp &&
+           x->use_c == y->use_c && x->residual == y->residual && x->keep_preact == y->keep_preact && x->bias == y->bias &&
+           x->activation == y->activation && a->k == b->k && a->layout_a == b->layout_a && a->lda == b->lda && a->batch == b->batch &&
+           a->stride_a == b->stride_a && a->stride_b == b->stride_b && a->stride_c == b->stride_c && a->stride_d == b->stride_d &&
+           a->stride_r == b->stride_r && a->stride_p == b->stride_p && a->operation == b->operation &&
+           a->assume_finite == b->assume_finite && a->static_values == b->static_values && a->cache == b->cache;
 }
 
 static bool same_options(const spk_tune_options *a, const spk_tune_options *b)
 {
-    return a->effort == b->effort && a->unknown == b->unknown && a->budget_s == b->budget_s && a->tolerance == b->tolerance && same_text(a->only, b->only) &&
-           same_text(a->exclude, b->exclude) && same_text(a->choice, b->choice);
+    return a->effort == b->effort && a->unknown == b->unknown && a->budget_s == b->budget_s && a->tolerance == b->tolerance &&
+           same_text(a->only, b->only) && same_text(a->exclude, b->exclude) && same_text(a->choice, b->choice);
 }
 
 static uint64_t hash_of(const spk_problem *problem, const spk_tune_options *options)
 {
-    const uint64_t words[] = {problem->pattern->id,
-                              (uint64_t)problem->n ^ (uint64_t)problem->k << 32 ^ (uint64_t)problem->batch << 48 ^ (uint64_t)problem->operation << 60,
-                              (uint64_t)problem->ldb * 31 + (uint64_t)problem->ldd,
-                              (uint64_t)problem->dtype_a << 8 | (uint64_t)problem->trans_a << 4 | (uint64_t)problem->layout_b << 1 | (uint64_t)problem->layout_d,
-                              (uint64_t)problem->epilogue.activation << 8 | (uint64_t)problem->epilogue.bias << 4 | (uint64_t)problem->epilogue.use_c,
-                              (uint64_t)options->effort};
+    const uint64_t words[] = {
+        problem->pattern->id,
+        (uint64_t)problem->n ^ (uint64_t)problem->k << 32 ^ (uint64_t)problem->batch << 48 ^ (uint64_t)problem->operation << 60,
+        (uint64_t)problem->ldb * 31 + (uint64_t)problem->ldd,
+        (uint64_t)problem->dtype_a << 8 | (uint64_t)problem->trans_a << 4 | (uint64_t)problem->layout_b << 1 | (uint64_t)problem->layout_d,
+        (uint64_t)problem->epilogue.activation << 8 | (uint64_t)problem->epilogue.bias << 4 | (uint64_t)problem->epilogue.use_c,
+        (uint64_t)options->effort};
     uint64_t hash = SPK_HASH_START;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -182,7 +183,8 @@ static bool has_pattern(const entry *e, uint64_t id)
     return e->problem.pattern->id == id;
 }
 
-void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan)
+void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
+                        spk_plan *plan)
 {
     entry *made = NULL, *dropped = NULL;
     if (entry_make(mem, problem, options, plan, &made) != SPK_OK)

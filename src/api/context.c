@@ -18,7 +18,9 @@ spk_status spk_enter(const spk_context *context)
 
 spk_status spk_check_caller(void)
 {
-    return !spk_in_callback() ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "the call comes from a log or progress callback, which must not call the library");
+    return !spk_in_callback()
+               ? SPK_OK
+               : spk_fail(SPK_ERR_ARGUMENT, "the call comes from a log or progress callback, which must not call the library");
 }
 
 spk_status spk_check_pointer(const void *pointer, const char *name)
@@ -34,7 +36,8 @@ static spk_status check_options(const spk_context_options *options)
         return spk_fail(SPK_ERR_ARGUMENT, "%s is set and %s is NULL: set both or none", options->allocate != NULL ? "allocate" : "release",
                         options->allocate != NULL ? "release" : "allocate");
     if ((options->device_allocate == NULL) != (options->device_release == NULL))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s is set and %s is NULL: set both or none", options->device_allocate != NULL ? "device_allocate" : "device_release",
+        return spk_fail(SPK_ERR_ARGUMENT, "%s is set and %s is NULL: set both or none",
+                        options->device_allocate != NULL ? "device_allocate" : "device_release",
                         options->device_allocate != NULL ? "device_release" : "device_allocate");
     return SPK_OK;
 }

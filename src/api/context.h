@@ -42,10 +42,10 @@ struct spk_plan {
     spk_context *context;
     atomic_int references;
     spk_bound bound;
-    spk_bound other; /* for pointers that bound's kernel does not take; kernel NULL: there is none */
+    spk_bound other;        /* for pointers that bound's kernel does not take; kernel NULL: there is none */
     size_t workspace_bytes; /* of a run of either */
-    spk_scratch *scratch; /* NULL where no workspace is needed */
-    const void *values; /* with static_values: what spk_plan_update_values took */
+    spk_scratch *scratch;   /* NULL where no workspace is needed */
+    const void *values;     /* with static_values: what spk_plan_update_values took */
     bool from_store;
     const char *why;
     double prepare_us;
@@ -81,12 +81,14 @@ typedef struct spk_asked {
     const spk_tune_options *options;
 } spk_asked;
 
-typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
+typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                       spk_report **report);
 
 spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan);
 spk_status spk_asked_run(const spk_entry *entry, const spk_plan *plan, const void *args, void *stream);
 spk_status spk_asked_now(const spk_asked *asked, const void *args);
-spk_status spk_asked_oracle(const spk_asked *asked, const void *args, const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude);
+spk_status spk_asked_oracle(const spk_asked *asked, const void *args, const int64_t *rows, int64_t row_count, double *out, double *preact,
+                            double *magnitude);
 spk_status spk_asked_tolerance(const spk_asked *asked, double *tolerance);
 spk_status spk_asked_report(const spk_asked *asked, spk_report_maker maker, spk_report **report);
 spk_status spk_asked_race(const spk_asked *asked, const spk_race_options *race, spk_report **report);
@@ -103,7 +105,8 @@ void spk_plan_cache_release(struct spk_plan_cache **cache);
 spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *problem, const spk_tune_options *options);
 
 /* Keeps a reference; drops the least recently made plan when full. Does nothing where memory is short. */
-void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan);
+void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
+                        spk_plan *plan);
 void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id);
 
 #endif

@@ -69,7 +69,8 @@ static spk_status check_value_dtype(spk_dtype dtype)
     return SPK_OK;
 }
 
-spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, spk_layout block_layout, spk_matrix **out)
+spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols,
+                             spk_layout block_layout, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
     SPK_TRY(check_block(block_rows, block_cols, block_layout));
@@ -114,7 +115,8 @@ spk_status spk_matrix_canonicalize(spk_context *context, const spk_matrix *matri
     return spk_convert_canonicalize(&context->mem, matrix, out);
 }
 
-spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density, spk_norm norm, spk_matrix **out)
+spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
+                            spk_norm norm, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
     SPK_TRY(check_block(block_rows, block_cols, SPK_ROW_MAJOR));

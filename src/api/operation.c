@@ -48,8 +48,8 @@ spk_status spk_asked_now(const spk_asked *asked, const void *theirs)
 }
 
 /* The oracle on a caller's rows, which are checked. */
-static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows, int64_t row_count, double *out,
-                              double *preact, double *magnitude)
+static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows,
+                              int64_t row_count, double *out, double *preact, double *magnitude)
 {
     const int64_t most = problem->batch * spk_problem_d_rows(problem);
     if (rows == NULL)
@@ -58,7 +58,8 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
         return spk_fail(SPK_ERR_ARGUMENT, "row_count = %lld: it cannot be negative", (long long)row_count);
     for (int64_t i = 0; rows != NULL && i < row_count; i++)
         if (rows[i] < 0 || rows[i] >= most)
-            return spk_fail(SPK_ERR_ARGUMENT, "rows[%lld] = %lld: the rows are 0..%lld", (long long)i, (long long)rows[i], (long long)most - 1);
+            return spk_fail(SPK_ERR_ARGUMENT, "rows[%lld] = %lld: the rows are 0..%lld", (long long)i, (long long)rows[i],
+                            (long long)most - 1);
     if (row_count == 0 || spk_problem_is_empty(problem))
         return SPK_OK;
     SPK_TRY(spk_pattern_fetch(problem->pattern));
@@ -69,7 +70,8 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
     return spk_oracle_run(&context->mem, problem, args, rows, row_count, out, preact, magnitude);
 }
 
-spk_status spk_asked_oracle(const spk_asked *asked, const void *theirs, const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude)
+spk_status spk_asked_oracle(const spk_asked *asked, const void *theirs, const int64_t *rows, int64_t row_count, double *out, double *preact,
+                            double *magnitude)
 {
     spk_tune_options options;
     spk_problem problem;

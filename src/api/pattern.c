@@ -17,7 +17,8 @@ static spk_status make_from_device(spk_context *context, const spk_bsr_indices *
     if (theirs->nnzb > 0)
         SPK_TRY(spk_check_pointer(theirs->col_indices, "col_indices"));
     size_t index_bytes = theirs->index_type == SPK_I64 ? sizeof(int64_t) : sizeof(int32_t);
-    size_t offsets_bytes = ((size_t)spk_ceil_div(theirs->rows, theirs->block_rows) + 1) * index_bytes, columns_bytes = (size_t)theirs->nnzb * index_bytes;
+    size_t offsets_bytes = ((size_t)spk_ceil_div(theirs->rows, theirs->block_rows) + 1) * index_bytes,
+           columns_bytes = (size_t)theirs->nnzb * index_bytes;
     char *offsets = NULL, *columns = NULL;
     spk_status status;
     SPK_GOTO(spk_alloc(&context->mem, offsets_bytes, 1, &offsets));
@@ -46,7 +47,8 @@ static spk_status check_deferred(const spk_context *context, const spk_bsr_indic
         return spk_fail(SPK_ERR_ARGUMENT, "deferred = 1: device = \"%s\" has no streams", context->device->backend->kind);
     const int64_t across = spk_ceil_div(indices->cols, indices->block_cols);
     if (indices->longest_row < 0 || indices->longest_row > across)
-        return spk_fail(SPK_ERR_ARGUMENT, "longest_row = %lld: the limits are 0 and %lld, the block columns", (long long)indices->longest_row, (long long)across);
+        return spk_fail(SPK_ERR_ARGUMENT, "longest_row = %lld: the limits are 0 and %lld, the block columns",
+                        (long long)indices->longest_row, (long long)across);
     if (!(indices->row_spread >= 0 && isfinite(indices->row_spread)))
         return spk_fail(SPK_ERR_ARGUMENT, "row_spread = %g is negative or not finite", indices->row_spread);
     if (!(indices->row_overlap >= 0 && indices->row_overlap <= 1))
@@ -96,9 +98,9 @@ spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, 
     if (bsr->format != SPK_BSR)
         return spk_fail(SPK_ERR_ARGUMENT, "bsr is a matrix in another format: convert it with spk_matrix_to_bsr");
     return spk_pattern_create(context,
-                              &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = bsr->rows, .cols = bsr->cols, .block_rows = bsr->block_rows,
-                                                 .block_cols = bsr->block_cols, .nnzb = bsr->nnz, .row_offsets = bsr->row_offsets,
-                                                 .col_indices = bsr->col_indices, .index_type = SPK_I64},
+                              &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = bsr->rows, .cols = bsr->cols,
+                                                 .block_rows = bsr->block_rows, .block_cols = bsr->block_cols, .nnzb = bsr->nnz,
+                                                 .row_offsets = bsr->row_offsets, .col_indices = bsr->col_indices, .index_type = SPK_I64},
                               pattern);
 }
 

@@ -120,8 +120,8 @@ spk_status spk_plan_enter_run(const spk_plan *plan, spk_operation operation, con
     SPK_TRY(spk_check_pointer(args, "args"));
     SPK_TRY(check_stream(plan, stream));
     if (plan->bound.problem.operation != operation)
-        return spk_fail(SPK_ERR_ARGUMENT, "the plan was made for %s: run it with spk_run_%s", spk_operation_name(plan->bound.problem.operation),
-                        spk_operation_name(plan->bound.problem.operation));
+        return spk_fail(SPK_ERR_ARGUMENT, "the plan was made for %s: run it with spk_run_%s",
+                        spk_operation_name(plan->bound.problem.operation), spk_operation_name(plan->bound.problem.operation));
     return SPK_OK;
 }
 
@@ -136,7 +136,8 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
     if (elements > 0)
         SPK_TRY(spk_check_pointer(values, "values"));
     if ((uintptr_t)values % spk_dtype_bytes(problem->dtype_a) != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values, spk_dtype_bytes(problem->dtype_a));
+        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values,
+                        spk_dtype_bytes(problem->dtype_a));
     const spk_backend *backend = plan->context->device->backend;
     if (backend->check_args != NULL && elements > 0)
         SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_args){.a = values}));

@@ -1,6 +1,6 @@
-/* A plan's own workspaces. Host threads share one: who finds it lent allocates for the moment. Where there are streams, work that is put on a stream
- * now runs later, so that each stream has its own: the first one takes what was made with the plan, others get theirs at their first run. What a caller
- * allocates is for one stream, so that none is made with the plan. */
+/* A plan's own workspaces. Host threads share one: who finds it lent allocates for the moment. Where there are streams, work that is put on
+ * a stream now runs later, so that each stream has its own: the first one takes what was made with the plan, others get theirs at their
+ * first run. What a caller allocates is for one stream, so that none is made with the plan. */
 #include "api/scratch.h"
 
 #include <pthread.h>
@@ -107,9 +107,11 @@ static spk_status lane_of(spk_scratch *scratch, void *stream, lane **out)
     if (*out != NULL)
         return SPK_OK;
     if (scratch->device->backend->capturing(scratch->device, stream))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "args.workspace is NULL, and the plan has none for this stream yet: it cannot allocate %zu bytes while the stream is "
-                                             "captured; run the plan on the stream once before, or give a workspace",
-                        scratch->bytes);
+        return spk_fail(
+            SPK_ERR_UNSUPPORTED,
+            "args.workspace is NULL, and the plan has none for this stream yet: it cannot allocate %zu bytes while the stream is "
+            "captured; run the plan on the stream once before, or give a workspace",
+            scratch->bytes);
     pthread_mutex_lock(&scratch->adding);
     *out = find_lane(scratch, user); /* another thread may have added it meanwhile */
     spk_status status = *out != NULL ? SPK_OK : add_lane(scratch, user, stream, out);

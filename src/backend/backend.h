@@ -43,10 +43,10 @@ typedef struct spk_device {
     char name[96];
     unsigned isa;
     int64_t l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* caches: 0 unknown */
-    int processors; /* streaming multiprocessors; 0 on a CPU */
-    double peak_gflops_f32; /* a rough guess from ISA, clock and threads: for cost models */
-    double stream_gbs;      /* likewise, from memory */
-    struct spk_libraries *libraries; /* the vendor libraries of this backend */
+    int processors;                                     /* streaming multiprocessors; 0 on a CPU */
+    double peak_gflops_f32;                             /* a rough guess from ISA, clock and threads: for cost models */
+    double stream_gbs;                                  /* likewise, from memory */
+    struct spk_libraries *libraries;                    /* the vendor libraries of this backend */
     void *state;
 } spk_device;
 
@@ -77,7 +77,8 @@ typedef struct spk_backend {
     double settle_us; /* under a load that draws all the power there is, the clock falls until then; 0: it does not */
     spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
     void (*close)(spk_device **device);
-    /* The devices of this kind, opened or not, or one entry that says why there is none; stops where visit returns other than 0, and returns that. */
+    /* The devices of this kind, opened or not, or one entry that says why there is none; stops where visit returns other than 0, and
+     * returns that. */
     int (*list)(int (*visit)(void *user, const spk_device_entry *entry), void *user);
     /* device memory, for tuning and workspaces */
     spk_status (*allocate)(spk_device *device, size_t bytes, void **memory);
@@ -90,22 +91,24 @@ typedef struct spk_backend {
     spk_status (*scan)(spk_device *device, const spk_scan *scan, bool *clean);
     /* Copies out, for each of `count` places (SPK_GATHER_MOST at most), the element there of every line. NULL where scan is. */
     spk_status (*gather)(spk_device *device, const spk_scan *scan, const int64_t *at, int count, void *to_host);
-    void *(*own_stream)(spk_device *device); /* that tuning runs on. NULL: there are no streams */
+    void *(*own_stream)(spk_device *device);                     /* that tuning runs on. NULL: there are no streams */
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
-    /* Puts the check and a copy of a caller's indices in device memory on indices->stream and waits for nothing; their shape and the hints are checked. The
-     * device is needed until `remote` is released. NULL: there are no streams. */
+    /* Puts the check and a copy of a caller's indices in device memory on indices->stream and waits for nothing; their shape and the hints
+     * are checked. The device is needed until `remote` is released. NULL: there are no streams. */
     spk_status (*defer)(spk_device *device, const spk_bsr_indices *indices, struct spk_pattern_remote *remote);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
     spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const struct spk_args *args);
     /* Whether what is put on the stream now is being recorded: no memory may be allocated for it then. NULL: there are no streams. */
     bool (*capturing)(spk_device *device, void *stream);
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
-    spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const struct spk_args *args, int count, int runs, double *out_us);
-    /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process (the first
-     * run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns all is returned.
-     * NULL: nothing to do. */
-    spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count, const atomic_int *interrupted);
+    spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const struct spk_args *args, int count, int runs,
+                            double *out_us);
+    /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process
+     * (the first run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns
+     * all is returned. NULL: nothing to do. */
+    spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count,
+                          const atomic_int *interrupted);
     /* Whether a candidate may run in this process: only what is good may, but for a choice that the caller has pinned. Looks up and runs
      * nothing, in microseconds for what this process has seen. why gets what a refutation says, or why nothing can be proved here. NULL:
      * every candidate may run. */
@@ -113,7 +116,8 @@ typedef struct spk_backend {
                        const struct spk_params *params, char *why, size_t size);
     /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
     void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
-    /* How many candidates of these rows may run here without a helper process to prove them first, as they were proved elsewhere. NULL: none needs one. */
+    /* How many candidates of these rows may run here without a helper process to prove them first, as they were proved elsewhere. NULL:
+     * none needs one. */
     int (*proved)(const spk_device *device, const struct spk_kernel *rows, int row_count);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
@@ -128,8 +132,8 @@ typedef struct spk_backend {
 extern const spk_backend spk_backend_cpu;
 extern const spk_backend spk_backend_cuda;
 
-/* Device memory for work on a stream (device_mem.c): the caller's where there is one who gives it, else the backend's. give wants what take was given, and
- * accepts NULL. */
+/* Device memory for work on a stream (device_mem.c): the caller's where there is one who gives it, else the backend's. give wants what take
+ * was given, and accepts NULL. */
 spk_status spk_device_take(spk_device *device, size_t bytes, void *stream, void **memory);
 void spk_device_give(spk_device *device, void *memory, size_t bytes, void *stream);
 

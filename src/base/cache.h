@@ -4,8 +4,8 @@
 
 #include "base/mem.h"
 
-/* $SPARSEK_CACHE_DIR, else sparsek in the user's cache folder (XDG_CACHE_HOME, HOME/.cache): an absolute path, which need not exist; "" where the
- * environment names none. */
+/* $SPARSEK_CACHE_DIR, else sparsek in the user's cache folder (XDG_CACHE_HOME, HOME/.cache): an absolute path, which need not exist; ""
+ * where the environment names none. */
 spk_status spk_cache_folder(const spk_mem *mem, char **folder);
 
 spk_status spk_path_join(const spk_mem *mem, const char *folder, const char *tail, char **out);

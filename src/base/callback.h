@@ -1,4 +1,5 @@
-/* The caller's callbacks for messages and progress. While one runs, its thread may not call the library, and the clock of measuring stands still. */
+/* The caller's callbacks for messages and progress. While one runs, its thread may not call the library, and the clock of measuring stands
+ * still. */
 #ifndef SPK_BASE_CALLBACK_H
 #define SPK_BASE_CALLBACK_H
 

@@ -4,7 +4,8 @@
 
 #include <sparsek/sparsek.h>
 
-/* |got - want| that counts as an error of a result of this dtype: without what rounding to a denormal explains; 0 where both are too large for it. */
+/* |got - want| that counts as an error of a result of this dtype: without what rounding to a denormal explains; 0 where both are too large
+ * for it. */
 double spk_dtype_difference(spk_dtype dtype, double got, double want);
 
 #endif

@@ -35,8 +35,8 @@ static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
         body(arg, task);
 }
 
-/* libgomp gives each thread that calls it a team of its own, as large as its last region, and ends the process where it cannot start one. So a larger team
- * than the calling thread has is tried first, and made at once; after a failure again a second later. */
+/* libgomp gives each thread that calls it a team of its own, as large as its last region, and ends the process where it cannot start one.
+ * So a larger team than the calling thread has is tried first, and made at once; after a failure again a second later. */
 static _Thread_local int team;
 static _Thread_local double refused_us;
 
@@ -112,13 +112,15 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
         executor->parallel_for(executor->user, tasks, body, arg);
     else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(threads))
         run_serially(tasks, body, arg);
-    else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take part */
+    else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take
+            part */
         run_pool(team < executor->threads ? team : executor->threads, tasks, body, arg);
 }
 
 bool spk_executor_usable(const spk_executor *executor)
 {
-    return executor->parallel_for != NULL || executor->threads <= 1 || executor->threads <= team || spk_threads_startable(executor->threads - 1);
+    return executor->parallel_for != NULL || executor->threads <= 1 || executor->threads <= team ||
+           spk_threads_startable(executor->threads - 1);
 }
 
 int spk_executor_library_threads(const spk_executor *executor)

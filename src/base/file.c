@@ -37,7 +37,8 @@ spk_status spk_make_folders(const char *path_of_file)
         int error = mkdir(path, 0700) == 0 ? 0 : errno;
         bool there = stat(path, &info) == 0; /* made by somebody, now or before; a read-only file system may answer EROFS for what exists */
         if (error && !there)
-            SPK_GOTO(spk_fail(error == ENOSPC || error == EDQUOT ? SPK_ERR_NO_SPACE : SPK_ERR_IO, "%s: cannot make the folder: %s", path, strerror(error)));
+            SPK_GOTO(spk_fail(error == ENOSPC || error == EDQUOT ? SPK_ERR_NO_SPACE : SPK_ERR_IO, "%s: cannot make the folder: %s", path,
+                              strerror(error)));
         if (there && !S_ISDIR(info.st_mode))
             SPK_GOTO(spk_fail(SPK_ERR_IO, "%s: cannot make the folder: a file of that name is in the way", path));
         *slash = '/';

@@ -1,4 +1,5 @@
-/* Linux: /proc/meminfo, the limits of the control groups (version 1 or 2) that the process is in, a container's among them, and its own limits. */
+/* Linux: /proc/meminfo, the limits of the control groups (version 1 or 2) that the process is in, a container's among them, and its own
+ * limits. */
 #include "base/free_memory.h"
 
 #include <stdio.h>
@@ -89,7 +90,8 @@ static void find_group(const char *root, const group_files *files, char *folder,
     fclose(file);
 }
 
-/* The least that the group and those that it is in may still take. Within a container the path may be the host's: its own limit is at the top. */
+/* The least that the group and those that it is in may still take. Within a container the path may be the host's: its own limit is at the
+ * top. */
 static int64_t left_in_groups(const char *root, const group_files *files)
 {
     char folder[900];

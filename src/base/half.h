@@ -1,5 +1,5 @@
-/* float16 (IEEE binary16) and bfloat16 to float and back: round to nearest even, infinities and NaN kept, denormals right. Integer work on the bits, so that
- * neither the rounding mode nor flush-to-zero of the calling thread changes a result, and no F16C is needed. */
+/* float16 (IEEE binary16) and bfloat16 to float and back: round to nearest even, infinities and NaN kept, denormals right. Integer work on
+ * the bits, so that neither the rounding mode nor flush-to-zero of the calling thread changes a result, and no F16C is needed. */
 #ifndef SPK_BASE_HALF_H
 #define SPK_BASE_HALF_H
 
@@ -59,7 +59,8 @@ static inline uint16_t spk_bf16_from_float(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* A double on its way to a half: what float cannot hold goes into its last bit (round to odd), so that the second rounding gives what one would. */
+/* A double on its way to a half: what float cannot hold goes into its last bit (round to odd), so that the second rounding gives what one
+ * would. */
 static inline float spk_float_to_round_again(double x)
 {
     float near = (float)x;

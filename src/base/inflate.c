@@ -1,5 +1,5 @@
-/* gzip through zlib. Promises: memory of a fixed size whatever the packed bytes say, and that bytes which end within a member, or go on as none,
- * are never taken for a whole file. */
+/* gzip through zlib. Promises: memory of a fixed size whatever the packed bytes say, and that bytes which end within a member, or go on as
+ * none, are never taken for a whole file. */
 #include "base/inflate.h"
 
 #include <zlib.h>
@@ -33,8 +33,8 @@ static void release(void *user, void *memory)
     spk_free(user, memory);
 }
 
-spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work, size_t room,
-                            spk_inflate **out)
+spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work,
+                            size_t room, spk_inflate **out)
 {
     spk_inflate *f = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *f, &f));

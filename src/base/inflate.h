@@ -13,8 +13,8 @@ typedef size_t (*spk_inflate_source)(void *user, void *out, size_t room);
 
 /* The packed bytes are first the `count` at `bytes`, which must stay, then, unless source is NULL, those of the source; `work` (room bytes,
  * may hold `bytes`) is where the source puts them. */
-spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work, size_t room,
-                            spk_inflate **out);
+spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work,
+                            size_t room, spk_inflate **out);
 void spk_inflate_close(spk_inflate **inflate); /* accepts NULL */
 
 /* Some of the plain bytes, at most `room`; 0: the end, or what spk_inflate_status says. */

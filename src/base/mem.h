@@ -13,8 +13,8 @@ typedef struct spk_mem {
 /* The system's allocator: used where a caller gave none, and for the context itself. */
 extern const spk_mem spk_mem_system;
 
-/* SPK_ERR_OUT_OF_MEMORY where so many bytes, in several pieces, are more than is free: asked before the first piece is taken. A caller's own allocator is
- * not asked. */
+/* SPK_ERR_OUT_OF_MEMORY where so many bytes, in several pieces, are more than is free: asked before the first piece is taken. A caller's
+ * own allocator is not asked. */
 spk_status spk_mem_expect(const spk_mem *mem, size_t bytes);
 
 /* 64-byte aligned, uninitialised (calloc: zeroed). The size is remembered in a header, so that release needs only the pointer.

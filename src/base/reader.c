@@ -22,11 +22,11 @@ struct spk_reader {
     unsigned char *buffer;      /* NULL: memory */
     const unsigned char *bytes; /* unread bytes */
     size_t have;
-    int64_t offset; /* in the file, of bytes[0] */
-    int64_t size;   /* -1: a pipe, or unpacked */
-    bool at_end;    /* nothing follows what is buffered */
-    int error;      /* errno of the read that failed */
-    spk_inflate *inflate; /* NULL: the file is read as it is */
+    int64_t offset;        /* in the file, of bytes[0] */
+    int64_t size;          /* -1: a pipe, or unpacked */
+    bool at_end;           /* nothing follows what is buffered */
+    int error;             /* errno of the read that failed */
+    spk_inflate *inflate;  /* NULL: the file is read as it is */
     unsigned char *packed; /* its buffer; NULL: memory */
     int64_t packed_size;
 };
@@ -67,7 +67,8 @@ spk_status spk_reader_open(const spk_mem *mem, const char *path, spk_reader **re
         goto failed;
     }
     r->bytes = r->buffer;
-    off_t position = descriptor >= 0 ? lseek(r->fd, 0, SEEK_CUR) : 0; /* a descriptor may stand in the middle: what is left of it is the file */
+    /* a descriptor may stand in the middle: what is left of it is the file */
+    off_t position = descriptor >= 0 ? lseek(r->fd, 0, SEEK_CUR) : 0;
     r->size = S_ISREG(info.st_mode) && position >= 0 && position <= info.st_size ? (int64_t)(info.st_size - position) : -1;
     if (r->size > 0)
         (void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -131,7 +132,8 @@ spk_status spk_reader_status(const spk_reader *reader)
         return SPK_OK;
     if (reader->error == UNPACKING)
         SPK_TRY(spk_inflate_status(reader->inflate, reader->name));
-    return spk_fail(SPK_ERR_IO, "%s: byte %lld: cannot read: %s", reader->name, (long long)(reader->offset + (int64_t)reader->have), strerror(reader->error));
+    return spk_fail(SPK_ERR_IO, "%s: byte %lld: cannot read: %s", reader->name, (long long)(reader->offset + (int64_t)reader->have),
+                    strerror(reader->error));
 }
 
 /* One read that is not disturbed by signals; 0 at the end, or with r->error. */

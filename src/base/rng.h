@@ -17,8 +17,8 @@ uint64_t spk_rng_below(spk_rng *rng, uint64_t bound);
 /* Uniform in [0, 1) with 53 bits. */
 double spk_rng_uniform(spk_rng *rng);
 
-/* Approximately standard normal: the sum of twelve uniforms less six, with all bits of a double in use. The same on every machine: integers,
- * powers of two and one rounded addition. */
+/* Approximately standard normal: the sum of twelve uniforms less six, with all bits of a double in use. The same on every machine:
+ * integers, powers of two and one rounded addition. */
 double spk_rng_normal(spk_rng *rng);
 
 #endif

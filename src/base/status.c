@@ -82,7 +82,8 @@ spk_status spk_struct_check(size_t bytes, const char *name)
     if (bytes > 4096)
         return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, the limit is 4096: the struct is not initialised", name, bytes);
     if (bytes % sizeof(uint64_t) != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, which is no multiple of 8: initialise it with SPK_SIZED(%s)", name, bytes, name);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.struct_size is %zu, which is no multiple of 8: initialise it with SPK_SIZED(%s)", name, bytes,
+                        name);
     return SPK_OK;
 }
 
@@ -93,7 +94,8 @@ spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, co
     SPK_TRY(spk_struct_check(their_bytes, name));
     for (size_t i = ours_bytes; i < their_bytes; i++)
         if (((const unsigned char *)theirs)[i] != 0)
-            return spk_fail(SPK_ERR_UNSUPPORTED, "%s sets a field at byte %zu that this version of sparsek (%zu bytes) does not know", name, i, ours_bytes);
+            return spk_fail(SPK_ERR_UNSUPPORTED, "%s sets a field at byte %zu that this version of sparsek (%zu bytes) does not know", name,
+                            i, ours_bytes);
     memset(ours, 0, ours_bytes);
     memcpy(ours, theirs, their_bytes < ours_bytes ? their_bytes : ours_bytes);
     memcpy(ours, &ours_bytes, sizeof ours_bytes);

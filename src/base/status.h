@@ -21,9 +21,9 @@ const char *spk_error_message(uint64_t context_id);
 /* The same for the context that this thread entered last. */
 const char *spk_error_last(void);
 
-/* Copies a caller's option struct of any version into ours: the part that the caller does not have is zero. Refuses a size that no version has had, and a
- * newer struct whose unknown tail is not zero. `name` is for the message. All public structs have fields of 4 and of 8 bytes, each aligned to its size, and
- * no padding at the end: a size that is a multiple of 8 cuts no field in two. */
+/* Copies a caller's option struct of any version into ours: the part that the caller does not have is zero. Refuses a size that no version
+ * has had, and a newer struct whose unknown tail is not zero. `name` is for the message. All public structs have fields of 4 and of 8
+ * bytes, each aligned to its size, and no padding at the end: a size that is a multiple of 8 cuts no field in two. */
 spk_status spk_struct_read(void *ours, size_t ours_bytes, const void *theirs, const char *name);
 
 /* The same test of the size alone. */
@@ -32,19 +32,19 @@ spk_status spk_struct_check(size_t bytes, const char *name);
 /* Copies our filled struct into a caller's of any version (the caller has set struct_size, which is kept). */
 spk_status spk_struct_write(void *theirs, const void *ours, size_t ours_bytes, const char *name);
 
-#define SPK_TRY(call)                          \
-    do {                                       \
-        spk_status spk_try_status_ = (call);   \
-        if (spk_try_status_ != SPK_OK)         \
-            return spk_try_status_;            \
+#define SPK_TRY(call)                        \
+    do {                                     \
+        spk_status spk_try_status_ = (call); \
+        if (spk_try_status_ != SPK_OK)       \
+            return spk_try_status_;          \
     } while (0)
 
 /* For functions with one exit: needs `spk_status status` and a label `done`. */
-#define SPK_GOTO(call)                 \
-    do {                               \
-        status = (call);               \
-        if (status != SPK_OK)          \
-            goto done;                 \
+#define SPK_GOTO(call)        \
+    do {                      \
+        status = (call);      \
+        if (status != SPK_OK) \
+            goto done;        \
     } while (0)
 
 #endif

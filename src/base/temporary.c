@@ -29,7 +29,8 @@ static void make_name(char *out, size_t room, const char *target)
     if (getrandom(&noise, sizeof noise, GRND_NONBLOCK) != (ssize_t)sizeof noise)
         noise = (uint64_t)(spk_now_us() * 1e3);
     noise ^= (uint64_t)atomic_fetch_add(&counter, 1) << 48;
-    snprintf(out, room, "%.*s.sparsek-%ld-%016llx.tmp", slash ? (int)(slash + 1 - target) : 0, target, (long)getpid(), (unsigned long long)noise);
+    snprintf(out, room, "%.*s.sparsek-%ld-%016llx.tmp", slash ? (int)(slash + 1 - target) : 0, target, (long)getpid(),
+             (unsigned long long)noise);
 }
 
 /* The process in a temporary's name; 0: it is none. */
@@ -40,7 +41,8 @@ static pid_t owner_of(const char *name)
         return 0;
     errno = 0;
     long process = strtol(name + 9, &end, 10);
-    bool whole = errno == 0 && (pid_t)process == process && *end == '-' && strspn(end + 1, "0123456789abcdef") == 16 && strcmp(end + 17, ".tmp") == 0;
+    bool whole = errno == 0 && (pid_t)process == process && *end == '-' && strspn(end + 1, "0123456789abcdef") == 16 &&
+                 strcmp(end + 17, ".tmp") == 0;
     return whole ? (pid_t)process : 0;
 }
 

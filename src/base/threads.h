@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Starts so many threads at once, and ends them: some 20 us each. false: a limit (ulimit -u, a control group's pids.max, address space) forbids it. */
+/* Starts so many threads at once, and ends them: some 20 us each. false: a limit (ulimit -u, a control group's pids.max, address space)
+ * forbids it. */
 bool spk_threads_startable(int count);
 
 #endif

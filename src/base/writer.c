@@ -26,8 +26,8 @@ struct spk_writer {
     int fd;
     unsigned char *buffer;
     size_t used;
-    int error; /* errno of the first write that failed */
-    int64_t written, behind; /* bytes given to the system, and of those, what it has been told to bring to the disk */
+    int error;                     /* errno of the first write that failed */
+    int64_t written, behind;       /* bytes given to the system, and of those, what it has been told to bring to the disk */
     const atomic_int *interrupted; /* NULL: never */
 };
 
@@ -151,7 +151,8 @@ static spk_status check_interrupted(spk_writer *w)
         return SPK_OK;
     w->error = EINTR;
     drop_file(w);
-    return spk_fail(SPK_ERR_INTERRUPTED, "%s: writing was interrupted; %s", w->path, w->target ? "the path holds what it held" : "a part of it is written");
+    return spk_fail(SPK_ERR_INTERRUPTED, "%s: writing was interrupted; %s", w->path,
+                    w->target ? "the path holds what it held" : "a part of it is written");
 }
 
 /* Has the disk keep up with a long write, at most two pieces behind: nothing could interrupt an fsync of all of it. */
@@ -160,7 +161,8 @@ static void write_behind(spk_writer *w)
     while (w->target && w->written - w->behind >= BEHIND_BYTES) {
         (void)sync_file_range(w->fd, w->behind, BEHIND_BYTES, SYNC_FILE_RANGE_WRITE); /* what fails here, fsync tells */
         if (w->behind > 0)
-            (void)sync_file_range(w->fd, w->behind - BEHIND_BYTES, BEHIND_BYTES, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+            (void)sync_file_range(w->fd, w->behind - BEHIND_BYTES, BEHIND_BYTES,
+                                  SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
         w->behind += BEHIND_BYTES;
     }
 }

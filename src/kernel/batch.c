@@ -1,5 +1,5 @@
-/* Batches on kernels that take one item at a time: with many items each task runs its share of them, alone on its thread and in its own workspace;
- * with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
+/* Batches on kernels that take one item at a time: with many items each task runs its share of them, alone on its thread and in its own
+ * workspace; with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
 #include "kernel/batch.h"
 #include "kernel/threads.h"
 
@@ -109,7 +109,9 @@ spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream)
     else
         spk_execute(&bound->device->executor, bound->parts, run_part, &run);
     const spk_status status = (spk_status)atomic_load(&run.failed);
-    return status == SPK_OK || bound->parts == 1 ? status : spk_fail(status, "%s: %s, in an item of the batch", bound->kernel->name, spk_status_name(status));
+    return status == SPK_OK || bound->parts == 1
+               ? status
+               : spk_fail(status, "%s: %s, in an item of the batch", bound->kernel->name, spk_status_name(status));
 }
 
 double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)

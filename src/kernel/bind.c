@@ -21,13 +21,15 @@ static const char *isa_reason(unsigned missing)
     return "the processor lacks an instruction set it needs";
 }
 
-static bool applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
+static bool applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
+                       const char **why)
 {
     const spk_problem item = spk_problem_item(problem);
     return kernel->ops->applicable(kernel->ops->batched ? problem : &item, device, params, why);
 }
 
-bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
+bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
+                              const char **why)
 {
     *why = NULL;
     if (kernel->operation != problem->operation)

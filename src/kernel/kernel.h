@@ -23,9 +23,10 @@ typedef struct spk_bound {
     spk_bsr_view view;      /* op(A); filled before bind is called */
     size_t workspace_bytes; /* bind sets it; a run gets this much, 64-byte aligned */
     void *state;            /* the kernel's, made by bind, released by unbind */
-    int64_t parts;          /* a batch on a kernel that takes one item: the tasks that share the items (kernel/batch.c); 0: it takes the whole batch */
-    spk_device *serial;     /* the device as one thread that a part, or the whole problem, runs on; NULL: all threads */
-    size_t part_bytes;      /* of the workspace */
+    /* a batch on a kernel that takes one item: the tasks that share the items (kernel/batch.c); 0: it takes the whole batch */
+    int64_t parts;
+    spk_device *serial; /* the device as one thread that a part, or the whole problem, runs on; NULL: all threads */
+    size_t part_bytes;  /* of the workspace */
 } spk_bound;
 
 /* A device program: an embedded source file compiled with options ("-DBN=256 -DSTAGES=4 ..."). */
@@ -48,13 +49,13 @@ typedef struct spk_kernel_ops {
     void (*unbind)(spk_bound *bound); /* NULL: nothing; must accept a NULL state */
     /* Takes (new) values with static_values: repacks them. NULL: the kernel has no use for it. */
     spk_status (*update_values)(spk_bound *bound, const void *values);
-    /* Whether a run takes these pointers, where that is not so for all that are aligned to their elements. NULL: it takes all. A plan sends others to a
-     * second candidate. */
+    /* Whether a run takes these pointers, where that is not so for all that are aligned to their elements. NULL: it takes all. A plan sends
+     * others to a second candidate. */
     bool (*takes)(const spk_bound *bound, const spk_args *args);
     /* Computes D. args are checked; workspace is there. No lock, no allocation of device memory. */
     spk_status (*run)(const spk_bound *bound, const spk_args *args, void *stream);
-    /* run takes the whole batch. Else it takes one item, as do applicable, predict_us, build, bind and update_values: on the CPU the items are run one
-     * by one or side by side, on a GPU the row is not applicable to a batch. */
+    /* run takes the whole batch. Else it takes one item, as do applicable, predict_us, build, bind and update_values: on the CPU the items
+     * are run one by one or side by side, on a GPU the row is not applicable to a batch. */
     bool batched;
     /* bind and run read the indices in device memory only: the row takes patterns that have them nowhere else (spk_pattern.direct). */
     bool direct;
@@ -75,7 +76,8 @@ typedef struct spk_kernel {
     const spk_kernel_ops *ops;
 } spk_kernel;
 
-/* Declares `NAME_ops` of a row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the program. */
+/* Declares `NAME_ops` of a row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the
+ * program. */
 #define SPK_KERNEL_DECLARE(name) extern const spk_kernel_ops name##_ops __asm__("spk_" #name "_ops");
 
 /* A candidate about to be tried, for spk_backend.prepare: what came of compiling and proving it. */
@@ -86,11 +88,12 @@ typedef struct spk_prepared {
     char why[200];
 } spk_prepared;
 
-/* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order, where a tunable that
- * is not named has the first of its values. */
+/* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order,
+ * where a tunable that is not named has the first of its values. */
 int spk_params_count(const spk_kernel *kernel);
 void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params);
-int spk_params_index(const spk_kernel *kernel, const char *name); /* of a tunable's value in spk_params; -1: the row has none of this name */
+/* of a tunable's value in spk_params; -1: the row has none of this name */
+int spk_params_index(const spk_kernel *kernel, const char *name);
 void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size);
 spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params);
 
@@ -98,7 +101,8 @@ spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_para
 void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17]);
 
 /* Row limits (operation, backend, isa, library present) and then ops->applicable. Pure; the reason lives as long as the device. */
-bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why);
+bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
+                              const char **why);
 
 /* Whether it may win: fills_zeros needs assume_finite. Says why not. */
 bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem, const char **why);

@@ -66,7 +66,8 @@ void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *b
     if (size > 0)
         buffer[0] = '\0';
     for (int i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%.*s=%d", i > 0 ? " " : "", tunables[i].name_length, tunables[i].name, params->v[i]);
+        used += (size_t)snprintf(buffer + used, size - used, "%s%.*s=%d", i > 0 ? " " : "", tunables[i].name_length, tunables[i].name,
+                                 params->v[i]);
 }
 
 int spk_params_index(const spk_kernel *kernel, const char *name)
@@ -105,16 +106,17 @@ spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_para
     for (const char *rest = text + strspn(text, " "); *rest != '\0'; rest += strspn(rest, " ")) {
         const int i = tunable_at(tunables, count, rest), word = (int)strcspn(rest, " ");
         if (i < 0)
-            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: \"%.*s\" is none of its tunables (%s)", text, kernel->name, word, rest,
-                            count > 0 ? kernel->tunables : "it has none");
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: \"%.*s\" is none of its tunables (%s)", text, kernel->name, word,
+                            rest, count > 0 ? kernel->tunables : "it has none");
         if (given[i])
-            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s is given twice", text, kernel->name, tunables[i].name_length, tunables[i].name);
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s is given twice", text, kernel->name, tunables[i].name_length,
+                            tunables[i].name);
         const char *digits = rest + tunables[i].name_length + 1;
         char *end = NULL;
         const long value = strtol(digits, &end, 10);
         if (end == digits || end != rest + word || !has_value(&tunables[i], value))
-            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s has no such value (tunables: %s)", text, kernel->name, tunables[i].name_length,
-                            tunables[i].name, kernel->tunables);
+            return spk_fail(SPK_ERR_ARGUMENT, "parameters \"%s\" of %s: %.*s has no such value (tunables: %s)", text, kernel->name,
+                            tunables[i].name_length, tunables[i].name, kernel->tunables);
         parsed.v[i] = (int)value;
         given[i] = true;
         rest = end;

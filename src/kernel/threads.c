@@ -1,7 +1,9 @@
-/* Waking other threads costs microseconds on an idle machine and milliseconds where others use its processors: small products do without. */
+/* Waking other threads costs microseconds on an idle machine and milliseconds where others use its processors: small products do
+ * without. */
 #include "kernel/threads.h"
 
-/* Work in FLOPs, a byte of the operands for so many: some 20 microseconds of one core, below which a second one never pays, and 600, from which on all pay. */
+/* Work in FLOPs, a byte of the operands for so many: some 20 microseconds of one core, below which a second one never pays, and 600, from
+ * which on all pay. */
 static const double flops_a_byte = 3, least_work = 800e3, most_work = 24e6;
 static const double stream_gbs_alone = 14;
 
@@ -18,7 +20,8 @@ bool spk_is_serial(const spk_kernel *kernel, const spk_params *params)
     return at >= 0 && params->v[at] != 0;
 }
 
-bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why)
+bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
+                           const char **why)
 {
     if (!spk_is_serial(kernel, params))
         return true;

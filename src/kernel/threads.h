@@ -1,12 +1,14 @@
-/* How many threads a candidate of a CPU row takes: all of the device's, or the calling one alone. Nothing between: OpenMP's library ends the threads that a
- * smaller region leaves out and starts them again for the next larger one, which costs more than it brings. */
+/* How many threads a candidate of a CPU row takes: all of the device's, or the calling one alone. Nothing between: OpenMP's library ends
+ * the threads that a smaller region leaves out and starts them again for the next larger one, which costs more than it brings. */
 #ifndef SPK_KERNEL_THREADS_H
 #define SPK_KERNEL_THREADS_H
 
 #include "kernel/kernel.h"
 
-/* The tunable SERIAL. 1: the calling thread alone; offered where that may be faster. 0: all threads, but where the work is too little for a second one. */
-bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device, const char **why);
+/* The tunable SERIAL. 1: the calling thread alone; offered where that may be faster. 0: all threads, but where the work is too little for a
+ * second one. */
+bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
+                           const char **why);
 
 bool spk_is_serial(const spk_kernel *kernel, const spk_params *params); /* SERIAL=1 */
 

@@ -5,13 +5,13 @@
 #include "matrix/check.h"
 #include "matrix/entries.h"
 
-/* Throughput of one stored element by block size, relative to blocks of 64: small blocks spend their time on indices and on loads of B that they
- * hardly reuse. Rounded from the fastest kernels with 128 columns of B, both element types, on Zen 3 and Emerald Rapids; a rule of thumb for a first
- * choice, not a prediction: tuning measures the real thing. */
+/* Throughput of one stored element by block size, relative to blocks of 64: small blocks spend their time on indices and on loads of B that
+ * they hardly reuse. Rounded from the fastest kernels with 128 columns of B, both element types, on Zen 3 and Emerald Rapids; a rule of
+ * thumb for a first choice, not a prediction: tuning measures the real thing. */
 static const struct {
     int block;
     double rate;
-} natural[] = {{1, 0.3},   {2, 0.4}, {3, 0.5},  {4, 0.58},  {5, 0.62}, {6, 0.66}, {8, 0.68},
+} natural[] = {{1, 0.3},   {2, 0.4},  {3, 0.5},  {4, 0.58},  {5, 0.62}, {6, 0.66}, {8, 0.68},
                {12, 0.78}, {16, 0.8}, {24, 0.9}, {32, 0.97}, {48, 1},   {64, 1},   {128, 1}};
 
 enum { SIZES = sizeof natural / sizeof natural[0] };
@@ -20,8 +20,9 @@ enum { SIZES = sizeof natural / sizeof natural[0] };
 typedef struct counter {
     int64_t block;
     spk_divider divider;
-    int64_t *met;  /* for each place, 1 + the last block row that had an entry there */
-    int64_t *cols; /* NULL: places are block columns; else their block columns, in a hash table of mask + 1 places: the matrix is much wider than full */
+    int64_t *met; /* for each place, 1 + the last block row that had an entry there */
+    /* NULL: places are block columns; else their block columns, in a hash table of mask + 1 places: the matrix is much wider than full */
+    int64_t *cols;
     uint64_t mask;
     int64_t nnzb, elements;
 } counter;
@@ -71,7 +72,8 @@ static spk_status count_all(const spk_mem *mem, spk_entries *entries, counter *c
     for (int k = 0; k < sizes; k++) {
         counters[k] = (counter){.block = natural[k].block, .divider = spk_divider_make(natural[k].block)};
         int64_t grid_cols = matrix->nnz > 0 ? spk_ceil_div(matrix->cols, natural[k].block) : 0;
-        int64_t columns = matrix->format == SPK_DENSE ? grid_cols : matrix->nnz * matrix->block_cols; /* that a block row can meet, at most */
+        /* that a block row can meet, at most */
+        int64_t columns = matrix->format == SPK_DENSE ? grid_cols : matrix->nnz * matrix->block_cols;
         SPK_GOTO(make_places(mem, &counters[k], columns, grid_cols));
     }
     for (int64_t row = 0; row < matrix->rows; row++) {
@@ -106,7 +108,8 @@ static void compute_advice(const spk_matrix *matrix, const counter *counters, in
         double time = (double)c->nnzb * (double)c->block * (double)c->block / natural[k].rate;
         advice[k] = (spk_block_advice){SPK_SIZED(spk_block_advice), .block_rows = c->block, .block_cols = c->block, .nnzb = c->nnzb};
         advice[k].density = (double)c->nnzb / grid;
-        advice[k].fill = c->elements > 0 ? (double)c->elements / (double)counters[0].elements : 1; /* blocks of one count each element once */
+        /* blocks of one count each element once */
+        advice[k].fill = c->elements > 0 ? (double)c->elements / (double)counters[0].elements : 1;
         advice[k].score = time;
         best = k == 0 || time < best ? time : best;
     }

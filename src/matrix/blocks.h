@@ -14,7 +14,8 @@ typedef struct spk_blocks {
 } spk_blocks;
 
 /* Blocks that hold an entry; with every = true all blocks of the grid. */
-spk_status spk_blocks_find(const spk_mem *mem, spk_entries *entries, int64_t block_rows, int64_t block_cols, bool every, spk_blocks *blocks);
+spk_status spk_blocks_find(const spk_mem *mem, spk_entries *entries, int64_t block_rows, int64_t block_cols, bool every,
+                           spk_blocks *blocks);
 void spk_blocks_free(const spk_mem *mem, spk_blocks *blocks);
 
 /* Drops the blocks whose keep is 0. */

@@ -9,7 +9,8 @@ bool spk_product_fits(int64_t a, int64_t b, int64_t c, int64_t bytes)
     int64_t product = 0;
     if (a == 0 || b == 0 || c == 0)
         return true;
-    return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) && !__builtin_mul_overflow(product, bytes, &product);
+    return !__builtin_mul_overflow(a, b, &product) && !__builtin_mul_overflow(product, c, &product) &&
+           !__builtin_mul_overflow(product, bytes, &product);
 }
 
 spk_status spk_check_size(int64_t rows, int64_t cols)
@@ -80,10 +81,11 @@ spk_status spk_check_offsets(const void *offsets, spk_index_type type, int64_t r
         falls |= out[i + 1] < out[i];
     for (int64_t i = 0; falls && i < rows; i++)
         if (out[i + 1] < out[i])
-            return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64, i + 1, out[i + 1], i,
-                            out[i]);
+            return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64,
+                            i + 1, out[i + 1], i, out[i]);
     if (out[rows] != count)
-        return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 ": the last offset must be %s = %" PRId64, rows, out[rows], count_name, count);
+        return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 ": the last offset must be %s = %" PRId64, rows, out[rows],
+                        count_name, count);
     return SPK_OK;
 }
 
@@ -94,7 +96,8 @@ spk_status spk_fail_index(const char *name, int64_t i, int64_t value, const char
     return spk_fail(SPK_ERR_ARGUMENT, "%s[%" PRId64 "] = %" PRId64 ": %s are 0..%" PRId64, name, i, value, what, limit - 1);
 }
 
-spk_status spk_check_indices(const void *indices, spk_index_type type, int64_t count, int64_t limit, const char *name, const char *what, int64_t *out)
+spk_status spk_check_indices(const void *indices, spk_index_type type, int64_t count, int64_t limit, const char *name, const char *what,
+                             int64_t *out)
 {
     SPK_TRY(spk_check_index_array(indices, type, count, name));
     copy_indices(indices, type, count, out);

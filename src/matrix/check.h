@@ -1,4 +1,5 @@
-/* Checks that patterns and matrices share: sizes, offsets, single indices. Each message names the argument, the index, the value and the limit. */
+/* Checks that patterns and matrices share: sizes, offsets, single indices. Each message names the argument, the index, the value and the
+ * limit. */
 #ifndef SPK_MATRIX_CHECK_H
 #define SPK_MATRIX_CHECK_H
 
@@ -40,12 +41,13 @@ spk_status spk_check_index_type(spk_index_type type);
 /* Refuses a NULL or misaligned array of count indices; NULL passes where count is 0. */
 spk_status spk_check_index_array(const void *indices, spk_index_type type, int64_t count, const char *name);
 
-/* Copies rows + 1 offsets into out and checks the copy: the first 0, never falling, the last `count` (called count_name). NULL stands for {0}
- * where rows and count are 0. */
+/* Copies rows + 1 offsets into out and checks the copy: the first 0, never falling, the last `count` (called count_name). NULL stands for
+ * {0} where rows and count are 0. */
 spk_status spk_check_offsets(const void *offsets, spk_index_type type, int64_t rows, int64_t count, const char *count_name, int64_t *out);
 
 /* Copies count indices into out and checks that each is in [0, limit); `what` is what they count ("columns"). */
-spk_status spk_check_indices(const void *indices, spk_index_type type, int64_t count, int64_t limit, const char *name, const char *what, int64_t *out);
+spk_status spk_check_indices(const void *indices, spk_index_type type, int64_t count, int64_t limit, const char *name, const char *what,
+                             int64_t *out);
 
 /* The failure of one index that is out of [0, limit). */
 spk_status spk_fail_index(const char *name, int64_t i, int64_t value, const char *what, int64_t limit);

@@ -126,7 +126,8 @@ static void add_entries(spk_blocks *blocks, spk_entries *entries, spk_matrix *bs
 {
     spk_divider by_cols = spk_divider_make(blocks->block_cols);
     bool by_rows = bsr->layout == SPK_ROW_MAJOR;
-    int64_t down = by_rows ? blocks->block_cols : 1, across = by_rows ? 1 : blocks->block_rows, area = blocks->block_rows * blocks->block_cols;
+    int64_t down = by_rows ? blocks->block_cols : 1, across = by_rows ? 1 : blocks->block_rows,
+            area = blocks->block_rows * blocks->block_cols;
     for (int64_t block_row = 0; block_row < blocks->grid_rows; block_row++) {
         if (blocks->offsets[block_row] == blocks->offsets[block_row + 1])
             continue;
@@ -147,8 +148,8 @@ static void add_entries(spk_blocks *blocks, spk_entries *entries, spk_matrix *bs
 spk_status spk_blocks_to_bsr(const spk_mem *mem, spk_blocks *blocks, spk_entries *entries, spk_layout layout, spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    SPK_TRY(
-        spk_matrix_make(mem, SPK_BSR, entries->matrix->dtype, blocks->rows, blocks->cols, blocks->block_rows, blocks->block_cols, layout, blocks->nnzb, &made));
+    SPK_TRY(spk_matrix_make(mem, SPK_BSR, entries->matrix->dtype, blocks->rows, blocks->cols, blocks->block_rows, blocks->block_cols,
+                            layout, blocks->nnzb, &made));
     memcpy(made->row_offsets, blocks->offsets, ((size_t)blocks->grid_rows + 1) * sizeof *made->row_offsets);
     if (blocks->nnzb > 0)
         memcpy(made->col_indices, blocks->cols_of, (size_t)blocks->nnzb * sizeof *made->col_indices);
@@ -158,7 +159,8 @@ spk_status spk_blocks_to_bsr(const spk_mem *mem, spk_blocks *blocks, spk_entries
     return SPK_OK;
 }
 
-spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, spk_layout layout, spk_matrix **out)
+spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, spk_layout layout,
+                              spk_matrix **out)
 {
     spk_entries entries;
     spk_blocks blocks = {0};

@@ -23,7 +23,8 @@ static spk_status expand(const spk_mem *mem, const spk_matrix *in, spk_matrix **
     spk_entries entries;
     spk_matrix *made = NULL;
     SPK_TRY(spk_entries_open(mem, in, &entries));
-    spk_status status = spk_matrix_make(mem, SPK_CSR, in->dtype, in->rows, in->cols, 1, 1, SPK_ROW_MAJOR, spk_entries_total(&entries), &made);
+    spk_status status =
+        spk_matrix_make(mem, SPK_CSR, in->dtype, in->rows, in->cols, 1, 1, SPK_ROW_MAJOR, spk_entries_total(&entries), &made);
     if (status == SPK_OK) {
         int64_t filled = 0;
         made->row_offsets[0] = 0;

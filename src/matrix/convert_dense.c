@@ -35,8 +35,8 @@ spk_status spk_convert_to_dense(const spk_mem *mem, const spk_matrix *in, spk_la
     SPK_TRY(spk_matrix_make(mem, SPK_DENSE, in->dtype, in->rows, in->cols, 1, 1, layout, 0, &made));
     spk_status status = SPK_OK;
     if (in->format == SPK_DENSE) {
-        spk_copy_strided(made->values, dense_down(made), dense_across(made), in->values, dense_down(in), dense_across(in), in->rows, in->cols,
-                         spk_value_bytes(in->dtype));
+        spk_copy_strided(made->values, dense_down(made), dense_across(made), in->values, dense_down(in), dense_across(in), in->rows,
+                         in->cols, spk_value_bytes(in->dtype));
         made->pattern_only = in->pattern_only;
     } else {
         memset(made->values, 0, (size_t)made->nnz * spk_value_bytes(made->dtype));
@@ -86,8 +86,8 @@ static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dt
         row = row * in->block_rows + (in->layout == SPK_ROW_MAJOR ? within / in->block_cols : within % in->block_rows);
         col = in->col_indices[entry] * in->block_cols + (in->layout == SPK_ROW_MAJOR ? within % in->block_cols : within / in->block_rows);
     }
-    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %s", (long long)row, (long long)col, value, spk_dtype_name(dtype),
-                    dtype == SPK_F16 ? "65504" : "3.4e38");
+    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %s", (long long)row,
+                    (long long)col, value, spk_dtype_name(dtype), dtype == SPK_F16 ? "65504" : "3.4e38");
 }
 
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out)
@@ -117,7 +117,8 @@ static spk_status transpose_compressed(const spk_mem *mem, const spk_matrix *in,
 {
     int64_t *positions = NULL;
     SPK_TRY(spk_alloc(mem, (size_t)in->nnz, sizeof *positions, &positions));
-    spk_transpose_index(spk_matrix_grid_rows(in), spk_matrix_grid_cols(in), in->row_offsets, in->col_indices, made->row_offsets, made->col_indices, positions);
+    spk_transpose_index(spk_matrix_grid_rows(in), spk_matrix_grid_cols(in), in->row_offsets, in->col_indices, made->row_offsets,
+                        made->col_indices, positions);
     int64_t area = in->block_rows * in->block_cols;
     size_t bytes = spk_value_bytes(in->dtype);
     bool by_rows = in->layout == SPK_ROW_MAJOR;
@@ -142,8 +143,8 @@ spk_status spk_convert_transpose(const spk_mem *mem, const spk_matrix *in, spk_m
     made->pattern_only = in->pattern_only;
     spk_status status = SPK_OK;
     if (in->format == SPK_DENSE) {
-        spk_copy_strided(made->values, dense_across(made), dense_down(made), in->values, dense_down(in), dense_across(in), in->rows, in->cols,
-                         spk_value_bytes(in->dtype));
+        spk_copy_strided(made->values, dense_across(made), dense_down(made), in->values, dense_down(in), dense_across(in), in->rows,
+                         in->cols, spk_value_bytes(in->dtype));
     } else if (in->format == SPK_COO) {
         copy_indices(made->row_indices, in->col_indices, in->nnz);
         copy_indices(made->col_indices, in->row_indices, in->nnz);

@@ -142,7 +142,8 @@ static spk_status check_box(const spk_elastic_box *box, int64_t *nodes, int64_t 
             return spk_fail(SPK_ERR_ARGUMENT, "cells_%c = %" PRId64 ": must be at least 1", axis_name[axis], cells);
         int64_t across = box->clamped && axis == 0 ? cells : cells < NODE_LIMIT ? cells + 1 : cells;
         if (across > NODE_LIMIT / *nodes)
-            return spk_fail(SPK_ERR_ARGUMENT, "cells_%c = %" PRId64 ": the mesh would have more than %" PRId64 " nodes", axis_name[axis], cells, NODE_LIMIT);
+            return spk_fail(SPK_ERR_ARGUMENT, "cells_%c = %" PRId64 ": the mesh would have more than %" PRId64 " nodes", axis_name[axis],
+                            cells, NODE_LIMIT);
         *nodes *= across;
         *blocks *= 3 * across - 2; /* a node of a line has itself and two neighbours, but for the ends */
     }

@@ -7,8 +7,8 @@
 #include "base/half.h"
 #include "matrix/matrix.h"
 
-/* Non-zeros of a dense matrix, stored entries of the others (of BSR those inside the logical size), explicit zeros included. Entries of a row
- * come in stored order and may repeat a column. A COO or column-major source is first rearranged into `made`. */
+/* Non-zeros of a dense matrix, stored entries of the others (of BSR those inside the logical size), explicit zeros included. Entries of a
+ * row come in stored order and may repeat a column. A COO or column-major source is first rearranged into `made`. */
 typedef struct spk_entries {
     const spk_matrix *matrix; /* row-major dense, CSR or BSR */
     spk_matrix *made;         /* NULL, or what `matrix` points to */
@@ -31,13 +31,13 @@ int64_t spk_entries_total(spk_entries *entries);
 spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix **csr);
 
 /* Copies rows x cols elements of `bytes` (2, 4 or 8) between two strided arrays (strides in elements), tile by tile. */
-void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride, int64_t from_col_stride, int64_t rows,
-                      int64_t cols, size_t bytes);
+void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride,
+                      int64_t from_col_stride, int64_t rows, int64_t cols, size_t bytes);
 
 /* The transposed compressed index: new_offsets has cols + 1 elements, new_indices (rows) and positions (old place) as many as the old has.
  * Stable: entries of one new row keep the old order. */
-void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices,
-                         int64_t *positions);
+void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets,
+                         int64_t *new_indices, int64_t *positions);
 
 static inline size_t spk_value_bytes(spk_dtype dtype)
 {

@@ -62,8 +62,8 @@ static spk_status check_size(const char *name, int64_t size, int64_t block, int6
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %" PRId64 ": must be at least 0", name, size);
     int64_t blocks = size / block + (size % block != 0);
     if (blocks > SPK_GENERATE_GRID_LIMIT)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %" PRId64 ": gives %" PRId64 " blocks of %" PRId64 ", limit %" PRId64, name, size, blocks, block,
-                        SPK_GENERATE_GRID_LIMIT);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %" PRId64 ": gives %" PRId64 " blocks of %" PRId64 ", limit %" PRId64, name, size, blocks,
+                        block, SPK_GENERATE_GRID_LIMIT);
     *grid = blocks;
     return SPK_OK;
 }
@@ -139,11 +139,13 @@ static spk_status generate(const spk_mem *mem, const spk_generate *options, cons
     SPK_TRY(check_size("cols", options->cols, options->block_cols, &grid_cols));
 
     const bool experts = options->generator == SPK_GEN_EXPERTS;
-    int64_t requested = experts ? spk_experts_blocks(group_rows, options->experts, grid_cols) : requested_blocks(options->density, grid_rows * grid_cols);
+    int64_t requested =
+        experts ? spk_experts_blocks(group_rows, options->experts, grid_cols) : requested_blocks(options->density, grid_rows * grid_cols);
     int64_t room = experts ? requested : requested > 0 ? spk_pattern_room(options->generator, grid_rows, grid_cols) : 0;
     int64_t stored = requested < room ? requested : room;
     spk_matrix *matrix = NULL;
-    SPK_TRY(spk_matrix_make(mem, SPK_BSR, dtype, options->rows, options->cols, options->block_rows, options->block_cols, SPK_ROW_MAJOR, stored, &matrix));
+    SPK_TRY(spk_matrix_make(mem, SPK_BSR, dtype, options->rows, options->cols, options->block_rows, options->block_cols, SPK_ROW_MAJOR,
+                            stored, &matrix));
 
     spk_placement to = {grid_rows, grid_cols, stored, matrix->row_offsets, matrix->col_indices};
     spk_status status;

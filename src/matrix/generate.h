@@ -22,7 +22,8 @@ int64_t spk_pattern_room(spk_generator generator, int64_t grid_rows, int64_t gri
 /* Uniform, Bernoulli, causal, power-law, empty-rows. Scratch: about (grid_rows + grid_cols) / 8 bytes. */
 spk_status spk_place_random(const spk_mem *mem, spk_generator generator, uint64_t seed, const spk_placement *to);
 
-/* Experts: checks their options and makes others of the rows that follow from the tokens; *group_rows: block rows of each expert, for the caller to free. */
+/* Experts: checks their options and makes others of the rows that follow from the tokens; *group_rows: block rows of each expert, for the
+ * caller to free. */
 spk_status spk_experts_plan(const spk_mem *mem, const spk_generate *options, spk_generate *sized, int64_t **group_rows);
 int64_t spk_experts_blocks(const int64_t *group_rows, int64_t experts, int64_t grid_cols);
 void spk_place_experts(const int64_t *group_rows, int64_t experts, const spk_placement *to);

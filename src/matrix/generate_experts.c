@@ -16,18 +16,25 @@ static int64_t first_column(int64_t expert, int64_t experts, int64_t grid_cols)
 static spk_status check(const spk_generate *o)
 {
     if (o->rows != 0 || o->density != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "rows = %" PRId64 ", density = %g: of experts they follow from their number and their tokens; leave them 0", o->rows, o->density);
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "rows = %" PRId64 ", density = %g: of experts they follow from their number and their tokens; leave them 0",
+                        o->rows, o->density);
     if (o->block_rows < 1 || o->block_rows > 256 || o->block_cols < 1 || o->block_cols > 256)
-        return spk_fail(SPK_ERR_ARGUMENT, "block_rows = %" PRId64 ", block_cols = %" PRId64 ": must be in 1 .. 256", o->block_rows, o->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "block_rows = %" PRId64 ", block_cols = %" PRId64 ": must be in 1 .. 256", o->block_rows,
+                        o->block_cols);
     const int64_t most = o->cols / o->block_cols + (o->cols % o->block_cols != 0);
     if (o->experts < 1 || o->experts > most || o->experts > SPK_GENERATE_GRID_LIMIT)
-        return spk_fail(SPK_ERR_ARGUMENT, "experts = %" PRId64 ": each needs a block column, of which cols = %" PRId64 " has %" PRId64, o->experts, o->cols, most);
+        return spk_fail(SPK_ERR_ARGUMENT, "experts = %" PRId64 ": each needs a block column, of which cols = %" PRId64 " has %" PRId64,
+                        o->experts, o->cols, most);
     if (o->tokens_least < 0 || o->tokens_most < o->tokens_least || o->tokens_most > SPK_GENERATE_GRID_LIMIT)
-        return spk_fail(SPK_ERR_ARGUMENT, "tokens_least = %" PRId64 ", tokens_most = %" PRId64 ": must be 0 .. %" PRId64 ", the first no more than the second",
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "tokens_least = %" PRId64 ", tokens_most = %" PRId64 ": must be 0 .. %" PRId64
+                        ", the first no more than the second",
                         o->tokens_least, o->tokens_most, SPK_GENERATE_GRID_LIMIT);
     for (int64_t e = 0; o->tokens != NULL && e < o->experts; e++)
         if (o->tokens[e] < 0 || o->tokens[e] > SPK_GENERATE_GRID_LIMIT)
-            return spk_fail(SPK_ERR_ARGUMENT, "tokens[%" PRId64 "] = %" PRId64 ": must be in 0 .. %" PRId64, e, o->tokens[e], SPK_GENERATE_GRID_LIMIT);
+            return spk_fail(SPK_ERR_ARGUMENT, "tokens[%" PRId64 "] = %" PRId64 ": must be in 0 .. %" PRId64, e, o->tokens[e],
+                            SPK_GENERATE_GRID_LIMIT);
     return SPK_OK;
 }
 
@@ -45,13 +52,14 @@ spk_status spk_experts_plan(const spk_mem *mem, const spk_generate *options, spk
     SPK_TRY(spk_alloc(mem, (size_t)o.experts, sizeof *rows, &rows));
     spk_rng_seed(&rng, o.seed);
     for (int64_t e = 0; e < o.experts; e++) {
-        const int64_t tokens = o.tokens != NULL ? o.tokens[e] : o.tokens_least + (int64_t)spk_rng_below(&rng, (uint64_t)(o.tokens_most - o.tokens_least) + 1);
+        const int64_t tokens =
+            o.tokens != NULL ? o.tokens[e] : o.tokens_least + (int64_t)spk_rng_below(&rng, (uint64_t)(o.tokens_most - o.tokens_least) + 1);
         rows[e] = (tokens + o.block_rows - 1) / o.block_rows;
         total += rows[e];
         if (total > SPK_GENERATE_GRID_LIMIT) {
             spk_free(mem, rows);
-            return spk_fail(SPK_ERR_ARGUMENT, "tokens: those of the first %" PRId64 " experts make %" PRId64 " block rows, limit %" PRId64, e + 1, total,
-                            SPK_GENERATE_GRID_LIMIT);
+            return spk_fail(SPK_ERR_ARGUMENT, "tokens: those of the first %" PRId64 " experts make %" PRId64 " block rows, limit %" PRId64,
+                            e + 1, total, SPK_GENERATE_GRID_LIMIT);
         }
     }
     o.rows = total * o.block_rows;

@@ -13,9 +13,11 @@ static spk_status check_kind(spk_format format, spk_dtype dtype, spk_layout layo
     if (dtype < SPK_F32 || dtype > SPK_TF32)
         return spk_fail(SPK_ERR_ARGUMENT, "dtype = %d is no type: matrices hold f32, f64, f16 or bf16", (int)dtype);
     if (!spk_value_dtype(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d (%s): matrices in host memory hold f32, f64, f16 or bf16", (int)dtype, spk_dtype_name(dtype));
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d (%s): matrices in host memory hold f32, f64, f16 or bf16", (int)dtype,
+                        spk_dtype_name(dtype));
     if (layout != SPK_ROW_MAJOR && layout != SPK_COL_MAJOR)
-        return spk_fail(SPK_ERR_ARGUMENT, "layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)layout, SPK_ROW_MAJOR, SPK_COL_MAJOR);
+        return spk_fail(SPK_ERR_ARGUMENT, "layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)layout, SPK_ROW_MAJOR,
+                        SPK_COL_MAJOR);
     return SPK_OK;
 }
 
@@ -23,13 +25,14 @@ static spk_status check_room(const spk_matrix *shell)
 {
     int64_t bytes = (int64_t)spk_value_bytes(shell->dtype);
     if (shell->format == SPK_DENSE && !spk_product_fits(shell->rows, shell->cols, 1, bytes))
-        return spk_fail(SPK_ERR_ARGUMENT, "a dense matrix of %" PRId64 " x %" PRId64 " elements of %" PRId64 " bytes overflows 64-bit sizes", shell->rows,
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "a dense matrix of %" PRId64 " x %" PRId64 " elements of %" PRId64 " bytes overflows 64-bit sizes", shell->rows,
                         shell->cols, bytes);
     if (shell->nnz < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " is negative", shell->nnz);
     if (!spk_product_fits(shell->nnz, shell->block_rows, shell->block_cols, (int64_t)sizeof(double)))
-        return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", shell->nnz, shell->block_rows,
-                        shell->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnz = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", shell->nnz,
+                        shell->block_rows, shell->block_cols);
     return SPK_OK;
 }
 
@@ -47,15 +50,22 @@ static spk_status allocate_arrays(spk_matrix *shell)
     return spk_alloc(mem, (size_t)spk_matrix_value_count(shell), spk_value_bytes(shell->dtype), &shell->values);
 }
 
-spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtype, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols,
-                           spk_layout layout, int64_t nnz, spk_matrix **matrix)
+spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtype, int64_t rows, int64_t cols, int64_t block_rows,
+                           int64_t block_cols, spk_layout layout, int64_t nnz, spk_matrix **matrix)
 {
     SPK_TRY(check_kind(format, dtype, layout));
     SPK_TRY(spk_check_size(rows, cols));
     if (format == SPK_BSR)
         SPK_TRY(spk_check_block(block_rows, block_cols));
-    spk_matrix sizes = {
-        .mem = *mem, .format = format, .dtype = dtype, .rows = rows, .cols = cols, .block_rows = 1, .block_cols = 1, .layout = layout, .nnz = nnz};
+    spk_matrix sizes = {.mem = *mem,
+                        .format = format,
+                        .dtype = dtype,
+                        .rows = rows,
+                        .cols = cols,
+                        .block_rows = 1,
+                        .block_cols = 1,
+                        .layout = layout,
+                        .nnz = nnz};
     if (format == SPK_BSR) {
         sizes.block_rows = block_rows;
         sizes.block_cols = block_cols;

@@ -23,8 +23,8 @@ struct spk_matrix {
 
 /* An empty shell with its arrays allocated (uninitialised) for nnz entries or blocks; checks that the sizes do not overflow.
  * rows, cols >= 0. */
-spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtype, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols,
-                           spk_layout layout, int64_t nnz, spk_matrix **matrix);
+spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtype, int64_t rows, int64_t cols, int64_t block_rows,
+                           int64_t block_cols, spk_layout layout, int64_t nnz, spk_matrix **matrix);
 void spk_matrix_release(spk_matrix **matrix); /* accepts NULL */
 
 int64_t spk_matrix_grid_rows(const spk_matrix *matrix);
@@ -33,11 +33,12 @@ int64_t spk_matrix_value_count(const spk_matrix *matrix); /* elements in values 
 
 double spk_value_get(const void *values, spk_dtype dtype, int64_t index);
 void spk_value_set(void *values, spk_dtype dtype, int64_t index, double value); /* rounds to nearest, once */
-bool spk_value_dtype(spk_dtype dtype);                                         /* one that arrays of values may have */
+bool spk_value_dtype(spk_dtype dtype);                                          /* one that arrays of values may have */
 
 /* The work behind the public spk_matrix_* functions (src/api checks arguments, these do the rest). */
 spk_status spk_convert_create(const spk_mem *mem, const spk_matrix_desc *desc, spk_matrix **out); /* validates every index */
-spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, spk_layout layout, spk_matrix **out);
+spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, spk_layout layout,
+                              spk_matrix **out);
 spk_status spk_convert_to_csr(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_to_coo(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_to_dense(const spk_mem *mem, const spk_matrix *in, spk_layout layout, spk_matrix **out);
@@ -46,7 +47,8 @@ spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype 
 void spk_convert_values(spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count);
 spk_status spk_convert_transpose(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_canonicalize(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
-spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, double density, spk_norm norm, spk_matrix **out);
+spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, double density,
+                             spk_norm norm, spk_matrix **out);
 spk_status spk_advise_blocks(const spk_mem *mem, const spk_matrix *in, spk_block_advice *advice, int *count);
 
 /* Generators (generate.c, elasticity.c). */

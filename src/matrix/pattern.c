@@ -6,7 +6,8 @@
 
 static uint64_t last_id; /* atomic */
 
-spk_status spk_pattern_shell(const spk_mem *mem, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, int64_t nnzb, spk_pattern **pattern)
+spk_status spk_pattern_shell(const spk_mem *mem, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, int64_t nnzb,
+                             spk_pattern **pattern)
 {
     spk_pattern *made = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
@@ -71,10 +72,11 @@ void spk_pattern_release(spk_pattern **pattern)
 spk_status spk_pattern_view(const spk_pattern *pattern, spk_trans trans, spk_layout block_layout, spk_bsr_view *view)
 {
     if (trans != SPK_NO_TRANS && trans != SPK_TRANS)
-        return spk_fail(SPK_ERR_ARGUMENT, "trans_a = %d is neither SPK_NO_TRANS (%d) nor SPK_TRANS (%d)", (int)trans, SPK_NO_TRANS, SPK_TRANS);
+        return spk_fail(SPK_ERR_ARGUMENT, "trans_a = %d is neither SPK_NO_TRANS (%d) nor SPK_TRANS (%d)", (int)trans, SPK_NO_TRANS,
+                        SPK_TRANS);
     if (block_layout != SPK_ROW_MAJOR && block_layout != SPK_COL_MAJOR)
-        return spk_fail(SPK_ERR_ARGUMENT, "block_layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)block_layout, SPK_ROW_MAJOR,
-                        SPK_COL_MAJOR);
+        return spk_fail(SPK_ERR_ARGUMENT, "block_layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)block_layout,
+                        SPK_ROW_MAJOR, SPK_COL_MAJOR);
     const spk_index *index = &pattern->index;
     bool turned = trans == SPK_TRANS;
     if (turned)

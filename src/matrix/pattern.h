@@ -38,8 +38,8 @@ struct spk_pattern {
     int64_t nnzb;
     double density;
     spk_index index;
-    spk_features features; /* of remote indices: what the caller said */
-    bool direct; /* kernels must read the indices in device memory: a plan cannot count on having them on the host */
+    spk_features features;     /* of remote indices: what the caller said */
+    bool direct;               /* kernels must read the indices in device memory: a plan cannot count on having them on the host */
     spk_pattern_remote remote; /* state NULL: the indices were on the host from the beginning */
     /* internal: reference count, lock and the lazily made transposed index */
     int references;
@@ -50,13 +50,14 @@ struct spk_pattern {
 /* Validates (message names the argument, the index, the value, the limit), copies, inspects. */
 spk_status spk_pattern_make(const spk_mem *mem, const spk_bsr_indices *indices, spk_pattern **pattern);
 
-/* A pattern of remote indices, whose shape is already checked: offsets and columns are NULL until they are fetched. It takes `remote` over, which stays the
- * caller's on failure. */
-spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote, spk_pattern **pattern);
+/* A pattern of remote indices, whose shape is already checked: offsets and columns are NULL until they are fetched. It takes `remote` over,
+ * which stays the caller's on failure. */
+spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote,
+                                   spk_pattern **pattern);
 /* What is known against remote indices by now. Waits for nothing. */
 spk_status spk_pattern_check(const spk_pattern *pattern);
-/* Remote indices come to the host, at the first call (thread safe), and are measured: features says what the caller said, but for the longest row. For who
- * reads offsets and columns on the host; the transposed index does it by itself. */
+/* Remote indices come to the host, at the first call (thread safe), and are measured: features says what the caller said, but for the
+ * longest row. For who reads offsets and columns on the host; the transposed index does it by itself. */
 spk_status spk_pattern_fetch(const spk_pattern *pattern);
 /* features, or those that were measured when remote indices were fetched. */
 spk_features spk_pattern_measured(const spk_pattern *pattern);
@@ -75,7 +76,7 @@ typedef struct spk_bsr_view {
     int64_t nnzb;
     const int64_t *offsets;
     const int32_t *columns;
-    const int64_t *positions; /* NULL: identity */
+    const int64_t *positions;       /* NULL: identity */
     int64_t row_stride, col_stride; /* elements between neighbours inside a block of op(A) */
     int64_t block_stride;           /* elements a block: block_rows * block_cols */
 } spk_bsr_view;

@@ -5,7 +5,8 @@
 #include "matrix/pattern.h"
 
 /* A pattern of one reference: offsets are still to be filled, columns to be allocated; sizes are already checked. */
-spk_status spk_pattern_shell(const spk_mem *mem, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, int64_t nnzb, spk_pattern **pattern);
+spk_status spk_pattern_shell(const spk_mem *mem, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, int64_t nnzb,
+                             spk_pattern **pattern);
 
 /* Sizes, types and counts of a caller's indices (validate.c). */
 spk_status spk_pattern_check_shape(const spk_bsr_indices *indices);

@@ -15,8 +15,8 @@ static spk_status largest_entry(spk_entries *entries, double *out)
         spk_entries_load(entries, row, true);
         for (int64_t i = 0; i < entries->count; i++) {
             if (!isfinite(entries->values[i]))
-                return spk_fail(SPK_ERR_ARGUMENT, "the element in row %" PRId64 ", column %" PRId64 " is %g: norms need finite values", row, entries->cols[i],
-                                entries->values[i]);
+                return spk_fail(SPK_ERR_ARGUMENT, "the element in row %" PRId64 ", column %" PRId64 " is %g: norms need finite values", row,
+                                entries->cols[i], entries->values[i]);
             largest = fmax(largest, fabs(entries->values[i]));
         }
     }
@@ -63,7 +63,8 @@ static uint64_t order_of(double norm)
     return bits;
 }
 
-/* keep[p] = 1 for the `wanted` largest norms, the lower index first among equals: the order of the wanted-th largest is found byte by byte. */
+/* keep[p] = 1 for the `wanted` largest norms, the lower index first among equals: the order of the wanted-th largest is found byte by
+ * byte. */
 static void choose(const double *norms, int64_t count, int64_t wanted, unsigned char *keep)
 {
     uint64_t threshold = 0, fixed = 0; /* the bits found so far, and which they are */
@@ -107,13 +108,14 @@ static spk_status sum_first(const spk_mem *mem, const spk_matrix *in, spk_matrix
     return in->format == SPK_DENSE ? SPK_OK : spk_convert_to_csr(mem, in, summed);
 }
 
-spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, double density, spk_norm norm, spk_matrix **out)
+spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, double density,
+                             spk_norm norm, spk_matrix **out)
 {
     if (!(density >= 0 && density <= 1))
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g is not in [0, 1]", density);
     if (norm < SPK_NORM_L1 || norm > SPK_NORM_MAX)
-        return spk_fail(SPK_ERR_ARGUMENT, "norm = %d is none of SPK_NORM_L1 (%d), SPK_NORM_L2 (%d), SPK_NORM_MAX (%d)", (int)norm, SPK_NORM_L1, SPK_NORM_L2,
-                        SPK_NORM_MAX);
+        return spk_fail(SPK_ERR_ARGUMENT, "norm = %d is none of SPK_NORM_L1 (%d), SPK_NORM_L2 (%d), SPK_NORM_MAX (%d)", (int)norm,
+                        SPK_NORM_L1, SPK_NORM_L2, SPK_NORM_MAX);
     SPK_TRY(spk_check_block(block_rows, block_cols));
     spk_status status = SPK_OK;
     spk_matrix *summed = NULL;

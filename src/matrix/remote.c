@@ -15,11 +15,14 @@ struct spk_pattern_fetched {
 static spk_features features_of(const spk_bsr_indices *indices, int64_t grid_rows)
 {
     const int64_t mean = grid_rows > 0 ? spk_ceil_div(indices->nnzb, grid_rows) : 0;
-    return (spk_features){.row_spread = indices->row_spread, .row_overlap = indices->row_overlap, .col_spread = indices->row_spread,
+    return (spk_features){.row_spread = indices->row_spread,
+                          .row_overlap = indices->row_overlap,
+                          .col_spread = indices->row_spread,
                           .longest_row = indices->longest_row > mean ? indices->longest_row : mean};
 }
 
-spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote, spk_pattern **pattern)
+spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote,
+                                   spk_pattern **pattern)
 {
     spk_pattern *made = NULL;
     SPK_TRY(spk_pattern_shell(mem, indices->rows, indices->cols, indices->block_rows, indices->block_cols, indices->nnzb, &made));
@@ -62,8 +65,9 @@ static spk_status fetch(spk_pattern *pattern)
     SPK_GOTO(spk_alloc(mem, (size_t)pattern->index.grid_rows + 1, sizeof *offsets, &offsets));
     SPK_GOTO(spk_alloc(mem, (size_t)pattern->nnzb, sizeof *columns, &columns));
     SPK_GOTO(pattern->remote.fetch(pattern->remote.state, offsets, columns));
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = pattern->rows, .cols = pattern->cols, .block_rows = pattern->block_rows,
-                                     .block_cols = pattern->block_cols, .nnzb = pattern->nnzb, .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices),        .rows = pattern->rows, .cols = pattern->cols,  .block_rows = pattern->block_rows,
+        .block_cols = pattern->block_cols, .nnzb = pattern->nnzb, .row_offsets = offsets, .col_indices = columns};
     SPK_GOTO(spk_pattern_make(mem, &indices, &copy));
     pattern->index.offsets = copy->index.offsets;
     pattern->index.columns = copy->index.columns;

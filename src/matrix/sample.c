@@ -13,8 +13,8 @@ static spk_status check_rows(const int64_t *block_rows, int64_t count, int64_t l
         if (block_rows[i] < 0 || block_rows[i] >= limit)
             return spk_fail_index("block_rows", i, block_rows[i], "block rows of op(A)", limit);
         if (i > 0 && block_rows[i] <= block_rows[i - 1])
-            return spk_fail(SPK_ERR_ARGUMENT, "block_rows[%" PRId64 "] = %" PRId64 " does not exceed block_rows[%" PRId64 "] = %" PRId64, i, block_rows[i],
-                            i - 1, block_rows[i - 1]);
+            return spk_fail(SPK_ERR_ARGUMENT, "block_rows[%" PRId64 "] = %" PRId64 " does not exceed block_rows[%" PRId64 "] = %" PRId64, i,
+                            block_rows[i], i - 1, block_rows[i - 1]);
     }
     return SPK_OK;
 }
@@ -85,7 +85,8 @@ static spk_status sample_columns(const spk_pattern *pattern, const int64_t *chos
     for (int64_t p = 0; p < pattern->nnzb; p++)
         nnzb += renamed[from->columns[p]] >= 0;
     spk_pattern *made = NULL;
-    spk_status status = make_shell(pattern, pattern->rows, span(chosen, count, from->grid_cols, pattern->block_cols, pattern->cols), nnzb, &made);
+    spk_status status =
+        make_shell(pattern, pattern->rows, span(chosen, count, from->grid_cols, pattern->block_cols, pattern->cols), nnzb, &made);
     if (status == SPK_OK)
         keep_columns(from, renamed, &made->index);
     spk_free(&pattern->mem, renamed);

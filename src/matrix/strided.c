@@ -6,7 +6,8 @@
 
 enum { TILE = 32 }; /* two tiles of doubles fit the first cache */
 
-static void copy_tile(char *to, int64_t to_rs, int64_t to_cs, const char *from, int64_t from_rs, int64_t from_cs, int64_t rows, int64_t cols, size_t bytes)
+static void copy_tile(char *to, int64_t to_rs, int64_t to_cs, const char *from, int64_t from_rs, int64_t from_cs, int64_t rows,
+                      int64_t cols, size_t bytes)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
@@ -20,8 +21,8 @@ static void copy_tile(char *to, int64_t to_rs, int64_t to_cs, const char *from, 
         }
 }
 
-void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride, int64_t from_col_stride, int64_t rows,
-                      int64_t cols, size_t bytes)
+void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride,
+                      int64_t from_col_stride, int64_t rows, int64_t cols, size_t bytes)
 {
     int64_t size = (int64_t)bytes;
     if (to_col_stride == 1 && from_col_stride == 1) {
@@ -36,12 +37,12 @@ void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, co
     for (int64_t i = 0; i < rows; i += TILE)
         for (int64_t j = 0; j < cols; j += TILE)
             copy_tile((char *)to + (i * to_row_stride + j * to_col_stride) * size, to_row_stride, to_col_stride,
-                      (const char *)from + (i * from_row_stride + j * from_col_stride) * size, from_row_stride, from_col_stride, spk_min_i64(TILE, rows - i),
-                      spk_min_i64(TILE, cols - j), bytes);
+                      (const char *)from + (i * from_row_stride + j * from_col_stride) * size, from_row_stride, from_col_stride,
+                      spk_min_i64(TILE, rows - i), spk_min_i64(TILE, cols - j), bytes);
 }
 
-void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets, int64_t *new_indices,
-                         int64_t *positions)
+void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets,
+                         int64_t *new_indices, int64_t *positions)
 {
     int64_t *next = new_offsets, start = 0; /* next place of a new row; at the end, where the next one begins */
     memset(next, 0, ((size_t)cols + 1) * sizeof *next);

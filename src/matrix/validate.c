@@ -16,20 +16,22 @@ spk_status spk_pattern_check_shape(const spk_bsr_indices *indices)
         return spk_fail(SPK_ERR_ARGUMENT, "index_memory = %d is not SPK_HOST (%d)", (int)indices->index_memory, SPK_HOST);
     int64_t grid_rows = spk_ceil_div(indices->rows, indices->block_rows), grid_cols = spk_ceil_div(indices->cols, indices->block_cols);
     if (grid_rows > INT32_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "rows = %" PRId64 " in blocks of %" PRId64 " make %" PRId64 " block rows: the limit is %" PRId32, indices->rows,
+        return spk_fail(SPK_ERR_UNSUPPORTED,
+                        "rows = %" PRId64 " in blocks of %" PRId64 " make %" PRId64 " block rows: the limit is %" PRId32, indices->rows,
                         indices->block_rows, grid_rows, INT32_MAX);
     if (grid_cols > INT32_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "cols = %" PRId64 " in blocks of %" PRId64 " make %" PRId64 " block columns: the limit is %" PRId32, indices->cols,
+        return spk_fail(SPK_ERR_UNSUPPORTED,
+                        "cols = %" PRId64 " in blocks of %" PRId64 " make %" PRId64 " block columns: the limit is %" PRId32, indices->cols,
                         indices->block_cols, grid_cols, INT32_MAX);
     int64_t nnzb = indices->nnzb;
     if (nnzb < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " is negative", nnzb);
     if (nnzb > grid_rows * grid_cols)
-        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " exceeds the %" PRId64 " blocks of a grid of %" PRId64 " x %" PRId64, nnzb, grid_rows * grid_cols,
-                        grid_rows, grid_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " exceeds the %" PRId64 " blocks of a grid of %" PRId64 " x %" PRId64, nnzb,
+                        grid_rows * grid_cols, grid_rows, grid_cols);
     if (!spk_product_fits(nnzb, indices->block_rows, indices->block_cols, (int64_t)sizeof(double)))
-        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", nnzb, indices->block_rows,
-                        indices->block_cols);
+        return spk_fail(SPK_ERR_ARGUMENT, "nnzb = %" PRId64 " blocks of %" PRId64 " x %" PRId64 " overflow 64-bit sizes", nnzb,
+                        indices->block_rows, indices->block_cols);
     return SPK_OK;
 }
 
@@ -49,8 +51,8 @@ static spk_status explain_columns(const spk_bsr_indices *indices, const spk_inde
                                 p, column, p - 1, row);
             if (column < before)
                 return spk_fail(SPK_ERR_ARGUMENT,
-                                "col_indices[%" PRId64 "] = %" PRId64 " is less than col_indices[%" PRId64 "] = %" PRId64 " in block row %" PRId64
-                                ": columns must increase (spk_matrix_canonicalize sorts them)",
+                                "col_indices[%" PRId64 "] = %" PRId64 " is less than col_indices[%" PRId64 "] = %" PRId64
+                                " in block row %" PRId64 ": columns must increase (spk_matrix_canonicalize sorts them)",
                                 p, column, p - 1, before, row);
             before = column;
         }

@@ -23,13 +23,15 @@ static spk_status check_pointer(const spk_problem *problem, spk_operand operand,
         return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", range->name, (long long)elements,
                         spk_dtype_name(spk_problem_operand_dtype(problem, operand)));
     if ((uintptr_t)range->start % element_bytes != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is not aligned to its elements of %zu bytes", range->name, range->start, element_bytes);
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is not aligned to its elements of %zu bytes", range->name, range->start,
+                        element_bytes);
     return SPK_OK;
 }
 
 static bool apart(const operand_range *a, const operand_range *b)
 {
-    return a->bytes == 0 || b->bytes == 0 || (uintptr_t)a->start >= (uintptr_t)b->start + b->bytes || (uintptr_t)b->start >= (uintptr_t)a->start + a->bytes;
+    return a->bytes == 0 || b->bytes == 0 || (uintptr_t)a->start >= (uintptr_t)b->start + b->bytes ||
+           (uintptr_t)b->start >= (uintptr_t)a->start + a->bytes;
 }
 
 /* The lines of all items of an operand that has elements. */
@@ -58,8 +60,8 @@ static void operand_ranges(const spk_problem *problem, const spk_args *args, ope
     const int64_t lds[] = {problem->lda, problem->ldb, problem->ldc, problem->ldd, 0, problem->ldr, problem->ldp};
     for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
         const spk_operand operand = (spk_operand)i;
-        all[i] =
-            (operand_range){spk_problem_operand_name(problem, operand), spk_args_get(args, operand), 0, lds[i], spk_problem_operand_stride(problem, operand)};
+        all[i] = (operand_range){spk_problem_operand_name(problem, operand), spk_args_get(args, operand), 0, lds[i],
+                                 spk_problem_operand_stride(problem, operand)};
     }
 }
 
@@ -94,10 +96,11 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
         for (int in = 0; in < SPK_OPERAND_COUNT; in++) {
             const operand_range *a = &all[outputs[i]], *b = &all[in];
             bool may_share = outputs[i] == SPK_OPERAND_D && (in == SPK_OPERAND_C || in == SPK_OPERAND_RESIDUAL);
-            if (a == b || (may_share && a->start == b->start && a->ld == b->ld && a->stride == b->stride) || !overlap(problem, all, outputs[i], (spk_operand)in))
+            if (a == b || (may_share && a->start == b->start && a->ld == b->ld && a->stride == b->stride) ||
+                !overlap(problem, all, outputs[i], (spk_operand)in))
                 continue;
-            return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", a->name, a->start, a->bytes, b->name, b->start,
-                            b->bytes);
+            return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", a->name, a->start, a->bytes,
+                            b->name, b->start, b->bytes);
         }
     return SPK_OK;
 }

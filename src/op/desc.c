@@ -18,7 +18,8 @@ spk_status spk_desc_dtypes_read(const spk_desc_dtypes *given, spk_problem *probl
     const struct {
         const char *name;
         spk_dtype dtype;
-    } all[] = {{given->name_a, problem->dtype_a}, {given->name_b, problem->dtype_b}, {"dtype_d", problem->dtype_d}, {"compute", problem->compute}};
+    } all[] = {
+        {given->name_a, problem->dtype_a}, {given->name_b, problem->dtype_b}, {"dtype_d", problem->dtype_d}, {"compute", problem->compute}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (spk_dtype_name(all[i].dtype) == NULL)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", all[i].name, (int)all[i].dtype);
@@ -27,14 +28,15 @@ spk_status spk_desc_dtypes_read(const spk_desc_dtypes *given, spk_problem *probl
     if (!half && a != SPK_F32 && a != SPK_F64)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies f32, f64, f16 and bf16", given->name_a, spk_dtype_name(a));
     if (problem->dtype_b != a)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b, spk_dtype_name(problem->dtype_b),
-                        given->name_a, spk_dtype_name(a));
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b,
+                        spk_dtype_name(problem->dtype_b), given->name_a, spk_dtype_name(a));
     if (problem->dtype_d != a && !(half && problem->dtype_d == SPK_F32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s", spk_dtype_name(problem->dtype_d), given->name_a,
-                        spk_dtype_name(a), spk_dtype_name(a), half ? " or f32" : "");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s", spk_dtype_name(problem->dtype_d),
+                        given->name_a, spk_dtype_name(a), spk_dtype_name(a), half ? " or f32" : "");
     if (problem->compute != natural && !(a == SPK_F32 && problem->compute == SPK_TF32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s", spk_dtype_name(problem->compute), given->name_a,
-                        spk_dtype_name(a), spk_dtype_name(natural), a == SPK_F32 ? ", or multiplies tf32" : "");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s",
+                        spk_dtype_name(problem->compute), given->name_a, spk_dtype_name(a), spk_dtype_name(natural),
+                        a == SPK_F32 ? ", or multiplies tf32" : "");
     return SPK_OK;
 }
 
@@ -62,7 +64,8 @@ static spk_status check_output(const spk_desc_array *array, int64_t batch, int64
 {
     const bool apart = stride >= extent, side_by_side = stride >= length && (batch - 1) * stride + length <= ld;
     if (extent > 0 && !apart && !side_by_side)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)stride, (long long)extent);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)stride,
+                        (long long)extent);
     return SPK_OK;
 }
 
@@ -88,7 +91,8 @@ spk_status spk_desc_array_read(const spk_desc_array *array, int64_t batch, int64
         return SPK_OK;
     *stride = array->stride != 0 ? array->stride : use * lines;
     if (*stride > (most - extent) / (batch - 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)*stride, (long long)batch);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)*stride,
+                        (long long)batch);
     return array->output ? check_output(array, batch, use, *stride, length, extent) : SPK_OK;
 }
 

@@ -29,8 +29,8 @@ typedef struct spk_desc_array {
     bool output; /* its items must not overlap */
 } spk_desc_array;
 
-/* The leading dimension (given, or tight) and the stride of the batch (given, tight, or 0 where one array is for all or there is one item). The
- * whole must stay below 2^62 bytes. */
+/* The leading dimension (given, or tight) and the stride of the batch (given, tight, or 0 where one array is for all or there is one item).
+ * The whole must stay below 2^62 bytes. */
 spk_status spk_desc_array_read(const spk_desc_array *array, int64_t batch, int64_t *ld, int64_t *stride);
 
 /* What of the options belongs to the problem; options may be NULL. */

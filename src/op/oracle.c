@@ -1,5 +1,6 @@
 /* The oracle: plain loops from the definitions of SpMM and SDDMM, one row of D at a time. float64 inputs accumulate in long
- * double (where that is wider), the others in float64, so that its own rounding stays far below every tolerance. Results are not rounded to D's dtype. */
+ * double (where that is wider), the others in float64, so that its own rounding stays far below every tolerance. Results are not rounded to
+ * D's dtype. */
 #include <math.h>
 #include <string.h>
 
@@ -170,8 +171,8 @@ static void run_row(oracle *o, int64_t row, char *sums, double *out, double *pre
     }
 }
 
-spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,
-                          double *preact, double *magnitude)
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count,
+                          double *out, double *preact, double *magnitude)
 {
     spk_bsr_view view;
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
@@ -187,7 +188,8 @@ spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const 
         const int64_t row = rows != NULL ? rows[r] : r;
         const spk_args item = spk_args_item(problem, args, row / item_rows);
         o.args = &item;
-        run_row(&o, row % item_rows, sums, out + r * n, preact != NULL ? preact + r * n : NULL, magnitude != NULL ? magnitude + r * n : NULL);
+        run_row(&o, row % item_rows, sums, out + r * n, preact != NULL ? preact + r * n : NULL,
+                magnitude != NULL ? magnitude + r * n : NULL);
     }
     spk_free(mem, sums);
     return SPK_OK;

@@ -1,5 +1,6 @@
-/* A byte is in both areas where the difference of their starts, plus a sum of steps, is less than a piece long. Each dimension of either area gives one
- * term, a multiple of its step between two bounds; dimensions of equal step give one together, so that arrays that interleave need no search at all. */
+/* A byte is in both areas where the difference of their starts, plus a sum of steps, is less than a piece long. Each dimension of either
+ * area gives one term, a multiple of its step between two bounds; dimensions of equal step give one together, so that arrays that
+ * interleave need no search at all. */
 #include "op/overlap.h"
 
 enum { MOST_TERMS = 2 * SPK_AREA_DIMS, MOST_STEPS = 1000 };

@@ -16,7 +16,8 @@ typedef struct spk_area {
     } dims[SPK_AREA_DIMS];
 } spk_area;
 
-/* Never false where a byte is in both. Exact, but where a thousand steps do not tell: dimensions whose pieces lie in one another without order. */
+/* Never false where a byte is in both. Exact, but where a thousand steps do not tell: dimensions whose pieces lie in one another without
+ * order. */
 bool spk_areas_meet(const spk_area *a, const spk_area *b);
 
 #endif

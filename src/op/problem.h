@@ -15,18 +15,19 @@ typedef struct spk_epilogue {
 } spk_epilogue;
 
 /* SpMM:  D[M,N] = epilogue(alpha op(A)[M,K] B[K,N] + beta C): A is the values of the pattern, M and K its rows and columns after op.
- * SDDMM: D = alpha (X[M,K] Y[K,N] at the stored blocks) + beta C: A is X, B is Y, M and N are the pattern's rows and columns; D and C are arrays of values
- * in the pattern's order. What of an edge block lies beyond M or N is zero in D, and C is not read there. */
+ * SDDMM: D = alpha (X[M,K] Y[K,N] at the stored blocks) + beta C: A is X, B is Y, M and N are the pattern's rows and columns; D and C are
+ * arrays of values in the pattern's order. What of an edge block lies beyond M or N is zero in D, and C is not read there. */
 typedef struct spk_problem {
     spk_operation operation;
-    spk_pattern *pattern; /* borrowed here; a plan shares it */
-    int64_t m, n, k;      /* of the product */
-    spk_trans trans_a;    /* SpMM */
+    spk_pattern *pattern;                         /* borrowed here; a plan shares it */
+    int64_t m, n, k;                              /* of the product */
+    spk_trans trans_a;                            /* SpMM */
     spk_dtype dtype_a, dtype_b, dtype_d, compute; /* never SPK_DTYPE_DEFAULT */
     spk_layout block_layout;                      /* of an array of values */
     spk_layout layout_a;                          /* of X */
     spk_layout layout_b, layout_d;
-    int64_t lda, ldb, ldc, ldd, ldr, ldp; /* never 0 where the array has elements; lda: of X; ldc and ldd of SDDMM: the length of a line of a block */
+    /* never 0 where the array has elements; lda: of X; ldc and ldd of SDDMM: the length of a line of a block */
+    int64_t lda, ldb, ldc, ldd, ldr, ldp;
     spk_epilogue epilogue;
     int64_t batch; /* >= 1 */
     /* Elements from one item of the batch to the next; 0: one array for all. Bias is one for all. */
@@ -60,7 +61,8 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
 /* The inputs alone: for who writes elsewhere. */
 spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args);
 
-/* D of an item as a matrix: M x N, or nnzb * block_rows rows of block_cols values (column-major blocks: nnzb * block_cols rows of block_rows). */
+/* D of an item as a matrix: M x N, or nnzb * block_rows rows of block_cols values (column-major blocks: nnzb * block_cols rows of
+ * block_rows). */
 int64_t spk_problem_d_rows(const spk_problem *problem);
 int64_t spk_problem_d_cols(const spk_problem *problem);
 bool spk_problem_is_empty(const spk_problem *problem); /* D has no element */
@@ -93,7 +95,8 @@ typedef struct spk_lines {
 
 spk_lines spk_problem_operand_lines(const spk_problem *problem, spk_operand operand);
 
-/* Elements from the first to the last that an operand occupies, (leading dimension) * (count - 1) + row length in an item; 0 for an empty one. */
+/* Elements from the first to the last that an operand occupies, (leading dimension) * (count - 1) + row length in an item; 0 for an empty
+ * one. */
 int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand);
 int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand); /* of the whole batch */
 
@@ -111,12 +114,13 @@ const char *spk_operation_name(spk_operation operation);
 /* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact", "factor" for a residual that multiplies; buffer of 96 bytes is enough. */
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
 
-/* The tolerance from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D adds. */
+/* The tolerance from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D
+ * adds. */
 double spk_problem_tolerance(const spk_problem *problem);
 
 /* Oracle (op/oracle.c); same contract as spk_oracle_spmm. Rows are those of D (spk_problem_d_rows), of item i from i * rows on. */
-spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count, double *out,
-                          double *preact, double *magnitude);
+spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count,
+                          double *out, double *preact, double *magnitude);
 
 /* activation in float64 (op/activation.c), for the oracle and for scalar tails. */
 double spk_activate_f64(spk_activation activation, double x);

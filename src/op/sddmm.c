@@ -13,7 +13,8 @@ static spk_status read_arrays(const spk_sddmm *sddmm, spk_problem *made)
 {
     const spk_desc_array x = {"ldx", "stride_x", sddmm->ldx, sddmm->stride_x, made->layout_a, made->m, made->k, made->dtype_a, false};
     const spk_desc_array y = {"ldy", "stride_y", sddmm->ldy, sddmm->stride_y, made->layout_b, made->k, made->n, made->dtype_b, false};
-    spk_desc_array values = {"ldd", "stride_d", 0, sddmm->stride_d, SPK_ROW_MAJOR, spk_problem_d_rows(made), spk_problem_d_cols(made), made->dtype_d, true};
+    spk_desc_array values = {
+        "ldd", "stride_d", 0, sddmm->stride_d, SPK_ROW_MAJOR, spk_problem_d_rows(made), spk_problem_d_cols(made), made->dtype_d, true};
     SPK_TRY(spk_desc_array_read(&x, made->batch, &made->lda, &made->stride_a));
     SPK_TRY(spk_desc_array_read(&y, made->batch, &made->ldb, &made->stride_b));
     SPK_TRY(spk_desc_array_read(&values, made->batch, &made->ldd, &made->stride_d));
@@ -27,9 +28,11 @@ spk_status spk_problem_from_sddmm(spk_pattern *pattern, const spk_sddmm *theirs,
 {
     spk_sddmm sddmm;
     SPK_TRY(spk_struct_read(&sddmm, sizeof sddmm, theirs, "spk_sddmm"));
-    spk_problem made = {.operation = SPK_SDDMM, .pattern = pattern, .m = pattern->rows, .n = pattern->cols, .k = sddmm.k, .ldr = 1, .ldp = 1};
+    spk_problem made = {
+        .operation = SPK_SDDMM, .pattern = pattern, .m = pattern->rows, .n = pattern->cols, .k = sddmm.k, .ldr = 1, .ldp = 1};
     SPK_TRY(check_enums(&sddmm));
-    SPK_TRY(spk_desc_dtypes_read(&(spk_desc_dtypes){"dtype_x", "dtype_y", sddmm.dtype_x, sddmm.dtype_y, sddmm.dtype_d, sddmm.compute}, &made));
+    SPK_TRY(
+        spk_desc_dtypes_read(&(spk_desc_dtypes){"dtype_x", "dtype_y", sddmm.dtype_x, sddmm.dtype_y, sddmm.dtype_d, sddmm.compute}, &made));
     SPK_TRY(spk_desc_size("k", sddmm.k));
     SPK_TRY(spk_desc_batch(sddmm.batch, &made));
     made.block_layout = sddmm.block_layout;

@@ -73,8 +73,9 @@ void spk_problem_fold(spk_problem *problem)
     if (p->operation != SPK_SPMM || p->batch == 1 || p->stride_a != 0 || p->n == 0 || p->epilogue.bias == SPK_BIAS_PER_COL ||
         p->n > (INT64_C(1) << 40) / p->batch)
         return;
-    if (!goes_on(p, SPK_OPERAND_B, p->layout_b, p->ldb) || !goes_on(p, SPK_OPERAND_C, p->layout_d, p->ldc) || !goes_on(p, SPK_OPERAND_D, p->layout_d, p->ldd) ||
-        !goes_on(p, SPK_OPERAND_RESIDUAL, p->layout_d, p->ldr) || !goes_on(p, SPK_OPERAND_PREACT, p->layout_d, p->ldp))
+    if (!goes_on(p, SPK_OPERAND_B, p->layout_b, p->ldb) || !goes_on(p, SPK_OPERAND_C, p->layout_d, p->ldc) ||
+        !goes_on(p, SPK_OPERAND_D, p->layout_d, p->ldd) || !goes_on(p, SPK_OPERAND_RESIDUAL, p->layout_d, p->ldr) ||
+        !goes_on(p, SPK_OPERAND_PREACT, p->layout_d, p->ldp))
         return;
     const int64_t n = p->n * p->batch;
     *problem = spk_problem_item(p);

@@ -1,4 +1,5 @@
-/* What this build has: the table of kernels, one row for each line of the backends' kernels.def, and the backends by their devices' names. */
+/* What this build has: the table of kernels, one row for each line of the backends' kernels.def, and the backends by their devices'
+ * names. */
 #ifndef SPK_REGISTRY_REGISTRY_H
 #define SPK_REGISTRY_REGISTRY_H
 

@@ -176,7 +176,8 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         say(out, ", spread ");
         say_us(out, chosen->spread_us);
     } else {
-        say(out, " (a first look only: %s before interleaved rounds)", spk_report_interrupted(report) ? "the measuring was interrupted" : "the budget ended");
+        say(out, " (a first look only: %s before interleaved rounds)",
+            spk_report_interrupted(report) ? "the measuring was interrupted" : "the budget ended");
     }
     if (chosen->prepare_us > 0) {
         say(out, ", after ");
@@ -186,7 +187,8 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
     say(out, ".");
     if (chosen->spread_us > wide_spread * chosen->median_us)
         say(out, " Its samples vary widely: other work may have disturbed them, and tuning afresh on an idle machine may choose another.");
-    const spk_evidence *rival = fastest(report, is_rival), *dense = fastest(report, is_dense), *barred = fastest(report, would_win_if_finite);
+    const spk_evidence *rival = fastest(report, is_rival), *dense = fastest(report, is_dense),
+                       *barred = fastest(report, would_win_if_finite);
     if (rival != NULL) {
         say(out, " Next of the other kernels: ");
         say_against(out, rival, chosen);
@@ -308,8 +310,8 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     for (int i = 0; i < report->count; i++)
         measured += report->candidates[i].median_us > 0;
     if (measured > 0)
-        say(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured, report->by_kernel ? report->known : report->count,
-            report->tuning_s);
+        say(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured,
+            report->by_kernel ? report->known : report->count, report->tuning_s);
     if (measured > 0 && report->measured_at > 0) {
         say(&out, ", ");
         say_age(&out, now - report->measured_at);

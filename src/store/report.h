@@ -20,15 +20,15 @@ struct spk_report {
     spk_evidence *candidates;
     int chosen; /* -1: none */
     bool from_store;
-    bool by_kernel; /* a race's: one entry a kernel, with its best parameters */
+    bool by_kernel;            /* a race's: one entry a kernel, with its best parameters */
     double tuning_s, budget_s; /* budget: of the tuning; 0: none, or unknown */
     int64_t measured_at;
     spk_provisional provisional;
     uint64_t seed;
-    int tried, known; /* candidates that were measured, of how many, where by_kernel */
-    bool empty;       /* the product has no element */
-    bool crowded;   /* other programs used the processors meanwhile; known of what was measured just now only */
-    bool kept_out;  /* the store has better evidence and keeps that */
+    int tried, known;  /* candidates that were measured, of how many, where by_kernel */
+    bool empty;        /* the product has no element */
+    bool crowded;      /* other programs used the processors meanwhile; known of what was measured just now only */
+    bool kept_out;     /* the store has better evidence and keeps that */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */
     char *summary;     /* NULL until spk_report_summarise */

@@ -297,8 +297,8 @@ spk_status spk_store_save(spk_store *store, const spk_report *report)
     if (report->chosen < -1 || report->chosen >= report->count)
         return spk_fail(SPK_ERR_INTERNAL, "report->chosen is %d, it has %d candidates", report->chosen, report->count);
     if (report->chosen >= 0 && report->candidates[report->chosen].status != SPK_CANDIDATE_OK)
-        return spk_fail(SPK_ERR_INTERNAL, "report->chosen %d (%s) is not ok, but %d", report->chosen, report->candidates[report->chosen].name,
-                        (int)report->candidates[report->chosen].status);
+        return spk_fail(SPK_ERR_INTERNAL, "report->chosen %d (%s) is not ok, but %d", report->chosen,
+                        report->candidates[report->chosen].name, (int)report->candidates[report->chosen].status);
     saving s = {report, store->class_limit};
     spk_store_enter(store);
     int code = spk_store_on_disk(store, SPK_DISK_WRITE, save, &s);

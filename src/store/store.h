@@ -34,7 +34,8 @@ spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decisi
 
 /* All evidence; *report is NULL where the class is unknown. */
 spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report);
-spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report); /* the same; a file that cannot be read is an error */
+/* the same; a file that cannot be read is an error */
+spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report);
 spk_status spk_store_save(spk_store *store, const spk_report *report); /* one transaction; replaces the class */
 
 /* One tuner a class across threads and processes: waits until nobody else tunes class_key, at most limit_s. Released by unlock or by the
@@ -42,8 +43,8 @@ spk_status spk_store_save(spk_store *store, const spk_report *report); /* one tr
 spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, int *token);
 void spk_store_unlock(spk_store *store, int token);
 
-/* Entries are gathered first: visit may use the store. SPK_ERR_IO where the file cannot be read, unless it was refused as a whole and something is in memory;
- * so does export. Neither these nor check change the file, whatever is wrong with it. */
+/* Entries are gathered first: visit may use the store. SPK_ERR_IO where the file cannot be read, unless it was refused as a whole and
+ * something is in memory; so does export. Neither these nor check change the file, whatever is wrong with it. */
 spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_store_entry *entry), void *user);
 /* The rest serves explicit wishes of a user, so that a file that cannot be read or written is an error and not a warning: check, import
  * and empty return SPK_ERR_IO or SPK_ERR_NO_SPACE then. A damaged file counts as one bad entry of check. */

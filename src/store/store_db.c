@@ -20,14 +20,16 @@ static const char *const statement_text[SPK_SQL_COUNT] = {
     [SPK_SQL_DECISION] =
         "SELECT c.name, c.params, c.hash, c.median_us, k.measured_at, k.provisional, k.budget_s" CLASS_OF_KEY CHOSEN BY_KEY,
     [SPK_SQL_FAMILY] = "SELECT k.rest" CLASS_OF_KEY "WHERE f.exact = ?1 AND k.chosen >= 0 ORDER BY k.rest",
-    [SPK_SQL_LOAD] =
-        "SELECT k.device, k.chosen, k.seed, k.tuning_s, k.measured_at, c.rank, c.name, c.params, c.hash, c.kind, c.status, c.why, c.predicted_us,"
-        " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance, k.provisional, k.budget_s" CLASS_OF_KEY "LEFT JOIN candidate c ON c.class_id = k.id" BY_KEY " ORDER BY c.rank",
+    [SPK_SQL_LOAD] = "SELECT k.device, k.chosen, k.seed, k.tuning_s, k.measured_at, c.rank, c.name, c.params, c.hash, c.kind, c.status, "
+                     "c.why, c.predicted_us,"
+                     " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance, k.provisional, k.budget_s" CLASS_OF_KEY
+                     "LEFT JOIN candidate c ON c.class_id = k.id" BY_KEY " ORDER BY c.rank",
     [SPK_SQL_AGE] = "SELECT k.measured_at, k.provisional" CLASS_OF_KEY BY_KEY,
-    [SPK_SQL_LIST] =
-        "SELECT f.exact || '|' || k.rest, k.device, CASE c.params WHEN '' THEN c.name ELSE c.name || ' ' || c.params END, c.median_us, k.measured_at,"
-        " (SELECT count(*) FROM candidate WHERE class_id = k.id), k.provisional"
-        " FROM class k CROSS JOIN family f ON f.id = k.family_id LEFT JOIN candidate c ON c.class_id = k.id AND c.rank = k.chosen AND c.status = 0",
+    [SPK_SQL_LIST] = "SELECT f.exact || '|' || k.rest, k.device, CASE c.params WHEN '' THEN c.name ELSE c.name || ' ' || c.params END, "
+                     "c.median_us, k.measured_at,"
+                     " (SELECT count(*) FROM candidate WHERE class_id = k.id), k.provisional"
+                     " FROM class k CROSS JOIN family f ON f.id = k.family_id LEFT JOIN candidate c ON c.class_id = k.id AND c.rank = "
+                     "k.chosen AND c.status = 0",
     [SPK_SQL_ADD_FAMILY] = "INSERT OR IGNORE INTO family (exact) VALUES (?1)",
     [SPK_SQL_ADD_CLASS] =
         ("INSERT INTO class (family_id, rest, device, chosen, seed, tuning_s, measured_at, provisional, budget_s)"
@@ -118,8 +120,8 @@ void spk_db_begin(spk_db *db, bool patient)
     db->patient = patient || (db->interrupted != NULL && atomic_load(db->interrupted) != 0);
 }
 
-/* Every STEP_OPS operations. An interruption ends what is being read. What is written then, or read by those who keep what they have, is given
- * some time: it is short, unless somebody made the file such that it is not. */
+/* Every STEP_OPS operations. An interruption ends what is being read. What is written then, or read by those who keep what they have, is
+ * given some time: it is short, unless somebody made the file such that it is not. */
 static int on_progress(void *arg)
 {
     spk_db *db = arg;
@@ -163,9 +165,9 @@ static void limit(spk_db *db)
     static const struct {
         int id, most;
     } limits[] = {
-        {SQLITE_LIMIT_LENGTH, 1 << 20},      {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
-        {SQLITE_LIMIT_EXPR_DEPTH, 50},       {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_COMPOUND_SELECT, 4},
-        {SQLITE_LIMIT_VDBE_OP, 100000},      {SQLITE_LIMIT_TRIGGER_DEPTH, 4},    {SQLITE_LIMIT_FUNCTION_ARG, 16},
+        {SQLITE_LIMIT_LENGTH, 1 << 20},          {SQLITE_LIMIT_SQL_LENGTH, 1 << 16}, {SQLITE_LIMIT_COLUMN, 64},
+        {SQLITE_LIMIT_EXPR_DEPTH, 50},           {SQLITE_LIMIT_ATTACHED, 0},         {SQLITE_LIMIT_COMPOUND_SELECT, 4},
+        {SQLITE_LIMIT_VDBE_OP, 100000},          {SQLITE_LIMIT_TRIGGER_DEPTH, 4},    {SQLITE_LIMIT_FUNCTION_ARG, 16},
         {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100}, {SQLITE_LIMIT_WORKER_THREADS, 0},
     };
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)

@@ -128,7 +128,8 @@ static int move_aside(spk_store *store, const char *reason)
     if (rename(store->path, to) != 0)
         return errno;
     store->asides++;
-    spk_store_warn(store, SPK_WARN_ASIDE, "store %s is damaged (%s): it was set aside as %s, and a new one is begun", store->path, reason, to);
+    spk_store_warn(store, SPK_WARN_ASIDE, "store %s is damaged (%s): it was set aside as %s, and a new one is begun", store->path, reason,
+                   to);
     return 0;
 }
 
@@ -159,8 +160,8 @@ static bool stays_damaged(spk_store *store)
     return spk_db_is_damage(code) || (code == SQLITE_OK && sound == 0);
 }
 
-/* Closes the file; true where another try is worth while: there is no damage after all, or the file has been set aside. That happens under the
- * lock on byte 0, so that of two processes that meet the damage the second does not move the first one's new file. */
+/* Closes the file; true where another try is worth while: there is no damage after all, or the file has been set aside. That happens under
+ * the lock on byte 0, so that of two processes that meet the damage the second does not move the first one's new file. */
 static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
 {
     char reason[160];
@@ -173,8 +174,8 @@ static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
     if (!is_same_file(store)) /* another has set it aside */
         return true;
     if (mode == SPK_DISK_READ) { /* who only looks changes nothing */
-        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved", store->path,
-                       reason);
+        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved",
+                       store->path, reason);
         return false;
     }
     int lock = -1;

@@ -30,13 +30,15 @@ static size_t from_reader(void *buffer, size_t size, void *arg)
     const unsigned char *bytes = NULL;
     size_t have = 0;
     (void)size;
-    if (errno == ENOMEM) /* Jansson's scanner passes over a refused allocation, and clears errno with the next number: byte by byte, it is seen */
+    /* Jansson's scanner passes over a refused allocation, and clears errno with the next number: byte by byte, it is seen */
+    if (errno == ENOMEM)
         s->status = spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: reading %s", spk_reader_name(s->reader));
     if (s->status != SPK_OK)
         return (size_t)-1;
     s->status = spk_reader_window(s->reader, 1, &bytes, &have);
     if (s->status == SPK_OK && spk_reader_offset(s->reader) > max_file_bytes)
-        s->status = spk_fail(SPK_ERR_FORMAT, "%s is longer than %" PRId64 " bytes, the limit of an import", spk_reader_name(s->reader), max_file_bytes);
+        s->status = spk_fail(SPK_ERR_FORMAT, "%s is longer than %" PRId64 " bytes, the limit of an import", spk_reader_name(s->reader),
+                             max_file_bytes);
     if (s->status != SPK_OK)
         return (size_t)-1;
     size_t count = have > 0;
@@ -44,7 +46,8 @@ static size_t from_reader(void *buffer, size_t size, void *arg)
         memcpy(buffer, bytes, count);
     spk_json_cost_add(&s->cost, buffer, count);
     if (s->cost.bytes > s->most) {
-        s->status = spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %s needs more than %" PRId64 " bytes, half of those that are free", spk_reader_name(s->reader), s->most);
+        s->status = spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %s needs more than %" PRId64 " bytes, half of those that are free",
+                             spk_reader_name(s->reader), s->most);
         return (size_t)-1;
     }
     spk_reader_skip(s->reader, count);
@@ -150,7 +153,8 @@ static spk_status candidate_from_json(const place *at, const json_t *object, spk
         SPK_TRY(get_text(at, object, "why", e->why, sizeof e->why));
     for (int i = 0; i < SPK_JSON_NUMBERS; i++)
         SPK_TRY(get_number(at, object, spk_json_numbers[i].name, spk_json_numbers[i].least, spk_json_number_of(e, i)));
-    return spk_rows_evidence_is_sound(e) ? SPK_OK : complain(at, "name", "is empty or has a space, or the hash is not 16 hexadecimal digits");
+    return spk_rows_evidence_is_sound(e) ? SPK_OK
+                                         : complain(at, "name", "is empty or has a space, or the hash is not 16 hexadecimal digits");
 }
 
 static spk_status candidates_from_json(place *at, const json_t *object, spk_report *report)
@@ -205,7 +209,8 @@ static spk_status get_time(const place *at, const json_t *object, int64_t *measu
     return SPK_OK;
 }
 
-static spk_status report_from_json(const spk_mem *mem, const char *path, size_t index, const json_t *object, spk_report **out, bool *doubtful)
+static spk_status report_from_json(const spk_mem *mem, const char *path, size_t index, const json_t *object, spk_report **out,
+                                   bool *doubtful)
 {
     place at = {path, index, SIZE_MAX};
     char key[SPK_MAX_KEY_TEXT], device[128];
@@ -318,7 +323,8 @@ static spk_status take(import *in)
             uncover(in);
     }
     if (code == SQLITE_OK && in->doubtful > 0)
-        spk_store_warn(store, SPK_WARN_TIME, "%s: %" PRId64 " classes whose time lies in the future or before 1970 were taken as of now", in->path, in->doubtful);
+        spk_store_warn(store, SPK_WARN_TIME, "%s: %" PRId64 " classes whose time lies in the future or before 1970 were taken as of now",
+                       in->path, in->doubtful);
     spk_store_leave(store);
     if (in->status != SPK_OK)
         return in->status;

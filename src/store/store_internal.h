@@ -72,10 +72,11 @@ int spk_db_integer(spk_db *db, const char *sql, int64_t *value);
 int spk_db_transaction(spk_db *db, int (*job)(spk_db *db, void *arg), void *arg);
 void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size);
 bool spk_db_is_damage(int code);
-int spk_db_true_code(spk_db *db, int code); /* SQLITE_IOERR_READ where damage is but a failure of the system */
+int spk_db_true_code(spk_db *db, int code);  /* SQLITE_IOERR_READ where damage is but a failure of the system */
 void spk_db_begin(spk_db *db, bool patient); /* before each job; a job that begins after an interruption is patient in any case */
 
-/* store_schema.c: makes the tables of a blank file, migrates those of an older one, and compares them (a file may hold more than it says). */
+/* store_schema.c: makes the tables of a blank file, migrates those of an older one, and compares them (a file may hold more than it
+ * says). */
 int spk_schema_prepare(spk_db *db, bool compare);
 
 /* store_rows.c: classes and candidates of one database. */
@@ -124,7 +125,7 @@ struct spk_store {
     spk_mem mem;
     spk_log log;
     void *log_user;
-    char *path; /* absolute, "" in memory */
+    char *path;                    /* absolute, "" in memory */
     const atomic_int *interrupted; /* may be NULL */
     pthread_mutex_t mutex;
     struct spk_store *next; /* of the stores that fork() must know */
@@ -137,7 +138,7 @@ struct spk_store {
     ino_t inode;
     int64_t class_limit;
     int64_t import_bytes; /* of memory that an import may take; 0: half of what is free */
-    int64_t asides; /* damaged files set aside by this handle */
+    int64_t asides;       /* damaged files set aside by this handle */
     char off_reason[256];
     unsigned warned;
     int pending_count;
@@ -156,7 +157,8 @@ int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void
 spk_status spk_store_status(const spk_store *store, int code); /* of a code that must reach the caller */
 
 /* store_disk.c: a job on the file, with everything that may be wrong with it. */
-typedef enum spk_disk_mode { SPK_DISK_READ, SPK_DISK_UPDATE, SPK_DISK_WRITE } spk_disk_mode; /* update: a transaction on a file that is there */
+/* update: a transaction on a file that is there */
+typedef enum spk_disk_mode { SPK_DISK_READ, SPK_DISK_UPDATE, SPK_DISK_WRITE } spk_disk_mode;
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg);
 
 /* store_lock.c */
@@ -167,10 +169,12 @@ void spk_store_unlock_byte(int file, int64_t offset);
 spk_status spk_store_fork_watch(spk_store *store);
 void spk_store_fork_forget(spk_store *store);
 
-/* store_trust.c: whether the file, and what SQLite would play back into it, are this user's or root's and nobody else may write them; reason says why not. */
+/* store_trust.c: whether the file, and what SQLite would play back into it, are this user's or root's and nobody else may write them;
+ * reason says why not. */
 bool spk_store_trusts(const spk_store *store, const struct stat *about, char *reason, size_t size);
 
-/* store_path.c: the file of a caller's path or of SPARSEK_STORE (*given), else of the default place; "" (with *why) where there is no home. */
+/* store_path.c: the file of a caller's path or of SPARSEK_STORE (*given), else of the default place; "" (with *why) where there is no
+ * home. */
 spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why);
 
 /* store_list.c: every class of file and memory, newest first. */

@@ -8,8 +8,11 @@
 
 #include "base/file.h"
 
-const char *const spk_json_kinds[SPK_JSON_KINDS] = {
-    [SPK_KIND_OWN] = "own", [SPK_KIND_VENDOR] = "vendor", [SPK_KIND_DENSE] = "dense", [SPK_KIND_REFERENCE] = "reference", [SPK_KIND_PEER] = "peer"};
+const char *const spk_json_kinds[SPK_JSON_KINDS] = {[SPK_KIND_OWN] = "own",
+                                                    [SPK_KIND_VENDOR] = "vendor",
+                                                    [SPK_KIND_DENSE] = "dense",
+                                                    [SPK_KIND_REFERENCE] = "reference",
+                                                    [SPK_KIND_PEER] = "peer"};
 const char *const spk_json_statuses[SPK_JSON_STATUSES] = {
     [SPK_CANDIDATE_OK] = "ok",
     [SPK_CANDIDATE_WRONG] = "wrong",
@@ -45,8 +48,8 @@ spk_status spk_json_refuse_own_file(const spk_store *store, const char *path)
 
 static json_t *candidate_to_json(spk_evidence *e)
 {
-    json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "name", e->name, "params", e->params, "hash", e->hash, "kind", spk_json_kinds[e->kind], "status",
-                            spk_json_statuses[e->status], "why", e->why[0] != '\0' ? e->why : NULL);
+    json_t *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?}", "name", e->name, "params", e->params, "hash", e->hash, "kind",
+                            spk_json_kinds[e->kind], "status", spk_json_statuses[e->status], "why", e->why[0] != '\0' ? e->why : NULL);
     int failed = out == NULL;
     for (int i = 0; i < SPK_JSON_NUMBERS && !failed; i++)
         failed = json_object_set_new(out, spk_json_numbers[i].name, json_real(*spk_json_number_of(e, i)));
@@ -69,9 +72,9 @@ static json_t *report_to_json(spk_report *report)
         json_decref(candidates);
         return NULL;
     }
-    return json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:s*, s:o}", "key", report->class_key, "device", report->device_text, "chosen", report->chosen, "seed",
-                     seed, "tuning_s", report->tuning_s, "budget_s", report->budget_s, "measured_at", (json_int_t)report->measured_at, "provisional",
-                     spk_json_provisionals[report->provisional], "candidates", candidates);
+    return json_pack("{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:s*, s:o}", "key", report->class_key, "device", report->device_text, "chosen",
+                     report->chosen, "seed", seed, "tuning_s", report->tuning_s, "budget_s", report->budget_s, "measured_at",
+                     (json_int_t)report->measured_at, "provisional", spk_json_provisionals[report->provisional], "candidates", candidates);
 }
 
 typedef struct sink {
@@ -102,8 +105,8 @@ static spk_status write_report(spk_writer *writer, spk_report *report, bool firs
 
 static spk_status write_all(spk_store *store, const spk_listing *listing, spk_writer *writer, int64_t *written)
 {
-    SPK_TRY(spk_writer_printf(writer, "{\"schema\":%d,\"sparsek\":\"%d.%d.%d\",\"classes\":[", SPK_JSON_SCHEMA, SPK_VERSION_MAJOR, SPK_VERSION_MINOR,
-                              SPK_VERSION_PATCH));
+    SPK_TRY(spk_writer_printf(writer, "{\"schema\":%d,\"sparsek\":\"%d.%d.%d\",\"classes\":[", SPK_JSON_SCHEMA, SPK_VERSION_MAJOR,
+                              SPK_VERSION_MINOR, SPK_VERSION_PATCH));
     for (int64_t i = 0; i < listing->count; i++) {
         const char *key = listing->text + listing->entries[i].key;
         spk_report *report = NULL;

@@ -6,7 +6,13 @@
 
 #include "store/store_internal.h"
 
-enum { SPK_JSON_SCHEMA = 1, SPK_JSON_KINDS = SPK_KIND_PEER + 1, SPK_JSON_STATUSES = SPK_CANDIDATE_NOT_APPLICABLE + 1, SPK_JSON_PROVISIONALS = SPK_PROVISIONAL_LOAD + 1, SPK_JSON_NUMBERS = 6 };
+enum {
+    SPK_JSON_SCHEMA = 1,
+    SPK_JSON_KINDS = SPK_KIND_PEER + 1,
+    SPK_JSON_STATUSES = SPK_CANDIDATE_NOT_APPLICABLE + 1,
+    SPK_JSON_PROVISIONALS = SPK_PROVISIONAL_LOAD + 1,
+    SPK_JSON_NUMBERS = 6
+};
 
 extern const char *const spk_json_kinds[SPK_JSON_KINDS]; /* by spk_kind; NULL for none */
 extern const char *const spk_json_statuses[SPK_JSON_STATUSES];

@@ -101,7 +101,8 @@ static int list_all(spk_store *store, spk_listing *listing)
         g.first = listing->count;
         code = spk_store_on_disk(store, SPK_DISK_READ, gather, &g);
     }
-    /* A store that cannot be used is not an empty one. One that was refused as a whole has said so, and what is in memory is all there is. */
+    /* A store that cannot be used is not an empty one. One that was refused as a whole has said so, and what is in memory is all there
+     * is. */
     if (code == SPK_DB_ABSENT && (listing->count > 0 || !store->disk_off))
         code = SQLITE_OK;
     spk_store_leave(store);
@@ -123,8 +124,9 @@ spk_status spk_store_visit(spk_store *store, int (*visit)(void *user, const spk_
     SPK_TRY(spk_store_listing(store, &listing));
     for (int64_t i = 0; i < listing.count; i++) {
         const spk_listed *e = &listing.entries[i];
-        spk_store_entry entry = {SPK_SIZED(spk_store_entry),         .class_key = listing.text + e->key, .device = listing.text + e->device,
-                                 .choice = listing.text + e->choice, .median_us = e->median_us,          .candidate_count = e->candidate_count,
+        spk_store_entry entry = {SPK_SIZED(spk_store_entry),         .class_key = listing.text + e->key,
+                                 .device = listing.text + e->device, .choice = listing.text + e->choice,
+                                 .median_us = e->median_us,          .candidate_count = e->candidate_count,
                                  .provisional = e->provisional,      .measured_at = e->measured_at};
         if (visit(user, &entry) != 0)
             break;

@@ -63,7 +63,8 @@ static bool read_integer(sqlite3_stmt *statement, int column, int64_t low, int64
 static bool read_provisional(sqlite3_stmt *statement, int column, spk_provisional *provisional, double *budget_s)
 {
     int64_t number = 0;
-    bool ok = read_integer(statement, column, SPK_PROVISIONAL_NO, SPK_PROVISIONAL_LOAD, &number) && read_number(statement, column + 1, budget_s) && *budget_s >= 0;
+    bool ok = read_integer(statement, column, SPK_PROVISIONAL_NO, SPK_PROVISIONAL_LOAD, &number) &&
+              read_number(statement, column + 1, budget_s) && *budget_s >= 0;
     *provisional = (spk_provisional)number;
     return ok;
 }
@@ -85,8 +86,8 @@ bool spk_rows_evidence_is_sound(const spk_evidence *e)
     return e->name[0] != '\0' && strchr(e->name, ' ') == NULL && spk_rows_text_is_clean(e->name) && spk_rows_text_is_clean(e->params) &&
            hash_is_sound(e->hash) && e->kind >= SPK_KIND_OWN && e->kind <= SPK_KIND_PEER && e->status >= SPK_CANDIDATE_OK &&
            e->status <= SPK_CANDIDATE_NOT_APPLICABLE && spk_rows_text_is_clean(e->why) && number_is_sound(e->predicted_us, 0) &&
-           number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0) && number_is_sound(e->prepare_us, 0) && number_is_sound(e->error, -1) &&
-           number_is_sound(e->tolerance, 0);
+           number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0) && number_is_sound(e->prepare_us, 0) &&
+           number_is_sound(e->error, -1) && number_is_sound(e->tolerance, 0);
 }
 
 bool spk_rows_report_is_sound(const spk_report *report)
@@ -107,9 +108,10 @@ int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool 
     bind_key(statement, key);
     code = sqlite3_step(statement);
     spk_decision read = {.median_us = 0};
-    bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) && read_text(statement, 1, read.params, sizeof read.params) &&
-                read_text(statement, 2, read.hash, sizeof read.hash) && read_number(statement, 3, &read.median_us) &&
-                read_integer(statement, 4, 0, INT64_MAX, &read.measured_at) && read_provisional(statement, 5, &read.provisional, &read.budget_s);
+    bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) &&
+                read_text(statement, 1, read.params, sizeof read.params) && read_text(statement, 2, read.hash, sizeof read.hash) &&
+                read_number(statement, 3, &read.median_us) && read_integer(statement, 4, 0, INT64_MAX, &read.measured_at) &&
+                read_provisional(statement, 5, &read.provisional, &read.budget_s);
     code = spk_db_finish(statement, code);
     if (code == SQLITE_OK && have) {
         *decision = read;
@@ -156,9 +158,11 @@ static bool read_evidence(sqlite3_stmt *statement, int rank, spk_evidence *e)
     bool ok = read_integer(statement, 5, rank, rank, &stored_rank) && read_text(statement, 6, e->name, sizeof e->name) &&
               read_text(statement, 7, e->params, sizeof e->params) && read_text(statement, 8, e->hash, sizeof e->hash) &&
               read_integer(statement, 9, SPK_KIND_OWN, SPK_KIND_PEER, &kind) &&
-              read_integer(statement, 10, SPK_CANDIDATE_OK, SPK_CANDIDATE_NOT_APPLICABLE, &status) && read_text(statement, 11, e->why, sizeof e->why) &&
-              read_number(statement, 12, &e->predicted_us) && read_number(statement, 13, &e->median_us) && read_number(statement, 14, &e->spread_us) &&
-              read_number(statement, 15, &e->prepare_us) && read_number(statement, 16, &e->error) && read_number(statement, 17, &e->tolerance);
+              read_integer(statement, 10, SPK_CANDIDATE_OK, SPK_CANDIDATE_NOT_APPLICABLE, &status) &&
+              read_text(statement, 11, e->why, sizeof e->why) && read_number(statement, 12, &e->predicted_us) &&
+              read_number(statement, 13, &e->median_us) && read_number(statement, 14, &e->spread_us) &&
+              read_number(statement, 15, &e->prepare_us) && read_number(statement, 16, &e->error) &&
+              read_number(statement, 17, &e->tolerance);
     e->kind = (spk_kind)kind;
     e->status = (spk_candidate_status)status;
     return ok && spk_rows_evidence_is_sound(e);

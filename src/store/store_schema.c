@@ -7,16 +7,20 @@
 
 /* The part of a key before "|" is long (it holds the device and the libraries) and shared by many classes: it stands once, in family. */
 #define FAMILY "CREATE TABLE family (id INTEGER PRIMARY KEY, exact TEXT NOT NULL UNIQUE)"
-#define CLASS                                                                                                                                         \
-    "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT NOT NULL,"       \
+#define CLASS                                                                                                                             \
+    "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT NOT " \
+    "NULL,"                                                                                                                               \
     " chosen INTEGER NOT NULL, seed INTEGER NOT NULL, tuning_s REAL NOT NULL, measured_at INTEGER NOT NULL, "
 #define CLASS_END "UNIQUE (family_id, rest))"
 #define CLASS_AGE "CREATE INDEX class_age ON class (measured_at)"
-#define CANDIDATE                                                                                                                                     \
-    "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT NULL, params TEXT NOT " \
-    "NULL,"                                                                                                                                           \
-    " hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, median_us REAL NOT NULL,"    \
-    " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) WITHOUT ROWID"
+#define CANDIDATE                                                                                                                         \
+    "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT "    \
+    "NULL, params TEXT NOT "                                                                                                              \
+    "NULL,"                                                                                                                               \
+    " hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, median_us REAL " \
+    "NOT NULL,"                                                                                                                           \
+    " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) "    \
+    "WITHOUT ROWID"
 #define PROVISIONAL "provisional INTEGER NOT NULL DEFAULT 0" /* spk_provisional */
 #define BUDGET "budget_s REAL NOT NULL DEFAULT 0"            /* of the tuning; 0: unknown, or none */
 
@@ -29,7 +33,8 @@ static const char *const migrations[SPK_STORE_VERSION] = {
     "ALTER TABLE class ADD COLUMN " PROVISIONAL "; ALTER TABLE class ADD COLUMN " BUDGET ";"
     "UPDATE class SET provisional = 1 WHERE EXISTS (SELECT 1 FROM candidate WHERE class_id = class.id AND status = 4 AND"
     " why = 'tuning was interrupted before it was decided');"
-    "UPDATE class SET provisional = 2 WHERE provisional = 0 AND EXISTS (SELECT 1 FROM candidate WHERE class_id = class.id AND rank = class.chosen AND"
+    "UPDATE class SET provisional = 2 WHERE provisional = 0 AND EXISTS (SELECT 1 FROM candidate WHERE class_id = class.id AND rank = "
+    "class.chosen AND"
     " spread_us = 0)",
 };
 

@@ -1,5 +1,5 @@
-/* Opens the library, multiplies on two threads and closes it, again and again, also from a thread that ends then: the OpenMP runtime's threads outlive each
- * dlclose, and must not lose their code. Usage: unload LIBRARY */
+/* Opens the library, multiplies on two threads and closes it, again and again, also from a thread that ends then: the OpenMP runtime's
+ * threads outlive each dlclose, and must not lose their code. Usage: unload LIBRARY */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,17 +28,21 @@ static const char *multiply(void *library)
     memcpy(&matmul, &symbols[4], sizeof matmul);
 
     const int32_t offsets[] = {0, 2, 3}, columns[] = {0, 1, 1};
-    const float values[] = {1, 2, 3, 4, 5, 6, /**/ 1, 0, 0, 0, 1, 0, /**/ 2, 0, 0, 0, 0, 2}, b[6 * 2] = {1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 1, 6};
+    const float values[] = {1, 2, 3, 4, 5, 6, /**/ 1, 0, 0, 0, 1, 0, /**/ 2, 0, 0, 0, 0, 2},
+                b[6 * 2] = {1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 1, 6};
     float d[4 * 2] = {0};
     spk_context *context = NULL;
     spk_pattern *pattern = NULL;
     if (create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK)
         return "no context";
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 6, .block_rows = 2, .block_cols = 3, .nnzb = 3, .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 6, .block_rows = 2, .block_cols = 3, .nnzb = 3, .row_offsets = offsets,
+        .col_indices = columns};
     const char *wrong = NULL;
     if (pattern_create(context, &indices, &pattern) != SPK_OK)
         wrong = "no pattern";
-    else if (matmul(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2}, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1},
+    else if (matmul(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2},
+                    &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1},
                     &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.01}) != SPK_OK)
         wrong = "no product";
     else if (d[0] != 7 || d[7] != 12)

@@ -23,9 +23,19 @@ static void same_blocks(arrays *a)
 static spk_pattern *deferred_pattern(const product *p, const arrays *there, handle stream)
 {
     spk_pattern *pattern = NULL;
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = M, .cols = K, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = p->nnzb,
-                                     .row_offsets = there->offsets, .col_indices = there->columns, .index_type = SPK_I64, .index_memory = SPK_DEVICE,
-                                     .deferred = 1, .stream = stream, .longest_row = GRID_K};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                     .rows = M,
+                                     .cols = K,
+                                     .block_rows = BLOCK,
+                                     .block_cols = BLOCK,
+                                     .nnzb = p->nnzb,
+                                     .row_offsets = there->offsets,
+                                     .col_indices = there->columns,
+                                     .index_type = SPK_I64,
+                                     .index_memory = SPK_DEVICE,
+                                     .deferred = 1,
+                                     .stream = stream,
+                                     .longest_row = GRID_K};
     MUST(p->context, spk_pattern_create(p->context, &indices, &pattern));
     return pattern;
 }
@@ -114,7 +124,8 @@ static void tuned(product *p)
     }
 }
 
-/* Blocks of 128 x 128, of which row i has those that (i + j) % 3 leaves; the tiles' list is the device's. The yardstick has the indices on the host. */
+/* Blocks of 128 x 128, of which row i has those that (i + j) % 3 leaves; the tiles' list is the device's. The yardstick has the indices on
+ * the host. */
 static void sampled(spk_context *context)
 {
     enum { ROWS = 5, COLS = 7, SIDE = 128, DEPTH = 320 };
@@ -125,10 +136,12 @@ static void sampled(spk_context *context)
             if ((i + j) % 3 != 0)
                 columns[offsets[i + 1]++] = j;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS * SIDE - 9, .cols = COLS * SIDE, .block_rows = SIDE, .block_cols = SIDE,
-                               .nnzb = offsets[ROWS], .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS * SIDE - 9, .cols = COLS * SIDE,
+                               .block_rows = SIDE,         .block_cols = SIDE,      .nnzb = offsets[ROWS],
+                               .row_offsets = offsets,     .col_indices = columns,  .index_type = SPK_I64};
     const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = DEPTH, .dtype_x = SPK_BF16, .dtype_d = SPK_F32};
-    const size_t elements = (size_t)offsets[ROWS] * SIDE * SIDE, x_elements = (size_t)indices.rows * DEPTH, y_elements = (size_t)indices.cols * DEPTH;
+    const size_t elements = (size_t)offsets[ROWS] * SIDE * SIDE, x_elements = (size_t)indices.rows * DEPTH,
+                 y_elements = (size_t)indices.cols * DEPTH;
     void *random = malloc(2 * (x_elements + y_elements)), *offsets_there = device_copy(context, offsets, sizeof offsets);
     void *columns_there = device_copy(context, columns, sizeof columns), *d[2];
     float *got[2];
@@ -136,7 +149,8 @@ static void sampled(spk_context *context)
     char *x = device_copy(context, random, 2 * x_elements), *y = device_copy(context, (char *)random + 2 * x_elements, 2 * y_elements);
     for (int i = 0; i < 2; i++) {
         const spk_tune_options options = {SPK_SIZED(spk_tune_options),
-                                          .choice = i == 0 ? "reference_cuda_sddmm" : "sddmm_sm90_wgmma HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
+                                          .choice = i == 0 ? "reference_cuda_sddmm"
+                                                           : "sddmm_sm90_wgmma HEIGHT=128 WIDTH=256 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
         spk_pattern *pattern = NULL;
         spk_plan *plan = NULL;
         got[i] = calloc(elements, sizeof(float));

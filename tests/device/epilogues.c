@@ -1,6 +1,7 @@
-/* Epilogues that read C or a residual of a 16-bit D by way of the staging tile (device/finish_staged.cuh): pieces of 64, 32 and 16 rows, tiles of 16 to 256
- * columns, one and two staging tiles, both layouts; block rows that are empty, and rows of a group that are not there. And what takes the other way out: tiles
- * at D's edge, arrays whose lines are not 16 bytes apart. Every element is compared, and what lies between the lines of D stays as it was. */
+/* Epilogues that read C or a residual of a 16-bit D by way of the staging tile (device/finish_staged.cuh): pieces of 64, 32 and 16 rows,
+ * tiles of 16 to 256 columns, one and two staging tiles, both layouts; block rows that are empty, and rows of a group that are not there.
+ * And what takes the other way out: tiles at D's edge, arrays whose lines are not 16 bytes apart. Every element is compared, and what lies
+ * between the lines of D stays as it was. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -17,27 +18,44 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {64, 7, WHOLE_N,
+    {64,
+     7,
+     WHOLE_N,
      {"spmm_sm90_wgmma BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", "spmm_sm90_wgmma BN=128 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1",
       "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1", "spmm_sm90_wgmma BN=256 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"}},
     /* Sums of a cluster leave room for one staging tile, for two where they share it (ACROSS=1: a tile is cut). */
-    {64, 7, WHOLE_N,
+    {64,
+     7,
+     WHOLE_N,
      {"spmm_sm90_wgmma BN=256 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=2", "spmm_sm90_wgmma BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=2",
       "spmm_sm90_wgmma BN=256 CONSUMERS=2 CTAS=1 ACROSS=1 SPLIT=2"}},
     {64, 7, 32, {"spmm_sm90_wgmma BN=32 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"}},
     {64, 7, 16, {"spmm_sm90_wgmma BN=16 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"}},
-    {128, 4, WHOLE_N,
+    {128,
+     4,
+     WHOLE_N,
      {"spmm_sm90_wgmma BN=256 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1", "spmm_sm90_wgmma BN=128 CONSUMERS=2 CTAS=1 ACROSS=0 SPLIT=1",
       "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"}},
-    {64, 7, WHOLE_N,
-     {"spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=1 CLUSTER=2", "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=1 CLUSTER=1",
+    {64,
+     7,
+     WHOLE_N,
+     {"spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=1 CLUSTER=2",
+      "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=1 CLUSTER=1",
       "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=1 CLUSTER=1"}},
-    {32, 15, WHOLE_N,
-     {"spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=2 CLUSTER=1", "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=4 SLOTS=1 CLUSTER=2",
-      "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=2 CLUSTER=2", "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=1 CLUSTER=1"}},
-    {16, 29, WHOLE_N,
-     {"spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=4 CLUSTER=1", "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2",
-      "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=2 CLUSTER=1", "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=4 SLOTS=4 CLUSTER=2"}},
+    {32,
+     15,
+     WHOLE_N,
+     {"spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=2 CLUSTER=1",
+      "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=4 SLOTS=1 CLUSTER=2",
+      "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=2 CLUSTER=2",
+      "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=1 CLUSTER=1"}},
+    {16,
+     29,
+     WHOLE_N,
+     {"spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=1 SLOTS=4 CLUSTER=1",
+      "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=4 SLOTS=2 CLUSTER=2",
+      "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=1 SLOTS=2 CLUSTER=1",
+      "spmm_sm90_groups HEIGHT=128 BN=256 PRODUCERS=4 SLOTS=4 CLUSTER=2"}},
 };
 
 /* What is read. At a beta of 0 C is full of NaN. */
@@ -66,7 +84,8 @@ typedef struct variety {
 static const variety varieties[] = {
     {"whole", 0, 0, 1, SPK_BIAS_NONE, (1 << READINGS) - 1},
     {"ragged", 5, 24, 1, SPK_BIAS_NONE, 1 << READ_C | 1 << READ_FACTOR},
-    {"ragged by 8", 8, 24, 1, SPK_BIAS_NONE, 1 << READ_C | 1 << READ_FACTOR}, /* by columns D's lines are whole 16 bytes, so that it is staged */
+    /* by columns D's lines are whole 16 bytes, so that it is staged */
+    {"ragged by 8", 8, 24, 1, SPK_BIAS_NONE, 1 << READ_C | 1 << READ_FACTOR},
     {"biased", 0, 0, 1, SPK_BIAS_PER_ROW, 1 << READ_RESIDUAL},
     {"batch of 2", 0, 0, 2, SPK_BIAS_NONE, 1 << READ_C | 1 << READ_NOTHING | 1 << READ_RESIDUAL},
 };
@@ -78,9 +97,10 @@ typedef struct placing {
 } placing;
 
 enum { STAGED = 3, PLACINGS = 9 }; /* the first of them are aligned as the staged way wants it */
-static const placing placings[PLACINGS] = {{"tight", 0, 0, 0, 0},          {"lines apart", 8, 16, 0, 0},    {"in place", 0, 0, 0, 1},
-                                           {"odd lines", 1, 0, 0, 0},      {"even lines", 2, 0, 0, 0},      {"lines of 8 bytes", 4, 8, 0, 0},
-                                           {"off by 2 bytes", 0, 0, 1, 0}, {"off by 8 bytes", 0, 0, 4, 0}, {"in place, lines apart", 8, 8, 0, 1}};
+static const placing placings[PLACINGS] = {
+    {"tight", 0, 0, 0, 0},          {"lines apart", 8, 16, 0, 0},   {"in place", 0, 0, 0, 1},
+    {"odd lines", 1, 0, 0, 0},      {"even lines", 2, 0, 0, 0},     {"lines of 8 bytes", 4, 8, 0, 0},
+    {"off by 2 bytes", 0, 0, 1, 0}, {"off by 8 bytes", 0, 0, 4, 0}, {"in place, lines apart", 8, 8, 0, 1}};
 
 /* A problem with its answer: host arrays are row-major and tight, one item after the other. */
 typedef struct asked {
@@ -91,7 +111,7 @@ typedef struct asked {
     const variety *of;
     spk_spmm spmm;
     int m, n;
-    int64_t nnzb, elements; /* of D, all items */
+    int64_t nnzb, elements;  /* of D, all items */
     half *other;             /* C or the residual */
     void *values, *b, *bias; /* on the device */
     double *expected, *magnitude, tolerance;
@@ -108,8 +128,8 @@ static void make_pattern(asked *p, const shape *s)
                 columns[offsets[i + 1]++] = j;
     }
     p->nnzb = offsets[s->grid_rows];
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m, .cols = DEPTH, .block_rows = s->block, .block_cols = s->block, .nnzb = p->nnzb,
-                                     .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m,    .cols = DEPTH,          .block_rows = s->block,
+                                     .block_cols = s->block,     .nnzb = p->nnzb, .row_offsets = offsets, .col_indices = columns};
     MUST(p->context, spk_pattern_create(p->context, &indices, &p->pattern));
 }
 
@@ -123,15 +143,24 @@ static half *random_array(const asked *p, int64_t count, uint64_t seed)
 /* pointer[0]: values, [1]: B, [2]: bias; other: C or the residual. */
 static spk_spmm_args args_with(const asked *p, const void *const pointer[3], const void *other)
 {
-    return (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = pointer[0], .b = pointer[1], .bias = p->of->bias != SPK_BIAS_NONE ? pointer[2] : NULL,
-                           .c = p->read->use_c ? other : NULL, .residual = p->read->use_c ? NULL : other, .alpha = 0.75, .beta = p->read->beta};
+    return (spk_spmm_args){SPK_SIZED(spk_spmm_args),
+                           .values = pointer[0],
+                           .b = pointer[1],
+                           .bias = p->of->bias != SPK_BIAS_NONE ? pointer[2] : NULL,
+                           .c = p->read->use_c ? other : NULL,
+                           .residual = p->read->use_c ? NULL : other,
+                           .alpha = 0.75,
+                           .beta = p->read->beta};
 }
 
 static void make_asked(spk_context *context, const shape *s, const reading *read, const variety *of, spk_dtype dtype, asked *p)
 {
-    *p = (asked){.context = context, .shape = s, .read = read, .of = of, .m = s->block * s->grid_rows - of->short_m, .n = s->n - of->short_n};
-    p->spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = p->n, .dtype_a = dtype, .use_c = read->use_c, .residual = read->residual, .activation = read->activation,
-                         .bias = of->bias, .batch = of->items};
+    *p = (asked){
+        .context = context, .shape = s, .read = read, .of = of, .m = s->block * s->grid_rows - of->short_m, .n = s->n - of->short_n};
+    p->spmm = (spk_spmm){SPK_SIZED(spk_spmm),        .n = p->n,
+                         .dtype_a = dtype,           .use_c = read->use_c,
+                         .residual = read->residual, .activation = read->activation,
+                         .bias = of->bias,           .batch = of->items};
     make_pattern(p, s);
     p->elements = (int64_t)of->items * p->m * p->n;
     const int64_t values = p->nnzb * s->block * s->block, b = (int64_t)of->items * DEPTH * p->n;
@@ -222,12 +251,13 @@ static void run_placed(const asked *p, const char *choice, spk_layout layout, co
     spk_spmm spmm = p->spmm;
     spk_plan *plan = NULL;
     char what[300];
-    snprintf(what, sizeof what, "%s: %s, D %s-major, %s, %s, %s, blocks of %d", choice, p->read->name, layout == SPK_ROW_MAJOR ? "row" : "column",
-             spk_dtype_name(spmm.dtype_a), p->of->name, at->name, p->shape->block);
+    snprintf(what, sizeof what, "%s: %s, D %s-major, %s, %s, %s, blocks of %d", choice, p->read->name,
+             layout == SPK_ROW_MAJOR ? "row" : "column", spk_dtype_name(spmm.dtype_a), p->of->name, at->name, p->shape->block);
     spmm.layout_d = layout;
     spmm.ldd = d.ld;
     *(p->read->use_c ? &spmm.ldc : &spmm.ldr) = read.ld;
-    if (spk_plan_spmm(p->context, p->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1}, &plan) != SPK_OK) {
+    if (spk_plan_spmm(p->context, p->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1},
+                      &plan) != SPK_OK) {
         FAIL("%s: %s", what, spk_last_error(p->context));
         return;
     }

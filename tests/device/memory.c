@@ -87,7 +87,8 @@ static void run_on_two_streams(product *p, const char *choice)
 
 void allocator(void)
 {
-    spk_context_options options = {SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "", .device_allocate = lend, .device_release = take_back};
+    spk_context_options options = {SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "", .device_allocate = lend,
+                                   .device_release = take_back};
     spk_context *context = NULL;
     product p;
     MUST(NULL, spk_context_create(&options, &context));

@@ -18,10 +18,25 @@ double now_s(void)
 
 void open_driver(void)
 {
-    static const char *const names[] = {"cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuStreamCreate", "cuStreamSynchronize",
-                                        "cuStreamDestroy_v2", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
-                                        "cuGraphExecDestroy", "cuGraphDestroy", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemGetInfo_v2", "cuMemAllocAsync",
-                                        "cuMemFreeAsync", "cuDeviceGetCount"};
+    static const char *const names[] = {"cuInit",
+                                        "cuDeviceGet",
+                                        "cuDevicePrimaryCtxRetain",
+                                        "cuCtxPushCurrent_v2",
+                                        "cuStreamCreate",
+                                        "cuStreamSynchronize",
+                                        "cuStreamDestroy_v2",
+                                        "cuStreamBeginCapture_v2",
+                                        "cuStreamEndCapture",
+                                        "cuGraphInstantiateWithFlags",
+                                        "cuGraphLaunch",
+                                        "cuGraphExecDestroy",
+                                        "cuGraphDestroy",
+                                        "cuMemAlloc_v2",
+                                        "cuMemFree_v2",
+                                        "cuMemGetInfo_v2",
+                                        "cuMemAllocAsync",
+                                        "cuMemFreeAsync",
+                                        "cuDeviceGetCount"};
     const char *wish = getenv("SPARSEK_CUDA");
     void *library = dlopen(wish != NULL ? wish : "libcuda.so.1", RTLD_NOW), *found[sizeof names / sizeof names[0]];
     handle context;
@@ -71,8 +86,9 @@ void make_product(spk_context *context, spk_dtype dtype, product *p)
     p->nnzb = offsets[GRID_M];
     p->element = dtype == SPK_F64 ? 8 : dtype == SPK_F32 ? 4 : 2;
     p->spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = N, .dtype_a = dtype, .activation = SPK_ACT_RELU};
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = M, .cols = K, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = p->nnzb,
-                               .row_offsets = offsets, .col_indices = columns};
+    spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = M, .cols = K, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = p->nnzb, .row_offsets = offsets,
+        .col_indices = columns};
     MUST(context, spk_pattern_create(context, &indices, &p->pattern));
     const int64_t elements = p->nnzb * BLOCK * BLOCK;
     p->host_values = malloc((size_t)elements * p->element);
@@ -155,12 +171,15 @@ void for_each_row(product *p, void (*each)(product *p, const char *choice))
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     char last[128] = "", choice[256];
     int shared = 0;
-    MUST(p->context, spk_list_spmm(p->context, p->pattern, &p->spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
+    MUST(p->context,
+         spk_list_spmm(p->context, p->pattern, &p->spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
     MUST(p->context, spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
         MUST(p->context, spk_report_candidate(report, i, &c));
-        const char *wanted = strcmp(c.name, "spmm_sm90_wgmma") == 0 ? "SPLIT=4" : strcmp(c.name, "spmm_cuda_narrow") == 0 ? "none" : "SPLIT=1";
+        const char *wanted = strcmp(c.name, "spmm_sm90_wgmma") == 0    ? "SPLIT=4"
+                             : strcmp(c.name, "spmm_cuda_narrow") == 0 ? "none"
+                                                                       : "SPLIT=1";
         const int first = strcmp(c.name, last) != 0, shares = strstr(c.params, wanted) != NULL;
         if (c.status == SPK_CANDIDATE_NOT_APPLICABLE || (!first && (shared || !shares)))
             continue;

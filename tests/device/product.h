@@ -36,12 +36,12 @@ extern int failures;
 void open_driver(void);
 double now_s(void);
 
-#define FAIL(...)                                              \
-    do {                                                       \
-        fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);        \
-        fprintf(stderr, __VA_ARGS__);                          \
-        fprintf(stderr, "\n");                                 \
-        __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);    \
+#define FAIL(...)                                           \
+    do {                                                    \
+        fprintf(stderr, "%s:%d: ", __FILE__, __LINE__);     \
+        fprintf(stderr, __VA_ARGS__);                       \
+        fprintf(stderr, "\n");                              \
+        __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED); \
     } while (0)
 #define DRIVER(call)                             \
     do {                                         \
@@ -51,13 +51,13 @@ double now_s(void);
             exit(1);                             \
         }                                        \
     } while (0)
-#define MUST(context, call)                                                                           \
-    do {                                                                                              \
-        spk_status status_ = (call);                                                                  \
-        if (status_ != SPK_OK) {                                                                      \
+#define MUST(context, call)                                                               \
+    do {                                                                                  \
+        spk_status status_ = (call);                                                      \
+        if (status_ != SPK_OK) {                                                          \
             FAIL("%s: %s: %s", #call, spk_status_name(status_), spk_last_error(context)); \
-            exit(1);                                                                                  \
-        }                                                                                             \
+            exit(1);                                                                      \
+        }                                                                                 \
     } while (0)
 
 enum { M = 384, K = 512, N = 96, BLOCK = 64, GRID_M = M / BLOCK, GRID_K = K / BLOCK };

@@ -1,5 +1,5 @@
-/* Stages that one half of a group leaves out, a whole round of the ring of them, before the last one, where A ends within a block: of one block of
- * threads and of a cluster of two, loaded by one warp and by four. */
+/* Stages that one half of a group leaves out, a whole round of the ring of them, before the last one, where A ends within a block: of one
+ * block of threads and of a cluster of two, loaded by one warp and by four. */
 #include <string.h>
 
 #include "product.h"
@@ -64,14 +64,16 @@ void skipped(void)
     problem *p = calloc(1, sizeof *p);
     fill(p);
     MUST(context, spk_pattern_create(context,
-                                     &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = ROWS, .cols = COLS, .block_rows = SMALL, .block_cols = SMALL,
-                                                        .nnzb = p->offsets[GRID_ROWS], .row_offsets = p->offsets, .col_indices = p->columns},
+                                     &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = ROWS, .cols = COLS, .block_rows = SMALL,
+                                                        .block_cols = SMALL, .nnzb = p->offsets[GRID_ROWS], .row_offsets = p->offsets,
+                                                        .col_indices = p->columns},
                                      &pattern));
     for (int slots = 2; slots <= 4; slots *= 2) /* blocks of 16 share their stages */
         for (int producers = 1; producers <= 4; producers += 3)
             for (int cluster = 1; cluster <= 2; cluster++) {
                 char choice[100];
-                snprintf(choice, sizeof choice, "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=%d SLOTS=%d CLUSTER=%d", producers, slots, cluster);
+                snprintf(choice, sizeof choice, "spmm_sm90_groups HEIGHT=256 BN=128 PRODUCERS=%d SLOTS=%d CLUSTER=%d", producers, slots,
+                         cluster);
                 memset(p->d, 0xff, sizeof p->d);
                 run_often(context, p, pattern, choice, cluster * 128);
             }

@@ -1,7 +1,8 @@
-/* What needs a GPU and is no single product: proofs with rows that fault and hang, streams, threads, contexts, graphs, pointers of little alignment,
- * memory that a caller gives or that is not there, two devices (memory.c), indices that stay there (deferred.c). The public library only, and the driver
- * through dlopen. Usage: test_device [proof|streams|threads|contexts|graphs|aligned|skipped|epilogues|deferred|allocator|memory|devices ...] (default: all).
- * Ends with 1 where something is wrong; says it on standard error. */
+/* What needs a GPU and is no single product: proofs with rows that fault and hang, streams, threads, contexts, graphs, pointers of little
+ * alignment, memory that a caller gives or that is not there, two devices (memory.c), indices that stay there (deferred.c). The public
+ * library only, and the driver through dlopen. Usage: test_device
+ * [proof|streams|threads|contexts|graphs|aligned|skipped|epilogues|deferred|allocator|memory|devices ...] (default: all). Ends with 1 where
+ * something is wrong; says it on standard error. */
 #include <pthread.h>
 #include <string.h>
 
@@ -226,18 +227,31 @@ static void proof(void)
     unsetenv("SPARSEK_TEST_ROWS");
 }
 
-static void streams(void) { on_every_row(two_streams); }
-static void graphs(void) { on_every_row(graph); }
-static void threads(void) { on_every_row(two_threads); }
-static void aligned(void) { on_every_row(aligned_to_elements); }
+static void streams(void)
+{
+    on_every_row(two_streams);
+}
+static void graphs(void)
+{
+    on_every_row(graph);
+}
+static void threads(void)
+{
+    on_every_row(two_threads);
+}
+static void aligned(void)
+{
+    on_every_row(aligned_to_elements);
+}
 
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {{"streams", streams}, {"threads", threads}, {"contexts", two_contexts}, {"graphs", graphs}, {"aligned", aligned}, {"skipped", skipped},
-                 {"epilogues", epilogues}, {"deferred", deferred}, {"proof", proof}, {"allocator", allocator}, {"memory", out_of_memory}, {"devices", devices}};
+    } tests[] = {{"streams", streams}, {"threads", threads},     {"contexts", two_contexts}, {"graphs", graphs},
+                 {"aligned", aligned}, {"skipped", skipped},     {"epilogues", epilogues},   {"deferred", deferred},
+                 {"proof", proof},     {"allocator", allocator}, {"memory", out_of_memory},  {"devices", devices}};
     int known = 0;
     open_driver();
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {

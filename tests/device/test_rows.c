@@ -1,5 +1,5 @@
-/* Two rows of the table for tests alone (-DSPARSEK_TEST_ROWS=ON): one that faults and one that never ends. They say that they compute everything, and
- * fast, but only where the environment has SPARSEK_TEST_ROWS=1. */
+/* Two rows of the table for tests alone (-DSPARSEK_TEST_ROWS=ON): one that faults and one that never ends. They say that they compute
+ * everything, and fast, but only where the environment has SPARSEK_TEST_ROWS=1. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -27,15 +27,9 @@ static const struct {
     const char *name;
     int error;
 } kinds[KINDS] = {
-    [MALLOC] = {"malloc", ENOMEM},
-    [OPEN] = {"open", EMFILE},
-    [READ] = {"read", EIO},
-    [WRITE] = {"write", ENOSPC},
-    [FSYNC] = {"fsync", EIO},
-    [MMAP] = {"mmap", ENOMEM},
-    [THREAD] = {"pthread_create", EAGAIN},
-    [RENAME] = {"rename", EIO},
-    [FCNTL] = {"fcntl", ENOLCK},
+    [MALLOC] = {"malloc", ENOMEM},         [OPEN] = {"open", EMFILE},  [READ] = {"read", EIO},
+    [WRITE] = {"write", ENOSPC},           [FSYNC] = {"fsync", EIO},   [MMAP] = {"mmap", ENOMEM},
+    [THREAD] = {"pthread_create", EAGAIN}, [RENAME] = {"rename", EIO}, [FCNTL] = {"fcntl", ENOLCK},
 };
 
 static atomic_long calls[KINDS];
@@ -91,9 +85,9 @@ static bool fails(enum kind kind)
 }
 
 /* The function of this name that comes after this library. */
-#define NEXT(function)                                                     \
-    static __typeof__(function) *_Atomic next;                             \
-    if (next == NULL)                                                      \
+#define NEXT(function)                         \
+    static __typeof__(function) *_Atomic next; \
+    if (next == NULL)                          \
     next = (__typeof__(function) *)dlsym(RTLD_NEXT, #function)
 
 extern void *__libc_malloc(size_t size);
@@ -101,13 +95,25 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-void *malloc(size_t size) { return fails(MALLOC) ? NULL : __libc_malloc(size); }
+void *malloc(size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_malloc(size);
+}
 
-void *calloc(size_t count, size_t size) { return fails(MALLOC) ? NULL : __libc_calloc(count, size); }
+void *calloc(size_t count, size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_calloc(count, size);
+}
 
-void *realloc(void *old, size_t size) { return fails(MALLOC) ? NULL : __libc_realloc(old, size); }
+void *realloc(void *old, size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_realloc(old, size);
+}
 
-void *aligned_alloc(size_t alignment, size_t size) { return fails(MALLOC) ? NULL : __libc_memalign(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return fails(MALLOC) ? NULL : __libc_memalign(alignment, size);
+}
 
 int posix_memalign(void **out, size_t alignment, size_t size)
 {
@@ -125,14 +131,14 @@ static int mode_of(int flags, va_list rest)
     return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0;
 }
 
-#define OPEN_FUNCTION(name)                              \
-    int name(const char *path, int flags, ...)           \
-    {                                                    \
-        va_list rest;                                    \
-        va_start(rest, flags);                           \
-        int mode = mode_of(flags, rest);                 \
-        va_end(rest);                                    \
-        NEXT(name);                                      \
+#define OPEN_FUNCTION(name)                                \
+    int name(const char *path, int flags, ...)             \
+    {                                                      \
+        va_list rest;                                      \
+        va_start(rest, flags);                             \
+        int mode = mode_of(flags, rest);                   \
+        va_end(rest);                                      \
+        NEXT(name);                                        \
         return fails(OPEN) ? -1 : next(path, flags, mode); \
     }
 OPEN_FUNCTION(open)
@@ -150,11 +156,11 @@ ssize_t write(int file, const void *buffer, size_t size)
     return fails(WRITE) ? -1 : next(file, buffer, size);
 }
 
-#define AT_FUNCTION(name, kind, pointer, offset_type)                           \
-    ssize_t name(int file, pointer buffer, size_t size, offset_type offset)     \
-    {                                                                           \
-        NEXT(name);                                                             \
-        return fails(kind) ? -1 : next(file, buffer, size, offset);             \
+#define AT_FUNCTION(name, kind, pointer, offset_type)                       \
+    ssize_t name(int file, pointer buffer, size_t size, offset_type offset) \
+    {                                                                       \
+        NEXT(name);                                                         \
+        return fails(kind) ? -1 : next(file, buffer, size, offset);         \
     }
 AT_FUNCTION(pread, READ, void *, off_t)
 AT_FUNCTION(pread64, READ, void *, off64_t)
@@ -179,11 +185,11 @@ int rename(const char *from, const char *to)
     return fails(RENAME) ? -1 : next(from, to);
 }
 
-#define MMAP_FUNCTION(name, offset_type)                                                          \
-    void *name(void *address, size_t size, int protection, int flags, int file, offset_type at)   \
-    {                                                                                             \
-        NEXT(name);                                                                               \
-        return fails(MMAP) ? MAP_FAILED : next(address, size, protection, flags, file, at);       \
+#define MMAP_FUNCTION(name, offset_type)                                                        \
+    void *name(void *address, size_t size, int protection, int flags, int file, offset_type at) \
+    {                                                                                           \
+        NEXT(name);                                                                             \
+        return fails(MMAP) ? MAP_FAILED : next(address, size, protection, flags, file, at);     \
     }
 MMAP_FUNCTION(mmap, off_t)
 MMAP_FUNCTION(mmap64, off64_t)
@@ -194,14 +200,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return fails(THREAD) ? error_number : next(thread, attributes, body, argument);
 }
 
-#define FCNTL_FUNCTION(name)                                   \
-    int name(int file, int command, ...)                       \
-    {                                                          \
-        va_list rest;                                          \
-        va_start(rest, command);                               \
-        void *argument = va_arg(rest, void *);                 \
-        va_end(rest);                                          \
-        NEXT(name);                                            \
+#define FCNTL_FUNCTION(name)                                      \
+    int name(int file, int command, ...)                          \
+    {                                                             \
+        va_list rest;                                             \
+        va_start(rest, command);                                  \
+        void *argument = va_arg(rest, void *);                    \
+        va_end(rest);                                             \
+        NEXT(name);                                               \
         return fails(FCNTL) ? -1 : next(file, command, argument); \
     }
 FCNTL_FUNCTION(fcntl)

@@ -1,5 +1,5 @@
-/* libFuzzer: files of the cache of device programs and proofs. The first byte says what of the rest is put right first, so that what lies behind it is reached: 1 the
- * header, 2 the key, 4 the hash. What is loaded is whole; a file that is not is removed. */
+/* libFuzzer: files of the cache of device programs and proofs. The first byte says what of the rest is put right first, so that what lies
+ * behind it is reached: 1 the header, 2 the key, 4 the hash. What is loaded is whole; a file that is not is removed. */
 #include "fuzz/fuzz_files.h"
 
 #include "backend/cuda/cubins.h"
@@ -56,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     put_right(data[0], copy, size - 1);
     fuzz_write(path, copy, size - 1);
     if (spk_cubins_load(&spk_mem_system, key, &content, &bytes)) {
-        fuzz_require(bytes == size - 1 - HEADER_BYTES - key_bytes && memcmp(content, copy + HEADER_BYTES + key_bytes, bytes) == 0, "the content is the file's");
+        fuzz_require(bytes == size - 1 - HEADER_BYTES - key_bytes && memcmp(content, copy + HEADER_BYTES + key_bytes, bytes) == 0,
+                     "the content is the file's");
         spk_free(&spk_mem_system, content);
         unlink(path);
     } else {

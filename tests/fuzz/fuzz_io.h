@@ -27,7 +27,8 @@ static inline void fuzz_require(int holds, const char *what)
     abort();
 }
 
-static inline spk_status fuzz_read_bytes(fuzz_read read, const void *bytes, size_t size, spk_dtype dtype, const char *tensor, spk_matrix **out)
+static inline spk_status fuzz_read_bytes(fuzz_read read, const void *bytes, size_t size, spk_dtype dtype, const char *tensor,
+                                         spk_matrix **out)
 {
     spk_read_context in = {.mem = &spk_mem_system, .tensor = tensor, .dtype = dtype, .max_bytes = FUZZ_MAX_BYTES};
     fuzz_require(spk_reader_open_memory(&spk_mem_system, bytes, size, "input", &in.reader) == SPK_OK, "a reader opens on memory");
@@ -58,14 +59,17 @@ static inline int64_t fuzz_dense_index(const spk_matrix *m, int64_t i)
 
 static inline void fuzz_check_equal(const spk_matrix *a, const spk_matrix *b)
 {
-    fuzz_require(a->format == b->format && a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->dtype == b->dtype, "shapes agree");
+    fuzz_require(a->format == b->format && a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->dtype == b->dtype,
+                 "shapes agree");
     fuzz_require(a->block_rows == b->block_rows && a->block_cols == b->block_cols, "blocks agree");
     fuzz_require(!a->row_indices || memcmp(a->row_indices, b->row_indices, (size_t)a->nnz * 8) == 0, "rows agree");
     fuzz_require(!a->col_indices || memcmp(a->col_indices, b->col_indices, (size_t)a->nnz * 8) == 0, "columns agree");
-    fuzz_require(!a->row_offsets || memcmp(a->row_offsets, b->row_offsets, (size_t)(spk_matrix_grid_rows(a) + 1) * 8) == 0, "offsets agree");
+    fuzz_require(!a->row_offsets || memcmp(a->row_offsets, b->row_offsets, (size_t)(spk_matrix_grid_rows(a) + 1) * 8) == 0,
+                 "offsets agree");
     int64_t count = spk_matrix_value_count(a);
     for (int64_t i = 0; i < count; i++) {
-        double x = spk_value_get(a->values, a->dtype, fuzz_dense_index(a, i)), y = spk_value_get(b->values, b->dtype, fuzz_dense_index(b, i));
+        double x = spk_value_get(a->values, a->dtype, fuzz_dense_index(a, i)),
+               y = spk_value_get(b->values, b->dtype, fuzz_dense_index(b, i));
         fuzz_require((isnan(x) && isnan(y)) || (x == y && signbit(x) == signbit(y)), "values agree");
     }
 }
@@ -80,7 +84,8 @@ static inline void fuzz_round_trip(const spk_matrix *m, fuzz_read read, fuzz_wri
     fuzz_require(fd >= 0, "a file in memory opens");
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     fuzz_require(spk_writer_open(&spk_mem_system, path, &writer) == SPK_OK, "a writer opens on it");
-    fuzz_require(write(m, writer, &(spk_write_options){SPK_SIZED(spk_write_options), .comment = "one\ntwo"}) == SPK_OK, "what was read is written");
+    fuzz_require(write(m, writer, &(spk_write_options){SPK_SIZED(spk_write_options), .comment = "one\ntwo"}) == SPK_OK,
+                 "what was read is written");
     fuzz_require(spk_writer_commit(&writer) == SPK_OK, "the file is complete");
     off_t size = lseek(fd, 0, SEEK_END);
     void *bytes = size > 0 ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;

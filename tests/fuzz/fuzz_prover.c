@@ -1,5 +1,5 @@
-/* libFuzzer: both sides of the talk with the prover. An input whose first byte is even is a job as the prover reads it; one that is odd, what a prover of any kind
- * answers to a job of a few candidates. */
+/* libFuzzer: both sides of the talk with the prover. An input whose first byte is even is a job as the prover reads it; one that is odd,
+ * what a prover of any kind answers to a job of a few candidates. */
 #include "fuzz/fuzz_files.h"
 
 #include "job.h"

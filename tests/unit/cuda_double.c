@@ -1,4 +1,5 @@
-/* A test double of libcuda for the error paths of the CUDA backend alone: it computes nothing. Device memory is host memory that it knows again. */
+/* A test double of libcuda for the error paths of the CUDA backend alone: it computes nothing. Device memory is host memory that it knows
+ * again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,26 +37,59 @@ static int block_of(CUdeviceptr pointer)
     return -1;
 }
 
-CUresult double_init(unsigned flags) { return STATE->init; }
-CUresult double_driver_version(int *version) { return *version = 13000, 0; }
+CUresult double_init(unsigned flags)
+{
+    return STATE->init;
+}
+CUresult double_driver_version(int *version)
+{
+    return *version = 13000, 0;
+}
 CUresult double_error_name(CUresult error, const char **name)
 {
-    *name = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : error == 100 ? "CUDA_ERROR_NO_DEVICE" : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_OTHER";
+    *name = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == 100 ? "CUDA_ERROR_NO_DEVICE"
+            : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                           : "CUDA_ERROR_OTHER";
     return 0;
 }
-CUresult double_error_string(CUresult error, const char **text) { return *text = "in words", 0; }
-CUresult double_device_count(int *count) { return *count = 2, 0; }
-CUresult double_device_get(CUdevice *device, int ordinal) { return *device = ordinal, ordinal < 2 ? 0 : ERROR_INVALID_DEVICE; }
-CUresult double_device_name(char *name, int size, CUdevice device) { return strncpy(name, "Double GPU", (size_t)size), 0; }
+CUresult double_error_string(CUresult error, const char **text)
+{
+    return *text = "in words", 0;
+}
+CUresult double_device_count(int *count)
+{
+    return *count = 2, 0;
+}
+CUresult double_device_get(CUdevice *device, int ordinal)
+{
+    return *device = ordinal, ordinal < 2 ? 0 : ERROR_INVALID_DEVICE;
+}
+CUresult double_device_name(char *name, int size, CUdevice device)
+{
+    return strncpy(name, "Double GPU", (size_t)size), 0;
+}
 CUresult double_device_attribute(int *value, int attribute, CUdevice device)
 {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : attribute == 38 ? 1 << 16 : attribute == 97 ? 232448 : 0;
     return 0;
 }
-CUresult double_device_memory(size_t *bytes, CUdevice device) { return *bytes = (size_t)1 << 30, 0; }
-CUresult double_device_pci(char *text, int size, CUdevice device) { return strncpy(text, "0000:00:00.0", (size_t)size), 0; }
-CUresult double_context_retain(CUcontext *out, CUdevice device) { return *out = context, STATE->live_contexts++, 0; }
-CUresult double_context_release(CUdevice device) { return STATE->live_contexts--, 0; }
+CUresult double_device_memory(size_t *bytes, CUdevice device)
+{
+    return *bytes = (size_t)1 << 30, 0;
+}
+CUresult double_device_pci(char *text, int size, CUdevice device)
+{
+    return strncpy(text, "0000:00:00.0", (size_t)size), 0;
+}
+CUresult double_context_retain(CUcontext *out, CUdevice device)
+{
+    return *out = context, STATE->live_contexts++, 0;
+}
+CUresult double_context_release(CUdevice device)
+{
+    return STATE->live_contexts--, 0;
+}
 CUresult double_context_push(CUcontext pushed)
 {
     if (STATE->context_push != 0)
@@ -71,11 +105,20 @@ CUresult double_context_pop(CUcontext *popped)
         current = NULL;
     return 0;
 }
-CUresult double_context_current(CUcontext *out) { return *out = current, 0; }
-CUresult double_memory_info(size_t *free_bytes, size_t *total_bytes) { return *free_bytes = 12345678, *total_bytes = (size_t)1 << 30, 0; }
+CUresult double_context_current(CUcontext *out)
+{
+    return *out = current, 0;
+}
+CUresult double_memory_info(size_t *free_bytes, size_t *total_bytes)
+{
+    return *free_bytes = 12345678, *total_bytes = (size_t)1 << 30, 0;
+}
 /* What a capture under way forbids to a thread that has not asked otherwise. */
 enum { CAPTURE_RELAXED = 2, CAPTURE_UNSUPPORTED = 900 };
-static bool forbidden(void) { return STATE->capturing != 0 && STATE->capture_mode != CAPTURE_RELAXED; }
+static bool forbidden(void)
+{
+    return STATE->capturing != 0 && STATE->capture_mode != CAPTURE_RELAXED;
+}
 
 CUresult double_memory_allocate(CUdeviceptr *memory, size_t bytes)
 {
@@ -113,15 +156,31 @@ CUresult double_pinned_allocate(void **memory, size_t bytes, unsigned flags)
     STATE->live_memory++;
     return *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096), 0;
 }
-CUresult double_pinned_release(void *memory) { return free(memory), STATE->live_memory--, 0; }
+CUresult double_pinned_release(void *memory)
+{
+    return free(memory), STATE->live_memory--, 0;
+}
 CUresult double_pool_create(CUmemoryPool *pool, const spk_pool_properties *properties)
 {
-    return *pool = (CUmemoryPool)(void *)(things + 5), STATE->live_pools++, properties->allocation == 1 && properties->location_kind == 1 ? 0 : 1;
+    return *pool = (CUmemoryPool)(void *)(things + 5), STATE->live_pools++,
+           properties->allocation == 1 && properties->location_kind == 1 ? 0 : 1;
 }
-CUresult double_pool_destroy(CUmemoryPool pool) { return STATE->live_pools--, 0; }
-CUresult double_pool_set_attribute(CUmemoryPool pool, int attribute, void *value) { return attribute == 4 ? 0 : 1; }
-CUresult double_pool_allocate(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream) { return double_memory_allocate(memory, bytes); }
-CUresult double_pool_release(CUdeviceptr memory, CUstream stream) { return STATE->released_on = stream, double_memory_release(memory); }
+CUresult double_pool_destroy(CUmemoryPool pool)
+{
+    return STATE->live_pools--, 0;
+}
+CUresult double_pool_set_attribute(CUmemoryPool pool, int attribute, void *value)
+{
+    return attribute == 4 ? 0 : 1;
+}
+CUresult double_pool_allocate(CUdeviceptr *memory, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+    return double_memory_allocate(memory, bytes);
+}
+CUresult double_pool_release(CUdeviceptr memory, CUstream stream)
+{
+    return STATE->released_on = stream, double_memory_release(memory);
+}
 CUresult double_copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
     return block_of(to) < 0 ? 1 : (memcpy((void *)to, from, bytes), 0);
@@ -134,8 +193,14 @@ CUresult double_copy_out(void *to, CUdeviceptr from, size_t bytes, CUstream stre
     }
     return block_of(from) < 0 ? 1 : (memcpy(to, (void *)from, bytes), 0);
 }
-CUresult double_copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return memmove((void *)to, (void *)from, bytes), 0; }
-CUresult double_fill_bytes(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return memset((void *)to, value, count), 0; }
+CUresult double_copy_within(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    return memmove((void *)to, (void *)from, bytes), 0;
+}
+CUresult double_fill_bytes(CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
+{
+    return memset((void *)to, value, count), 0;
+}
 static CUresult say(void *value, int attribute, CUdeviceptr pointer)
 {
     int foreign = (void *)pointer == STATE->foreign, ours = block_of(pointer) >= 0;
@@ -148,8 +213,14 @@ CUresult double_pointer_attributes(unsigned count, int *attributes, void **value
         say(values[i], attributes[i], pointer);
     return 0;
 }
-CUresult double_module_load(CUmodule *module, const void *image) { return *module = (CUmodule)(void *)things, 0; }
-CUresult double_module_unload(CUmodule module) { return 0; }
+CUresult double_module_load(CUmodule *module, const void *image)
+{
+    return *module = (CUmodule)(void *)things, 0;
+}
+CUresult double_module_unload(CUmodule module)
+{
+    return 0;
+}
 /* A function is its name. */
 CUresult double_module_function(CUfunction *function, CUmodule module, const char *name)
 {
@@ -159,12 +230,16 @@ CUresult double_module_function(CUfunction *function, CUmodule module, const cha
     *function = (CUfunction)(void *)strncpy(here, name, sizeof names[0] - 1);
     return 0;
 }
-CUresult double_function_set_attribute(CUfunction function, int attribute, int value) { return 0; }
-CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                       unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
+CUresult double_function_set_attribute(CUfunction function, int attribute, int value)
+{
+    return 0;
+}
+CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                       unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
     STATE->launches++;
-    if (STATE->run_indices != NULL && (strcmp((const char *)function, "settle_indices") == 0 || strcmp((const char *)function, "check_indices") == 0))
+    if (STATE->run_indices != NULL &&
+        (strcmp((const char *)function, "settle_indices") == 0 || strcmp((const char *)function, "check_indices") == 0))
         STATE->run_indices((const char *)function, parameters[0]);
     STATE->launched = (const char *)function;
     STATE->grid = grid_x * grid_y * grid_z;
@@ -180,8 +255,9 @@ CUresult double_active_clusters(int *clusters, CUfunction function, const spk_la
     return *clusters = 132 / config->attributes->value[0], 0;
 }
 #ifndef DOUBLE_LACKS_TENSOR_MAPS
-CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *sizes, const uint64_t *strides_bytes,
-                                 const uint32_t *box, const uint32_t *element_strides, int interleave, int swizzle, int l2_promotion, int fill)
+CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, void *address, const uint64_t *sizes,
+                                 const uint64_t *strides_bytes, const uint32_t *box, const uint32_t *element_strides, int interleave,
+                                 int swizzle, int l2_promotion, int fill)
 {
     memset(map, 0, sizeof *map);
     map->words[0] = (uint64_t)dtype;
@@ -190,9 +266,18 @@ CUresult double_tensor_map_tiled(CUtensorMap *map, int dtype, uint32_t rank, voi
     return 0;
 }
 #endif
-CUresult double_stream_create(CUstream *stream, unsigned flags) { return *stream = (CUstream)(void *)(things + 1), STATE->live_streams++, 0; }
-CUresult double_stream_destroy(CUstream stream) { return STATE->live_streams--, 0; }
-CUresult double_stream_synchronize(CUstream stream) { return STATE->query; }
+CUresult double_stream_create(CUstream *stream, unsigned flags)
+{
+    return *stream = (CUstream)(void *)(things + 1), STATE->live_streams++, 0;
+}
+CUresult double_stream_destroy(CUstream stream)
+{
+    return STATE->live_streams--, 0;
+}
+CUresult double_stream_synchronize(CUstream stream)
+{
+    return STATE->query;
+}
 CUresult double_stream_query(CUstream stream)
 {
     STATE->queries++;
@@ -203,7 +288,10 @@ CUresult double_stream_query(CUstream stream)
     held.to = STATE->held_stream == NULL ? NULL : held.to;
     return STATE->query;
 }
-CUresult double_stream_is_capturing(CUstream stream, int *status) { return *status = STATE->capturing, 0; }
+CUresult double_stream_is_capturing(CUstream stream, int *status)
+{
+    return *status = STATE->capturing, 0;
+}
 CUresult double_stream_begin_capture(CUstream stream, int mode)
 {
     if (STATE->begin_capture == 0)
@@ -234,12 +322,39 @@ CUresult double_graph_instantiate(CUgraphExec *executable, CUgraph graph, unsign
     STATE->live_graphs++;
     return 0;
 }
-CUresult double_graph_launch(CUgraphExec executable, CUstream stream) { return STATE->graph_launches++, 0; }
-CUresult double_graph_upload(CUgraphExec executable, CUstream stream) { return 0; }
-CUresult double_graph_executable_destroy(CUgraphExec executable) { return STATE->live_graphs--, 0; }
-CUresult double_graph_destroy(CUgraph graph) { return STATE->live_graphs--, 0; }
-CUresult double_event_create(CUevent *event, unsigned flags) { return *event = (CUevent)(void *)(things + 4), STATE->live_events++, 0; }
-CUresult double_event_destroy(CUevent event) { return STATE->live_events--, 0; }
-CUresult double_event_record(CUevent event, CUstream stream) { return 0; }
-CUresult double_event_record_flags(CUevent event, CUstream stream, unsigned flags) { return 0; }
-CUresult double_event_elapsed(float *ms, CUevent from, CUevent to) { return *ms = 1, 0; }
+CUresult double_graph_launch(CUgraphExec executable, CUstream stream)
+{
+    return STATE->graph_launches++, 0;
+}
+CUresult double_graph_upload(CUgraphExec executable, CUstream stream)
+{
+    return 0;
+}
+CUresult double_graph_executable_destroy(CUgraphExec executable)
+{
+    return STATE->live_graphs--, 0;
+}
+CUresult double_graph_destroy(CUgraph graph)
+{
+    return STATE->live_graphs--, 0;
+}
+CUresult double_event_create(CUevent *event, unsigned flags)
+{
+    return *event = (CUevent)(void *)(things + 4), STATE->live_events++, 0;
+}
+CUresult double_event_destroy(CUevent event)
+{
+    return STATE->live_events--, 0;
+}
+CUresult double_event_record(CUevent event, CUstream stream)
+{
+    return 0;
+}
+CUresult double_event_record_flags(CUevent event, CUstream stream, unsigned flags)
+{
+    return 0;
+}
+CUresult double_event_elapsed(float *ms, CUevent from, CUevent to)
+{
+    return *ms = 1, 0;
+}

@@ -17,8 +17,8 @@ typedef struct cuda_double {
     void *held_stream; /* the last copy from the device on it comes when a stream is asked after this became NULL */
     void *released_on; /* the stream of the last memory that went back to a pool */
     void (*run_indices)(const char *entry, void *arguments); /* does the work of check_indices.cu */
-    const char *launched; /* the entry of the last function that was launched */
-    unsigned grid;        /* and its thread blocks */
+    const char *launched;                                    /* the entry of the last function that was launched */
+    unsigned grid;                                           /* and its thread blocks */
 } cuda_double;
 
 #endif

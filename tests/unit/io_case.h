@@ -19,11 +19,11 @@
 #include "base/rng.h"
 #include "matrix/io/io.h"
 
-#define assert_ok(call)                                                                        \
-    do {                                                                                       \
-        spk_status case_status_ = (call);                                                      \
-        if (case_status_ != SPK_OK)                                                            \
-            fail_msg("%s: status %d: %s", #call, (int)case_status_, spk_error_message(0));     \
+#define assert_ok(call)                                                                    \
+    do {                                                                                   \
+        spk_status case_status_ = (call);                                                  \
+        if (case_status_ != SPK_OK)                                                        \
+            fail_msg("%s: status %d: %s", #call, (int)case_status_, spk_error_message(0)); \
     } while (0)
 
 #define MB (INT64_C(1) << 20)
@@ -66,8 +66,8 @@ static inline void case_release(void *user, void *memory, size_t bytes)
 static const spk_mem case_mem = {case_allocate, case_release, NULL};
 
 /* Bytes from a block of exactly their size, so that a sanitizer sees a step too far. */
-static inline spk_status read_memory(read_function read, const void *bytes, size_t size, const char *tensor, spk_dtype dtype, int64_t max_bytes,
-                                     spk_matrix **out)
+static inline spk_status read_memory(read_function read, const void *bytes, size_t size, const char *tensor, spk_dtype dtype,
+                                     int64_t max_bytes, spk_matrix **out)
 {
     spk_read_context in = {.mem = &case_mem, .tensor = tensor, .dtype = dtype, .max_bytes = max_bytes};
     void *copy = malloc(size ? size : 1);
@@ -102,9 +102,11 @@ static inline void check_bad(read_function read, const bad_file *bad, size_t cou
 {
     for (size_t i = 0; i < count; i++) {
         spk_matrix *m = NULL;
-        spk_status status = read_memory(read, bad[i].text, bad[i].size ? bad[i].size : strlen(bad[i].text), NULL, SPK_DTYPE_DEFAULT, MB, &m);
+        spk_status status =
+            read_memory(read, bad[i].text, bad[i].size ? bad[i].size : strlen(bad[i].text), NULL, SPK_DTYPE_DEFAULT, MB, &m);
         if (status != bad[i].status || strcmp(spk_error_message(0), bad[i].message) != 0)
-            fail_msg("bad file %zu: status %d, message \"%s\"; wanted %d, \"%s\"", i, (int)status, spk_error_message(0), (int)bad[i].status, bad[i].message);
+            fail_msg("bad file %zu: status %d, message \"%s\"; wanted %d, \"%s\"", i, (int)status, spk_error_message(0), (int)bad[i].status,
+                     bad[i].message);
         assert_null(m);
     }
     assert_int_equal(case_live, 0);

@@ -1,5 +1,6 @@
-/* A random SpMM with everything that must not matter made poisonous: slack and D are filled with a mark, overhangs of values, rows of B that no
- * stored block touches and unused operands are NaN. Arrays are exactly as large as the problem says, so that a sanitizer sees a step beyond. */
+/* A random SpMM with everything that must not matter made poisonous: slack and D are filled with a mark, overhangs of values, rows of B
+ * that no stored block touches and unused operands are NaN. Arrays are exactly as large as the problem says, so that a sanitizer sees a
+ * step beyond. */
 #ifndef KERNEL_CASE_H
 #define KERNEL_CASE_H
 
@@ -65,7 +66,8 @@ typedef struct case_shape {
 
 static spk_pattern *make_pattern(spk_rng *rng, const case_shape *shape)
 {
-    int64_t grid_rows = (shape->rows + shape->block_rows - 1) / shape->block_rows, grid_cols = (shape->cols + shape->block_cols - 1) / shape->block_cols;
+    int64_t grid_rows = (shape->rows + shape->block_rows - 1) / shape->block_rows,
+            grid_cols = (shape->cols + shape->block_cols - 1) / shape->block_cols;
     int64_t *offsets = need(malloc((size_t)(grid_rows + 1) * sizeof *offsets));
     int64_t *columns = need(malloc((size_t)(grid_rows * grid_cols + 1) * sizeof *columns));
     offsets[0] = 0;
@@ -103,7 +105,8 @@ static void fill_values(spk_rng *rng, kernel_case *c)
                 for (int q = 0; q < p->block_cols; q++) {
                     bool inside = i * p->block_rows + r < p->rows && (int64_t)p->index.columns[b] * p->block_cols + q < p->cols;
                     int64_t inner = c->problem.block_layout == SPK_ROW_MAJOR ? r * p->block_cols + q : q * p->block_rows + r;
-                    put(c->operands[SPK_OPERAND_A], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner, inside ? spk_rng_normal(rng) : (double)NAN);
+                    put(c->operands[SPK_OPERAND_A], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner,
+                        inside ? spk_rng_normal(rng) : (double)NAN);
                 }
 }
 
@@ -115,7 +118,8 @@ static void fill_b(spk_rng *rng, kernel_case *c)
     bool *touched = need(calloc((size_t)problem->k + 1, sizeof *touched));
     for (int64_t i = 0; i < p->index.grid_rows; i++)
         for (int64_t b = p->index.offsets[i]; b < p->index.offsets[i + 1]; b++) {
-            int64_t block = problem->trans_a == SPK_TRANS ? i : p->index.columns[b], size = problem->trans_a == SPK_TRANS ? p->block_rows : p->block_cols;
+            int64_t block = problem->trans_a == SPK_TRANS ? i : p->index.columns[b],
+                    size = problem->trans_a == SPK_TRANS ? p->block_rows : p->block_cols;
             for (int64_t k = block * size; k < (block + 1) * size && k < problem->k; k++)
                 touched[k] = true;
         }
@@ -137,7 +141,8 @@ static void expect_sums(const kernel_case *c, long double *sums, long double *si
     for (int64_t i = 0; i < p->index.grid_rows; i++)
         for (int64_t b = p->index.offsets[i]; b < p->index.offsets[i + 1]; b++)
             for (int64_t r = i * p->block_rows; r < (i + 1) * p->block_rows && r < p->rows; r++)
-                for (int64_t q = (int64_t)p->index.columns[b] * p->block_cols; q < ((int64_t)p->index.columns[b] + 1) * p->block_cols && q < p->cols; q++) {
+                for (int64_t q = (int64_t)p->index.columns[b] * p->block_cols;
+                     q < ((int64_t)p->index.columns[b] + 1) * p->block_cols && q < p->cols; q++) {
                     int64_t ir = r % p->block_rows, iq = q % p->block_cols;
                     int64_t inner = problem->block_layout == SPK_ROW_MAJOR ? ir * p->block_cols + iq : iq * p->block_rows + ir;
                     long double a = get(c->operands[SPK_OPERAND_A], problem->dtype_a, b * p->block_rows * p->block_cols + inner);
@@ -165,7 +170,8 @@ static void expect(kernel_case *c)
             int64_t x = i * problem->n + j;
             long double value = (long double)c->args.alpha * sums[x], size = fabsl((long double)c->args.alpha) * sizes[x];
             if (e->use_c && c->args.beta != 0) {
-                long double term = (long double)c->args.beta * get(c->operands[SPK_OPERAND_C], problem->dtype_d, at(problem->layout_d, problem->ldc, i, j));
+                long double term = (long double)c->args.beta *
+                                   get(c->operands[SPK_OPERAND_C], problem->dtype_d, at(problem->layout_d, problem->ldc, i, j));
                 value += term;
                 size += fabsl(term);
             }
@@ -240,11 +246,12 @@ static void case_release(kernel_case *c)
 }
 
 /* D against the expected values, and everything else in its array untouched. Writes what is wrong; returns 0 where all is right. */
-static int check_array(const kernel_case *c, const void *array, const void *before, int64_t ld, const double *expected, const char *name, char *what,
-                       size_t size)
+static int check_array(const kernel_case *c, const void *array, const void *before, int64_t ld, const double *expected, const char *name,
+                       char *what, size_t size)
 {
     const spk_problem *problem = &c->problem;
-    int64_t lines = problem->layout_d == SPK_ROW_MAJOR ? problem->m : problem->n, length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
+    int64_t lines = problem->layout_d == SPK_ROW_MAJOR ? problem->m : problem->n,
+            length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
     double tolerance = spk_problem_tolerance(problem), mark[1];
     put(mark, problem->dtype_d, 0, MARK);
     if (length == 0)
@@ -263,8 +270,8 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
             int64_t i = problem->layout_d == SPK_ROW_MAJOR ? line : x, j = problem->layout_d == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
             if (!(spk_dtype_difference(problem->dtype_d, got, want) <= tolerance * scale)) {
-                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale,
-                         tolerance);
+                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j,
+                         got, want, scale, tolerance);
                 return 1;
             }
         }

@@ -1,4 +1,5 @@
-/* Plain models for the matrix tests: a dense array with a flag for each stored element, random matrices of every format, a counting allocator. */
+/* Plain models for the matrix tests: a dense array with a flag for each stored element, random matrices of every format, a counting
+ * allocator. */
 #ifndef SPK_TESTS_MODELS_H
 #define SPK_TESTS_MODELS_H
 
@@ -198,18 +199,21 @@ static inline void *random_values(spk_rng *rng, spk_dtype dtype, int64_t count, 
 }
 
 /* Entries in any order, some twice, some rows empty; an even longer row now and then. */
-static inline spk_matrix *random_matrix(spk_rng *rng, spk_format format, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols, int distinct)
+static inline spk_matrix *random_matrix(spk_rng *rng, spk_format format, int64_t rows, int64_t cols, int64_t block_rows, int64_t block_cols,
+                                        int distinct)
 {
     if (format != SPK_BSR)
         block_rows = block_cols = 1;
     int64_t grid_rows = (rows + block_rows - 1) / block_rows, grid_cols = (cols + block_cols - 1) / block_cols;
     int64_t per_row = grid_cols > 0 ? pick(rng, 0, grid_cols < 9 ? grid_cols : 9) : 0, nnz = 0;
-    int64_t *offsets = calloc((size_t)grid_rows + 1, 8), *row_of = calloc((size_t)(grid_rows * 10) + 1, 8), *col_of = calloc((size_t)(grid_rows * 10) + 1, 8);
+    int64_t *offsets = calloc((size_t)grid_rows + 1, 8), *row_of = calloc((size_t)(grid_rows * 10) + 1, 8),
+            *col_of = calloc((size_t)(grid_rows * 10) + 1, 8);
     for (int64_t row = 0; row < grid_rows; row++) {
         int64_t count = per_row > 0 && pick(rng, 0, 3) > 0 ? pick(rng, 0, per_row) : 0, last = -1;
         for (int64_t i = 0; i < count; i++) {
-            int64_t col = distinct ? last + 1 + pick(rng, 0, (grid_cols - last - 1) / (count - i) > 1 ? (grid_cols - last - 1) / (count - i) - 1 : 0)
-                                   : pick(rng, 0, grid_cols - 1);
+            int64_t col =
+                distinct ? last + 1 + pick(rng, 0, (grid_cols - last - 1) / (count - i) > 1 ? (grid_cols - last - 1) / (count - i) - 1 : 0)
+                         : pick(rng, 0, grid_cols - 1);
             if (col >= grid_cols)
                 break;
             row_of[nnz] = row;
@@ -228,7 +232,8 @@ static inline spk_matrix *random_matrix(spk_rng *rng, spk_format format, int64_t
     spk_layout layout = pick(rng, 0, 1) && (format == SPK_DENSE || format == SPK_BSR) ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
     int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;
     int64_t ld = length + pick(rng, 0, 3);
-    void *offset_array = index_array(type, offsets, grid_rows + 1), *row_array = index_array(type, row_of, nnz), *col_array = index_array(type, col_of, nnz);
+    void *offset_array = index_array(type, offsets, grid_rows + 1), *row_array = index_array(type, row_of, nnz),
+         *col_array = index_array(type, col_of, nnz);
     void *values = random_values(rng, dtype, format == SPK_DENSE ? lines * ld : nnz * block_rows * block_cols, format == SPK_DENSE);
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
                             .format = format,

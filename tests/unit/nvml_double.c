@@ -5,10 +5,22 @@
 
 nvml_double nvml_double_state;
 
-int nvmlInit_v2(void) { return nvml_double_state.init; }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **handle) { return *handle = &nvml_double_state, strcmp(pci, "0000:00:00.0") != 0; }
-int nvmlDeviceGetClockInfo(void *handle, int which, unsigned *mhz) { return *mhz = which == 1 ? 1755 : 9, handle != &nvml_double_state; }
-int nvmlDeviceGetPowerUsage(void *handle, unsigned *milliwatts) { return *milliwatts = 612500, handle != &nvml_double_state; }
+int nvmlInit_v2(void)
+{
+    return nvml_double_state.init;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **handle)
+{
+    return *handle = &nvml_double_state, strcmp(pci, "0000:00:00.0") != 0;
+}
+int nvmlDeviceGetClockInfo(void *handle, int which, unsigned *mhz)
+{
+    return *mhz = which == 1 ? 1755 : 9, handle != &nvml_double_state;
+}
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *milliwatts)
+{
+    return *milliwatts = 612500, handle != &nvml_double_state;
+}
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *reasons)
 {
     nvml_double *state = handle;

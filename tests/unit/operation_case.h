@@ -116,7 +116,8 @@ static inline double at(const array *a, int64_t item, int64_t i, int64_t j)
 /* How the items of a batch lie. */
 enum { TIGHT, LOOSE, SIDE_BY_SIDE, SHARED };
 
-static inline void make_array(spk_rng *rng, array *a, spk_dtype dtype, spk_layout layout, int64_t rows, int64_t cols, int64_t items, int how)
+static inline void make_array(spk_rng *rng, array *a, spk_dtype dtype, spk_layout layout, int64_t rows, int64_t cols, int64_t items,
+                              int how)
 {
     const int64_t length = layout == SPK_ROW_MAJOR ? cols : rows, lines = layout == SPK_ROW_MAJOR ? rows : cols;
     *a = (array){.dtype = dtype, .layout = layout, .rows = rows, .cols = cols};

@@ -39,7 +39,8 @@ static void test_against_model(void **state)
     spk_rng rng;
     spk_rng_seed(&rng, test_seed());
     for (int round = 0; round < 120; round++) {
-        spk_matrix *in = random_matrix(&rng, formats[round % 4], pick(&rng, 0, 140), pick(&rng, 0, 140), pick(&rng, 1, 7), pick(&rng, 1, 7), 0);
+        spk_matrix *in =
+            random_matrix(&rng, formats[round % 4], pick(&rng, 0, 140), pick(&rng, 0, 140), pick(&rng, 1, 7), pick(&rng, 1, 7), 0);
         model m = model_of(in);
         spk_block_advice advice[SIZES + 1] = {{SPK_SIZED(spk_block_advice)}};
         int count = SIZES + 1, best = 0, expected = 0;
@@ -144,7 +145,8 @@ static void test_wide(void **state)
         for (int i = 0; i < COUNT; i++) {
             bool first = true;
             for (int j = 0; j < i && first; j++)
-                first = in->row_indices[i] / block != in->row_indices[j] / block || in->col_indices[i] / block != in->col_indices[j] / block;
+                first =
+                    in->row_indices[i] / block != in->row_indices[j] / block || in->col_indices[i] / block != in->col_indices[j] / block;
             nnzb += first;
         }
         assert_int_equal(advice[k].nnzb, nnzb);
@@ -172,10 +174,8 @@ static void test_failing_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_against_model, no_leaks),
-        cmocka_unit_test_teardown(test_clear_cases, no_leaks),
-        cmocka_unit_test_teardown(test_room, no_leaks),
-        cmocka_unit_test_teardown(test_wide, no_leaks),
+        cmocka_unit_test_teardown(test_against_model, no_leaks),  cmocka_unit_test_teardown(test_clear_cases, no_leaks),
+        cmocka_unit_test_teardown(test_room, no_leaks),           cmocka_unit_test_teardown(test_wide, no_leaks),
         cmocka_unit_test_teardown(test_failing_memory, no_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

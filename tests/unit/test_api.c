@@ -1,4 +1,5 @@
-/* The public calls as a program uses them: plans, the plan cache, threads, the caller's allocator and parallel-for, fork, failing memory. */
+/* The public calls as a program uses them: plans, the plan cache, threads, the caller's allocator and parallel-for, fork, failing
+ * memory. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -232,7 +233,8 @@ static void *work(void *pointer)
         spk_spmm_args args = fixture_args(w->f, d);
         args.workspace = workspace;
         args.workspace_bytes = bytes;
-        spk_status status = w->plan != NULL ? spk_run_spmm(w->plan, &args, NULL) : spk_matmul(w->f->context, w->f->pattern, &w->f->problem, &args, &quick);
+        spk_status status =
+            w->plan != NULL ? spk_run_spmm(w->plan, &args, NULL) : spk_matmul(w->f->context, w->f->pattern, &w->f->problem, &args, &quick);
         w->failures += status != SPK_OK || !is_right(w->f, d);
         /* Messages belong to the thread: a wrong call here disturbs nobody. */
         args.alpha = NAN;
@@ -309,8 +311,9 @@ static void callers_memory_and_threads(void **state)
     (void)state;
     counters c = {0};
     fixture f;
-    fixture_open(&f, &(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 3, .parallel_for = backwards, .parallel_user = &c,
-                                            .allocate = count_allocate, .release = count_release, .allocate_user = &c});
+    fixture_open(&f,
+                 &(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 3, .parallel_for = backwards,
+                                        .parallel_user = &c, .allocate = count_allocate, .release = count_release, .allocate_user = &c});
     float d[ROWS * N];
     spk_spmm_args args = fixture_args(&f, d);
     assert_int_equal(spk_matmul(f.context, f.pattern, &f.problem, &args, &quick), SPK_OK);
@@ -319,7 +322,9 @@ static void callers_memory_and_threads(void **state)
     spk_matrix *matrix = NULL;
     spk_pattern *pattern = NULL;
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
-    spk_generate large = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 512, .cols = 512, .block_rows = 16, .block_cols = 16, .density = 0.5};
+    spk_generate large = {
+        SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 512, .cols = 512, .block_rows = 16, .block_cols = 16,
+        .density = 0.5};
     assert_int_equal(spk_matrix_generate(f.context, &large, &matrix, NULL), SPK_OK);
     assert_int_equal(spk_matrix_view(matrix, &desc), SPK_OK);
     assert_int_equal(spk_pattern_from_matrix(f.context, matrix, &pattern), SPK_OK);
@@ -377,8 +382,10 @@ static spk_status whole_use(void)
     float b[24 * 3], d[20 * 3];
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
     spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 3, .layout_b = SPK_COL_MAJOR};
-    spk_generate generate = {SPK_SIZED(spk_generate), .generator = SPK_GEN_POWER_LAW, .rows = 20, .cols = 24, .block_rows = 4, .block_cols = 4, .density = 0.5};
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "reference,spmm_portable", .budget_s = 0.01, .seed = 3, .cache = SPK_WARM};
+    spk_generate generate = {
+        SPK_SIZED(spk_generate), .generator = SPK_GEN_POWER_LAW, .rows = 20, .cols = 24, .block_rows = 4, .block_cols = 4, .density = 0.5};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "reference,spmm_portable", .budget_s = 0.01, .seed = 3,
+                                .cache = SPK_WARM};
     SPK_GOTO(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 1}, &context));
     SPK_GOTO(spk_fill_random(context, SPK_F32, 24 * 3, 1, b));
     SPK_GOTO(spk_matrix_generate(context, &generate, &matrix, NULL));
@@ -431,11 +438,12 @@ static void empty_problems(void **state)
     const int64_t zeros[8] = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_pattern *pattern = NULL;
-        assert_int_equal(spk_pattern_create(context,
-                                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = shapes[i].rows, .cols = shapes[i].cols, .block_rows = 2,
-                                                               .block_cols = 2, .row_offsets = zeros, .index_type = SPK_I64},
-                                            &pattern),
-                         SPK_OK);
+        assert_int_equal(
+            spk_pattern_create(context,
+                               &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = shapes[i].rows, .cols = shapes[i].cols,
+                                                  .block_rows = 2, .block_cols = 2, .row_offsets = zeros, .index_type = SPK_I64},
+                               &pattern),
+            SPK_OK);
         float b[64] = {0}, d[64], bias[8] = {1, 2, 3, 4, 5, 6, 7, 8};
         for (int j = 0; j < 64; j++)
             d[j] = 99;
@@ -478,7 +486,14 @@ static void fresh_patterns_of_a_known_class(void **state)
         spk_matrix *matrix = NULL;
         spk_pattern *pattern = NULL;
         spk_plan *plan = NULL;
-        spk_generate g = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 256, .cols = 256, .block_rows = 16, .block_cols = 16, .density = 0.25, .seed = seed};
+        spk_generate g = {SPK_SIZED(spk_generate),
+                          .generator = SPK_GEN_UNIFORM,
+                          .rows = 256,
+                          .cols = 256,
+                          .block_rows = 16,
+                          .block_cols = 16,
+                          .density = 0.25,
+                          .seed = seed};
         assert_int_equal(spk_matrix_generate(context, &g, &matrix, NULL), SPK_OK);
         assert_int_equal(spk_pattern_from_matrix(context, matrix, &pattern), SPK_OK);
         assert_int_equal(spk_plan_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 16}, &options, &plan), SPK_OK);

@@ -20,7 +20,9 @@ static float values[24], b[6 * 8], c[4 * 8], d[4 * 8], big[4096];
 
 static spk_bsr_indices good_indices(void)
 {
-    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 6, .block_rows = 2, .block_cols = 3, .nnzb = 4, .row_offsets = offsets, .col_indices = columns};
+    return (spk_bsr_indices){
+        SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 6, .block_rows = 2, .block_cols = 3, .nnzb = 4, .row_offsets = offsets,
+        .col_indices = columns};
 }
 
 static spk_spmm good_spmm(void)
@@ -81,9 +83,14 @@ static void wrong_contexts(void **state)
         {{.struct_size = 1u << 20}, SPK_ERR_ARGUMENT, "the limit is 4096"},
         {{SPK_SIZED(spk_context_options), .threads = -1}, SPK_ERR_ARGUMENT, "threads = -1"},
         {{SPK_SIZED(spk_context_options), .threads = 5000}, SPK_ERR_ARGUMENT, "threads = 5000: the limits are 0 (choose) and 1024"},
-        {{SPK_SIZED(spk_context_options), .device_release = take_none}, SPK_ERR_ARGUMENT, "device_release is set and device_allocate is NULL: set both or none"},
-        {{SPK_SIZED(spk_context_options), .device_allocate = give_none}, SPK_ERR_ARGUMENT, "device_allocate is set and device_release is NULL: set both or none"},
-        {{SPK_SIZED(spk_context_options), .device_allocate = give_none, .device_release = take_none}, SPK_ERR_ARGUMENT,
+        {{SPK_SIZED(spk_context_options), .device_release = take_none},
+         SPK_ERR_ARGUMENT,
+         "device_release is set and device_allocate is NULL: set both or none"},
+        {{SPK_SIZED(spk_context_options), .device_allocate = give_none},
+         SPK_ERR_ARGUMENT,
+         "device_allocate is set and device_release is NULL: set both or none"},
+        {{SPK_SIZED(spk_context_options), .device_allocate = give_none, .device_release = take_none},
+         SPK_ERR_ARGUMENT,
          "device_allocate is set: device = \"cpu\" has no memory of its own"},
         {{SPK_SIZED(spk_context_options), .device = "cuda:9999"}, SPK_ERR_UNAVAILABLE, "device = \"cuda:9999\""},
         {{SPK_SIZED(spk_context_options), .device = "cudagpu"}, SPK_ERR_ARGUMENT, "device = \"cudagpu\""},
@@ -170,9 +177,9 @@ static void wrong_problems(void **state)
     (void)state;
     spk_spmm p;
     spk_plan *plan = (spk_plan *)&plan;
-#define REFUSE(field, value, status, piece)                                      \
-    p = good_spmm();                                                             \
-    p.field = value;                                                             \
+#define REFUSE(field, value, status, piece)                                           \
+    p = good_spmm();                                                                  \
+    p.field = value;                                                                  \
     expect(spk_plan_spmm(context, pattern, &p, NULL, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "spk_spmm.struct_size is 0");
@@ -222,9 +229,9 @@ static void wrong_options(void **state)
     spk_spmm p = good_spmm();
     spk_tune_options o;
     spk_plan *plan = (spk_plan *)&plan;
-#define REFUSE(field, value, status, piece)                                    \
-    o = (spk_tune_options){SPK_SIZED(spk_tune_options)};                       \
-    o.field = value;                                                           \
+#define REFUSE(field, value, status, piece)                                         \
+    o = (spk_tune_options){SPK_SIZED(spk_tune_options)};                            \
+    o.field = value;                                                                \
     expect(spk_plan_spmm(context, pattern, &p, &o, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
     REFUSE(effort, (spk_effort)8, SPK_ERR_ARGUMENT, "effort = 8");
@@ -352,7 +359,8 @@ static void wrong_oracles_and_reports(void **state)
     spk_spmm_args a = good_args();
     double out[32];
     const int64_t rows[] = {0, 4};
-    expect(spk_oracle_spmm(context, pattern, &p, &a, rows, 2, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "rows[1] = 4: the rows are 0..3");
+    expect(spk_oracle_spmm(context, pattern, &p, &a, rows, 2, out, NULL, NULL), SPK_ERR_ARGUMENT, context,
+           "rows[1] = 4: the rows are 0..3");
     expect(spk_oracle_spmm(context, pattern, &p, &a, rows, -1, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "row_count = -1");
     expect(spk_oracle_spmm(context, pattern, &p, &a, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT, context, "out is NULL");
     a.values = NULL;
@@ -376,7 +384,8 @@ static void wrong_matrices(void **state)
 {
     (void)state;
     spk_matrix *m = (spk_matrix *)&m, *source = NULL;
-    spk_generate g = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 8, .cols = 8, .block_rows = 2, .block_cols = 2, .density = 0.5};
+    spk_generate g = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 8, .cols = 8, .block_rows = 2, .block_cols = 2,
+                      .density = 0.5};
     assert_int_equal(spk_matrix_generate(context, &g, &source, NULL), SPK_OK);
     expect(spk_matrix_to_bsr(context, source, 0, 4, SPK_ROW_MAJOR, &m), SPK_ERR_ARGUMENT, context, "block_rows = 0");
     expect(spk_matrix_to_bsr(context, source, 4, 257, SPK_ROW_MAJOR, &m), SPK_ERR_ARGUMENT, context, "block_cols = 257");
@@ -454,10 +463,18 @@ static void messages_without_a_context(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_without_a_context), cmocka_unit_test(wrong_contexts),   cmocka_unit_test(newer_struct),        cmocka_unit_test(wrong_patterns),
-        cmocka_unit_test(wrong_problems),   cmocka_unit_test(wrong_options),       cmocka_unit_test(wrong_runs),
-        cmocka_unit_test(wrong_workspace),  cmocka_unit_test(wrong_static_values), cmocka_unit_test(wrong_oracles_and_reports),
-        cmocka_unit_test(wrong_matrices),   cmocka_unit_test(destroying_nothing),
+        cmocka_unit_test(messages_without_a_context),
+        cmocka_unit_test(wrong_contexts),
+        cmocka_unit_test(newer_struct),
+        cmocka_unit_test(wrong_patterns),
+        cmocka_unit_test(wrong_problems),
+        cmocka_unit_test(wrong_options),
+        cmocka_unit_test(wrong_runs),
+        cmocka_unit_test(wrong_workspace),
+        cmocka_unit_test(wrong_static_values),
+        cmocka_unit_test(wrong_oracles_and_reports),
+        cmocka_unit_test(wrong_matrices),
+        cmocka_unit_test(destroying_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

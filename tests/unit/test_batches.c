@@ -19,7 +19,8 @@ static void spoil_overhang(batch_case *t)
             for (int64_t r = 0; r < b->block_rows; r++)
                 for (int64_t q = 0; q < b->block_cols; q++)
                     if (b->row[p] * b->block_rows + r >= b->rows || b->col[p] * b->block_cols + q >= b->cols)
-                        spk_value_set(t->values.memory, t->values.dtype, item * t->value_stride + value_at(b, t->problem.block_layout, p, r, q), (double)NAN);
+                        spk_value_set(t->values.memory, t->values.dtype,
+                                      item * t->value_stride + value_at(b, t->problem.block_layout, p, r, q), (double)NAN);
 }
 
 static void expect_batch(batch_case *t)
@@ -64,8 +65,10 @@ static void make_batch(spk_rng *rng, batch_case *t)
     t->items = p->batch = pick(rng, 2, 19);
     t->m = p->trans_a == SPK_TRANS ? t->b.cols : t->b.rows;
     t->k = p->trans_a == SPK_TRANS ? t->b.rows : t->b.cols;
-    const int a_way = pick(rng, 0, 1) ? SHARED : (int)pick(rng, TIGHT, LOOSE), b_way = (int)pick(rng, TIGHT, SHARED), c_way = (int)pick(rng, TIGHT, SHARED);
-    const int d_way = (int)pick(rng, TIGHT, SIDE_BY_SIDE), r_way = (int)pick(rng, TIGHT, SHARED), p_way = (int)pick(rng, TIGHT, SIDE_BY_SIDE);
+    const int a_way = pick(rng, 0, 1) ? SHARED : (int)pick(rng, TIGHT, LOOSE), b_way = (int)pick(rng, TIGHT, SHARED),
+              c_way = (int)pick(rng, TIGHT, SHARED);
+    const int d_way = (int)pick(rng, TIGHT, SIDE_BY_SIDE), r_way = (int)pick(rng, TIGHT, SHARED),
+              p_way = (int)pick(rng, TIGHT, SIDE_BY_SIDE);
     make_values(rng, &t->values, p->dtype_a, t->b.nnzb * t->b.block_rows * t->b.block_cols, t->items, a_way);
     make_array(rng, &t->x, p->dtype_a, p->layout_b, t->k, p->n, t->items, b_way);
     make_array(rng, &t->c, p->dtype_d, p->layout_d, t->m, p->n, t->items, c_way);
@@ -117,8 +120,8 @@ static void check_output(const batch_case *t, const array *got, const double *wa
                 const double value = at(got, item, i, j);
                 const double error = got->dtype == SPK_F16 ? fmax(fabs(value - want[e]) - 0x1p-25, 0) : fabs(value - want[e]);
                 if (!(error <= t->tolerance * t->magnitude[e]))
-                    fail_msg("seed %llu, %s: item %lld (%lld, %lld) is %.9g, expected %.9g", (unsigned long long)seed, choice, (long long)item, (long long)i,
-                             (long long)j, value, want[e]);
+                    fail_msg("seed %llu, %s: item %lld (%lld, %lld) is %.9g, expected %.9g", (unsigned long long)seed, choice,
+                             (long long)item, (long long)i, (long long)j, value, want[e]);
             }
     for (int64_t e = 0; e < got->elements; e++)
         unwritten += isnan(spk_value_get(got->memory, got->dtype, e));
@@ -187,12 +190,14 @@ static void test_folding(void **state)
     const struct {
         spk_spmm problem;
         bool folds;
-    } cases[] = {{{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .ldc = 40, .ldr = 40, .ldp = 40}, true},
-                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4}, false},
-                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .bias = SPK_BIAS_PER_COL}, false},
-                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 48, .ldd = 48, .stride_b = 12, .stride_d = 12}, false},
-                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .use_c = 1}, false},
-                 {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .stride_a = 1 << 20}, false}};
+    } cases[] = {
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .ldc = 40, .ldr = 40, .ldp = 40},
+         true},
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4}, false},
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .bias = SPK_BIAS_PER_COL}, false},
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 48, .ldd = 48, .stride_b = 12, .stride_d = 12}, false},
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .use_c = 1}, false},
+        {{SPK_SIZED(spk_spmm), .n = 10, .batch = 4, .ldb = 40, .ldd = 40, .stride_b = 10, .stride_d = 10, .stride_a = 1 << 20}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         spk_report *wide = NULL, *batch = NULL;
         spk_report_info wide_info = {SPK_SIZED(spk_report_info)}, batch_info = {SPK_SIZED(spk_report_info)};
@@ -204,7 +209,8 @@ static void test_folding(void **state)
         spk_report_destroy(&wide);
         spk_report_destroy(&batch);
     }
-    const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 16, .batch = 4, .layout_b = SPK_COL_MAJOR, .layout_d = SPK_COL_MAJOR, .activation = SPK_ACT_RELU};
+    const spk_spmm turned = {SPK_SIZED(spk_spmm),       .n = 16, .batch = 4, .layout_b = SPK_COL_MAJOR, .layout_d = SPK_COL_MAJOR,
+                             .activation = SPK_ACT_RELU};
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     ok(spk_list_spmm(context, b.pattern, &turned, NULL, &report));

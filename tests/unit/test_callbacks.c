@@ -41,8 +41,9 @@ static int set_up(void **state)
         offsets[i] = columns[i] = i;
     offsets[GRID] = GRID;
     const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1, .progress = progress};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS, .cols = ROWS, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = GRID,
-                                     .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = ROWS,
+                                     .block_rows = BLOCK,        .block_cols = BLOCK,    .nnzb = GRID,
+                                     .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
     const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
     return spk_context_create(&options, &context) != SPK_OK || spk_pattern_create(context, &indices, &pattern) != SPK_OK ||
            spk_plan_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = N}, &estimate, &plan) != SPK_OK;
@@ -64,7 +65,8 @@ static spk_status tune(int64_t n, void (*during)(void), double *tuning_s)
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     calls = wrong = 0;
     visit = during;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = budget_s, .only = "reference,spmm_portable", .seed = 1, .fresh = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = budget_s, .only = "reference,spmm_portable", .seed = 1,
+                                      .fresh = 1};
     const spk_status status = spk_tune_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = n}, &options, &report);
     visit = NULL;
     if (report != NULL)
@@ -176,13 +178,15 @@ static void log_calls_nothing(void **state)
     spk_context *made = NULL;
     (void)state;
     wrong = 0;
-    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "/no/such/folder/store.db", .threads = 1, .log = create_another};
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "/no/such/folder/store.db", .threads = 1,
+                                         .log = create_another};
     assert_int_equal(spk_context_create(&options, &made), SPK_OK);
     spk_report *report = NULL;
     spk_pattern *empty = NULL;
     const int64_t offsets[] = {0, 0};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .row_offsets = offsets,
-                                     .col_indices = offsets, .index_type = SPK_I64};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .row_offsets = offsets, .col_indices = offsets,
+        .index_type = SPK_I64};
     assert_int_equal(spk_pattern_create(made, &indices, &empty), SPK_OK);
     const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .budget_s = 0.1, .only = "reference"};
     assert_int_equal(spk_tune_spmm(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);

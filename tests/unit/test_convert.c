@@ -37,7 +37,8 @@ static void check_canonical(const spk_matrix *m)
 {
     if (m->format == SPK_COO)
         for (int64_t p = 1; p < m->nnz; p++)
-            assert_true(m->row_indices[p - 1] < m->row_indices[p] || (m->row_indices[p - 1] == m->row_indices[p] && m->col_indices[p - 1] < m->col_indices[p]));
+            assert_true(m->row_indices[p - 1] < m->row_indices[p] ||
+                        (m->row_indices[p - 1] == m->row_indices[p] && m->col_indices[p - 1] < m->col_indices[p]));
     if (m->format == SPK_CSR || m->format == SPK_BSR)
         check_compressed(m);
     if (m->format == SPK_BSR)
@@ -181,8 +182,9 @@ static void test_blocks_of_every_size(void **state)
         for (int64_t i = 0; i < 6; i++)
             if (n == 0 || wanted[n - 1] != columns[i] / block)
                 wanted[n++] = columns[i] / block;
-        spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_CSR,      .dtype = SPK_F32,      .rows = 1, .cols = cols, .nnz = 6,
-                                .index_type = SPK_I64,      .row_offsets = offsets, .col_indices = columns};
+        spk_matrix_desc desc = {
+            SPK_SIZED(spk_matrix_desc), .format = SPK_CSR,      .dtype = SPK_F32,      .rows = 1, .cols = cols, .nnz = 6,
+            .index_type = SPK_I64,      .row_offsets = offsets, .col_indices = columns};
         spk_matrix *csr = NULL, *bsr = NULL;
         assert_ok(spk_convert_create(&counted, &desc, &csr));
         assert_ok(spk_convert_to_bsr(&counted, csr, 1, block, SPK_ROW_MAJOR, &bsr));
@@ -334,7 +336,8 @@ static void test_bad_descriptions(void **state)
     REFUSED(SPK_BSR, SPK_ERR_ARGUMENT, "block_cols = 300 is not in 1..256", bad.block_cols = 300);
     REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "only BSR has blocks", bad.block_rows = 4);
     REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "ld = 2 is less than the row length of 3", bad.ld = 2);
-    REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "ld = -3 is less than the column length of 4", bad.ld = -3; bad.layout = SPK_COL_MAJOR; bad.rows = 4; bad.nnz = 0);
+    REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "ld = -3 is less than the column length of 4", bad.ld = -3; bad.layout = SPK_COL_MAJOR;
+            bad.rows = 4; bad.nnz = 0);
     REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "overflows 64-bit sizes", bad.ld = INT64_MAX / 2);
     REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "nnz = 8: a dense matrix of 3 x 3 has 9", bad.nnz = 8);
     REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "is not aligned to its elements of 8 bytes", bad.values = (const char *)values3 + 4);
@@ -353,18 +356,21 @@ static void test_bad_indices(void **state)
     REFUSED(SPK_BSR, SPK_ERR_ARGUMENT, "col_indices[2] = -1: block columns are 0..2", bad.col_indices = (int32_t[]){0, 2, -1});
     REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "row_indices[0] = 5: rows are 0..2", bad.row_indices = (int32_t[]){5, 0, 1});
     REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "row_indices[0] = 0: there are no rows", bad.rows = 0);
-    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "col_indices[2] = 12884901888: columns are 0..2", bad.index_type = SPK_I64; bad.row_indices = (int64_t[]){0, 1, 2};
-            bad.col_indices = (int64_t[]){0, 1, INT64_C(3) << 32});
-    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "is not aligned to its indices of 8 bytes", bad.index_type = SPK_I64; bad.row_indices = (const char *)values3 + 4);
+    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "col_indices[2] = 12884901888: columns are 0..2", bad.index_type = SPK_I64;
+            bad.row_indices = (int64_t[]){0, 1, 2}; bad.col_indices = (int64_t[]){0, 1, INT64_C(3) << 32});
+    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "is not aligned to its indices of 8 bytes", bad.index_type = SPK_I64;
+            bad.row_indices = (const char *)values3 + 4);
 }
 
 static void test_bad_conversions(void **state)
 {
     (void)state;
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_COO, .dtype = SPK_F64, .rows = INT64_C(1) << 32, .cols = INT64_C(1) << 32};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_COO, .dtype = SPK_F64, .rows = INT64_C(1) << 32,
+                            .cols = INT64_C(1) << 32};
     spk_matrix *huge = NULL, *out = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &huge));
-    assert_fails(spk_convert_to_dense(&counted, huge, SPK_ROW_MAJOR, &out), SPK_ERR_ARGUMENT, "4294967296 x 4294967296 elements of 8 bytes overflows");
+    assert_fails(spk_convert_to_dense(&counted, huge, SPK_ROW_MAJOR, &out), SPK_ERR_ARGUMENT,
+                 "4294967296 x 4294967296 elements of 8 bytes overflows");
     assert_fails(spk_convert_to_bsr(&counted, huge, 0, 4, SPK_ROW_MAJOR, &out), SPK_ERR_ARGUMENT, "block_rows = 0 is not in 1..256");
     assert_fails(spk_convert_to_bsr(&counted, huge, 4, 257, SPK_ROW_MAJOR, &out), SPK_ERR_ARGUMENT, "block_cols = 257 is not in 1..256");
     assert_fails(spk_convert_cast(&counted, huge, SPK_TF32, &out), SPK_ERR_UNSUPPORTED, "dtype = 7 (tf32)");

@@ -1,6 +1,6 @@
-/* Every device program of the kernel table compiles, for every architecture its row names, without spilled registers, a stack frame, serialised wgmma
- * (C75xx) or a warning: over a few problems and tunables that cover as many pairs of their values as so few can (SPARSEK_TEST_LONG: over many). Needs NVRTC but no
- * device; where SPARSEK_NVRTC is not set, it says so and passes. */
+/* Every device program of the kernel table compiles, for every architecture its row names, without spilled registers, a stack frame,
+ * serialised wgmma (C75xx) or a warning: over a few problems and tunables that cover as many pairs of their values as so few can
+ * (SPARSEK_TEST_LONG: over many). Needs NVRTC but no device; where SPARSEK_NVRTC is not set, it says so and passes. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,7 +18,18 @@
 #include "base/rng.h"
 #include "registry/registry.h"
 
-enum { DRAWS = 6000, MOST_JOBS = 8192, POOL = 800, FACTS = 15, FEATURES = FACTS + SPK_MAX_TUNABLES, PAIR_BITS = 18, NATIVE_LIMIT = 12, OTHER_LIMIT = 2, HELPER_LIMIT = 4, LONG_LIMIT = 150 };
+enum {
+    DRAWS = 6000,
+    MOST_JOBS = 8192,
+    POOL = 800,
+    FACTS = 15,
+    FEATURES = FACTS + SPK_MAX_TUNABLES,
+    PAIR_BITS = 18,
+    NATIVE_LIMIT = 12,
+    OTHER_LIMIT = 2,
+    HELPER_LIMIT = 4,
+    LONG_LIMIT = 150
+};
 
 /* What a row may do all the same, and why. */
 static const struct {
@@ -45,11 +56,12 @@ typedef struct subject {
     const char *more; /* of its options; NULL: those of the problem alone */
 } subject;
 
-static const subject helpers[] = {{"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL},
-                                  {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70, NULL},
-                                  {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70, NULL},
-                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=32 -DBLOCK_COLS=16 -DRAGGED=1 -DACC_IS_D=1"},
-                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=3 -DBLOCK_COLS=5 -DRAGGED=0 -DACC_IS_D=0"}};
+static const subject helpers[] = {
+    {"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL},
+    {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70, NULL},
+    {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70, NULL},
+    {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=32 -DBLOCK_COLS=16 -DRAGGED=1 -DACC_IS_D=1"},
+    {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=3 -DBLOCK_COLS=5 -DRAGGED=0 -DACC_IS_D=0"}};
 
 typedef struct job {
     const char *row, *arch;
@@ -67,10 +79,12 @@ static int job_count;
 /* ------------------------------------------------------------------------------------------------ problems at random */
 
 static const spk_dtype dtypes[][4] = {/* A, B, D, compute */
-                                      {SPK_F32, SPK_F32, SPK_F32, SPK_F32},   {SPK_F64, SPK_F64, SPK_F64, SPK_F64},   {SPK_F16, SPK_F16, SPK_F16, SPK_F32},
-                                      {SPK_BF16, SPK_BF16, SPK_BF16, SPK_F32}, {SPK_F16, SPK_F16, SPK_F32, SPK_F32}, {SPK_BF16, SPK_BF16, SPK_F32, SPK_F32},
+                                      {SPK_F32, SPK_F32, SPK_F32, SPK_F32}, {SPK_F64, SPK_F64, SPK_F64, SPK_F64},
+                                      {SPK_F16, SPK_F16, SPK_F16, SPK_F32}, {SPK_BF16, SPK_BF16, SPK_BF16, SPK_F32},
+                                      {SPK_F16, SPK_F16, SPK_F32, SPK_F32}, {SPK_BF16, SPK_BF16, SPK_F32, SPK_F32},
                                       {SPK_F32, SPK_F32, SPK_F32, SPK_TF32}};
-static const int blocks[][2] = {{1, 1}, {3, 3}, {4, 4}, {8, 8}, {16, 16}, {16, 8}, {8, 32}, {32, 32}, {48, 48}, {64, 64}, {64, 32}, {128, 128}, {128, 64}, {20, 12}, {256, 256}};
+static const int blocks[][2] = {{1, 1},   {3, 3},   {4, 4},   {8, 8},     {16, 16},  {16, 8},  {8, 32},   {32, 32},
+                                {48, 48}, {64, 64}, {64, 32}, {128, 128}, {128, 64}, {20, 12}, {256, 256}};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0], BLOCKS = sizeof blocks / sizeof blocks[0] };
 
 static spk_pattern *patterns[BLOCKS][2]; /* sizes that are multiples of the block, and ragged ones; one long row, which clusters share */
@@ -86,8 +100,15 @@ static void make_patterns(void)
                 offsets[row + 1] = across;
             for (int64_t column = 0; column < across; column++)
                 columns[column] = column;
-            spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),      .rows = down * blocks[i][0] - ragged * (blocks[i][0] > 1), .cols = across * blocks[i][1] - ragged * (blocks[i][1] > 1),
-                                       .block_rows = blocks[i][0], .block_cols = blocks[i][1], .nnzb = across, .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+            spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                       .rows = down * blocks[i][0] - ragged * (blocks[i][0] > 1),
+                                       .cols = across * blocks[i][1] - ragged * (blocks[i][1] > 1),
+                                       .block_rows = blocks[i][0],
+                                       .block_cols = blocks[i][1],
+                                       .nnzb = across,
+                                       .row_offsets = offsets,
+                                       .col_indices = columns,
+                                       .index_type = SPK_I64};
             assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &patterns[i][ragged]), SPK_OK);
             free(offsets);
             free(columns);
@@ -149,7 +170,8 @@ static bool draw_spmm(spk_rng *rng, draw *out)
     }
     if (spk_rng_below(rng, 4) == 0)
         spmm.batch = 3;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2), .static_values = (int)spk_rng_below(rng, 2)};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2),
+                                .static_values = (int)spk_rng_below(rng, 2)};
     out->dtype = dtype;
     out->block = block;
     return spk_problem_from_spmm(patterns[block][spk_rng_below(rng, 4) == 0], &spmm, &options, &out->problem) == SPK_OK;
@@ -161,8 +183,9 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->operation == SPK_SDDMM, p->layout_a, p->layout_b, p->layout_d, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, (int)e->residual,
-                         e->keep_preact, p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->operation == SPK_SDDMM, p->layout_a,  p->layout_b,
+                              p->layout_d,      p->block_layout, p->trans_a,      (int)e->activation,        (int)e->bias, e->use_c,
+                              (int)e->residual, e->keep_preact,  p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }
@@ -175,7 +198,8 @@ static int new_pairs(const job *one, bool keep)
     int fresh = 0;
     for (int i = 0; i < FEATURES; i++)
         for (int j = i; j < FEATURES; j++) { /* i = j: a value by itself weighs more */
-            const uint32_t mixed = ((uint32_t)(i * FEATURES + j) * 2654435761u) ^ ((uint32_t)one->features[i] * 40503u << 8) ^ ((uint32_t)one->features[j] * 2246822519u);
+            const uint32_t mixed = ((uint32_t)(i * FEATURES + j) * 2654435761u) ^ ((uint32_t)one->features[i] * 40503u << 8) ^
+                                   ((uint32_t)one->features[j] * 2246822519u);
             unsigned char *at = &seen[(mixed ^ mixed >> 15) & ((1 << PAIR_BITS) - 1)];
             fresh += *at != 0 ? 0 : i == j ? 12 : 1;
             *at |= keep;
@@ -266,7 +290,8 @@ static void add_heavy(const subject *row, const spk_device *device)
 {
     for (int which = 0; which < (int)(sizeof heavy / sizeof heavy[0]); which++)
         for (int way = 0; way < 4 && strcmp(heavy[which].row, row->name) == 0; way++) {
-            spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 4096, .dtype_a = SPK_F16, .bias = SPK_BIAS_PER_ROW, .activation = SPK_ACT_GELU_ERF, .keep_preact = way < 2};
+            spk_spmm spmm = {SPK_SIZED(spk_spmm),   .n = 4096, .dtype_a = SPK_F16, .bias = SPK_BIAS_PER_ROW, .activation = SPK_ACT_GELU_ERF,
+                             .keep_preact = way < 2};
             if (way % 2 == 0) {
                 spmm.residual = SPK_RESIDUAL_ADD;
                 spmm.layout_d = way < 2 ? SPK_ROW_MAJOR : SPK_COL_MAJOR;
@@ -281,11 +306,22 @@ static void add_heavy(const subject *row, const spk_device *device)
 
 static void add_jobs(const subject *row, const struct arch *arch, int limit)
 {
-    spk_cuda cuda = {.compute = arch->compute, .shared_bytes = arch->shared_bytes, .shared_processor_bytes = arch->shared_processor_bytes, .processors = arch->processors,
-                     .l2_bytes = 50 << 20, .driver_version = 13000};
+    spk_cuda cuda = {.compute = arch->compute,
+                     .shared_bytes = arch->shared_bytes,
+                     .shared_processor_bytes = arch->shared_processor_bytes,
+                     .processors = arch->processors,
+                     .l2_bytes = 50 << 20,
+                     .driver_version = 13000};
     snprintf(cuda.arch, sizeof cuda.arch, "%s", arch->name);
-    spk_device device = {.backend = &spk_backend_cuda, .mem = spk_mem_system, .isa = arch->isa, .processors = arch->processors, .peak_gflops_f32 = 6e4, .stream_gbs = 4000,
-                         .l2_bytes = 50 << 20, .memory_bytes = (int64_t)80 << 30, .state = &cuda};
+    spk_device device = {.backend = &spk_backend_cuda,
+                         .mem = spk_mem_system,
+                         .isa = arch->isa,
+                         .processors = arch->processors,
+                         .peak_gflops_f32 = 6e4,
+                         .stream_gbs = 4000,
+                         .l2_bytes = 50 << 20,
+                         .memory_bytes = (int64_t)80 << 30,
+                         .state = &cuda};
     spk_rng rng;
     const int before = job_count;
     int pooled = 0;
@@ -298,7 +334,8 @@ static void add_jobs(const subject *row, const struct arch *arch, int limit)
         if (!draw_job(row, &device, &rng, one) || have(pool, pooled, &one->build))
             continue;
         if (one->build.shared_bytes > arch->shared_bytes)
-            fail_msg("%s %s on %s asks for %d bytes of shared memory; the limit is %d", row->name, one->params, arch->name, one->build.shared_bytes, arch->shared_bytes);
+            fail_msg("%s %s on %s asks for %d bytes of shared memory; the limit is %d", row->name, one->params, arch->name,
+                     one->build.shared_bytes, arch->shared_bytes);
         one->arch = arch->name;
         pooled++;
     }
@@ -343,7 +380,8 @@ static void read_log(job *one, char *log)
         }
         if (used != NULL && sscanf(used, "Used %d registers", &registers) == 1 && registers > one->registers)
             one->registers = registers; /* a program may have several functions */
-        if ((c75 != NULL || strstr(line, "warning") != NULL || stores > 0 || loads > 0 || (stack > 0 && !stack_allowed(one->row))) && one->wrong[0] == '\0')
+        if ((c75 != NULL || strstr(line, "warning") != NULL || stores > 0 || loads > 0 || (stack > 0 && !stack_allowed(one->row))) &&
+            one->wrong[0] == '\0')
             snprintf(one->wrong, sizeof one->wrong, "%s", line);
     }
 }
@@ -395,7 +433,8 @@ static int report(void)
             most = jobs[i].ms > most ? jobs[i].ms : most;
             registers = jobs[i].registers > registers ? jobs[i].registers : registers;
             if (jobs[i].wrong[0] != '\0' && wrong++ < 20)
-                printf("WRONG %s %s for %s: %s\n  options: %s\n", jobs[i].row, jobs[i].params, jobs[i].arch, jobs[i].wrong, jobs[i].build.options);
+                printf("WRONG %s %s for %s: %s\n  options: %s\n", jobs[i].row, jobs[i].params, jobs[i].arch, jobs[i].wrong,
+                       jobs[i].build.options);
         }
         printf("%-24s %-7s %4d programs, %.0f ms each, %.0f at most, %d registers at most\n", jobs[first].row, jobs[first].arch, i - first,
                total / (i - first), most, registers);
@@ -438,7 +477,8 @@ static void every_row_compiles(void **state)
         return;
     make_patterns();
     for (int r = 0; r < rows; r++)
-        if (table[r].backend == SPK_BACKEND_CUDA && table[r].ops->build != NULL && (strncmp(table[r].name, "test_", 5) != 0 || getenv("SPARSEK_TEST_ROWS") != NULL))
+        if (table[r].backend == SPK_BACKEND_CUDA && table[r].ops->build != NULL &&
+            (strncmp(table[r].name, "test_", 5) != 0 || getenv("SPARSEK_TEST_ROWS") != NULL))
             add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa, NULL}, NATIVE_LIMIT, OTHER_LIMIT);
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         add_row(&helpers[i], HELPER_LIMIT, 1);

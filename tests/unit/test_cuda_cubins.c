@@ -257,10 +257,10 @@ static int empty_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(saved_comes_back, empty_cache),       cmocka_unit_test_teardown(damaged_is_removed, empty_cache),
-        cmocka_unit_test_teardown(foreign_is_removed, empty_cache),     cmocka_unit_test_teardown(bad_folder_is_not_used, empty_cache),
-        cmocka_unit_test_teardown(oldest_go_first, empty_cache),        cmocka_unit_test_teardown(processes_compile_once, empty_cache),
-        cmocka_unit_test_teardown(waiting_has_a_limit, empty_cache),    cmocka_unit_test(memory_has_a_limit),
+        cmocka_unit_test_teardown(saved_comes_back, empty_cache),    cmocka_unit_test_teardown(damaged_is_removed, empty_cache),
+        cmocka_unit_test_teardown(foreign_is_removed, empty_cache),  cmocka_unit_test_teardown(bad_folder_is_not_used, empty_cache),
+        cmocka_unit_test_teardown(oldest_go_first, empty_cache),     cmocka_unit_test_teardown(processes_compile_once, empty_cache),
+        cmocka_unit_test_teardown(waiting_has_a_limit, empty_cache), cmocka_unit_test(memory_has_a_limit),
     };
     if (mkdtemp(cache) == NULL || setenv("SPARSEK_CACHE_DIR", cache, 1) != 0)
         return 1;

@@ -1,5 +1,6 @@
-/* Patterns whose indices stay in device memory, and the copies that plans of a pattern share, on the test double of libcuda: what waits, what fails and when,
- * what is given back. Device code is compiled by NVRTC; where SPARSEK_NVRTC is not set, the tests say so and pass. tests/device has the device's side. */
+/* Patterns whose indices stay in device memory, and the copies that plans of a pattern share, on the test double of libcuda: what waits,
+ * what fails and when, what is given back. Device code is compiled by NVRTC; where SPARSEK_NVRTC is not set, the tests say so and pass.
+ * tests/device has the device's side. */
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
@@ -49,11 +50,13 @@ static void run_indices(const char *entry, void *arguments)
     verdict *v = all->said;
     if (strcmp(entry, "check_indices") == 0) {
         for (int64_t i = all->grid_rows; i >= 0; i--)
-            if (i == 0 ? all->offsets[0] != 0 : all->offsets[i] < all->offsets[i - 1] || (i == all->grid_rows && all->offsets[i] != all->nnzb))
+            if (i == 0 ? all->offsets[0] != 0
+                       : all->offsets[i] < all->offsets[i - 1] || (i == all->grid_rows && all->offsets[i] != all->nnzb))
                 v->first = (uint64_t)i;
         for (int64_t row = all->grid_rows - 1; v->first == UINT64_MAX && row >= 0; row--)
             for (int64_t p = all->offsets[row + 1] - 1; p >= all->offsets[row]; p--)
-                if (all->columns[p] < 0 || all->columns[p] >= all->grid_cols || (p > all->offsets[row] && all->columns[p - 1] >= all->columns[p]))
+                if (all->columns[p] < 0 || all->columns[p] >= all->grid_cols ||
+                    (p > all->offsets[row] && all->columns[p - 1] >= all->columns[p]))
                     v->first = UINT64_C(1) << 62 | (uint64_t)p;
         memcpy(all->to_offsets, all->offsets, sizeof(int) * (size_t)(all->grid_rows + 1));
         memcpy(all->to_columns, all->columns, sizeof(int) * (size_t)all->nnzb);
@@ -107,8 +110,18 @@ static spk_bsr_indices on_device(const arrays *from, arrays **there)
 {
     GOOD(spk_memory_allocate(context, sizeof **there, (void **)there));
     GOOD(spk_memory_copy(context, *there, SPK_DEVICE, from, SPK_HOST, sizeof *from));
-    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 192, .cols = 256, .block_rows = 64, .block_cols = 64, .nnzb = 5, .row_offsets = (*there)->offsets,
-                             .col_indices = (*there)->columns, .index_memory = SPK_DEVICE, .deferred = 1, .stream = STREAM, .longest_row = 3};
+    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices),
+                             .rows = 192,
+                             .cols = 256,
+                             .block_rows = 64,
+                             .block_cols = 64,
+                             .nnzb = 5,
+                             .row_offsets = (*there)->offsets,
+                             .col_indices = (*there)->columns,
+                             .index_memory = SPK_DEVICE,
+                             .deferred = 1,
+                             .stream = STREAM,
+                             .longest_row = 3};
 }
 
 static const spk_spmm product = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16};
@@ -159,7 +172,8 @@ static void tiles_are_listed_there(void **unused)
     indices.cols = 4 * 128;
     indices.block_rows = indices.block_cols = 128;
     const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = 64, .dtype_x = SPK_F16};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "sddmm_sm90_wgmma HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options),
+                                      .choice = "sddmm_sm90_wgmma HEIGHT=128 WIDTH=128 EXTRA=0 CLUSTER=1 SHARE=1 SPLIT=1"};
     GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
     const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = memory, .y = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
     GOOD(spk_pattern_create(context, &indices, &pattern));
@@ -203,7 +217,8 @@ static void rows_with_lists_are_left_out(void **unused)
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
         GOOD(spk_report_candidate(report, i, &c));
         const bool lists = strstr(c.name, "groups") != NULL || c.kind == SPK_KIND_VENDOR || c.kind == SPK_KIND_DENSE ||
-                           (strstr(c.name, "narrow") == NULL && strstr(c.params, "SPLIT=") != NULL && strstr(c.params, "SPLIT=0") == NULL && strstr(c.params, "SPLIT=1") == NULL);
+                           (strstr(c.name, "narrow") == NULL && strstr(c.params, "SPLIT=") != NULL && strstr(c.params, "SPLIT=0") == NULL &&
+                            strstr(c.params, "SPLIT=1") == NULL);
         if (lists && c.status != SPK_CANDIDATE_NOT_APPLICABLE)
             fail_msg("%s %s takes indices that are not on the host", c.name, c.params);
         taken += c.status != SPK_CANDIDATE_NOT_APPLICABLE;
@@ -385,8 +400,8 @@ static void the_callers_memory(void **unused)
     arrays *there;
     const spk_bsr_indices indices = on_device(&right, &there);
     spk_pattern *pattern = NULL;
-    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "", .device_allocate = take, .device_release = give,
-                                                   .device_user = user},
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "",
+                                                   .device_allocate = take, .device_release = give, .device_user = user},
                             &mine));
     GOOD(spk_pattern_create(mine, &indices, &pattern));
     assert_ptr_equal(user[0], STREAM);
@@ -403,8 +418,9 @@ static void plans_share_a_copy(void **unused)
     (void)unused;
     if (!have_nvrtc())
         return;
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 192, .cols = 256, .block_rows = 64, .block_cols = 64, .nnzb = 5, .row_offsets = right.offsets,
-                               .col_indices = right.columns};
+    spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices),  .rows = 192, .cols = 256, .block_rows = 64, .block_cols = 64, .nnzb = 5, .row_offsets = right.offsets,
+        .col_indices = right.columns};
     spk_pattern *pattern = NULL;
     spk_plan *plans[3] = {NULL, NULL, NULL};
     const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda"};
@@ -438,7 +454,14 @@ static void plans_share_a_copy(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(nothing_waits), TEST(tiles_are_listed_there), TEST(rows_with_lists_are_left_out), TEST(wrong_indices_fail_later), TEST(asking_waits_and_measures), TEST(refusals),
-                                       TEST(failures_leave_nothing), TEST(the_callers_memory), TEST(plans_share_a_copy)};
+    const struct CMUnitTest tests[] = {TEST(nothing_waits),
+                                       TEST(tiles_are_listed_there),
+                                       TEST(rows_with_lists_are_left_out),
+                                       TEST(wrong_indices_fail_later),
+                                       TEST(asking_waits_and_measures),
+                                       TEST(refusals),
+                                       TEST(failures_leave_nothing),
+                                       TEST(the_callers_memory),
+                                       TEST(plans_share_a_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

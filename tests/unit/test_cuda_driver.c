@@ -1,5 +1,5 @@
-/* What the CUDA backend says when the driver is missing, lacks functions or fails: against a test double of libcuda, so that no GPU is needed.
- * Each case runs in a child, as the driver is opened once in a process. */
+/* What the CUDA backend says when the driver is missing, lacks functions or fails: against a test double of libcuda, so that no GPU is
+ * needed. Each case runs in a child, as the driver is opened once in a process. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,12 @@
 #include "cuda_double.h"
 #include "nvml_double.h"
 
-#define CHECK(condition)                                                                                       \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
+#define CHECK(condition)                                                                                      \
+    do {                                                                                                      \
+        if (!(condition)) {                                                                                   \
             fprintf(stderr, "%s:%d: %s; message \"%s\"\n", __FILE__, __LINE__, #condition, spk_error_last()); \
-            _exit(1);                                                                                          \
-        }                                                                                                      \
+            _exit(1);                                                                                         \
+        }                                                                                                     \
     } while (0)
 #define SAYS(piece) CHECK(strstr(spk_error_last(), piece) != NULL)
 
@@ -67,7 +67,8 @@ static void close_device(spk_device *device, const cuda_double *state)
     spk_backend_cuda.close(&device);
     CHECK(device == NULL);
     check_thread(state);
-    CHECK(state->live_memory == 0 && state->live_streams == 0 && state->live_events == 0 && state->live_graphs == 0 && state->live_contexts == 0);
+    CHECK(state->live_memory == 0 && state->live_streams == 0 && state->live_events == 0 && state->live_graphs == 0 &&
+          state->live_contexts == 0);
 }
 
 /* ------------------------------------------------------------------------------------------------ opening */
@@ -79,8 +80,8 @@ static int note_device(void *user, const spk_device_entry *entry)
 {
     size_t used = strlen(listed);
     (void)user;
-    snprintf(listed + used, sizeof listed - used, "%s%s%s=%s", used > 0 ? ", " : "", entry->device, entry->memory_bytes == (int64_t)1 << 30 ? " of 1 GiB" : "",
-             strcmp(entry->device, "cpu") == 0 ? "" : entry->name);
+    snprintf(listed + used, sizeof listed - used, "%s%s%s=%s", used > 0 ? ", " : "", entry->device,
+             entry->memory_bytes == (int64_t)1 << 30 ? " of 1 GiB" : "", strcmp(entry->device, "cpu") == 0 ? "" : entry->name);
     snprintf(listed_why, sizeof listed_why, "%s", entry->why);
     return 0;
 }
@@ -105,7 +106,8 @@ static void body_off(cuda_double *state)
     check_list("cpu=, cuda=", "SPARSEK_CUDA=none");
     spk_context *context = NULL;
     double start = spk_now_us();
-    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda", .store_path = ""}, &context) == SPK_ERR_UNAVAILABLE);
+    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda", .store_path = ""}, &context) ==
+          SPK_ERR_UNAVAILABLE);
     CHECK(spk_now_us() - start < 2e6); /* much less, but for a busy machine */
     CHECK(strstr(spk_last_error(NULL), "device = \"cuda\"") != NULL && strstr(spk_last_error(NULL), "SPARSEK_CUDA=none") != NULL);
     CHECK(context == NULL);
@@ -156,12 +158,36 @@ static void body_names(cuda_double *state)
     close_device(device, state);
 }
 
-static void test_off(void **state) { (void)state; in_child("none", body_off); }
-static void test_no_file(void **state) { (void)state; in_child("/nowhere/libcuda.so", body_no_file); }
-static void test_lacking(void **state) { (void)state; in_child(DOUBLE_LACKING, body_lacking); }
-static void test_no_device(void **state) { (void)state; in_child(DOUBLE, body_no_device); }
-static void test_listed(void **state) { (void)state; in_child(DOUBLE, body_listed); }
-static void test_names(void **state) { (void)state; in_child(DOUBLE, body_names); }
+static void test_off(void **state)
+{
+    (void)state;
+    in_child("none", body_off);
+}
+static void test_no_file(void **state)
+{
+    (void)state;
+    in_child("/nowhere/libcuda.so", body_no_file);
+}
+static void test_lacking(void **state)
+{
+    (void)state;
+    in_child(DOUBLE_LACKING, body_lacking);
+}
+static void test_no_device(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_no_device);
+}
+static void test_listed(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_listed);
+}
+static void test_names(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_names);
+}
 
 /* ------------------------------------------------------------------------------------------------ memory and pointers */
 
@@ -227,15 +253,23 @@ static void body_pointers(cuda_double *state)
 static void body_indices(cuda_double *state)
 {
     spk_context *context = NULL;
-    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) == SPK_OK);
+    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) ==
+          SPK_OK);
     spk_device *device = open_device();
     int offsets[] = {0, 1}, columns[] = {7};
     void *memory = NULL;
     CHECK(spk_backend_cuda.allocate(device, 512, &memory) == SPK_OK);
     CHECK(spk_backend_cuda.copy_in(device, memory, offsets, sizeof offsets) == SPK_OK);
     CHECK(spk_backend_cuda.copy_in(device, (char *)memory + 256, columns, sizeof columns) == SPK_OK);
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .nnzb = 1, .row_offsets = memory,
-                               .col_indices = (char *)memory + 256, .index_memory = SPK_DEVICE};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = 4,
+                               .cols = 4,
+                               .block_rows = 4,
+                               .block_cols = 4,
+                               .nnzb = 1,
+                               .row_offsets = memory,
+                               .col_indices = (char *)memory + 256,
+                               .index_memory = SPK_DEVICE};
     spk_pattern *pattern = NULL;
     CHECK(spk_pattern_create(context, &indices, &pattern) == SPK_ERR_ARGUMENT && pattern == NULL);
     SAYS("col_indices[0] = 7");
@@ -251,9 +285,21 @@ static void body_indices(cuda_double *state)
     close_device(device, state);
 }
 
-static void test_memory(void **state) { (void)state; in_child(DOUBLE, body_memory); }
-static void test_pointers(void **state) { (void)state; in_child(DOUBLE, body_pointers); }
-static void test_indices(void **state) { (void)state; in_child(DOUBLE, body_indices); }
+static void test_memory(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_memory);
+}
+static void test_pointers(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_pointers);
+}
+static void test_indices(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_indices);
+}
 
 /* ------------------------------------------------------------------------------------------------ runs that fail */
 
@@ -314,8 +360,14 @@ static void lose(cuda_double *state, int query, const char *first, const char *l
     spk_backend_cuda.close(&device);
 }
 
-static void body_fault(cuda_double *state) { lose(state, 700, "CUDA_ERROR_ILLEGAL_ADDRESS (700): in words; the device's context", "died"); }
-static void body_hang(cuda_double *state) { lose(state, 600, "did not finish within 0.05 s", "did not end"); }
+static void body_fault(cuda_double *state)
+{
+    lose(state, 700, "CUDA_ERROR_ILLEGAL_ADDRESS (700): in words; the device's context", "died");
+}
+static void body_hang(cuda_double *state)
+{
+    lose(state, 600, "did not finish within 0.05 s", "did not end");
+}
 
 /* A plan may be made while its thread captures a stream: memory and copies of the library's own. */
 static void body_captured(cuda_double *state)
@@ -413,7 +465,11 @@ static void body_given(cuda_double *state)
     close_device(device, state);
 }
 
-static void test_given(void **state) { (void)state; in_child(DOUBLE, body_given); }
+static void test_given(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_given);
+}
 
 /* ------------------------------------------------------------------------------------------------ clocks and power */
 
@@ -430,7 +486,8 @@ static void body_clocks(cuda_double *state)
     nvml_double *nvml = open_nvml();
     spk_context *context = NULL;
     spk_device_info info = {SPK_SIZED(spk_device_info)};
-    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) == SPK_OK);
+    CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) ==
+          SPK_OK);
     CHECK(spk_context_device(context, &info) == SPK_OK && info.clock_mhz == 1755 && info.power_w == 612.5);
     spk_device *device = open_device();
     nvml->reasons = 4; /* the power cap: as always */
@@ -468,15 +525,47 @@ static void body_no_nvml(cuda_double *state)
     close_device(device, state);
 }
 
-static void test_clocks(void **state) { (void)state; in_child(DOUBLE, body_clocks); }
-static void test_slowed(void **state) { (void)state; in_child(DOUBLE, body_slowed); }
-static void test_no_nvml(void **state) { (void)state; in_child(DOUBLE, body_no_nvml); }
+static void test_clocks(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_clocks);
+}
+static void test_slowed(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_slowed);
+}
+static void test_no_nvml(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_no_nvml);
+}
 
-static void test_timing(void **state) { (void)state; in_child(DOUBLE, body_timing); }
-static void test_fault(void **state) { (void)state; in_child(DOUBLE, body_fault); }
-static void test_hang(void **state) { (void)state; in_child(DOUBLE, body_hang); }
-static void test_captured(void **state) { (void)state; in_child(DOUBLE, body_captured); }
-static void test_scratch(void **state) { (void)state; in_child(DOUBLE, body_scratch); }
+static void test_timing(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_timing);
+}
+static void test_fault(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_fault);
+}
+static void test_hang(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_hang);
+}
+static void test_captured(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_captured);
+}
+static void test_scratch(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_scratch);
+}
 
 /* ------------------------------------------------------------------------------------------------ tensor maps */
 
@@ -485,7 +574,13 @@ static void body_maps(cuda_double *state)
     (void)state;
     const spk_cuda_driver *driver = NULL;
     CHECK(spk_cuda_driver_get(&driver) == SPK_OK);
-    const spk_tensor_map_desc good = {.dtype = SPK_F16, .rank = 2, .swizzle_bytes = 128, .address = (void *)0x1000, .sizes = {256, 64}, .strides = {1, 256}, .box = {64, 64}};
+    const spk_tensor_map_desc good = {.dtype = SPK_F16,
+                                      .rank = 2,
+                                      .swizzle_bytes = 128,
+                                      .address = (void *)0x1000,
+                                      .sizes = {256, 64},
+                                      .strides = {1, 256},
+                                      .box = {64, 64}};
     spk_tensor_map_desc desc = good;
     CUtensorMap map;
     CHECK(spk_cuda_tensor_map(driver, &desc, &map) == SPK_OK);
@@ -506,16 +601,20 @@ static void body_maps(cuda_double *state)
     CHECK(spk_cuda_tensor_map(driver, &desc, &map) == SPK_ERR_INTERNAL);
 }
 
-static void test_maps(void **state) { (void)state; in_child(DOUBLE, body_maps); }
+static void test_maps(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_maps);
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file),  cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
-        cmocka_unit_test(test_listed),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers), cmocka_unit_test(test_indices),
-        cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),    cmocka_unit_test(test_hang),    cmocka_unit_test(test_captured), cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_given),    cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
+        cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file), cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_listed),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory),  cmocka_unit_test(test_pointers),
+        cmocka_unit_test(test_indices),  cmocka_unit_test(test_timing),  cmocka_unit_test(test_fault),   cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_captured), cmocka_unit_test(test_scratch), cmocka_unit_test(test_given),   cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

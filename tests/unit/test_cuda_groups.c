@@ -1,5 +1,5 @@
-/* Row groups: every block is listed once, in its row's place, columns ascend, from the first or round from another, masks say what is there; groups are chosen
- * well, and stand where blocks of threads end together. */
+/* Row groups: every block is listed once, in its row's place, columns ascend, from the first or round from another, masks say what is
+ * there; groups are chosen well, and stand where blocks of threads end together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,8 +36,16 @@ static spk_bsr_view make_view(spk_rng *rng, const shape *s)
         free(positions);
         positions = NULL;
     }
-    return (spk_bsr_view){.rows = s->grid_rows * 16, .cols = s->grid_cols * 16 - s->ragged, .block_rows = 16, .block_cols = 16, .grid_rows = s->grid_rows,
-                          .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns, .positions = positions};
+    return (spk_bsr_view){.rows = s->grid_rows * 16,
+                          .cols = s->grid_cols * 16 - s->ragged,
+                          .block_rows = 16,
+                          .block_cols = 16,
+                          .grid_rows = s->grid_rows,
+                          .grid_cols = s->grid_cols,
+                          .nnzb = nnzb,
+                          .offsets = offsets,
+                          .columns = columns,
+                          .positions = positions};
 }
 
 static void release_view(const spk_bsr_view *view)
@@ -67,7 +75,8 @@ static void see_column(column_order *order, int column)
 }
 
 /* One stage: returns how many blocks it lists. */
-static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage, column_order *order)
+static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage,
+                           column_order *order)
 {
     const int *words = l->memory + groups_at_words(l) + stage * l->slots * (1 + l->height);
     int mask = 0;
@@ -119,15 +128,17 @@ static void check_lists(const spk_bsr_view *view, const group_lists *l, const sh
 static void lists_hold_every_block_once(void **unused)
 {
     (void)unused;
-    const shape shapes[] = {{64, 64, 12, 2, 1, 1, false, false}, {64, 64, 50, 4, 1, 1, true, true},   {33, 20, 12, 8, 4, 4, false, true}, {7, 9, 30, 16, 4, 2, true, false},
-                            {1, 1, 100, 8, 4, 2, false, true},   {50, 300, 3, 4, 2, 2, false, true}, {5, 5, 0, 4, 2, 1, false, false},    {300, 40, 20, 8, 2, 1, true, true},
-                            {0, 4, 10, 4, 2, 1, false, false}};
+    const shape shapes[] = {{64, 64, 12, 2, 1, 1, false, false}, {64, 64, 50, 4, 1, 1, true, true},  {33, 20, 12, 8, 4, 4, false, true},
+                            {7, 9, 30, 16, 4, 2, true, false},   {1, 1, 100, 8, 4, 2, false, true},  {50, 300, 3, 4, 2, 2, false, true},
+                            {5, 5, 0, 4, 2, 1, false, false},    {300, 40, 20, 8, 2, 1, true, true}, {0, 4, 10, 4, 2, 1, false, false}};
     spk_rng rng;
     spk_rng_seed(&rng, 7);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_bsr_view view = make_view(&rng, &shapes[i]);
         group_lists lists = {0};
-        assert_int_equal(groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7, 1}, &lists), SPK_OK);
+        assert_int_equal(
+            groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7, 1}, &lists),
+            SPK_OK);
         check_lists(&view, &lists, &shapes[i]);
         spk_free(&spk_mem_system, lists.memory);
         release_view(&view);
@@ -146,16 +157,23 @@ static void like_goes_to_like(void **unused)
             columns[i * EACH + j] = 2 * j + i % 2;
         offsets[i + 1] = (i + 1) * EACH;
     }
-    const spk_bsr_view view = {.rows = ROWS * 64, .cols = 2 * EACH * 64, .block_rows = 64, .block_cols = 64, .grid_rows = ROWS, .grid_cols = 2 * EACH,
-                               .nnzb = ROWS * EACH, .offsets = offsets, .columns = columns};
+    const spk_bsr_view view = {.rows = ROWS * 64,
+                               .cols = 2 * EACH * 64,
+                               .block_rows = 64,
+                               .block_cols = 64,
+                               .grid_rows = ROWS,
+                               .grid_cols = 2 * EACH,
+                               .nnzb = ROWS * EACH,
+                               .offsets = offsets,
+                               .columns = columns};
     group_lists lists = {0};
     assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, ROWS / 2 * EACH);
     spk_free(&spk_mem_system, lists.memory);
 }
 
-/* A window of 8 columns moves by one a row: groups of two have 9 and begin so that neighbours want the same ones together; columns at random stay as they
- * are. */
+/* A window of 8 columns moves by one a row: groups of two have 9 and begin so that neighbours want the same ones together; columns at
+ * random stay as they are. */
 static void neighbours_meet(void **unused)
 {
     (void)unused;
@@ -167,8 +185,15 @@ static void neighbours_meet(void **unused)
             columns[i * EACH + j] = i + j;
         offsets[i + 1] = (i + 1) * EACH;
     }
-    spk_bsr_view view = {.rows = ROWS * 64, .cols = (ROWS + EACH) * 64, .block_rows = 64, .block_cols = 64, .grid_rows = ROWS, .grid_cols = ROWS + EACH,
-                         .nnzb = ROWS * EACH, .offsets = offsets, .columns = columns};
+    spk_bsr_view view = {.rows = ROWS * 64,
+                         .cols = (ROWS + EACH) * 64,
+                         .block_rows = 64,
+                         .block_cols = 64,
+                         .grid_rows = ROWS,
+                         .grid_cols = ROWS + EACH,
+                         .nnzb = ROWS * EACH,
+                         .offsets = offsets,
+                         .columns = columns};
     const turns_lists rows = {.columns = columns, .stride = 1, .rows = ROWS, .offsets = offsets};
     group_lists lists = {0};
     assert_int_equal(turns_period(&rows), EACH);
@@ -178,7 +203,8 @@ static void neighbours_meet(void **unused)
     assert_int_equal(lists.stages, GROUPS * UNION);
     for (int g = 0; g < GROUPS; g++)
         for (int step = 0; step < UNION; step++) {
-            const int *words = lists.memory + groups_at_words(&lists) + (g * UNION + step) * 3, mask = lists.memory[groups_at_present(&lists) + g * UNION + step];
+            const int *words = lists.memory + groups_at_words(&lists) + (g * UNION + step) * 3,
+                      mask = lists.memory[groups_at_present(&lists) + g * UNION + step];
             assert_int_equal(words[0] % UNION, step);
             assert_in_range(words[0], 2 * g, 2 * g + EACH);
             assert_int_equal(mask, (words[1] >= 0) | (words[2] >= 0) << 1);
@@ -218,7 +244,14 @@ static void chosen_among_all_rows(void **unused)
     spk_rng rng;
     spk_rng_seed(&rng, 10);
     for (int i = 0; i < 300; i++) {
-        const shape s = {(int64_t)spk_rng_below(&rng, 40), (int64_t)spk_rng_below(&rng, 40), (int)spk_rng_below(&rng, 40), 2 << spk_rng_below(&rng, 4), 1, 1, false, false};
+        const shape s = {(int64_t)spk_rng_below(&rng, 40),
+                         (int64_t)spk_rng_below(&rng, 40),
+                         (int)spk_rng_below(&rng, 40),
+                         2 << spk_rng_below(&rng, 4),
+                         1,
+                         1,
+                         false,
+                         false};
         spk_bsr_view view = make_view(&rng, &s);
         const int64_t groups = groups_count(view.grid_rows, s.height);
         groups_work w = {.view = &view};
@@ -277,7 +310,13 @@ static int64_t planned(const spk_bsr_view *view, const shape *s, groups_dealt de
 /* `each` columns at random in each row. */
 static spk_bsr_view even_rows(spk_rng *rng, int64_t rows, int64_t columns, int64_t each)
 {
-    spk_bsr_view view = {.rows = rows * 64, .cols = columns * 64, .block_rows = 64, .block_cols = 64, .grid_rows = rows, .grid_cols = columns, .nnzb = rows * each};
+    spk_bsr_view view = {.rows = rows * 64,
+                         .cols = columns * 64,
+                         .block_rows = 64,
+                         .block_cols = 64,
+                         .grid_rows = rows,
+                         .grid_cols = columns,
+                         .nnzb = rows * each};
     int64_t *offsets = calloc((size_t)rows + 1, sizeof *offsets);
     int32_t *column = calloc((size_t)(rows * each), sizeof *column);
     assert_true(offsets != NULL && column != NULL);
@@ -294,7 +333,8 @@ static spk_bsr_view even_rows(spk_rng *rng, int64_t rows, int64_t columns, int64
     return view;
 }
 
-/* Rows of random columns: fewer columns remain than the first choice leaves, and, with as many, the fullest of the blocks that tiles are dealt out to has less to do. */
+/* Rows of random columns: fewer columns remain than the first choice leaves, and, with as many, the fullest of the blocks that tiles are
+ * dealt out to has less to do. */
 static void better_than_the_first_choice(void **unused)
 {
     (void)unused;
@@ -306,7 +346,8 @@ static void better_than_the_first_choice(void **unused)
         spk_bsr_view view = even_rows(&rng, s->grid_rows, s->grid_cols, s->grid_cols * s->percent / 100);
         int64_t stages[2];
         int lengths[64];
-        const int64_t chosen = first_choice(&view, s->height, lengths), as_found = planned(&view, s, (groups_dealt){0}, lengths, &stages[0]);
+        const int64_t chosen = first_choice(&view, s->height, lengths),
+                      as_found = planned(&view, s, (groups_dealt){0}, lengths, &stages[0]);
         const int64_t balanced = planned(&view, s, (groups_dealt){8, 66, 1}, lengths, &stages[1]);
         assert_true(stages[0] < chosen);
         assert_int_equal(stages[1], stages[0]);
@@ -344,8 +385,8 @@ static void first_choice_stays(void **unused)
     }
 }
 
-/* Two long tiles of one block: one of them goes to a block that has short ones. Places that run in another turn keep theirs, even where that would help: of ten blocks
- * with twelve tiles two have two each. */
+/* Two long tiles of one block: one of them goes to a block that has short ones. Places that run in another turn keep theirs, even where
+ * that would help: of ten blocks with twelve tiles two have two each. */
 static void blocks_end_together(void **unused)
 {
     (void)unused;
@@ -374,7 +415,13 @@ static void balancing_ends_early(void **unused)
     assert_true(lengths != NULL && places != NULL);
     for (int enough = 0; enough < 2; enough++) {
         int64_t load[BLOCKS] = {0};
-        balance_work w = {.lengths = lengths, .places = places, .load = load, .rows = ROWS, .col_tiles = 1, .blocks = BLOCKS, .left = enough ? 100000 : 1000};
+        balance_work w = {.lengths = lengths,
+                          .places = places,
+                          .load = load,
+                          .rows = ROWS,
+                          .col_tiles = 1,
+                          .blocks = BLOCKS,
+                          .left = enough ? 100000 : 1000};
         for (int place = 0; place < ROWS; place++) {
             lengths[place] = place == ROWS - 1 || place == ROWS - 1 - BLOCKS ? 1 : 10;
             load[place % BLOCKS] += lengths[place];
@@ -428,8 +475,15 @@ static void lines_of_d_that_tma_may_store(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once), cmocka_unit_test(like_goes_to_like), cmocka_unit_test(neighbours_meet), cmocka_unit_test(chosen_among_all_rows),
-                                       cmocka_unit_test(better_than_the_first_choice), cmocka_unit_test(first_choice_stays), cmocka_unit_test(blocks_end_together),
-                                       cmocka_unit_test(balancing_ends_early), cmocka_unit_test(out_of_memory), cmocka_unit_test(lines_of_d_that_tma_may_store)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_hold_every_block_once),
+                                       cmocka_unit_test(like_goes_to_like),
+                                       cmocka_unit_test(neighbours_meet),
+                                       cmocka_unit_test(chosen_among_all_rows),
+                                       cmocka_unit_test(better_than_the_first_choice),
+                                       cmocka_unit_test(first_choice_stays),
+                                       cmocka_unit_test(blocks_end_together),
+                                       cmocka_unit_test(balancing_ends_early),
+                                       cmocka_unit_test(out_of_memory),
+                                       cmocka_unit_test(lines_of_d_that_tma_may_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

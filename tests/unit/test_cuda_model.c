@@ -1,5 +1,5 @@
-/* The Hopper rows' predictions against times measured on an H200 (cold operands): among the three that they rank first is one that takes no more than 5 %
- * longer than the best. */
+/* The Hopper rows' predictions against times measured on an H200 (cold operands): among the three that they rank first is one that takes no
+ * more than 5 % longer than the best. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,28 +22,17 @@ static const struct measured_problem {
     spk_layout layout; /* of B and D, of X and Y */
     bool sampled;      /* SDDMM */
 } problems[] = {
-    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 4096, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 4096, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, false},
-    {8192, 8192, 8192, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false},
-    {8192, 8192, 8192, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false},
-    {8192, 8192, 8192, 128, 512, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 512, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
-    {4096, 4096, 512, 128, 128, SPK_F16, SPK_ROW_MAJOR, false},
-    {14336, 4096, 1, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
-    {14336, 4096, 1, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
-    {14336, 4096, 16, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
-    {14336, 4096, 16, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
-    {14336, 4096, 64, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
-    {14336, 4096, 64, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},
-    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, true},
-    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, true},
-    {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, true},
-    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, true},
-    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_COL_MAJOR, true},
+    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, false}, {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, false}, {4096, 4096, 4096, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 4096, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false}, {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {8192, 8192, 8192, 32, 8192, SPK_F16, SPK_ROW_MAJOR, false}, {8192, 8192, 8192, 64, 2048, SPK_F16, SPK_ROW_MAJOR, false},
+    {8192, 8192, 8192, 128, 512, SPK_F16, SPK_ROW_MAJOR, false}, {4096, 4096, 512, 64, 512, SPK_F16, SPK_ROW_MAJOR, false},
+    {4096, 4096, 512, 128, 128, SPK_F16, SPK_ROW_MAJOR, false},  {14336, 4096, 1, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 1, 128, 358, SPK_BF16, SPK_COL_MAJOR, false},  {14336, 4096, 16, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 16, 128, 358, SPK_BF16, SPK_COL_MAJOR, false}, {14336, 4096, 64, 64, 1434, SPK_BF16, SPK_COL_MAJOR, false},
+    {14336, 4096, 64, 128, 358, SPK_BF16, SPK_COL_MAJOR, false}, {4096, 4096, 4096, 128, 128, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 128, 512, SPK_F16, SPK_ROW_MAJOR, true},  {4096, 4096, 4096, 64, 512, SPK_F16, SPK_ROW_MAJOR, true},
+    {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_ROW_MAJOR, true},  {4096, 4096, 4096, 32, 2048, SPK_F16, SPK_COL_MAJOR, true},
     {1024, 65536, 1024, 64, 16, SPK_F16, SPK_ROW_MAJOR, true},
 };
 
@@ -285,8 +274,9 @@ static spk_pattern *pattern_of(const struct measured_problem *p)
             }
         offsets[i + 1] = count;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m, .cols = cols, .block_rows = p->block, .block_cols = p->block, .nnzb = p->nnzb,
-                               .row_offsets = offsets, .col_indices = columns, .index_type = SPK_I64};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m,           .cols = cols,
+                               .block_rows = p->block,     .block_cols = p->block, .nnzb = p->nnzb,
+                               .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
     free(offsets);
     free(columns);
@@ -343,24 +333,36 @@ static double best_of_first(int which, const spk_problem *problem, const spk_dev
 static void the_best_are_ranked_first(void **state)
 {
     (void)state;
-    spk_cuda cuda = {.compute = 90, .shared_bytes = 232448, .shared_processor_bytes = 233472, .processors = 132, .l2_bytes = 50 << 20, .driver_version = 13000};
-    const spk_device device = {.backend = &spk_backend_cuda, .mem = spk_mem_system, .processors = 132, .peak_gflops_f32 = 6e4, .stream_gbs = 4300, .l2_bytes = 50 << 20,
+    spk_cuda cuda = {.compute = 90,
+                     .shared_bytes = 232448,
+                     .shared_processor_bytes = 233472,
+                     .processors = 132,
+                     .l2_bytes = 50 << 20,
+                     .driver_version = 13000};
+    const spk_device device = {.backend = &spk_backend_cuda,
+                               .mem = spk_mem_system,
+                               .processors = 132,
+                               .peak_gflops_f32 = 6e4,
+                               .stream_gbs = 4300,
+                               .l2_bytes = 50 << 20,
                                .state = &cuda};
     int wrong = 0;
     for (int i = 0; i < PROBLEMS; i++) {
         const struct measured_problem *p = &problems[i];
         spk_pattern *pattern = pattern_of(p);
-        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = p->n, .dtype_a = p->dtype, .dtype_b = p->dtype, .dtype_d = p->dtype, .compute = SPK_F32, .layout_b = p->layout,
-                         .layout_d = p->layout};
+        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = p->n,          .dtype_a = p->dtype,   .dtype_b = p->dtype,
+                         .dtype_d = p->dtype, .compute = SPK_F32, .layout_b = p->layout, .layout_d = p->layout};
         spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
         spk_problem problem;
-        const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k, .dtype_x = p->dtype, .dtype_y = p->dtype, .dtype_d = p->dtype, .compute = SPK_F32, .layout_x = p->layout,
-                                 .layout_y = p->layout};
-        assert_int_equal(p->sampled ? spk_problem_from_sddmm(pattern, &sddmm, &options, &problem) : spk_problem_from_spmm(pattern, &spmm, &options, &problem), SPK_OK);
+        const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k,          .dtype_x = p->dtype,   .dtype_y = p->dtype,
+                                 .dtype_d = p->dtype,  .compute = SPK_F32, .layout_x = p->layout, .layout_y = p->layout};
+        assert_int_equal(p->sampled ? spk_problem_from_sddmm(pattern, &sddmm, &options, &problem)
+                                    : spk_problem_from_spmm(pattern, &spmm, &options, &problem),
+                         SPK_OK);
         double best, chosen = best_of_first(i, &problem, &device, &best);
         if (chosen > 1.05 * best && ++wrong)
-            printf("%lld x %lld x %lld, blocks of %d, %lld: %.2f us of the first %d, the best is %.2f us\n", (long long)p->m, (long long)p->k, (long long)p->n, p->block,
-                   (long long)p->nnzb, chosen, FIRST, best);
+            printf("%lld x %lld x %lld, blocks of %d, %lld: %.2f us of the first %d, the best is %.2f us\n", (long long)p->m,
+                   (long long)p->k, (long long)p->n, p->block, (long long)p->nnzb, chosen, FIRST, best);
         spk_pattern_release(&pattern);
     }
     assert_int_equal(wrong, 0);

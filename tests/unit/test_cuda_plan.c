@@ -1,5 +1,5 @@
-/* Plans on the test double of libcuda, with programs that NVRTC really compiles: pointers that a kernel does not take go to the plan's second candidate.
- * Where SPARSEK_NVRTC is not set, it says so and passes. */
+/* Plans on the test double of libcuda, with programs that NVRTC really compiles: pointers that a kernel does not take go to the plan's
+ * second candidate. Where SPARSEK_NVRTC is not set, it says so and passes. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +45,9 @@ static void misaligned_goes_to_the_second(void **unused)
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
     const int offsets[] = {0, 1, 2}, columns[] = {0, 1};
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 128, .cols = 128, .block_rows = 64, .block_cols = 64, .nnzb = 2, .row_offsets = offsets,
-                               .col_indices = columns};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 128,           .cols = 128,
+                               .block_rows = 64,           .block_cols = 64,      .nnzb = 2,
+                               .row_offsets = offsets,     .col_indices = columns};
     spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .dtype_b = SPK_F16, .dtype_d = SPK_F16, .compute = SPK_F32};
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"};
     char *memory[3];
@@ -89,8 +90,9 @@ typedef struct small {
 static void make_small(small *s)
 {
     static const int offsets[] = {0, 1, 2}, columns[] = {0, 1};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 128, .cols = 128, .block_rows = 64, .block_cols = 64, .nnzb = 2,
-                                     .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 128,           .cols = 128,
+                                     .block_rows = 64,           .block_cols = 64,      .nnzb = 2,
+                                     .row_offsets = offsets,     .col_indices = columns};
     s->state = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
     GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &s->context));
     GOOD(spk_pattern_create(s->context, &indices, &s->pattern));
@@ -107,8 +109,10 @@ static void release_small(small *s)
 /* Thread blocks of the launches of one run. */
 static unsigned grid_of(small *s, const char *choice, int64_t batch)
 {
-    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = strncmp(choice, "spmm_sm80_mma", 13) == 0 ? SPK_F16 : SPK_F32, .batch = batch};
-    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = s->memory, .b = s->memory + (1 << 18), .d = s->memory + (1 << 19), .alpha = 1};
+    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = strncmp(choice, "spmm_sm80_mma", 13) == 0 ? SPK_F16 : SPK_F32,
+                           .batch = batch};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = s->memory, .b = s->memory + (1 << 18), .d = s->memory + (1 << 19),
+                                .alpha = 1};
     spk_plan *plan = NULL;
     const int before = s->state->launches;
     GOOD(spk_plan_spmm(s->context, s->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
@@ -121,7 +125,8 @@ static unsigned grid_of(small *s, const char *choice, int64_t batch)
 static void a_batch_is_one_launch(void **unused)
 {
     (void)unused;
-    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=32 THREAD_N=2 TILE_K=16 STAGES=3 SPLIT=0", "spmm_cuda_narrow ROWS=1 SPLIT=1 AHEAD=4"};
+    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=32 THREAD_N=2 TILE_K=16 STAGES=3 SPLIT=0",
+                                          "spmm_cuda_narrow ROWS=1 SPLIT=1 AHEAD=4"};
     small s;
     if (!have_nvrtc())
         return;
@@ -145,14 +150,17 @@ static void sddmm_runs(void **unused)
         return;
     make_small(&s);
     const spk_sddmm problem = {SPK_SIZED(spk_sddmm), .k = 32};
-    const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = s.memory, .y = s.memory + (1 << 18), .d = s.memory + (1 << 19), .alpha = 1};
+    const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = s.memory, .y = s.memory + (1 << 18), .d = s.memory + (1 << 19),
+                                 .alpha = 1};
     const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda_sddmm"};
     GOOD(spk_plan_sddmm(s.context, s.pattern, &problem, &reference, &plan));
     GOOD(spk_run_sddmm(plan, &args, NULL));
     assert_string_equal(s.state->launched, "reference_cuda_sddmm");
     assert_int_equal(s.state->grid, 2 * 64 * 64 / 256);
     float host = 0;
-    assert_int_equal(spk_run_sddmm(plan, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = &host, .y = args.y, .d = args.d, .alpha = 1}, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(
+        spk_run_sddmm(plan, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = &host, .y = args.y, .d = args.d, .alpha = 1}, NULL),
+        SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(s.context), "args.x = "));
     spk_plan_destroy(&plan);
     release_small(&s);
@@ -171,9 +179,16 @@ typedef struct product {
 /* 4 x 3 blocks of 64 x 32 (op N), the rows of 2, 0 or 1, 3 and 1 blocks. */
 static spk_status make_product(product *p, const spk_spmm *spmm, bool empty_row)
 {
-    static const int offsets[] = {0, 2, 3, 6, 7}, columns[] = {0, 2, 1, 0, 1, 2, 2}, offsets_empty[] = {0, 2, 2, 5, 6}, columns_empty[] = {0, 2, 0, 1, 2, 2};
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 256, .cols = 96, .block_rows = 64, .block_cols = 32, .nnzb = empty_row ? 6 : 7,
-                               .row_offsets = empty_row ? offsets_empty : offsets, .col_indices = empty_row ? columns_empty : columns};
+    static const int offsets[] = {0, 2, 3, 6, 7}, columns[] = {0, 2, 1, 0, 1, 2, 2}, offsets_empty[] = {0, 2, 2, 5, 6},
+                     columns_empty[] = {0, 2, 0, 1, 2, 2};
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                               .rows = 256,
+                               .cols = 96,
+                               .block_rows = 64,
+                               .block_cols = 32,
+                               .nnzb = empty_row ? 6 : 7,
+                               .row_offsets = empty_row ? offsets_empty : offsets,
+                               .col_indices = empty_row ? columns_empty : columns};
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "cublas_blocks"};
     memset(p, 0, sizeof *p);
     GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &p->context));
@@ -216,7 +231,8 @@ static void blocks_in_passes(void **unused)
         assert_int_equal(state->call[j].count, counts[j]);
         assert_true(state->call[j].alpha == 0.5f && state->call[j].beta == (j > 0 ? 1.0f : 0.0f));
         assert_true(state->call[j].m == 40 && state->call[j].n == 64 && state->call[j].k == 32); /* D^T = B^T A^T */
-        assert_true(state->call[j].op_a == 0 && state->call[j].op_b == 0 && state->call[j].lda == 48 && state->call[j].ldb == 32 && state->call[j].ldc == 44);
+        assert_true(state->call[j].op_a == 0 && state->call[j].op_b == 0 && state->call[j].lda == 48 && state->call[j].ldb == 32 &&
+                    state->call[j].ldc == 44);
     }
     assert_ptr_equal((const char *)state->call[1].a, (const char *)state->call[0].a + 4 * sizeof(void *));
     release_product(&p);
@@ -224,11 +240,14 @@ static void blocks_in_passes(void **unused)
     /* f16 by columns, with an activation, an empty row: sums in f32 of the workspace, then the epilogue. */
     *state = (cublas_double){.fail_at = -1};
     cuda_double *driver = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
-    const spk_spmm half = {SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR, .activation = SPK_ACT_RELU};
+    const spk_spmm half = {SPK_SIZED(spk_spmm),       .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR,
+                           .activation = SPK_ACT_RELU};
     GOOD(make_product(&p, &half, true));
     GOOD(spk_run_spmm(p.plan, &p.args, NULL));
-    assert_true(state->calls == 3 && state->call[0].count == 3 && state->call[0].m == 64 && state->call[0].n == 40 && state->call[0].k == 32);
-    assert_true(state->call[0].op_a == 1 && state->call[0].op_b == 0 && state->call[0].lda == 32 && state->call[0].ldb == 96 && state->call[0].ldc == 256);
+    assert_true(state->calls == 3 && state->call[0].count == 3 && state->call[0].m == 64 && state->call[0].n == 40 &&
+                state->call[0].k == 32);
+    assert_true(state->call[0].op_a == 1 && state->call[0].op_b == 0 && state->call[0].lda == 32 && state->call[0].ldb == 96 &&
+                state->call[0].ldc == 256);
     assert_true(state->call[0].alpha == 1.0f && state->call[0].type_a == 2 && state->call[0].type_c == 0 && state->call[0].compute == 68);
     assert_string_equal(driver->launched, "finish_product");
     p.args.b = p.memory[1] + 2; /* the tensor cores want 16 bytes */
@@ -321,7 +340,11 @@ static void only_the_proved_run(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second), cmocka_unit_test(a_batch_is_one_launch), cmocka_unit_test(sddmm_runs), cmocka_unit_test(blocks_in_passes), cmocka_unit_test(cublas_fails),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second),
+                                       cmocka_unit_test(a_batch_is_one_launch),
+                                       cmocka_unit_test(sddmm_runs),
+                                       cmocka_unit_test(blocks_in_passes),
+                                       cmocka_unit_test(cublas_fails),
                                        cmocka_unit_test(only_the_proved_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Proofs of device programs: what the library makes of a prover that answers, dies, hangs, talks nonsense or is not there. The prover is a script that
- * does as its environment says; the device is the test double of libcuda. Each case runs in a child. */
+/* Proofs of device programs: what the library makes of a prover that answers, dies, hangs, talks nonsense or is not there. The prover is a
+ * script that does as its environment says; the device is the test double of libcuda. Each case runs in a child. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,13 +29,13 @@
 #include "base/clock.h"
 #include "registry/registry.h"
 
-#define CHECK(condition)                                                                                       \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
+#define CHECK(condition)                                                                                      \
+    do {                                                                                                      \
+        if (!(condition)) {                                                                                   \
             fprintf(stderr, "%s:%d: %s; message \"%s\"\n", __FILE__, __LINE__, #condition, spk_error_last()); \
-            tell();                                                                                            \
-            _exit(1);                                                                                          \
-        }                                                                                                      \
+            tell();                                                                                           \
+            _exit(1);                                                                                         \
+        }                                                                                                     \
     } while (0)
 
 enum { COUNT = 4, ODD = 1 }; /* candidates; the one that the deed befalls */
@@ -266,7 +266,8 @@ static void body_no_memory(void)
 
 static void body_chatters(void)
 {
-    do_deed("echo hello; head -c 3000 /dev/zero | tr '\\000' x; echo", "echo; echo ok; echo 'ok 1 2'; head -c 700 /dev/zero; echo; echo 'run'");
+    do_deed("echo hello; head -c 3000 /dev/zero | tr '\\000' x; echo",
+            "echo; echo ok; echo 'ok 1 2'; head -c 700 /dev/zero; echo; echo 'run'");
     CHECK(starts() == 1);
     check_odd(SPK_OK, "");
 }
@@ -327,7 +328,8 @@ static void body_proved_elsewhere(void)
     char hashes[COUNT][17];
     for (int i = 0; i < COUNT; i++)
         spk_candidate_hash(&kernel, &(spk_params){.v = {i}}, hashes[i]);
-    const spk_proved table[] = {{hashes[0], "sm_90a", 13}, {hashes[1], "sm_90a", 12}, {hashes[2], "sm_80", 13}, {"0123456789abcdef", "sm_90a", 13}};
+    const spk_proved table[] = {
+        {hashes[0], "sm_90a", 13}, {hashes[1], "sm_90a", 12}, {hashes[2], "sm_80", 13}, {"0123456789abcdef", "sm_90a", 13}};
     spk_proved_use(table, COUNT);
     prepare_again();
     check_one(0, SPK_OK, "");
@@ -435,8 +437,7 @@ static int spawn_error;
 
 /* In the place of the C library's. */
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
-                char *const arguments[],
-                char *const environment[])
+                char *const arguments[], char *const environment[])
 {
     typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const[],
                                char *const[]);
@@ -598,8 +599,12 @@ static void body_looks(void)
     CHECK(look(2, why) == SPK_PROOF_REFUTED && strcmp(why, "it hung") == 0);
 }
 
-#define TEST(name) \
-    static void test_##name(void **state) { (void)state; in_child(body_##name); }
+#define TEST(name)                        \
+    static void test_##name(void **state) \
+    {                                     \
+        (void)state;                      \
+        in_child(body_##name);            \
+    }
 TEST(good)
 TEST(kept_text)
 TEST(proved_elsewhere)
@@ -635,16 +640,35 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--find") == 0)
         return find();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),       cmocka_unit_test(test_proved_elsewhere), cmocka_unit_test(test_kept_text),
-              cmocka_unit_test(test_dies),        cmocka_unit_test(test_exits),         cmocka_unit_test(test_ended),
-        cmocka_unit_test(test_hangs),      cmocka_unit_test(test_floods),      cmocka_unit_test(test_floods_without_lines),
-        cmocka_unit_test(test_fails),      cmocka_unit_test(test_fails_at_length), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_chatters),
-        cmocka_unit_test(test_out_of_turn), cmocka_unit_test(test_lost),       cmocka_unit_test(test_leaves),        cmocka_unit_test(test_never_begins),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_not_a_program), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_odd_host),
-        cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_real),       cmocka_unit_test(test_no_process),
-            cmocka_unit_test(test_left_behind),
-        cmocka_unit_test(test_late_again), cmocka_unit_test(test_names),       cmocka_unit_test(test_name_of_the_program),
-            cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_proved_elsewhere),
+        cmocka_unit_test(test_kept_text),
+        cmocka_unit_test(test_dies),
+        cmocka_unit_test(test_exits),
+        cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_hangs),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_floods_without_lines),
+        cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_fails_at_length),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_chatters),
+        cmocka_unit_test(test_out_of_turn),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_never_begins),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_not_a_program),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_odd_host),
+        cmocka_unit_test(test_no_compiler),
+        cmocka_unit_test(test_real),
+        cmocka_unit_test(test_no_process),
+        cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_late_again),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_name_of_the_program),
+        cmocka_unit_test(test_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

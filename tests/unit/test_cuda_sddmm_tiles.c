@@ -1,5 +1,5 @@
-/* The tiles of sddmm_sm90_wgmma: every cell of every stored block is kept by one warpgroup's window, where the window says; windows lie inside a tile's
- * columns; tiles are no more than the columns ask for. */
+/* The tiles of sddmm_sm90_wgmma: every cell of every stored block is kept by one warpgroup's window, where the window says; windows lie
+ * inside a tile's columns; tiles are no more than the columns ask for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,14 +29,22 @@ static spk_bsr_view make_view(spk_rng *rng, const shape *s)
                 columns[nnzb++] = (int32_t)j;
         offsets[i + 1] = nnzb;
     }
-    return (spk_bsr_view){.rows = s->grid_rows * s->block_rows, .cols = s->grid_cols * s->block_cols, .block_rows = s->block_rows, .block_cols = s->block_cols,
-                          .grid_rows = s->grid_rows, .grid_cols = s->grid_cols, .nnzb = nnzb, .offsets = offsets, .columns = columns};
+    return (spk_bsr_view){.rows = s->grid_rows * s->block_rows,
+                          .cols = s->grid_cols * s->block_cols,
+                          .block_rows = s->block_rows,
+                          .block_cols = s->block_cols,
+                          .grid_rows = s->grid_rows,
+                          .grid_cols = s->grid_cols,
+                          .nnzb = nnzb,
+                          .offsets = offsets,
+                          .columns = columns};
 }
 
 static sddmm_tiling tiling_of(const shape *s)
 {
-    return (sddmm_tiling){s->cell_rows, s->cell_cols, s->height / s->cell_rows, 64 / s->cell_rows, s->width / s->cell_cols, s->columns / s->cell_cols,
-                          s->multiple};
+    return (sddmm_tiling){
+        s->cell_rows, s->cell_cols, s->height / s->cell_rows, 64 / s->cell_rows, s->width / s->cell_cols, s->columns / s->cell_cols,
+        s->multiple};
 }
 
 static int block_at(const spk_bsr_view *view, int64_t row, int64_t column)
@@ -87,12 +95,14 @@ static void check_tiles(const spk_bsr_view *view, const sddmm_tiling *t, const s
     free(seen);
 }
 
-static const shape shapes[] = {
-    {64, 64, 64, 64, 20, 30, 25, 128, 256, 256, 1}, {64, 64, 64, 64, 20, 30, 25, 128, 256, 384, 2}, {64, 64, 64, 64, 21, 30, 25, 128, 128, 256, 1},
-    {64, 64, 64, 64, 20, 30, 25, 64, 128, 256, 2},  {32, 32, 32, 32, 50, 60, 12, 128, 256, 384, 1}, {32, 32, 32, 32, 50, 60, 50, 128, 256, 256, 2},
-    {16, 16, 16, 16, 70, 90, 12, 128, 256, 384, 1}, {16, 16, 16, 16, 70, 90, 5, 64, 128, 256, 2},   {128, 128, 64, 64, 9, 11, 30, 128, 256, 256, 2},
-    {256, 256, 64, 64, 5, 6, 40, 128, 128, 128, 1}, {48, 96, 16, 32, 13, 17, 30, 128, 128, 192, 1}, {32, 128, 32, 64, 30, 10, 30, 128, 256, 384, 2},
-    {64, 64, 64, 64, 1, 1, 100, 128, 256, 384, 1},  {64, 64, 64, 64, 6, 8, 0, 128, 256, 384, 1},    {16, 64, 16, 64, 40, 1, 60, 128, 128, 128, 1}};
+static const shape shapes[] = {{64, 64, 64, 64, 20, 30, 25, 128, 256, 256, 1},  {64, 64, 64, 64, 20, 30, 25, 128, 256, 384, 2},
+                               {64, 64, 64, 64, 21, 30, 25, 128, 128, 256, 1},  {64, 64, 64, 64, 20, 30, 25, 64, 128, 256, 2},
+                               {32, 32, 32, 32, 50, 60, 12, 128, 256, 384, 1},  {32, 32, 32, 32, 50, 60, 50, 128, 256, 256, 2},
+                               {16, 16, 16, 16, 70, 90, 12, 128, 256, 384, 1},  {16, 16, 16, 16, 70, 90, 5, 64, 128, 256, 2},
+                               {128, 128, 64, 64, 9, 11, 30, 128, 256, 256, 2}, {256, 256, 64, 64, 5, 6, 40, 128, 128, 128, 1},
+                               {48, 96, 16, 32, 13, 17, 30, 128, 128, 192, 1},  {32, 128, 32, 64, 30, 10, 30, 128, 256, 384, 2},
+                               {64, 64, 64, 64, 1, 1, 100, 128, 256, 384, 1},   {64, 64, 64, 64, 6, 8, 0, 128, 256, 384, 1},
+                               {16, 64, 16, 64, 40, 1, 60, 128, 128, 128, 1}};
 
 static void every_cell_is_kept_once(void **state)
 {
@@ -122,8 +132,15 @@ static void common_columns_are_shared(void **state)
     for (int apart = 0; apart < 2; apart++) {
         for (int i = 0; i < 16; i++)
             columns[i] = i % 8 + (i >= 8 && apart ? 8 : 0);
-        const spk_bsr_view view = {
-            .rows = 128, .cols = 1024, .block_rows = 64, .block_cols = 64, .grid_rows = 2, .grid_cols = 16, .nnzb = 16, .offsets = offsets, .columns = columns};
+        const spk_bsr_view view = {.rows = 128,
+                                   .cols = 1024,
+                                   .block_rows = 64,
+                                   .block_cols = 64,
+                                   .grid_rows = 2,
+                                   .grid_cols = 16,
+                                   .nnzb = 16,
+                                   .offsets = offsets,
+                                   .columns = columns};
         sddmm_tiles tiles = {0};
         assert_int_equal(sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
         assert_int_equal(tiles.count, 2);

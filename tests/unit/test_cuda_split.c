@@ -1,6 +1,6 @@
-/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h), one tile of a cluster cut in two (cut.h), or rows cut
- * into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole cluster, and less to do for the fullest block than
- * without. */
+/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h), one tile of a cluster cut in
+ * two (cut.h), or rows cut into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole
+ * cluster, and less to do for the fullest block than without. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,8 @@ static int64_t cost_of(const split_task *t, const int *piece)
 {
     const int row = piece[0] / t->parts;
     const int64_t length = split_length(t, row);
-    return piece[1] < 0 ? (length + t->size - 1) / t->size * t->chunks + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST : length * t->chunks + SCHEDULE_TILE_COST;
+    return piece[1] < 0 ? (length + t->size - 1) / t->size * t->chunks + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST
+                        : length * t->chunks + SCHEDULE_TILE_COST;
 }
 
 static void check_lists(const split_task *t, const split_lists *l, tally *seen)
@@ -103,9 +104,12 @@ static void any_rows(void **state)
         const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS) + 1, most = (int64_t)spk_rng_below(&rng, 30) + 1;
         for (int64_t r = 0; r < rows; r++)
             lengths[r] = (int64_t)spk_rng_below(&rng, (uint64_t)most) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
-        make_lists(lengths, rows, (split_task){.parts = 1 + (int)spk_rng_below(&rng, 2), .chunks = 1 + (int)spk_rng_below(&rng, 2),
-                                               .col_tiles = 1 + (int64_t)spk_rng_below(&rng, 9), .clusters = 1 + (int)spk_rng_below(&rng, 66),
-                                               .size = 1 << (1 + (int)spk_rng_below(&rng, 3))});
+        make_lists(lengths, rows,
+                   (split_task){.parts = 1 + (int)spk_rng_below(&rng, 2),
+                                .chunks = 1 + (int)spk_rng_below(&rng, 2),
+                                .col_tiles = 1 + (int64_t)spk_rng_below(&rng, 9),
+                                .clusters = 1 + (int)spk_rng_below(&rng, 66),
+                                .size = 1 << (1 + (int)spk_rng_below(&rng, 3))});
     }
 }
 
@@ -212,8 +216,13 @@ static void cut_tiles(void **state)
         const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS) + 1, most = (int64_t)spk_rng_below(&rng, 30) + 1;
         for (int64_t r = 0; r < rows; r++)
             lengths[r] = (int64_t)spk_rng_below(&rng, (uint64_t)most) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
-        make_cut(lengths, rows, (split_task){.parts = 1 + (int)spk_rng_below(&rng, 2), .chunks = 1 + (int)spk_rng_below(&rng, 2), .col_tiles = 1 + (int64_t)spk_rng_below(&rng, 9),
-                                             .clusters = 1 + (int)spk_rng_below(&rng, 66), .size = 2, .edge = spk_rng_below(&rng, 2) == 1});
+        make_cut(lengths, rows,
+                 (split_task){.parts = 1 + (int)spk_rng_below(&rng, 2),
+                              .chunks = 1 + (int)spk_rng_below(&rng, 2),
+                              .col_tiles = 1 + (int64_t)spk_rng_below(&rng, 9),
+                              .clusters = 1 + (int)spk_rng_below(&rng, 66),
+                              .size = 2,
+                              .edge = spk_rng_below(&rng, 2) == 1});
     }
     for (int i = 0; i < 64; i++) /* as many tiles as blocks, long and short: a long one and a short one in each cluster */
         lengths[i] = i % 2 == 0 ? 12 : 4;
@@ -267,7 +276,8 @@ static void cut_rows(void **state)
     spk_rng_seed(&rng, 4);
     for (int i = 0; i < 400; i++) {
         int64_t offsets[MOST_ROWS + 1] = {0};
-        const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS), limit = (int64_t)spk_rng_below(&rng, 30) + 1, most = (int64_t)spk_rng_below(&rng, 40) + 1;
+        const int64_t rows = (int64_t)spk_rng_below(&rng, MOST_ROWS), limit = (int64_t)spk_rng_below(&rng, 30) + 1,
+                      most = (int64_t)spk_rng_below(&rng, 40) + 1;
         for (int64_t r = 0; r < rows; r++)
             offsets[r + 1] = offsets[r] + (int64_t)spk_rng_below(&rng, (uint64_t)limit) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
         const spk_bsr_view view = {.grid_rows = rows, .nnzb = offsets[rows], .offsets = offsets};
@@ -315,8 +325,8 @@ static void whole_tiles(void **state)
     }
 }
 
-/* Long and short rows in turn, three columns, one block: two tiles at a time, the long one first, so that a column ends before the next begins; two blocks:
- * windows of four. One row much longer than the others: it comes first in all columns, or the end would wait for it. */
+/* Long and short rows in turn, three columns, one block: two tiles at a time, the long one first, so that a column ends before the next
+ * begins; two blocks: windows of four. One row much longer than the others: it comes first in all columns, or the end would wait for it. */
 static void windows(void **state)
 {
     (void)state;
@@ -346,6 +356,8 @@ static void dealt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows), cmocka_unit_test(cut_tiles), cmocka_unit_test(cut_rows), cmocka_unit_test(whole_tiles), cmocka_unit_test(windows), cmocka_unit_test(dealt)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_rows), cmocka_unit_test(long_rows),   cmocka_unit_test(cut_tiles),
+                                       cmocka_unit_test(cut_rows), cmocka_unit_test(whole_tiles), cmocka_unit_test(windows),
+                                       cmocka_unit_test(dealt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,8 @@ static void test_patch(void **state)
                     for (int axis = 0; axis < 3; axis++)
                         expected += stress[i][axis] * carried_area(&box, at, axis);
                     if (fabs(force[3 * row + i] - expected) > 1e-14 * scale)
-                        fail_msg("mesh %d material %d node %d: force %.17g, expected %.17g", mesh, material, (int)row, force[3 * row + i], expected);
+                        fail_msg("mesh %d material %d node %d: force %.17g, expected %.17g", mesh, material, (int)row, force[3 * row + i],
+                                 expected);
                     energy += force[3 * row + i] * u[3 * row + i] / 2;
                 }
             }
@@ -388,7 +389,8 @@ static void test_refusals(void **state)
 static void test_extreme_materials_stay_finite(void **state)
 {
     (void)state;
-    static const double extremes[][2] = {{1e20, 0.49999999999999994}, {1e-20, 0.49999999999999994}, {1e20, -0.9999999999999999}, {1e-20, 1e-300}};
+    static const double extremes[][2] = {
+        {1e20, 0.49999999999999994}, {1e-20, 0.49999999999999994}, {1e20, -0.9999999999999999}, {1e-20, 1e-300}};
     for (int i = 0; i < 4; i++) {
         spk_elastic_box box = {.cells = {2, 2, 2}, .young = extremes[i][0], .poisson = extremes[i][1], .clamped = true};
         spk_matrix *matrix = assemble(&box, SPK_F32);

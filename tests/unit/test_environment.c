@@ -1,4 +1,5 @@
-/* A program that runs with more rights than its caller believes nothing of the caller's environment: no library, program or store is taken from there. */
+/* A program that runs with more rights than its caller believes nothing of the caller's environment: no library, program or store is taken
+ * from there. */
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>

@@ -126,7 +126,8 @@ static void test_unwritable(void **state)
     expect_status(spk_writer_open(&case_mem, case_folder, &writer), SPK_ERR_IO, message);
     snprintf(message, sizeof message, "%s/no/such: cannot write: No such file or directory", case_folder);
     expect_status(spk_writer_open(&case_mem, in_folder("no/such"), &writer), SPK_ERR_IO, message);
-    expect_status(spk_writer_open(&case_mem, "/proc/sparsek", &writer), SPK_ERR_IO, "/proc/sparsek: cannot write: No such file or directory");
+    expect_status(spk_writer_open(&case_mem, "/proc/sparsek", &writer), SPK_ERR_IO,
+                  "/proc/sparsek: cannot write: No such file or directory");
     expect_status(spk_writer_open(&case_mem, "", &writer), SPK_ERR_IO, "'': cannot write: no file name");
     snprintf(message, sizeof message, "'%s/new/': cannot write: no file name", case_folder);
     expect_status(spk_writer_open(&case_mem, in_folder("new/"), &writer), SPK_ERR_IO, message);
@@ -160,7 +161,8 @@ static void test_unwritable_as_user(void **state)
         spk_writer *writer = NULL;
         if (setgid(65534) != 0 || setuid(65534) != 0)
             _exit(0);
-        if (spk_writer_open(&spk_mem_system, in_folder("roots"), &writer) != SPK_ERR_IO || !strstr(spk_error_message(0), "Permission denied"))
+        if (spk_writer_open(&spk_mem_system, in_folder("roots"), &writer) != SPK_ERR_IO ||
+            !strstr(spk_error_message(0), "Permission denied"))
             _exit(1);
         if (spk_writer_open(&spk_mem_system, "/new", &writer) != SPK_ERR_IO || !strstr(spk_error_message(0), "Permission denied"))
             _exit(2);
@@ -251,7 +253,8 @@ static void test_full(void **state)
     expect_status(spk_writer_commit(&writer), SPK_ERR_NO_SPACE, "/dev/full: cannot write: No space left on device");
     assert_ok(spk_writer_open(&case_mem, "/dev/full", &writer));
     expect_status(spk_writer_bytes(writer, zeros, sizeof zeros), SPK_ERR_NO_SPACE, "/dev/full: cannot write: No space left on device");
-    expect_status(spk_writer_bytes(writer, "x", 1), SPK_ERR_NO_SPACE, "/dev/full: cannot write: No space left on device"); /* it stays broken */
+    /* it stays broken */
+    expect_status(spk_writer_bytes(writer, "x", 1), SPK_ERR_NO_SPACE, "/dev/full: cannot write: No space left on device");
     spk_writer_abort(&writer);
     /* a limit on the size of files stands for a full disk */
     char message[300];
@@ -290,8 +293,7 @@ static void *write_often(void *argument)
     for (int i = 0; i < 50; i++) {
         spk_writer *writer = NULL;
         if (spk_writer_open(&spk_mem_system, argument, &writer) != SPK_OK || /* case_mem counts for one thread only */
-            spk_writer_bytes(writer, i % 2 ? "odd" : "even", i % 2 ? 3 : 4) != SPK_OK ||
-            spk_writer_commit(&writer) != SPK_OK)
+            spk_writer_bytes(writer, i % 2 ? "odd" : "even", i % 2 ? 3 : 4) != SPK_OK || spk_writer_commit(&writer) != SPK_OK)
             return argument;
     }
     return NULL;
@@ -381,9 +383,10 @@ static void test_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_write), cmocka_unit_test(test_write_much), cmocka_unit_test(test_links), cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_unwritable_as_user), cmocka_unit_test(test_direct), cmocka_unit_test(test_full), cmocka_unit_test(test_together),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_write),      cmocka_unit_test(test_write_much),         cmocka_unit_test(test_links),
+        cmocka_unit_test(test_unwritable), cmocka_unit_test(test_unwritable_as_user), cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_full),       cmocka_unit_test(test_together),           cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_folders),
     };
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

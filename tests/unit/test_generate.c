@@ -55,7 +55,8 @@ static void test_edge_blocks(void **state)
                 for (int64_t i = 0; i < options.block_rows; i++)
                     for (int64_t j = 0; j < options.block_cols; j++, at++) {
                         double value = spk_value_get(matrix->values, matrix->dtype, at);
-                        bool inside = row * options.block_rows + i < options.rows && matrix->col_indices[p] * options.block_cols + j < options.cols;
+                        bool inside =
+                            row * options.block_rows + i < options.rows && matrix->col_indices[p] * options.block_cols + j < options.cols;
                         CHECK(inside || value == 0);
                         zeros_inside += inside && value == 0;
                     }
@@ -82,7 +83,8 @@ static void test_golden(void **state)
         [SPK_GEN_POWER_LAW] = UINT64_C(0xc387676e6cb817e3), [SPK_GEN_EMPTY_ROWS] = UINT64_C(0x1dff9169f3841605),
     };
     for (int number = FIRST_PATTERN; number <= (int)LAST_PATTERN; number++) {
-        spk_generate options = {.generator = (spk_generator)number, .rows = 395, .cols = 550, .block_rows = 4, .block_cols = 6, .density = 0.13, .seed = 42};
+        spk_generate options = {
+            .generator = (spk_generator)number, .rows = 395, .cols = 550, .block_rows = 4, .block_cols = 6, .density = 0.13, .seed = 42};
         spk_matrix *first = generate(options, NULL), *again = generate(options, NULL);
         options.seed = 43;
         spk_matrix *other = generate(options, NULL);
@@ -112,7 +114,8 @@ static void test_names(void **state)
     assert_int_equal(spk_generator_from_name(NULL), 0);
 }
 
-static const spk_generate good = {.generator = SPK_GEN_UNIFORM, .rows = 64, .cols = 64, .block_rows = 4, .block_cols = 4, .density = 0.5, .seed = 1};
+static const spk_generate good = {
+    .generator = SPK_GEN_UNIFORM, .rows = 64, .cols = 64, .block_rows = 4, .block_cols = 4, .density = 0.5, .seed = 1};
 
 static void refuse(spk_generate options, spk_status expected, const char *message)
 {
@@ -162,8 +165,12 @@ static void test_too_large_for_memory(void **state)
 {
     (void)state;
     for (int number = FIRST_PATTERN; number <= (int)LAST_PATTERN; number++) {
-        spk_generate options = {
-            .generator = (spk_generator)number, .rows = INT64_C(1) << 38, .cols = INT64_C(1) << 38, .block_rows = 256, .block_cols = 256, .density = 1};
+        spk_generate options = {.generator = (spk_generator)number,
+                                .rows = INT64_C(1) << 38,
+                                .cols = INT64_C(1) << 38,
+                                .block_rows = 256,
+                                .block_cols = 256,
+                                .density = 1};
         spk_matrix *matrix = NULL;
         assert_int_not_equal(spk_generate_matrix(&spk_mem_system, &options, &matrix, NULL), SPK_OK);
         assert_null(matrix);

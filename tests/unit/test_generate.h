@@ -30,8 +30,8 @@ typedef struct grid {
 static inline spk_matrix *generate(spk_generate options, int64_t *shortfall)
 {
     snprintf(case_name, sizeof case_name, "%s %lld x %lld in %lld x %lld density %.17g seed %llu", spk_generator_name(options.generator),
-             (long long)options.rows, (long long)options.cols, (long long)options.block_rows, (long long)options.block_cols, options.density,
-             (unsigned long long)options.seed);
+             (long long)options.rows, (long long)options.cols, (long long)options.block_rows, (long long)options.block_cols,
+             options.density, (unsigned long long)options.seed);
     spk_matrix *matrix = NULL;
     options.struct_size = sizeof options;
     if (spk_generate_matrix(&spk_mem_system, &options, &matrix, shortfall) != SPK_OK)
@@ -39,10 +39,13 @@ static inline spk_matrix *generate(spk_generate options, int64_t *shortfall)
     return matrix;
 }
 
-static inline spk_matrix *generate_grid(spk_generator generator, int64_t rows, int64_t cols, double density, uint64_t seed, int64_t *shortfall)
+static inline spk_matrix *generate_grid(spk_generator generator, int64_t rows, int64_t cols, double density, uint64_t seed,
+                                        int64_t *shortfall)
 {
-    return generate((spk_generate){.generator = generator, .rows = rows, .cols = cols, .block_rows = 1, .block_cols = 1, .density = density, .seed = seed},
-                    shortfall);
+    return generate(
+        (spk_generate){
+            .generator = generator, .rows = rows, .cols = cols, .block_rows = 1, .block_cols = 1, .density = density, .seed = seed},
+        shortfall);
 }
 
 static inline grid grid_of(const spk_matrix *matrix)

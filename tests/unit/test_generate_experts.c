@@ -14,7 +14,8 @@ static void test_groups(void **state)
     int64_t shortfall = -1;
     spk_matrix *matrix = generate(options, &shortfall);
     grid g = grid_of(matrix);
-    static const int64_t offsets[] = {0, 2, 3, 4, 5}, columns[] = {0, 1, 4, 4, 4}; /* of five block columns the first two experts have two */
+    /* of five block columns the first two experts have two */
+    static const int64_t offsets[] = {0, 2, 3, 4, 5}, columns[] = {0, 1, 4, 4, 4};
     CHECK(matrix->rows == 16 && matrix->cols == 80 && g.rows == 4 && g.count == 5 && shortfall == 0);
     CHECK(memcmp(g.offsets, offsets, sizeof offsets) == 0 && memcmp(g.columns, columns, sizeof columns) == 0);
     spk_matrix_release(&matrix);
@@ -63,14 +64,14 @@ static void test_drawn(void **state)
     spk_matrix_release(&matrix);
 }
 
-#define REFUSE(message, ...)                                                                                      \
-    do {                                                                                                          \
-        spk_generate bad = three;                                                                                 \
-        __VA_ARGS__;                                                                                              \
-        spk_matrix *matrix = NULL;                                                                                \
-        assert_int_equal(spk_generate_matrix(&spk_mem_system, &bad, &matrix, NULL), SPK_ERR_ARGUMENT);            \
-        assert_string_equal(spk_error_message(0), message);                                                       \
-        assert_null(matrix);                                                                                      \
+#define REFUSE(message, ...)                                                                           \
+    do {                                                                                               \
+        spk_generate bad = three;                                                                      \
+        __VA_ARGS__;                                                                                   \
+        spk_matrix *matrix = NULL;                                                                     \
+        assert_int_equal(spk_generate_matrix(&spk_mem_system, &bad, &matrix, NULL), SPK_ERR_ARGUMENT); \
+        assert_string_equal(spk_error_message(0), message);                                            \
+        assert_null(matrix);                                                                           \
     } while (0)
 
 static void test_refusals(void **state)
@@ -82,13 +83,15 @@ static void test_refusals(void **state)
     REFUSE("block_rows = 4, block_cols = 0: must be in 1 .. 256", bad.block_cols = 0);
     REFUSE("experts = 6: each needs a block column, of which cols = 80 has 5", bad.experts = 6);
     REFUSE("experts = -1: each needs a block column, of which cols = 80 has 5", bad.experts = -1);
-    REFUSE("tokens_least = 9, tokens_most = 8: must be 0 .. 1073741824, the first no more than the second", bad.tokens_least = 9, bad.tokens_most = 8);
+    REFUSE("tokens_least = 9, tokens_most = 8: must be 0 .. 1073741824, the first no more than the second", bad.tokens_least = 9,
+           bad.tokens_most = 8);
     REFUSE("tokens[1] = -1: must be in 0 .. 1073741824", bad.tokens = negative);
     REFUSE("tokens: those of the first 2 experts make 2147483648 block rows, limit 1073741824", bad.tokens = huge, bad.block_rows = 1);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_overhang), cmocka_unit_test(test_drawn), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_overhang), cmocka_unit_test(test_drawn),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,7 +228,8 @@ static void test_shapes(void **state)
 static void test_long_grids(void **state)
 {
     (void)state;
-    static const int64_t sizes[][2] = {{1, 63}, {2, 64}, {3, 65}, {2, 4095}, {2, 4096}, {3, 4097}, {1, 300000}, {4097, 1}, {5000, 2}, {1, 1}, {20000, 7}};
+    static const int64_t sizes[][2] = {{1, 63},     {2, 64},   {3, 65},   {2, 4095}, {2, 4096}, {3, 4097},
+                                       {1, 300000}, {4097, 1}, {5000, 2}, {1, 1},    {20000, 7}};
     static const double densities[] = {0.001, 0.3, 0.7, 0.9999, 1};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t d = 0; d < sizeof densities / sizeof *densities; d++)
@@ -248,9 +249,10 @@ static void test_shortfalls(void **state)
         double density;
         int64_t stored, shortfall;
     } cases[] = {
-        {SPK_GEN_CAUSAL, 1, 55, 45},      {SPK_GEN_CAUSAL, 0.56, 55, 1},    {SPK_GEN_CAUSAL, 0.55, 55, 0},  {SPK_GEN_EMPTY_ROWS, 0.8, 50, 30},
-        {SPK_GEN_EMPTY_ROWS, 0.5, 50, 0}, {SPK_GEN_POWER_LAW, 0.97, 97, 0}, {SPK_GEN_DIAGONAL, 0.6, 60, 0}, {SPK_GEN_WINDOW, 1, 100, 0},
-        {SPK_GEN_UNIFORM, 0.125, 13, 0},  {SPK_GEN_BERNOULLI, 0.005, 1, 0}, {SPK_GEN_BANDED, 0.0049, 0, 0},
+        {SPK_GEN_CAUSAL, 1, 55, 45},       {SPK_GEN_CAUSAL, 0.56, 55, 1},    {SPK_GEN_CAUSAL, 0.55, 55, 0},
+        {SPK_GEN_EMPTY_ROWS, 0.8, 50, 30}, {SPK_GEN_EMPTY_ROWS, 0.5, 50, 0}, {SPK_GEN_POWER_LAW, 0.97, 97, 0},
+        {SPK_GEN_DIAGONAL, 0.6, 60, 0},    {SPK_GEN_WINDOW, 1, 100, 0},      {SPK_GEN_UNIFORM, 0.125, 13, 0},
+        {SPK_GEN_BERNOULLI, 0.005, 1, 0},  {SPK_GEN_BANDED, 0.0049, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t shortfall = -1;

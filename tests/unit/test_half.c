@@ -46,7 +46,8 @@ static void test_all_halves(void **state)
     (void)state;
     for (uint32_t i = 0; i < 65536; i++) {
         uint16_t half = (uint16_t)i;
-        double f16 = (double)spk_f16_to_float(half), bf16 = (double)spk_bf16_to_float(half), want = value_of(half, 5), wide = value_of(half, 8);
+        double f16 = (double)spk_f16_to_float(half), bf16 = (double)spk_bf16_to_float(half), want = value_of(half, 5),
+               wide = value_of(half, 8);
         assert_true(isnan(want) ? isnan(f16) : f16 == want && !signbit(f16) == !signbit(want));
         assert_true(isnan(wide) ? isnan(bf16) : bf16 == wide && !signbit(bf16) == !signbit(wide));
         if (isnan(want))
@@ -86,11 +87,13 @@ static void test_nearest(void **state)
         check(ldexp(x, (int)spk_rng_below(&rng, 200) - 120));
         /* half way between two halves, and as little beside it as a double can tell: what rounding twice gets wrong */
         uint16_t half = (uint16_t)spk_rng_below(&rng, 0x7bff), wide = (uint16_t)spk_rng_below(&rng, 0x7f7f);
-        double middle = 0.5 * (value_of(half, 5) + value_of((uint16_t)(half + 1), 5)), wide_middle = 0.5 * (value_of(wide, 8) + value_of((uint16_t)(wide + 1), 8));
+        double middle = 0.5 * (value_of(half, 5) + value_of((uint16_t)(half + 1), 5)),
+               wide_middle = 0.5 * (value_of(wide, 8) + value_of((uint16_t)(wide + 1), 8));
         check(middle), check(nextafter(middle, 0)), check(nextafter(middle, 1e9));
         check(wide_middle), check(nextafter(wide_middle, 0)), check(nextafter(wide_middle, (double)INFINITY));
     }
-    check(65504), check(65519.99), check(65520), check(65520.01), check(1e300), check(0), check(-0.0), check(0x1p-25), check(0x1.1p-25), check(1e-300);
+    check(65504), check(65519.99), check(65520), check(65520.01), check(1e300), check(0), check(-0.0), check(0x1p-25), check(0x1.1p-25),
+        check(1e-300);
 }
 
 static void test_values(void **state)

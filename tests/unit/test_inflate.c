@@ -197,7 +197,8 @@ static spk_status read_packed(const char *name, const void *bytes, size_t count,
     pack(&packed, &used, bytes, count, 9);
     put_file(in_folder(name), packed, used);
     free(packed);
-    spk_status status = spk_read_matrix(&case_mem, in_folder(name), &(spk_read_options){SPK_SIZED(spk_read_options), .max_bytes = max_bytes}, NULL, NULL, &m);
+    spk_status status = spk_read_matrix(&case_mem, in_folder(name),
+                                        &(spk_read_options){SPK_SIZED(spk_read_options), .max_bytes = max_bytes}, NULL, NULL, &m);
     spk_matrix_release(&m);
     assert_int_equal(case_live, 0);
     return status;
@@ -232,7 +233,8 @@ static void test_bombs(void **state)
     assert_int_equal(read_packed("bomb.mtx.gz", text, count, 100 * MB), SPK_ERR_FORMAT);
     assert_non_null(strstr(spk_error_message(0), "needs 134217728 bytes of memory, the limit is 104857600"));
     /* honest about nothing: announces much, and holds little */
-    const char *lies[] = {HEAD "coordinate pattern general\n9 9 100000000000\n1 1\n", HEAD "array real general\n1000000 1000\n1\n", "99999999, 5, 7\n0 0\n"};
+    const char *lies[] = {HEAD "coordinate pattern general\n9 9 100000000000\n1 1\n", HEAD "array real general\n1000000 1000\n1\n",
+                          "99999999, 5, 7\n0 0\n"};
     const spk_mem counting = {counting_allocate, counting_release, NULL};
     for (int i = 0; i < 3; i++) {
         unsigned char *packed = NULL;

@@ -21,12 +21,13 @@ static const struct {
     {"f8.npy", BYTES("\x93NUMPY\x01\x00\x37\x00{'descr': '<f8', 'fortran_order': True, 'shape': (1,2)}12345678abcdefgh")},
     {"f4.npy", BYTES("\x93NUMPY\x02\x00\x37\x00\x00\x00{'descr': '>f4', 'fortran_order': True, 'shape': (1,2)}1234abcd")},
     {"dense.safetensors", BYTES("\x38\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}1234abcd")},
-    {"bsr.safetensors",
-     BYTES("\x42\1\0\0\0\0\0\0{\"__metadata__\":{\"sparsek.bsr.w\":\"" ST_NOTE "\"},\"w.row_offsets\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-           "\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[8,16]},\"w.values\":{\"dtype\":\"F32\",\"shape\":[2,2,2],\"data_offsets\":[16,"
-           "48]}}"
-           "      \0\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0"
-           "aaaabbbbccccddddeeeeffffgggghhhh")},
+    {"bsr.safetensors", BYTES("\x42\1\0\0\0\0\0\0{\"__metadata__\":{\"sparsek.bsr.w\":\"" ST_NOTE
+                              "\"},\"w.row_offsets\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+                              "\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[2],\"data_offsets\":[8,16]},\"w.values\":{\"dtype\":\"F32\","
+                              "\"shape\":[2,2,2],\"data_offsets\":[16,"
+                              "48]}}"
+                              "      \0\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0"
+                              "aaaabbbbccccddddeeeeffffgggghhhh")},
 };
 enum { GOOD_FILES = sizeof good / sizeof *good };
 
@@ -79,7 +80,8 @@ static void test_truncated(void **state)
         for (size_t size = 0; size < good[i].size; size++) {
             for (int piped = 0; piped < 2; piped++) {
                 spk_matrix *m = NULL;
-                spk_status status = piped ? read_pipe(reader, good[i].bytes, size, &m) : read_memory(reader, good[i].bytes, size, NULL, 0, MB, &m);
+                spk_status status =
+                    piped ? read_pipe(reader, good[i].bytes, size, &m) : read_memory(reader, good[i].bytes, size, NULL, 0, MB, &m);
                 if (status == SPK_OK) {
                     assert_false(binary);
                     assert_valid_matrix(m);
@@ -113,7 +115,8 @@ static void test_changed(void **state)
                 if (status == SPK_OK)
                     assert_valid_matrix(m);
                 else /* another name in the metadata: three tensors and none of them named */
-                    assert_true(status == SPK_ERR_FORMAT || status == SPK_ERR_UNSUPPORTED || (status == SPK_ERR_ARGUMENT && reader == spk_read_safetensors));
+                    assert_true(status == SPK_ERR_FORMAT || status == SPK_ERR_UNSUPPORTED ||
+                                (status == SPK_ERR_ARGUMENT && reader == spk_read_safetensors));
                 spk_matrix_release(&m);
                 assert_int_equal(case_live, 0);
             }
@@ -201,20 +204,24 @@ static void test_arguments(void **state)
     (void)state;
     spk_matrix *m = NULL;
     put_file(in_folder("a.mtx"), good[0].bytes, good[0].size);
-    assert_int_equal(spk_read_matrix(&case_mem, in_folder("a.mtx"), &(spk_read_options){SPK_SIZED(spk_read_options), .max_bytes = -1}, NULL, NULL, &m),
-                     SPK_ERR_ARGUMENT);
+    assert_int_equal(
+        spk_read_matrix(&case_mem, in_folder("a.mtx"), &(spk_read_options){SPK_SIZED(spk_read_options), .max_bytes = -1}, NULL, NULL, &m),
+        SPK_ERR_ARGUMENT);
     assert_string_equal(spk_error_message(0), "max_bytes = -1 is negative");
-    assert_int_equal(spk_read_matrix(&case_mem, in_folder("a.mtx"), &(spk_read_options){SPK_SIZED(spk_read_options), .dtype = (spk_dtype)99}, NULL, NULL, &m),
+    assert_int_equal(spk_read_matrix(&case_mem, in_folder("a.mtx"),
+                                     &(spk_read_options){SPK_SIZED(spk_read_options), .dtype = (spk_dtype)99}, NULL, NULL, &m),
                      SPK_ERR_UNSUPPORTED);
-    assert_ok(
-        spk_read_matrix(&case_mem, in_folder("a.mtx"), &(spk_read_options){SPK_SIZED(spk_read_options), .dtype = SPK_F32, .max_bytes = 60}, NULL, NULL, &m));
+    assert_ok(spk_read_matrix(&case_mem, in_folder("a.mtx"),
+                              &(spk_read_options){SPK_SIZED(spk_read_options), .dtype = SPK_F32, .max_bytes = 60}, NULL, NULL, &m));
     assert_int_equal(m->dtype, SPK_F32);
     assert_int_equal(spk_write_matrix(&case_mem, m, in_folder("a.txt"), NULL), SPK_ERR_ARGUMENT);
     char message[300];
     snprintf(message, sizeof message, "path = '%s/a.txt' has none of the extensions .mtx, .smtx, .npy, .safetensors", case_folder);
     assert_string_equal(spk_error_message(0), message);
     assert_int_equal(access(in_folder("a.txt"), F_OK), -1);
-    assert_int_equal(spk_write_matrix(&case_mem, m, in_folder("a.npy"), &(spk_write_options){SPK_SIZED(spk_write_options), .format = ".npy"}), SPK_ERR_ARGUMENT);
+    assert_int_equal(
+        spk_write_matrix(&case_mem, m, in_folder("a.npy"), &(spk_write_options){SPK_SIZED(spk_write_options), .format = ".npy"}),
+        SPK_ERR_ARGUMENT);
     assert_string_equal(spk_error_message(0), "format = '.npy' is none of mtx, smtx, npy, safetensors");
     assert_ok(spk_write_matrix(&case_mem, m, in_folder("a.txt"), &(spk_write_options){SPK_SIZED(spk_write_options), .format = "mtx"}));
     unlink(in_folder("a.txt"));
@@ -225,8 +232,8 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good), cmocka_unit_test(test_truncated), cmocka_unit_test(test_changed), cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_dispatch), cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_good),      cmocka_unit_test(test_truncated), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_dispatch),  cmocka_unit_test(test_arguments),
     };
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

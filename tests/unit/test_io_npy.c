@@ -58,19 +58,28 @@ static void test_read(void **state)
     const double expected[] = {1, -2.5, 3, 1e30, 5, 6};
     float single[] = {1, -2.5f, 3, 1e30f, 5, 6};
     double twice[] = {1, -2.5, 3, 1e30, 5, 6}, rounded[] = {1, -2.5, 3, (double)1e30f, 5, 6};
-    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }  \n", twice, 48, 0), 2, 3, SPK_ROW_MAJOR, SPK_F64, expected);
-    check_values(read_good(2, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", twice, 48, 0), 2, 3, SPK_COL_MAJOR, SPK_F64, expected);
-    check_values(read_good(3, "{\"shape\":(6,),\"descr\":\"<f4\",\"fortran_order\":False}", single, 24, 0), 6, 1, SPK_ROW_MAJOR, SPK_F32, rounded);
-    check_values(read_good(1, " { 'descr' : '=f8' , 'fortran_order' : False , 'shape' : ( 3 , 2 , ) } \n", twice, 48, 0), 3, 2, SPK_ROW_MAJOR, SPK_F64,
+    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }  \n", twice, 48, 0), 2, 3, SPK_ROW_MAJOR,
+                 SPK_F64, expected);
+    check_values(read_good(2, "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3)}", twice, 48, 0), 2, 3, SPK_COL_MAJOR, SPK_F64,
                  expected);
-    check_values(read_good(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", single, 24, SPK_F64), 2, 3, SPK_ROW_MAJOR, SPK_F64, rounded);
-    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, SPK_F32), 2, 3, SPK_ROW_MAJOR, SPK_F32, rounded);
-    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 3), }", NULL, 0, 0), 0, 3, SPK_ROW_MAJOR, SPK_F64, NULL);
+    check_values(read_good(3, "{\"shape\":(6,),\"descr\":\"<f4\",\"fortran_order\":False}", single, 24, 0), 6, 1, SPK_ROW_MAJOR, SPK_F32,
+                 rounded);
+    check_values(read_good(1, " { 'descr' : '=f8' , 'fortran_order' : False , 'shape' : ( 3 , 2 , ) } \n", twice, 48, 0), 3, 2,
+                 SPK_ROW_MAJOR, SPK_F64, expected);
+    check_values(read_good(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", single, 24, SPK_F64), 2, 3, SPK_ROW_MAJOR,
+                 SPK_F64, rounded);
+    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, SPK_F32), 2, 3, SPK_ROW_MAJOR,
+                 SPK_F32, rounded);
+    check_values(read_good(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 3), }", NULL, 0, 0), 0, 3, SPK_ROW_MAJOR, SPK_F64,
+                 NULL);
     swap(single, 6, 4);
     swap(twice, 6, 8);
-    check_values(read_good(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", single, 24, 0), 2, 3, SPK_ROW_MAJOR, SPK_F32, rounded);
-    check_values(read_good(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, 0), 2, 3, SPK_ROW_MAJOR, SPK_F64, expected);
-    check_values(read_good(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, SPK_F32), 2, 3, SPK_ROW_MAJOR, SPK_F32, rounded);
+    check_values(read_good(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", single, 24, 0), 2, 3, SPK_ROW_MAJOR, SPK_F32,
+                 rounded);
+    check_values(read_good(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, 0), 2, 3, SPK_ROW_MAJOR, SPK_F64,
+                 expected);
+    check_values(read_good(1, "{'descr': '>f8', 'fortran_order': False, 'shape': (2, 3), }", twice, 48, SPK_F32), 2, 3, SPK_ROW_MAJOR,
+                 SPK_F32, rounded);
 }
 
 static void refused(int version, const char *header, size_t size, spk_dtype dtype, int64_t limit, spk_status status, const char *message)
@@ -95,7 +104,8 @@ static void test_bad_headers(void **state)
     refused(1, "", 0, 0, MB, format, "f: byte 10: '{' is missing in the header");
     refused(1, "{", 0, 0, MB, format, "f: byte 11: a string is missing in the header");
     refused(1, "{'descr", 0, 0, MB, format, "f: byte 11: a string that does not belong here in the header");
-    refused(1, "{'descr': '<f8', 'fortran_order': False}", 48, 0, MB, format, "f: byte 50: descr, fortran_order or shape is missing in the header");
+    refused(1, "{'descr': '<f8', 'fortran_order': False}", 48, 0, MB, format,
+            "f: byte 50: descr, fortran_order or shape is missing in the header");
     refused(1, "{'descr' '<f8'}", 48, 0, MB, format, "f: byte 19: ':' is missing in the header");
     refused(1, "{'descr': '<f8' 'shape': (1,)}", 48, 0, MB, format, "f: byte 26: ',' or '}' is missing in the header");
     refused(1, "{'descr': '<f8', 'descr': '<f8'}", 48, 0, MB, format, "f: byte 41: a key given twice in the header");
@@ -112,8 +122,10 @@ static void test_bad_headers(void **state)
             "f: elements of type '<i4' are not supported: f2, f4 and f8 are");
     refused(1, "{'descr': '|f8', 'fortran_order': False, 'shape': (2, 3)}", 48, 0, MB, unsupported,
             "f: elements of type '|f8' are not supported: f2, f4 and f8 are");
-    refused(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,)}", 48, 0, MB, unsupported, "f: structured arrays are not supported");
-    refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': ()}", 8, 0, MB, unsupported, "f: an array of 0 dimensions: 1 (a column) and 2 are supported");
+    refused(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,)}", 48, 0, MB, unsupported,
+            "f: structured arrays are not supported");
+    refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': ()}", 8, 0, MB, unsupported,
+            "f: an array of 0 dimensions: 1 (a column) and 2 are supported");
     refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3)}", 48, 0, MB, unsupported,
             "f: an array of 3 dimensions: 1 (a column) and 2 are supported");
 }
@@ -149,8 +161,8 @@ static void test_written(void **state)
         spk_matrix *m = NULL, *again = NULL;
         size_t size;
         assert_ok(spk_convert_create(&case_mem,
-                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2, .cols = 3,
-                                                        .layout = (spk_layout)layout, .values = values},
+                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2,
+                                                        .cols = 3, .layout = (spk_layout)layout, .values = values},
                                      &m));
         assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.npy"), NULL));
         char *bytes = get_file(in_folder("out.npy"), &size);

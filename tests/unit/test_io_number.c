@@ -10,7 +10,8 @@ static void check_parse(const char *text, spk_number_status wanted)
 {
     double value = 12345, expected = strtod(text, NULL), quick;
     spk_number_status status = spk_number_parse(text, strlen(text), &value);
-    if (status != wanted || (status == SPK_NUMBER_OK ? memcmp(&value, &expected, sizeof value) != 0 && !(isnan(value) && isnan(expected)) : value != 12345))
+    if (status != wanted ||
+        (status == SPK_NUMBER_OK ? memcmp(&value, &expected, sizeof value) != 0 && !(isnan(value) && isnan(expected)) : value != 12345))
         fail_msg("'%s': status %d, %.17g; wanted %d, %.17g", text, (int)status, value, (int)wanted, expected);
     unsigned char padded[128] = "";
     if (strlen(text) < 64) {
@@ -144,7 +145,8 @@ static void check_print(double value)
     *end = '\0';
     assert_int_equal(spk_number_parse(text, (size_t)(end - text), &back), SPK_NUMBER_OK);
     snprintf(longest, sizeof longest, "%.17g", value);
-    if (isnan(value) ? !isnan(back) : memcmp(&back, &value, sizeof back) != 0 || strtod(text, NULL) != value || strlen(text) > strlen(longest))
+    if (isnan(value) ? !isnan(back)
+                     : memcmp(&back, &value, sizeof back) != 0 || strtod(text, NULL) != value || strlen(text) > strlen(longest))
         fail_msg("%.17g is printed as %s and read as %.17g", value, text, back);
     float single = (float)value, single_back;
     end = spk_number_print_f32(text, single);

@@ -33,7 +33,8 @@ static double random_value(spk_rng *rng, spk_dtype dtype)
 static spk_matrix *random_matrix(spk_rng *rng, spk_format format, spk_dtype dtype, int64_t scale)
 {
     spk_matrix *m = NULL;
-    int64_t rows = (int64_t)spk_rng_below(rng, (uint64_t)scale), cols = 1 + (int64_t)spk_rng_below(rng, (uint64_t)scale), brows = 1, bcols = 1;
+    int64_t rows = (int64_t)spk_rng_below(rng, (uint64_t)scale), cols = 1 + (int64_t)spk_rng_below(rng, (uint64_t)scale), brows = 1,
+            bcols = 1;
     if (format == SPK_BSR) {
         brows = 1 + (int64_t)spk_rng_below(rng, 5);
         bcols = 1 + (int64_t)spk_rng_below(rng, 5);
@@ -71,7 +72,8 @@ static void test_round_trips(void **state)
         for (int dtype = SPK_F32; dtype <= SPK_BF16; dtype++) {
             spk_rng rng;
             spk_rng_seed(&rng, seed);
-            spk_matrix *coo = random_matrix(&rng, SPK_COO, (spk_dtype)dtype, 40), *dense = random_matrix(&rng, SPK_DENSE, (spk_dtype)dtype, 20);
+            spk_matrix *coo = random_matrix(&rng, SPK_COO, (spk_dtype)dtype, 40),
+                       *dense = random_matrix(&rng, SPK_DENSE, (spk_dtype)dtype, 20);
             spk_matrix *bsr = random_matrix(&rng, SPK_BSR, (spk_dtype)dtype, 40), *csr = random_matrix(&rng, SPK_CSR, (spk_dtype)dtype, 40);
             check_round_trip(coo, "a.mtx");
             check_round_trip(dense, "a.mtx");
@@ -293,7 +295,10 @@ static void test_real(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_large), cmocka_unit_test(test_progress), cmocka_unit_test(test_real),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

@@ -18,7 +18,8 @@ static size_t build(unsigned char *out, const char *header, const void *data, si
     return 8 + length + size;
 }
 
-static spk_status read_file(const char *header, const void *data, size_t size, const char *tensor, spk_dtype dtype, int64_t limit, spk_matrix **m)
+static spk_status read_file(const char *header, const void *data, size_t size, const char *tensor, spk_dtype dtype, int64_t limit,
+                            spk_matrix **m)
 {
     static unsigned char file[FILE_ROOM];
     assert_true(strlen(header) + size + 8 <= sizeof file);
@@ -39,12 +40,14 @@ static bsr_data good_data(void)
     return data;
 }
 
-#define NOTE_OF(rows, cols, brows, bcols, layout) \
-    "{\\\"rows\\\":" rows ",\\\"cols\\\":" cols ",\\\"block_rows\\\":" brows ",\\\"block_cols\\\":" bcols ",\\\"block_layout\\\":" layout "}"
+#define NOTE_OF(rows, cols, brows, bcols, layout)                                                                                         \
+    "{\\\"rows\\\":" rows ",\\\"cols\\\":" cols ",\\\"block_rows\\\":" brows ",\\\"block_cols\\\":" bcols ",\\\"block_layout\\\":" layout \
+    "}"
 #define NOTE NOTE_OF("5", "7", "2", "3", "\\\"row\\\"")
-#define BSR(note, values_shape) \
-    "{\"__metadata__\":{\"sparsek.bsr.w\":\"" note "\"},\"w.row_offsets\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[0,32]}," \
-    "\"w.col_indices\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[32,64]},\"w.values\":{\"dtype\":\"F32\",\"shape\":" values_shape "," \
+#define BSR(note, values_shape)                                                                                                            \
+    "{\"__metadata__\":{\"sparsek.bsr.w\":\"" note "\"},\"w.row_offsets\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[0,32]},"      \
+    "\"w.col_indices\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[32,64]},\"w.values\":{\"dtype\":\"F32\",\"shape\":" values_shape \
+    ","                                                                                                                                    \
     "\"data_offsets\":[64,160]}}  "
 #define GOOD BSR(NOTE, "[4,2,3]")
 
@@ -88,7 +91,8 @@ static void test_bsr(void **state)
     memcpy(other.values, data.values, sizeof other.values);
     const char *header =
         "{\"w.values\":{\"dtype\":\"F32\",\"shape\":[4,2,3],\"data_offsets\":[0,96]},\"w.col_indices\":{\"dtype\":\"I32\",\"shape\":[4],"
-        "\"data_offsets\":[96,112]},\"bias\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[112,128]},\"w.row_offsets\":{\"dtype\":\"I32\","
+        "\"data_offsets\":[96,112]},\"bias\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[112,128]},\"w.row_offsets\":{\"dtype\":"
+        "\"I32\","
         "\"shape\":[4],\"data_offsets\":[128,144]},\"__metadata__\":{\"format\":\"pt\",\"sparsek.bsr.w\":\"" NOTE "\"}}";
     assert_ok(read_file(header, &other, sizeof other, NULL, 0, MB, &m));
     check_bsr(m, SPK_ROW_MAJOR, SPK_F32);
@@ -118,8 +122,8 @@ static void test_pick(void **state)
 {
     (void)state;
     const char *two = "{" EMPTY("a") "," EMPTY("b\\nc") "}";
-    const char *ten = "{" EMPTY("a") "," EMPTY("b") "," EMPTY("c") "," EMPTY("d") "," EMPTY("e") "," EMPTY("f") "," EMPTY("g") "," EMPTY("h") "," EMPTY(
-        "i") "," EMPTY("j") "}";
+    const char *ten = "{" EMPTY("a") "," EMPTY("b") "," EMPTY("c") "," EMPTY("d") "," EMPTY("e") "," EMPTY("f") "," EMPTY("g") "," EMPTY(
+        "h") "," EMPTY("i") "," EMPTY("j") "}";
     check_pick("{" EMPTY("a") "}", 0, NULL, SPK_OK, NULL);
     check_pick(two, 0, "a", SPK_OK, NULL);
     check_pick(two, 0, NULL, SPK_ERR_ARGUMENT, "f: name one of its tensors: 'a', 'b?c'");
@@ -127,9 +131,12 @@ static void test_pick(void **state)
     check_pick("{}", 0, NULL, SPK_ERR_FORMAT, "f: holds no tensor");
     check_pick(TYPED("F32", "16"), 16, "a", SPK_OK, NULL);
     check_pick(TYPED("F64", "32"), 32, NULL, SPK_OK, NULL);
-    check_pick(TYPED("I64", "32"), 32, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I64', which is not supported here: F32, F64, F16 and BF16 are");
-    check_pick(TYPED("I16", "8"), 8, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'I16', which is not supported here: F32, F64, F16 and BF16 are");
-    check_pick(TYPED("F3", "7"), 7, NULL, SPK_ERR_UNSUPPORTED, "f: tensor 'a' has the type 'F3', which is not supported here: F32, F64, F16 and BF16 are");
+    check_pick(TYPED("I64", "32"), 32, NULL, SPK_ERR_UNSUPPORTED,
+               "f: tensor 'a' has the type 'I64', which is not supported here: F32, F64, F16 and BF16 are");
+    check_pick(TYPED("I16", "8"), 8, NULL, SPK_ERR_UNSUPPORTED,
+               "f: tensor 'a' has the type 'I16', which is not supported here: F32, F64, F16 and BF16 are");
+    check_pick(TYPED("F3", "7"), 7, NULL, SPK_ERR_UNSUPPORTED,
+               "f: tensor 'a' has the type 'F3', which is not supported here: F32, F64, F16 and BF16 are");
     check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,
                "f: tensor 'a' has 0 dimensions: 1 (a column) and 2 are supported");
     check_pick("{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1],\"data_offsets\":[0,4]}}", 4, NULL, SPK_ERR_UNSUPPORTED,
@@ -145,8 +152,9 @@ static void check_header(const char *header, size_t size, const char *message)
 }
 
 #define ONE(dtype, shape, offsets) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
-#define TWO(first, second) \
-    "{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" first "},\"b\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" second "}}"
+#define TWO(first, second)                                                                                                                \
+    "{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" first "},\"b\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":" second \
+    "}}"
 
 static void test_bad_headers(void **state)
 {
@@ -156,15 +164,24 @@ static void test_bad_headers(void **state)
     check_header(ONE("\"F64\"", "[2]", "[0,16]"), 15, "f: byte 8: the header's tensor 'a' reaches beyond the end of the file");
     check_header(ONE("\"F64\"", "[2]", "[0,16]"), 17, "f: byte 79: 1 bytes that belong to no tensor");
     check_header(ONE("\"F64\"", "[2]", "[8,24]"), 24, "f: byte 8: the header's tensor 'a' leaves a gap before it");
-    check_header(ONE("\"F64\"", "[2]", "[0,15]"), 15, "f: byte 8: the header's tensor 'a' has data_offsets that do not agree with its shape");
-    check_header(ONE("\"F64\"", "[2]", "[16,0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
-    check_header(ONE("\"F64\"", "[2]", "[-16,0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
-    check_header(ONE("\"F64\"", "[2]", "[0,16,32]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
-    check_header(ONE("\"F64\"", "[2]", "[0,16.0]"), 16, "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
-    check_header(ONE("\"F64\"", "[-2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
-    check_header(ONE("\"F64\"", "[\"2\"]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
-    check_header(ONE("\"F64\"", "[4611686018427387904,2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' has a shape that overflows 64-bit sizes");
-    check_header(ONE("\"F64\"", "[562949953421312,0]", "[0,0]"), 0, "f: byte 8: tensor 'a' is 562949953421312 x 0, the limit is 281474976710656");
+    check_header(ONE("\"F64\"", "[2]", "[0,15]"), 15,
+                 "f: byte 8: the header's tensor 'a' has data_offsets that do not agree with its shape");
+    check_header(ONE("\"F64\"", "[2]", "[16,0]"), 16,
+                 "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[-16,0]"), 16,
+                 "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[0,16,32]"), 16,
+                 "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[2]", "[0,16.0]"), 16,
+                 "f: byte 8: the header's tensor 'a' has data_offsets that are not two rising integers");
+    check_header(ONE("\"F64\"", "[-2]", "[0,16]"), 16,
+                 "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
+    check_header(ONE("\"F64\"", "[\"2\"]", "[0,16]"), 16,
+                 "f: byte 8: the header's tensor 'a' has a shape that is not made of integers from 0");
+    check_header(ONE("\"F64\"", "[4611686018427387904,2]", "[0,16]"), 16,
+                 "f: byte 8: the header's tensor 'a' has a shape that overflows 64-bit sizes");
+    check_header(ONE("\"F64\"", "[562949953421312,0]", "[0,0]"), 0,
+                 "f: byte 8: tensor 'a' is 562949953421312 x 0, the limit is 281474976710656");
     check_header(ONE("64", "[2]", "[0,16]"), 16, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
     check_header("{\"a\":7}", 0, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
     check_header("{\"a\":{}}", 0, "f: byte 8: the header's tensor 'a' lacks dtype, shape or data_offsets");
@@ -228,7 +245,8 @@ static void test_bad_bsr(void **state)
     check_bad_bsr(GOOD, &data, 0, MB, message);
     data = good_data();
     data.offsets[3] = 3;
-    snprintf(message, sizeof message, "f: byte %d: 'w.row_offsets'[3] = 3: the last row offset is the number of stored blocks", data_at + 24);
+    snprintf(message, sizeof message, "f: byte %d: 'w.row_offsets'[3] = 3: the last row offset is the number of stored blocks",
+             data_at + 24);
     check_bad_bsr(GOOD, &data, 0, MB, message);
     spk_matrix *m = NULL;
     const char *lonely = "{\"__metadata__\":{\"sparsek.bsr.w\":\"" NOTE "\"}}";
@@ -244,8 +262,10 @@ static void test_written(void **state)
     for (int layout = 0; layout < 2; layout++) {
         spk_matrix *m = NULL, *again = NULL;
         size_t size;
-        assert_ok(read_file(layout ? BSR(NOTE_OF("5", "7", "2", "3", "\\\"col\\\""), "[4,3,2]") : GOOD, &data, sizeof data, NULL, 0, MB, &m));
-        assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.safetensors"), &(spk_write_options){SPK_SIZED(spk_write_options), .tensor = options.tensor}));
+        assert_ok(
+            read_file(layout ? BSR(NOTE_OF("5", "7", "2", "3", "\\\"col\\\""), "[4,3,2]") : GOOD, &data, sizeof data, NULL, 0, MB, &m));
+        assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.safetensors"),
+                                   &(spk_write_options){SPK_SIZED(spk_write_options), .tensor = options.tensor}));
         char *bytes = get_file(in_folder("out.safetensors"), &size);
         uint64_t length = 0;
         for (int i = 0; i < 8; i++)
@@ -264,8 +284,8 @@ static void test_written(void **state)
     for (int layout = 0; layout < 2; layout++) {
         spk_matrix *m = NULL, *again = NULL;
         assert_ok(spk_convert_create(&case_mem,
-                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2, .cols = 3,
-                                                        .layout = (spk_layout)layout, .values = values},
+                                     &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = 2,
+                                                        .cols = 3, .layout = (spk_layout)layout, .values = values},
                                      &m));
         assert_ok(spk_write_matrix(&case_mem, m, in_folder("out.safetensors"), NULL));
         assert_ok(spk_read_matrix(&case_mem, in_folder("out.safetensors"), NULL, NULL, NULL, &again));
@@ -281,7 +301,8 @@ static void test_not_written(void **state)
 {
     (void)state;
     static const char *const names[] = {"", "__metadata__", "\xff"};
-    spk_matrix *csr = read_text(spk_read_smtx, "1 1 1\n0 1\n0"), *dense = read_text(spk_read_mtx, "%%MatrixMarket matrix array real general\n1 1\n1\n");
+    spk_matrix *csr = read_text(spk_read_smtx, "1 1 1\n0 1\n0"),
+               *dense = read_text(spk_read_mtx, "%%MatrixMarket matrix array real general\n1 1\n1\n");
     int before = count_files(case_folder);
     assert_int_equal(spk_write_matrix(&case_mem, csr, in_folder("no.safetensors"), NULL), SPK_ERR_ARGUMENT);
     assert_string_equal(spk_error_message(0), "safetensors holds BSR and dense matrices, and this one is neither: convert it first");
@@ -345,8 +366,9 @@ static void test_no_memory_for_json(void **state)
     spk_matrix *bsr = NULL;
     size_t wanted_size, size;
     assert_ok(spk_convert_create(&case_mem,
-                                 &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2,
-                                                    .nnz = 2, .index_type = SPK_I64, .row_offsets = offsets, .col_indices = columns, .values = values},
+                                 &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 4, .cols = 4,
+                                                    .block_rows = 2, .block_cols = 2, .nnz = 2, .index_type = SPK_I64,
+                                                    .row_offsets = offsets, .col_indices = columns, .values = values},
                                  &bsr));
     assert_ok(spk_write_matrix(&case_mem, bsr, path, &options));
     char *wanted = get_file(path, &wanted_size);
@@ -357,7 +379,8 @@ static void test_no_memory_for_json(void **state)
             if (!reading)
                 unlink(path);
             json_left = nth;
-            spk_status status = reading ? spk_read_matrix(&case_mem, path, NULL, NULL, NULL, &m) : spk_write_matrix(&case_mem, bsr, path, &options);
+            spk_status status =
+                reading ? spk_read_matrix(&case_mem, path, NULL, NULL, NULL, &m) : spk_write_matrix(&case_mem, bsr, path, &options);
             json_left = 0;
             if (status != SPK_OK && status != SPK_ERR_OUT_OF_MEMORY)
                 fail_msg("%s, allocation %d: status %d: %s", reading ? "reading" : "writing", nth, (int)status, spk_error_message(0));
@@ -384,8 +407,9 @@ static void test_no_memory_for_json(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bsr),     cmocka_unit_test(test_pick),    cmocka_unit_test(test_bad_headers),
-                                       cmocka_unit_test(test_bad_bsr), cmocka_unit_test(test_written), cmocka_unit_test(test_not_written),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bsr),           cmocka_unit_test(test_pick),
+                                       cmocka_unit_test(test_bad_headers),   cmocka_unit_test(test_bad_bsr),
+                                       cmocka_unit_test(test_written),       cmocka_unit_test(test_not_written),
                                        cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
     json_set_alloc_funcs(fail_once, free);
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);

@@ -107,9 +107,12 @@ static void test_written(void **state)
     check_written("3 5 6\n0 2 2 6\n1 4 0 2 3 4", "3, 5, 6\n0 2 2 6\n1 4 0 2 3 4\n");
     check_written("0 0 0\n0\n", "0, 0, 0\n0\n\n");
     check_written("%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n1 2 1\n", "2, 2, 2\n0 1 2\n1 0\n");
-    check_refused("%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n1 2 1.5\n", ".smtx holds no values, but entry 0 of the matrix is 1.5, not 1");
-    check_refused("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n2 1\n2 1\n", ".smtx holds no values, but entry 0 of the matrix is 2, not 1");
-    check_refused("%%MatrixMarket matrix array real general\n1 1\n1\n", ".smtx holds sparse matrices, and this one is dense: convert it first");
+    check_refused("%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n1 2 1.5\n",
+                  ".smtx holds no values, but entry 0 of the matrix is 1.5, not 1");
+    check_refused("%%MatrixMarket matrix coordinate pattern general\n2 2 2\n2 1\n2 1\n",
+                  ".smtx holds no values, but entry 0 of the matrix is 2, not 1");
+    check_refused("%%MatrixMarket matrix array real general\n1 1\n1\n",
+                  ".smtx holds sparse matrices, and this one is dense: convert it first");
     assert_int_equal(case_live, 0);
 }
 

@@ -83,7 +83,8 @@ static void test_many_keys(void **state)
         assert_non_null(text);
         *at++ = '{';
         for (int i = 0; i < count; i++)
-            at += sprintf(at, "%s\"layers.%d.weight\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[%d,%d]}", i ? "," : "", i, 32 * i, 32 * i + 32);
+            at += sprintf(at, "%s\"layers.%d.weight\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[%d,%d]}", i ? "," : "", i,
+                          32 * i, 32 * i + 32);
         *at++ = '}';
         *at = '\0';
         int64_t cost = cost_of(text, (size_t)(at - text), 4096), used = taken(text, (size_t)(at - text));

@@ -1,5 +1,5 @@
-/* Every own CPU kernel, every candidate of it, against a long double product with everything poisoned that must not matter; and the parts that
- * the kernels share: the epilogue and the partition of block rows. */
+/* Every own CPU kernel, every candidate of it, against a long double product with everything poisoned that must not matter; and the parts
+ * that the kernels share: the epilogue and the partition of block rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,19 +102,22 @@ static void test_random_problems(void **state)
         spk_rng_seed(&rng, seed + (uint64_t)i);
         const int *block = blocks[i % BLOCKS];
         case_shape shape = {.block_rows = block[0], .block_cols = block[1], .empty_rows = (int)spk_rng_below(&rng, 2)};
-        shape.rows =
-            1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) < 300 ? (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) : 300);
+        shape.rows = 1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40) < 300
+                                                          ? (uint64_t)(block[0] * 4 > 40 ? block[0] * 4 : 40)
+                                                          : 300);
         shape.cols = 1 + (int64_t)spk_rng_below(&rng, (uint64_t)(block[1] * 4 > 40 ? block[1] * 4 : 40));
         shape.density = 0.05 + 0.6 * spk_rng_uniform(&rng);
         spk_spmm spmm = random_spmm(&rng, &shape, widths[spk_rng_below(&rng, WIDTHS)]);
-        double alpha = spk_rng_below(&rng, 2) == 0 ? 1 : spk_rng_normal(&rng), beta = spk_rng_below(&rng, 3) == 0 ? 0 : spk_rng_normal(&rng);
+        double alpha = spk_rng_below(&rng, 2) == 0 ? 1 : spk_rng_normal(&rng),
+               beta = spk_rng_below(&rng, 3) == 0 ? 0 : spk_rng_normal(&rng);
         kernel_case c;
         case_make(&c, &rng, make_pattern(&rng, &shape), &spmm, alpha, beta, (int)spk_rng_below(&rng, 3));
         char label[320], epilogue[96];
         spk_epilogue_text(&c.problem.epilogue, epilogue, sizeof epilogue);
-        snprintf(label, sizeof label, "SPARSEK_TEST_SEED=%llu case %d: %lldx%lld blocks %dx%d n %lld %s op %c layouts %d%d%d %s", (unsigned long long)seed, i,
-                 (long long)shape.rows, (long long)shape.cols, block[0], block[1], (long long)spmm.n, spk_dtype_name(spmm.dtype_a),
-                 spmm.trans_a == SPK_TRANS ? 'T' : 'N', spmm.block_layout, spmm.layout_b, spmm.layout_d, epilogue);
+        snprintf(label, sizeof label, "SPARSEK_TEST_SEED=%llu case %d: %lldx%lld blocks %dx%d n %lld %s op %c layouts %d%d%d %s",
+                 (unsigned long long)seed, i, (long long)shape.rows, (long long)shape.cols, block[0], block[1], (long long)spmm.n,
+                 spk_dtype_name(spmm.dtype_a), spmm.trans_a == SPK_TRANS ? 'T' : 'N', spmm.block_layout, spmm.layout_b, spmm.layout_d,
+                 epilogue);
         ran += run_all(&c, devices[i % 3], label);
         case_release(&c);
     }
@@ -133,7 +136,8 @@ static void test_many_tasks(void **state)
         spk_rng rng;
         spk_rng_seed(&rng, seed + (uint64_t)i);
         spk_device *device = open_device(i == 5 || i == 9 ? 16 : 1 + i % 4);
-        case_shape shape = {.rows = 203, .cols = 190, .block_rows = i % 2 == 0 ? 8 : 3, .block_cols = i % 2 == 0 ? 16 : 3, .density = 0.3, .empty_rows = 1};
+        case_shape shape = {
+            .rows = 203, .cols = 190, .block_rows = i % 2 == 0 ? 8 : 3, .block_cols = i % 2 == 0 ? 16 : 3, .density = 0.3, .empty_rows = 1};
         spk_spmm spmm = {SPK_SIZED(spk_spmm),
                          .n = widths[i / 2],
                          .dtype_a = i >= 6       ? i % 2 == 0 ? SPK_F16 : SPK_BF16
@@ -156,7 +160,8 @@ static void test_many_tasks(void **state)
 static void test_empty(void **state)
 {
     (void)state;
-    static const case_shape shapes[] = {{0, 10, 4, 4, 0.5, 0}, {10, 0, 4, 4, 0.5, 0}, {0, 0, 3, 5, 0.5, 0}, {13, 11, 4, 4, 0, 0}, {13, 11, 16, 16, 0, 0}};
+    static const case_shape shapes[] = {
+        {0, 10, 4, 4, 0.5, 0}, {10, 0, 4, 4, 0.5, 0}, {0, 0, 3, 5, 0.5, 0}, {13, 11, 4, 4, 0, 0}, {13, 11, 16, 16, 0, 0}};
     static const spk_dtype dtypes[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
     spk_device *device = open_device(2);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
@@ -210,7 +215,9 @@ static void test_non_finite_reaches_its_rows_only(void **state)
     for (int r = 0; r < rows; r++)
         for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
             for (int narrow = 0; narrow < 2; narrow++) {
-                const spk_dtype dtype = strstr(table[r].name, "f64") != NULL ? SPK_F64 : strstr(table[r].name, "half") != NULL ? SPK_F16 : SPK_F32;
+                const spk_dtype dtype = strstr(table[r].name, "f64") != NULL    ? SPK_F64
+                                        : strstr(table[r].name, "half") != NULL ? SPK_F16
+                                                                                : SPK_F32;
                 spk_bsr_indices indices = {
                     SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,         .block_rows = 8, .block_cols = 8, .nnzb = 3,
                     .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
@@ -225,7 +232,8 @@ static void test_non_finite_reaches_its_rows_only(void **state)
                 if (run_once(&c, &table[r], i, device))
                     for (int64_t row = 0; row < size; row++)
                         for (int64_t j = 0; j < c.problem.n; j++)
-                            assert_int_equal(isfinite(get(c.args.d, c.problem.dtype_d, row * c.problem.ldd + j)) ? 1 : 0, row >= 8 && j == 0 ? 0 : 1);
+                            assert_int_equal(isfinite(get(c.args.d, c.problem.dtype_d, row * c.problem.ldd + j)) ? 1 : 0,
+                                             row >= 8 && j == 0 ? 0 : 1);
                 case_release(&c);
             }
     spk_backend_cpu.close(&device);
@@ -238,12 +246,13 @@ static double any_half(spk_rng *rng, spk_dtype dtype, double other)
     uint16_t small = 0;
     if (spk_rng_below(rng, 3) == 0)
         return get(&bits, dtype, 0);
-    put(&small, dtype, 0, spk_rng_below(rng, 2) == 0 ? ldexp(1, ilogb(other) - (dtype == SPK_F16 ? 11 : 8)) : other * ldexp(spk_rng_normal(rng), -9));
+    put(&small, dtype, 0,
+        spk_rng_below(rng, 2) == 0 ? ldexp(1, ilogb(other) - (dtype == SPK_F16 ? 11 : 8)) : other * ldexp(spk_rng_normal(rng), -9));
     return get(&small, dtype, 0);
 }
 
-/* D must be to the bit what base/half.h makes of alpha times the sum of two numbers, for float rounds there as it does here: denormals, infinities, NaN,
- * ties. */
+/* D must be to the bit what base/half.h makes of alpha times the sum of two numbers, for float rounds there as it does here: denormals,
+ * infinities, NaN, ties. */
 static void check_sums_of_two(const kernel_case *c, const char *name)
 {
     const spk_problem *problem = &c->problem;
@@ -258,8 +267,8 @@ static void check_sums_of_two(const kernel_case *c, const char *name)
             else if (problem->dtype_d == SPK_BF16)
                 want = (double)spk_bf16_to_float(spk_bf16_from_float(scaled));
             if (!(got == want || (isnan(got) && isnan(want))))
-                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_d),
-                         c->args.alpha, x, y, got, want);
+                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->dtype_a),
+                         spk_dtype_name(problem->dtype_d), c->args.alpha, x, y, got, want);
         }
 }
 
@@ -277,11 +286,12 @@ static void test_rounding_to_halves(void **state)
             offsets[i] = columns[i] = i;
         offsets[ROWS] = ROWS;
         spk_bsr_indices indices = {
-            SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = 2 * ROWS,         .block_rows = 1, .block_cols = 2, .nnzb = ROWS,
+            SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = 2 * ROWS,     .block_rows = 1, .block_cols = 2, .nnzb = ROWS,
             .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
         spk_pattern *pattern = NULL;
         must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
-        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 8 ? 19 : 3, .dtype_a = variant & 1 ? SPK_F16 : SPK_BF16, .dtype_d = variant & 2 ? SPK_F32 : 0};
+        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 8 ? 19 : 3, .dtype_a = variant & 1 ? SPK_F16 : SPK_BF16,
+                         .dtype_d = variant & 2 ? SPK_F32 : 0};
         spmm.layout_d = variant & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
         kernel_case c;
         spk_rng rng;
@@ -294,7 +304,8 @@ static void test_rounding_to_halves(void **state)
                 put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i, 1);
                 put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i + 1, 1);
                 put(c.operands[SPK_OPERAND_B], spmm.dtype_a, 2 * i * c.problem.ldb + j, x);
-                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, (2 * i + 1) * c.problem.ldb + j, any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
+                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, (2 * i + 1) * c.problem.ldb + j,
+                    any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
             }
         for (int r = 0; r < rows; r++)
             for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
@@ -335,7 +346,8 @@ static void test_activations(void **state)
             else
                 spk_epilogue_f32(&problem, &args, x32, COUNT + 8, 0, 1, 0, COUNT + 8);
             for (int i = 0; i < COUNT + 8; i++) {
-                double x = wide ? x64[i] : (double)x32[i], got = wide ? d64[i] : (double)d32[i], want = spk_activate_f64((spk_activation)act, x);
+                double x = wide ? x64[i] : (double)x32[i], got = wide ? d64[i] : (double)d32[i],
+                       want = spk_activate_f64((spk_activation)act, x);
                 double eps = wide ? DBL_EPSILON : FLT_EPSILON;
                 if (isnan(want)) {
                     assert_true(isnan(got));
@@ -372,7 +384,8 @@ static void test_partition(void **state)
         assert_int_equal(bounds[parts], rows);
         for (int part = 0; part < parts; part++) {
             assert_true(bounds[part] <= bounds[part + 1]);
-            double work = (double)(offsets[bounds[part + 1]] - offsets[bounds[part]]), fair = ((double)offsets[rows] + 0.5 * (double)rows) / parts;
+            double work = (double)(offsets[bounds[part + 1]] - offsets[bounds[part]]),
+                   fair = ((double)offsets[rows] + 0.5 * (double)rows) / parts;
             assert_true(work <= fair + (double)longest + 1);
         }
         spk_free(&spk_mem_system, bounds);

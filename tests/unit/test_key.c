@@ -30,8 +30,13 @@ typedef struct sample {
 static void make_sample(sample *s)
 {
     memset(s, 0, sizeof *s);
-    s->pattern = (spk_pattern){
-        .rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
+    s->pattern = (spk_pattern){.rows = 2048,
+                               .cols = 2048,
+                               .block_rows = 64,
+                               .block_cols = 64,
+                               .nnzb = 102,
+                               .density = 0.1,
+                               .features = {.row_spread = 0.1, .row_overlap = 0.1}};
     s->problem = (spk_problem){.operation = SPK_SPMM,
                                .pattern = &s->pattern,
                                .m = 2048,
@@ -116,21 +121,21 @@ static void test_what_separates(void **state)
 }
 
 /* Whether a statement on two equal problems changes the key of the second. */
-#define CHANGE_FROM(base, statement, expected)                                       \
-    do {                                                                             \
-        sample a, s;                                                                 \
-        char key_a[SPK_MAX_KEY_TEXT], key_s[SPK_MAX_KEY_TEXT];                       \
-        make_sample(&a);                                                             \
-        make_sample(&s);                                                             \
-        base(&a.problem);                                                            \
-        base(&s.problem);                                                            \
-        s.problem.pattern = &s.pattern;                                              \
-        statement;                                                                   \
-        key_of(&a, key_a);                                                           \
-        key_of(&s, key_s);                                                           \
-        const double distance = spk_key_distance(key_a, key_s);                      \
+#define CHANGE_FROM(base, statement, expected)                                               \
+    do {                                                                                     \
+        sample a, s;                                                                         \
+        char key_a[SPK_MAX_KEY_TEXT], key_s[SPK_MAX_KEY_TEXT];                               \
+        make_sample(&a);                                                                     \
+        make_sample(&s);                                                                     \
+        base(&a.problem);                                                                    \
+        base(&s.problem);                                                                    \
+        s.problem.pattern = &s.pattern;                                                      \
+        statement;                                                                           \
+        key_of(&a, key_a);                                                                   \
+        key_of(&s, key_s);                                                                   \
+        const double distance = spk_key_distance(key_a, key_s);                              \
         assert_int_equal(distance == 0 ? SAME : isinf(distance) ? OTHER : NEARBY, expected); \
-        assert_int_equal(strcmp(key_a, key_s) == 0, expected == SAME);               \
+        assert_int_equal(strcmp(key_a, key_s) == 0, expected == SAME);                       \
     } while (0)
 
 static void as_sddmm(spk_problem *p)
@@ -377,10 +382,11 @@ static void test_longest_key_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_separates),  cmocka_unit_test(test_other_operations), cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_buckets),         cmocka_unit_test(test_fresh_topologies), cmocka_unit_test(test_transposed_looks_at_columns),
-        cmocka_unit_test(test_distance_orders), cmocka_unit_test(test_distance_of_bad_text),
-        cmocka_unit_test(test_device_text),     cmocka_unit_test(test_longest_key_fits),
+        cmocka_unit_test(test_what_separates),   cmocka_unit_test(test_other_operations),
+        cmocka_unit_test(test_alignment),        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_fresh_topologies), cmocka_unit_test(test_transposed_looks_at_columns),
+        cmocka_unit_test(test_distance_orders),  cmocka_unit_test(test_distance_of_bad_text),
+        cmocka_unit_test(test_device_text),      cmocka_unit_test(test_longest_key_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

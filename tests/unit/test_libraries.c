@@ -80,7 +80,8 @@ static void info_tells_version_or_reason(void **state)
     assert_int_equal(spk_libraries_info(device->libraries, spk_libraries_count(), &info), SPK_ERR_ARGUMENT);
     for (int i = 0; i < spk_libraries_count(); i++) {
         assert_int_equal(spk_libraries_info(device->libraries, i, &info), SPK_OK);
-        assert_true(info.found ? info.path[0] != '\0' && (info.version[0] != '\0') != (info.why[0] != '\0') : info.path[0] == '\0' && info.why[0] != '\0');
+        assert_true(info.found ? info.path[0] != '\0' && (info.version[0] != '\0') != (info.why[0] != '\0')
+                               : info.path[0] == '\0' && info.why[0] != '\0');
         assert_int_equal(info.found && info.why[0] == '\0', spk_library_found(device, info.name));
     }
     assert_false(spk_library_found(device, "cublas"));
@@ -149,7 +150,8 @@ static void a_broken_library_only_loses_its_rows(void **state)
 static void another_library_is_refused(void **state)
 {
     (void)state;
-    static const char *const maths[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"};
+    static const char *const maths[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6",
+                                        "/lib/libm.so.6"};
     const char *path = NULL;
     for (size_t i = 0; path == NULL && i < sizeof maths / sizeof maths[0]; i++)
         if (access(maths[i], R_OK) == 0)

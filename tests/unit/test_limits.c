@@ -1,5 +1,5 @@
-/* In processes that the system restricts (no memory that is writable and executable, no threads, little address space), everything ends with a result or
- * a message: no library ends or hangs the process. Each case is a child, as such limits stay. */
+/* In processes that the system restricts (no memory that is writable and executable, no threads, little address space), everything ends
+ * with a result or a message: no library ends or hangs the process. Each case is a child, as such limits stay. */
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -33,8 +33,9 @@ enum { TROUBLE = 3, PATIENCE_S = 120 };
 static spk_status race(spk_context *context, spk_report **report)
 {
     static const int32_t offsets[] = {0, 2, 4, 6, 8}, columns[] = {0, 2, 1, 3, 0, 2, 1, 3};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 64, .cols = 64, .block_rows = 16, .block_cols = 16, .nnzb = 8,
-                                     .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 64, .cols = 64, .block_rows = 16, .block_cols = 16, .nnzb = 8, .row_offsets = offsets,
+        .col_indices = columns};
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 256};
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2, .assume_finite = 1};
     const spk_race_options rounds = {SPK_SIZED(spk_race_options), .rounds = 2};
@@ -78,7 +79,8 @@ static int race_here(int own_threads, const char *row, const char *reason)
         code = TROUBLE + 1;
     else if (own_threads > 0 && info.threads != own_threads)
         code = TROUBLE + 2;
-    else if (row != NULL && (status_of(report, row, why, sizeof why) != SPK_CANDIDATE_NOT_APPLICABLE || (why[0] != '\0' && strstr(why, reason) == NULL)))
+    else if (row != NULL &&
+             (status_of(report, row, why, sizeof why) != SPK_CANDIDATE_NOT_APPLICABLE || (why[0] != '\0' && strstr(why, reason) == NULL)))
         code = TROUBLE + 3;
     if (code != 0)
         fprintf(stderr, "%s; %d threads; %s: %s\n", spk_last_error(context), info.threads, row != NULL ? row : "", why);
@@ -136,7 +138,8 @@ static int race_forbidden_later(void *arg)
     spk_context *context = NULL;
     spk_report *report = NULL;
     char why[512];
-    if (spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = ""}, &context) != SPK_OK || !deny_write_execute())
+    if (spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = ""}, &context) != SPK_OK ||
+        !deny_write_execute())
         return TROUBLE;
     if (race(context, &report) != SPK_OK)
         return TROUBLE + 1;
@@ -162,7 +165,8 @@ static bool limit_threads(int more)
         return false;
     struct rlimit limit;
     getrlimit(RLIMIT_NPROC, &limit);
-    for (rlim_t least = 0; least <= limit.rlim_max && least < 100000; least++) { /* others of this user count: the least that lets `more` start */
+    /* others of this user count: the least that lets `more` start */
+    for (rlim_t least = 0; least <= limit.rlim_max && least < 100000; least++) {
         if (setrlimit(RLIMIT_NPROC, &(struct rlimit){least, limit.rlim_max}) != 0)
             return false;
         if (spk_threads_startable(more))
@@ -365,10 +369,10 @@ static void the_environment_stays_as_it_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_environment_stays_as_it_is), cmocka_unit_test(code_that_may_not_run_is_not_made),
-        cmocka_unit_test(without_threads_work_is_serial), cmocka_unit_test(threads_are_tried),
+        cmocka_unit_test(the_environment_stays_as_it_is),    cmocka_unit_test(code_that_may_not_run_is_not_made),
+        cmocka_unit_test(without_threads_work_is_serial),    cmocka_unit_test(threads_are_tried),
         cmocka_unit_test(little_address_space_ends_nothing), cmocka_unit_test(address_space_counts_as_memory),
-        cmocka_unit_test(limits_of_both_versions_are_seen), cmocka_unit_test(a_small_stack_will_do),
+        cmocka_unit_test(limits_of_both_versions_are_seen),  cmocka_unit_test(a_small_stack_will_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

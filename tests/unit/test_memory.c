@@ -1,4 +1,5 @@
-/* Device memory through the public calls (on the CPU: host memory), conversion of values, and products in float16 and bfloat16 end to end. */
+/* Device memory through the public calls (on the CPU: host memory), conversion of values, and products in float16 and bfloat16 end to
+ * end. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,8 +88,15 @@ static void halves_multiply(void **state)
         spk_matrix *matrix = NULL;
         spk_pattern *pattern = NULL;
         spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
-        spk_generate how = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIDE, .cols = SIDE, .block_rows = 8, .block_cols = 8, .density = 0.5,
-                            .seed = 3, .dtype = pairs[i][0]};
+        spk_generate how = {SPK_SIZED(spk_generate),
+                            .generator = SPK_GEN_UNIFORM,
+                            .rows = SIDE,
+                            .cols = SIDE,
+                            .block_rows = 8,
+                            .block_cols = 8,
+                            .density = 0.5,
+                            .seed = 3,
+                            .dtype = pairs[i][0]};
         uint16_t b[SIDE * N], bias[2 * SIDE];
         double d[SIDE * N], want[SIDE * N], magnitude[SIDE * N], tolerance = 0;
         char raw[SIDE * N * 4];
@@ -117,6 +125,7 @@ static void halves_multiply(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(copies_go_everywhere), cmocka_unit_test(wrong_calls), cmocka_unit_test(halves_multiply)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(copies_go_everywhere), cmocka_unit_test(wrong_calls),
+                                       cmocka_unit_test(halves_multiply)};
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

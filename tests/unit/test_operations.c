@@ -5,8 +5,8 @@ static void make_square(spk_pattern **pattern, int64_t size, int64_t block)
 {
     spk_matrix *matrix = NULL;
     ok(spk_matrix_generate(context,
-                           &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = size, .cols = size, .block_rows = block,
-                                           .block_cols = block, .density = 0.2, .seed = 5},
+                           &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = size, .cols = size,
+                                           .block_rows = block, .block_cols = block, .density = 0.2, .seed = 5},
                            &matrix, NULL));
     ok(spk_pattern_from_matrix(context, matrix, pattern));
     spk_matrix_destroy(&matrix);
@@ -74,9 +74,10 @@ static void test_tuning(void **state)
             assert_int_equal(info.from_store, 1);
             spk_plan_destroy(&plan);
         }
-        const spk_spmm spmm[] = {{SPK_SIZED(spk_spmm), .n = 40, .batch = 12, .use_c = 1},
-                                 {SPK_SIZED(spk_spmm), .n = 40, .batch = 3, .stride_a = 120000, .trans_a = SPK_TRANS},
-                                 {SPK_SIZED(spk_spmm), .n = 40, .batch = 4, .ldd = 170, .stride_d = 41, .keep_preact = 1, .layout_b = SPK_COL_MAJOR}};
+        const spk_spmm spmm[] = {
+            {SPK_SIZED(spk_spmm), .n = 40, .batch = 12, .use_c = 1},
+            {SPK_SIZED(spk_spmm), .n = 40, .batch = 3, .stride_a = 120000, .trans_a = SPK_TRANS},
+            {SPK_SIZED(spk_spmm), .n = 40, .batch = 4, .ldd = 170, .stride_d = 41, .keep_preact = 1, .layout_b = SPK_COL_MAJOR}};
         for (int i = 0; i < 3; i++) {
             ok(spk_tune_spmm(context, pattern, &spmm[i], &options, &report));
             check_report(&report);
@@ -86,7 +87,8 @@ static void test_tuning(void **state)
             spk_plan_destroy(&plan);
         }
     }
-    ok(spk_race_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30}, &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+    ok(spk_race_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
+                      &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
                       &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_dense(report);
     check_report(&report);
@@ -174,7 +176,8 @@ static void test_errors(void **state)
     REFUSE(stride_d, (p.batch = 2, 100), SPK_ERR_ARGUMENT, "stride_d = 100: items of");
     REFUSE(stride_d, (p.batch = 2, SPK_STRIDE_SHARED), SPK_ERR_ARGUMENT, "stride_d = -1");
 #undef REFUSE
-    assert_int_equal(spk_plan_sddmm(context, pattern, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1}, &plan), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_sddmm(context, pattern, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1}, &plan),
+                     SPK_ERR_ARGUMENT);
     assert_int_equal(spk_plan_sddmm(context, NULL, &good, NULL, &plan), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_plan_sddmm(context, pattern, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_plan_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
@@ -205,7 +208,8 @@ static void test_errors(void **state)
     assert_int_equal(spk_matmul_sampled(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_default_tolerance_sddmm(context, pattern, &good, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_list_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_race_sddmm(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1}, &(spk_report *){NULL}),
+    assert_int_equal(spk_race_sddmm(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1},
+                                    &(spk_report *){NULL}),
                      SPK_ERR_ARGUMENT);
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);

@@ -79,9 +79,9 @@ static void areas_as_sets_of_bytes(void **state)
         const spk_area a = draw_area(&rng, NULL), b = draw_area(&rng, &a);
         const bool want = share_bytes(&a, &b), got = spk_areas_meet(&a, &b);
         if (want != got || spk_areas_meet(&b, &a) != want)
-            fail_msg("case %d: %d, wanted %d: %d + (%dx%d, %dx%d) wide %d and %d + (%dx%d, %dx%d) wide %d", i, got, want, (int)a.start, (int)a.dims[0].count,
-                     (int)a.dims[0].step, (int)a.dims[1].count, (int)a.dims[1].step, (int)a.width, (int)b.start, (int)b.dims[0].count, (int)b.dims[0].step,
-                     (int)b.dims[1].count, (int)b.dims[1].step, (int)b.width);
+            fail_msg("case %d: %d, wanted %d: %d + (%dx%d, %dx%d) wide %d and %d + (%dx%d, %dx%d) wide %d", i, got, want, (int)a.start,
+                     (int)a.dims[0].count, (int)a.dims[0].step, (int)a.dims[1].count, (int)a.dims[1].step, (int)a.width, (int)b.start,
+                     (int)b.dims[0].count, (int)b.dims[0].step, (int)b.dims[1].count, (int)b.dims[1].step, (int)b.width);
         met += want;
         only_ranges += !want && a.start < b.start + 40 && b.start < a.start + 40;
     }
@@ -92,7 +92,8 @@ static void areas_as_sets_of_bytes(void **state)
 static void careful_areas(void **state)
 {
     (void)state;
-    const spk_area odd = {.start = 2, .width = 2, .dims = {{4000, 1234 * 8}, {1, 0}}}, other = {.start = 4, .width = 2, .dims = {{4000, 1230 * 8}, {1, 0}}};
+    const spk_area odd = {.start = 2, .width = 2, .dims = {{4000, 1234 * 8}, {1, 0}}},
+                   other = {.start = 4, .width = 2, .dims = {{4000, 1230 * 8}, {1, 0}}};
     assert_true(spk_areas_meet(&odd, &other));
     const spk_area vast = {.start = 0, .width = 4, .dims = {{INT64_C(1) << 30, INT64_C(1) << 32}, {1, 0}}};
     const spk_area beside = {.start = 4, .width = 4, .dims = {{INT64_C(1) << 30, INT64_C(1) << 32}, {1, 0}}};
@@ -101,7 +102,8 @@ static void careful_areas(void **state)
     assert_false(spk_areas_meet(&nothing, &vast) || spk_areas_meet(&vast, &nothing));
 }
 
-/* ------------------------------------------------------------------------------------------------ arguments against their sets of elements */
+/* ------------------------------------------------------------------------------------------------ arguments against their sets of
+ * elements */
 
 enum { BUFFER = 6000, BLOCK = 2, LARGEST = 4 };
 
@@ -122,7 +124,8 @@ static void mark_elements(const array *a, unsigned char bit, unsigned char *mark
 static array draw_array(spk_rng *rng, int64_t rows, int64_t cols, spk_layout layout, int64_t batch, int64_t ld, bool there)
 {
     array a = {.rows = rows, .cols = cols, .layout = layout, .batch = batch, .there = there, .ld = ld};
-    const int64_t length = layout == SPK_ROW_MAJOR ? cols : rows, lines = layout == SPK_ROW_MAJOR ? rows : cols, extent = ld * (lines - 1) + length;
+    const int64_t length = layout == SPK_ROW_MAJOR ? cols : rows, lines = layout == SPK_ROW_MAJOR ? rows : cols,
+                  extent = ld * (lines - 1) + length;
     a.stride = below(rng, 2) && (batch - 1) * length + length <= ld ? length : extent + below(rng, 2) * below(rng, 60);
     a.at = below(rng, 24) + below(rng, 2) * below(rng, 200);
     return a;
@@ -134,8 +137,9 @@ static void arguments_as_sets_of_elements(void **state)
     static float buffer[BUFFER], values[64];
     static unsigned char marks[BUFFER];
     const int32_t offsets[] = {0, 1, 2}, columns[] = {0, 1};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = 2,
-                                     .row_offsets = offsets, .col_indices = columns};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = 2, .row_offsets = offsets,
+        .col_indices = columns};
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "reference"};
     spk_pattern *pattern = NULL;
     assert_int_equal(spk_pattern_create(context, &indices, &pattern), SPK_OK);
@@ -149,9 +153,14 @@ static void arguments_as_sets_of_elements(void **state)
         const int64_t ld = 4 + below(&rng, 20), ldd = below(&rng, 4) ? ld : 4 + below(&rng, 20);
         const array b = draw_array(&rng, 4, n, layout_b, batch, ld, true), d = draw_array(&rng, 4, n, layout_d, batch, ldd, true);
         const array p = draw_array(&rng, 4, n, layout_d, batch, below(&rng, 4) ? ldd : 4 + below(&rng, 20), keep);
-        const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = n, .layout_b = layout_b, .layout_d = layout_d, .ldb = b.ld, .ldd = d.ld, .ldp = p.ld,
-                                  .keep_preact = keep, .batch = batch, .stride_b = b.stride, .stride_d = d.stride, .stride_p = p.stride};
-        const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = buffer + b.at, .d = buffer + d.at, .preact = keep ? buffer + p.at : NULL,
+        const spk_spmm problem = {
+            SPK_SIZED(spk_spmm), .n = n,         .layout_b = layout_b, .layout_d = layout_d, .ldb = b.ld,         .ldd = d.ld, .ldp = p.ld,
+            .keep_preact = keep, .batch = batch, .stride_b = b.stride, .stride_d = d.stride, .stride_p = p.stride};
+        const spk_spmm_args args = {SPK_SIZED(spk_spmm_args),
+                                    .values = values,
+                                    .b = buffer + b.at,
+                                    .d = buffer + d.at,
+                                    .preact = keep ? buffer + p.at : NULL,
                                     .alpha = 1};
         memset(marks, 0, sizeof marks);
         mark_elements(&b, 1, marks);
@@ -163,7 +172,8 @@ static void arguments_as_sets_of_elements(void **state)
         const spk_status status = spk_matmul(context, pattern, &problem, &args, &options);
         const bool got = status == SPK_ERR_ARGUMENT && strstr(spk_last_error(context), "overlaps") != NULL;
         if ((status != SPK_OK && !got) || got != want)
-            fail_msg("case %d: %s (%s), wanted %s", i, spk_status_name(status), status != SPK_OK ? spk_last_error(context) : "", want ? "refused" : "ok");
+            fail_msg("case %d: %s (%s), wanted %s", i, spk_status_name(status), status != SPK_OK ? spk_last_error(context) : "",
+                     want ? "refused" : "ok");
         refused += want;
         allowed += !want;
     }
@@ -191,7 +201,8 @@ static void run_interleaved(spk_pattern *pattern, const float *values, const cha
         return; /* not a kernel of this problem, or of this machine */
     assert_int_equal(status, SPK_OK);
     problem.ldb = problem.ldd = problem.ldp = LD;
-    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = together, .d = together + N, .preact = together + 2 * N, .alpha = 1};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values,           .b = together,
+                                .d = together + N,        .preact = together + 2 * N, .alpha = 1};
     status = spk_matmul(context, pattern, &problem, &args, &options);
     if (status != SPK_OK)
         fail_msg("%s: %s", choice, spk_last_error(context));
@@ -200,16 +211,22 @@ static void run_interleaved(spk_pattern *pattern, const float *values, const cha
             const float *line = together + r * LD, want = d[r * N + c];
             const float error = line[N + c] - want, preact_error = line[2 * N + c] - preact[r * N + c];
             if (line[c] != b[r * N + c] || error * error > 1e-6f || preact_error * preact_error > 1e-6f)
-                fail_msg("%s, row %d, column %d: B %g (was %g), D %g (apart %g), preact %g (apart %g)", choice, r, c, (double)line[c], (double)b[r * N + c],
-                         (double)line[N + c], (double)want, (double)line[2 * N + c], (double)preact[r * N + c]);
+                fail_msg("%s, row %d, column %d: B %g (was %g), D %g (apart %g), preact %g (apart %g)", choice, r, c, (double)line[c],
+                         (double)b[r * N + c], (double)line[N + c], (double)want, (double)line[2 * N + c], (double)preact[r * N + c]);
         }
 }
 
 static void every_kernel(void **state)
 {
     (void)state;
-    const spk_generate made = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = ROWS, .cols = ROWS, .block_rows = 8, .block_cols = 8,
-                               .density = 0.4, .seed = 3};
+    const spk_generate made = {SPK_SIZED(spk_generate),
+                               .generator = SPK_GEN_UNIFORM,
+                               .rows = ROWS,
+                               .cols = ROWS,
+                               .block_rows = 8,
+                               .block_cols = 8,
+                               .density = 0.4,
+                               .seed = 3};
     spk_matrix *matrix = NULL;
     spk_pattern *pattern = NULL;
     spk_report *report = NULL;

@@ -256,8 +256,8 @@ static void test_bad_shapes(void **state)
     REFUSED(SPK_ERR_UNSUPPORTED, "4294967295 block rows: the limit is 2147483647", bad.rows = INT64_C(8589934590));
     REFUSED(SPK_ERR_UNSUPPORTED, "2147483648 block columns: the limit is 2147483647", bad.cols = INT64_C(4294967295));
     REFUSED(SPK_ERR_ARGUMENT, "nnzb = 13 exceeds the 12 blocks of a grid of 3 x 4", bad.nnzb = 13);
-    REFUSED(SPK_ERR_ARGUMENT, "overflow 64-bit sizes", bad.rows = bad.cols = INT64_C(256) * INT32_MAX; bad.block_rows = bad.block_cols = 256;
-            bad.nnzb = INT64_C(1) << 60);
+    REFUSED(SPK_ERR_ARGUMENT, "overflow 64-bit sizes", bad.rows = bad.cols = INT64_C(256) * INT32_MAX;
+            bad.block_rows = bad.block_cols = 256; bad.nnzb = INT64_C(1) << 60);
     REFUSED(SPK_ERR_ARGUMENT, "index_type = 7", bad.index_type = (spk_index_type)7);
     REFUSED(SPK_ERR_UNSUPPORTED, "index_memory = SPK_DEVICE", bad.index_memory = SPK_DEVICE);
     REFUSED(SPK_ERR_ARGUMENT, "index_memory = 9", bad.index_memory = (spk_memory)9);
@@ -283,9 +283,11 @@ static void test_bad_arrays(void **state)
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4: the last offset must be nnzb = 5", bad.row_offsets = short_end);
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 5: the last offset must be nnzb = 4", bad.nnzb = 4);
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[2000] = 0: the last offset must be nnzb = 1000000000000", bad.rows = 2000; bad.cols = INT32_MAX;
-            bad.block_rows = bad.block_cols = 1; bad.nnzb = 1000000000000; bad.row_offsets = many); /* found out before memory is asked for */
-    REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4294967301: the last offset must be nnzb = 5", bad.row_offsets = wide_offsets; bad.col_indices = wide;
-            bad.index_type = SPK_I64);
+            /* found out before memory is asked for */
+            bad.block_rows = bad.block_cols = 1;
+            bad.nnzb = 1000000000000; bad.row_offsets = many);
+    REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4294967301: the last offset must be nnzb = 5", bad.row_offsets = wide_offsets;
+            bad.col_indices = wide; bad.index_type = SPK_I64);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 99: block columns are 0..3", bad.col_indices = out);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 4: block columns are 0..3", bad.col_indices = edge);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[0] = -3: block columns are 0..3", bad.col_indices = below);
@@ -329,7 +331,8 @@ static void test_bad_views_and_samples(void **state)
     assert_ok(spk_pattern_make(&counted, &indices, &pattern));
     assert_fails(spk_pattern_view(pattern, (spk_trans)5, SPK_ROW_MAJOR, &view), SPK_ERR_ARGUMENT, "trans_a = 5");
     assert_fails(spk_pattern_view(pattern, SPK_TRANS, (spk_layout)4, &view), SPK_ERR_ARGUMENT, "block_layout = 4");
-    assert_fails(spk_pattern_sample(pattern, SPK_NO_TRANS, (int64_t[]){0, 3}, 2, &sample), SPK_ERR_ARGUMENT, "block_rows[1] = 3: block rows of op(A) are 0..2");
+    assert_fails(spk_pattern_sample(pattern, SPK_NO_TRANS, (int64_t[]){0, 3}, 2, &sample), SPK_ERR_ARGUMENT,
+                 "block_rows[1] = 3: block rows of op(A) are 0..2");
     assert_fails(spk_pattern_sample(pattern, SPK_TRANS, (int64_t[]){2, 2}, 2, &sample), SPK_ERR_ARGUMENT,
                  "block_rows[1] = 2 does not exceed block_rows[0] = 2");
     assert_fails(spk_pattern_sample(pattern, SPK_TRANS, (int64_t[]){2}, 9, &sample), SPK_ERR_ARGUMENT, "count = 9 is not in 0..4");

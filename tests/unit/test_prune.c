@@ -47,7 +47,8 @@ static void check_prune(const spk_matrix *in, int64_t block_rows, int64_t block_
     int64_t grid_cols = spk_matrix_grid_cols(out), grid = spk_matrix_grid_rows(out) * grid_cols;
     ranked *order = calloc((size_t)grid + 1, sizeof *order);
     unsigned char *keep = calloc((size_t)grid + 1, 1);
-    int64_t there = rank_blocks(&source, block_rows, block_cols, norm, in->format == SPK_DENSE, order), wanted = llround(density * (double)grid);
+    int64_t there = rank_blocks(&source, block_rows, block_cols, norm, in->format == SPK_DENSE, order),
+            wanted = llround(density * (double)grid);
     int64_t kept = wanted < there ? wanted : there;
     for (int64_t i = 0; i < kept; i++)
         keep[order[i].index] = 1;
@@ -63,7 +64,8 @@ static void check_prune(const spk_matrix *in, int64_t block_rows, int64_t block_
     model got = model_of(out);
     for (int64_t row = 0; row < got.rows; row++)
         for (int64_t col = 0; col < got.cols; col++)
-            assert_true(got.at[row * got.cols + col] == (keep[row / block_rows * grid_cols + col / block_cols] ? source.at[row * got.cols + col] : 0));
+            assert_true(got.at[row * got.cols + col] ==
+                        (keep[row / block_rows * grid_cols + col / block_cols] ? source.at[row * got.cols + col] : 0));
     free(order);
     free(keep);
     model_free(&got);
@@ -78,7 +80,8 @@ static void test_against_a_sort(void **state)
     spk_rng rng;
     spk_rng_seed(&rng, test_seed());
     for (int round = 0; round < 600; round++) {
-        spk_matrix *in = random_matrix(&rng, formats[round % 4], pick(&rng, 0, 40), pick(&rng, 0, 40), pick(&rng, 1, 5), pick(&rng, 1, 5), 0);
+        spk_matrix *in =
+            random_matrix(&rng, formats[round % 4], pick(&rng, 0, 40), pick(&rng, 0, 40), pick(&rng, 1, 5), pick(&rng, 1, 5), 0);
         double density = round % 10 == 0 ? (double)(round / 10 % 2) : spk_rng_uniform(&rng);
         check_prune(in, pick(&rng, 1, 6), pick(&rng, 1, 6), density, (spk_norm)pick(&rng, SPK_NORM_L1, SPK_NORM_MAX));
         spk_matrix_release(&in);
@@ -87,7 +90,8 @@ static void test_against_a_sort(void **state)
 
 static spk_matrix *dense_of(int64_t rows, int64_t cols, double *values)
 {
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = rows, .cols = cols, .values = values};
+    spk_matrix_desc desc = {
+        SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F64, .rows = rows, .cols = cols, .values = values};
     spk_matrix *made = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &made));
     return made;
@@ -122,7 +126,8 @@ static void test_refusals(void **state)
     (void)state;
     double values[] = {1, 2, 3, NAN, 5, INFINITY};
     spk_matrix *in = dense_of(2, 3, values), *out = NULL;
-    assert_fails(spk_convert_prune(&counted, in, 1, 1, 0.5, SPK_NORM_L1, &out), SPK_ERR_ARGUMENT, "row 1, column 0 is nan: norms need finite values");
+    assert_fails(spk_convert_prune(&counted, in, 1, 1, 0.5, SPK_NORM_L1, &out), SPK_ERR_ARGUMENT,
+                 "row 1, column 0 is nan: norms need finite values");
     values[3] = 4;
     spk_matrix_release(&in);
     in = dense_of(2, 3, values);

@@ -171,7 +171,9 @@ static void test_unreadable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read), cmocka_unit_test(test_pass), cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_pass),
+        cmocka_unit_test(test_unreadable),
     };
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

@@ -10,7 +10,8 @@
 #include "store/report.h"
 
 static const spk_kernel_ops ops = {.source_hash = "0123456789abcdef"};
-static const spk_kernel kernel_a = {.operation = SPK_SPMM, .name = "spmm_a", .kind = SPK_KIND_OWN, .tunables = "MR=4,6 PACK=0,1", .ops = &ops};
+static const spk_kernel kernel_a = {
+    .operation = SPK_SPMM, .name = "spmm_a", .kind = SPK_KIND_OWN, .tunables = "MR=4,6 PACK=0,1", .ops = &ops};
 static const spk_kernel kernel_b = {.operation = SPK_SPMM, .name = "vendor_b", .kind = SPK_KIND_VENDOR, .tunables = "", .ops = &ops};
 static const spk_kernel kernel_d = {.operation = SPK_SPMM, .name = "some_dense", .kind = SPK_KIND_DENSE, .tunables = "", .ops = &ops};
 

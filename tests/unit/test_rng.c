@@ -50,7 +50,8 @@ static void test_golden(void **state)
     } sequences[] = {
         {0, {UINT64_C(0x99ec5f36cb75f2b4), UINT64_C(0xbf6e1f784956452a), UINT64_C(0x1a5f849d4933e6e0), UINT64_C(0x6aa594f1262d2d2c)}},
         {42, {UINT64_C(0x15780b2e0c2ec716), UINT64_C(0x6104d9866d113a7e), UINT64_C(0xae17533239e499a1), UINT64_C(0xecb8ad4703b360a1)}},
-        {UINT64_MAX, {UINT64_C(0x8f5520d52a7ead08), UINT64_C(0xc476a018caa1802d), UINT64_C(0x81de31c0d260469e), UINT64_C(0xbf658d7e065f3c2f)}},
+        {UINT64_MAX,
+         {UINT64_C(0x8f5520d52a7ead08), UINT64_C(0xc476a018caa1802d), UINT64_C(0x81de31c0d260469e), UINT64_C(0xbf658d7e065f3c2f)}},
     };
     spk_rng rng;
     for (size_t s = 0; s < sizeof sequences / sizeof *sequences; s++) {

@@ -1,7 +1,6 @@
 /* SDDMM on every row of the table that can, one by one and in batches: against plain loops. */
 #include "operation_case.h"
 
-
 typedef struct sddmm_case {
     blocks b;
     spk_sddmm problem;
@@ -21,7 +20,8 @@ static void expect_values(sddmm_case *t)
         for (int64_t p = 0; p < b->nnzb; p++)
             for (int64_t r = 0; r < b->block_rows; r++)
                 for (int64_t q = 0; q < b->block_cols; q++) {
-                    const int64_t i = b->row[p] * b->block_rows + r, j = b->col[p] * b->block_cols + q, v = value_at(b, t->problem.block_layout, p, r, q);
+                    const int64_t i = b->row[p] * b->block_rows + r, j = b->col[p] * b->block_cols + q,
+                                  v = value_at(b, t->problem.block_layout, p, r, q);
                     double *want = &t->want[item * t->values + v], *magnitude = &t->magnitude[item * t->values + v];
                     if (i >= b->rows || j >= b->cols)
                         continue;
@@ -47,7 +47,8 @@ static void spoil_c(sddmm_case *t)
             for (int64_t r = 0; r < b->block_rows; r++)
                 for (int64_t q = 0; q < b->block_cols; q++)
                     if (t->args.beta == 0 || b->row[p] * b->block_rows + r >= b->rows || b->col[p] * b->block_cols + q >= b->cols)
-                        spk_value_set(t->c.memory, t->c.dtype, item * t->c.stride + value_at(b, t->problem.block_layout, p, r, q), (double)NAN);
+                        spk_value_set(t->c.memory, t->c.dtype, item * t->c.stride + value_at(b, t->problem.block_layout, p, r, q),
+                                      (double)NAN);
 }
 
 /* Blocks are there; all else is drawn. */
@@ -114,8 +115,8 @@ static void check_sddmm(const sddmm_case *t, uint64_t seed, const char *choice)
             const double got = spk_value_get(t->d.memory, t->d.dtype, item * t->d.stride + v), want = t->want[item * t->values + v];
             const double error = t->d.dtype == SPK_F16 ? fmax(fabs(got - want) - 0x1p-25, 0) : fabs(got - want); /* denormals */
             if (!(error <= t->tolerance * t->magnitude[item * t->values + v]))
-                fail_msg("seed %llu, %s: item %lld value %lld is %.9g, expected %.9g", (unsigned long long)seed, choice, (long long)item, (long long)v, got,
-                         want);
+                fail_msg("seed %llu, %s: item %lld value %lld is %.9g, expected %.9g", (unsigned long long)seed, choice, (long long)item,
+                         (long long)v, got, want);
         }
         for (int64_t v = t->values; t->values > 0 && item + 1 < t->items && v < t->d.stride; v++)
             assert_true(isnan(spk_value_get(t->d.memory, t->d.dtype, item * t->d.stride + v)));
@@ -124,14 +125,16 @@ static void check_sddmm(const sddmm_case *t, uint64_t seed, const char *choice)
 
 static void check_oracle(const sddmm_case *t, uint64_t seed)
 {
-    double *out = malloc((size_t)(t->items * t->values + 1) * sizeof *out), *magnitude = malloc((size_t)(t->items * t->values + 1) * sizeof *magnitude);
+    double *out = malloc((size_t)(t->items * t->values + 1) * sizeof *out),
+           *magnitude = malloc((size_t)(t->items * t->values + 1) * sizeof *magnitude);
     ok(spk_oracle_sddmm(context, t->b.pattern, &t->problem, &t->args, NULL, 0, out, magnitude));
     for (int64_t v = 0; v < t->items * t->values; v++)
         if (!(fabs(out[v] - t->want[v]) <= 1e-13 * t->magnitude[v]) || !(fabs(magnitude[v] - t->magnitude[v]) <= 1e-13 * t->magnitude[v]))
-            fail_msg("seed %llu: oracle %lld is %.17g (%g), expected %.17g (%g)", (unsigned long long)seed, (long long)v, out[v], magnitude[v], t->want[v],
-                     t->magnitude[v]);
+            fail_msg("seed %llu: oracle %lld is %.17g (%g), expected %.17g (%g)", (unsigned long long)seed, (long long)v, out[v],
+                     magnitude[v], t->want[v], t->magnitude[v]);
     if (t->values > 0) { /* one row alone: the last */
-        const int64_t length = t->problem.block_layout == SPK_ROW_MAJOR ? t->b.block_cols : t->b.block_rows, last = t->items * t->values / length - 1;
+        const int64_t length = t->problem.block_layout == SPK_ROW_MAJOR ? t->b.block_cols : t->b.block_rows,
+                      last = t->items * t->values / length - 1;
         ok(spk_oracle_sddmm(context, t->b.pattern, &t->problem, &t->args, &last, 1, magnitude, NULL));
         assert_memory_equal(magnitude, out + last * length, (size_t)length * sizeof *out);
     }
@@ -177,7 +180,8 @@ static void run_in_place(sddmm_case *t, uint64_t seed)
             spk_value_set(t->d.memory, t->d.dtype, item * t->d.stride + v, (double)NAN);
     spk_sddmm_args args = t->args;
     args.c = args.d;
-    ok(spk_matmul_sampled(context, t->b.pattern, &t->problem, &args, &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
+    ok(spk_matmul_sampled(context, t->b.pattern, &t->problem, &args,
+                          &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
     check_sddmm(t, seed, "in place");
 }
 

@@ -20,7 +20,8 @@ static void compare(const spk_report *a, const spk_report *b)
         assert_string_equal(x->why, y->why);
         assert_int_equal(x->kind, y->kind);
         assert_int_equal(x->status, y->status);
-        assert_true(x->predicted_us == y->predicted_us && x->median_us == y->median_us && x->spread_us == y->spread_us && x->prepare_us == y->prepare_us);
+        assert_true(x->predicted_us == y->predicted_us && x->median_us == y->median_us && x->spread_us == y->spread_us &&
+                    x->prepare_us == y->prepare_us);
         assert_true(x->error == y->error && x->tolerance == y->tolerance);
     }
 }
@@ -131,12 +132,16 @@ static void test_migration(void **state)
     (void)state;
     static const char first_version[] =
         "CREATE TABLE family (id INTEGER PRIMARY KEY, exact TEXT NOT NULL UNIQUE);"
-        "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT NOT NULL,"
+        "CREATE TABLE class (id INTEGER PRIMARY KEY, family_id INTEGER NOT NULL REFERENCES family (id), rest TEXT NOT NULL, device TEXT "
+        "NOT NULL,"
         " chosen INTEGER NOT NULL, seed INTEGER NOT NULL, tuning_s REAL NOT NULL, measured_at INTEGER NOT NULL, UNIQUE (family_id, rest));"
         "CREATE INDEX class_age ON class (measured_at);"
-        "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT NULL, params TEXT NOT "
-        "NULL, hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, median_us REAL NOT NULL,"
-        " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) WITHOUT ROWID;"
+        "CREATE TABLE candidate (class_id INTEGER NOT NULL REFERENCES class (id) ON DELETE CASCADE, rank INTEGER NOT NULL, name TEXT NOT "
+        "NULL, params TEXT NOT "
+        "NULL, hash TEXT NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, why TEXT NOT NULL, predicted_us REAL NOT NULL, "
+        "median_us REAL NOT NULL,"
+        " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) "
+        "WITHOUT ROWID;"
         "PRAGMA application_id = 1936747313; PRAGMA user_version = 1;"
         "INSERT INTO family VALUES (1, 'v=1;family=1');";
     /* Finished, interrupted, and a single sample. */
@@ -147,7 +152,8 @@ static void test_migration(void **state)
     char key[128], sql[1000];
     for (int i = 0; i < 3; i++) {
         snprintf(sql, sizeof sql,
-                 "INSERT INTO class VALUES (%d, 1, '%s', 'D', 0, 1, 1.5, 100); INSERT INTO candidate VALUES (%d, 0, 'k', '', '0000000000000001', 1, 0, '', 1, 7, %g, 0, 0,"
+                 "INSERT INTO class VALUES (%d, 1, '%s', 'D', 0, 1, 1.5, 100); INSERT INTO candidate VALUES (%d, 0, 'k', '', "
+                 "'0000000000000001', 1, 0, '', 1, 7, %g, 0, 0,"
                  " 1); INSERT INTO candidate VALUES (%d, 1, 'l', '', '0000000000000001', 1, 4, '%s', 1, 0, 0, 0, 0, 1)",
                  i + 1, strchr(key_of(key, 1, i), '|') + 1, i + 1, spreads[i], i + 1, whys[i]);
         run_sql(store_path, sql);
@@ -322,7 +328,8 @@ static void test_growth_is_capped(void **state)
     sqlite3 *other = NULL;
     sqlite3_stmt *count = NULL;
     assert_int_equal(sqlite3_open(store_path, &other), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(other, "SELECT (SELECT count(*) FROM candidate), (SELECT count(*) FROM family)", -1, &count, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(other, "SELECT (SELECT count(*) FROM candidate), (SELECT count(*) FROM family)", -1, &count, NULL),
+                     SQLITE_OK);
     assert_int_equal(sqlite3_step(count), SQLITE_ROW);
     assert_int_equal(sqlite3_column_int(count, 0), 50);
     assert_int_equal(sqlite3_column_int(count, 1), 7);
@@ -446,8 +453,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_folder_is_made),   TEST(test_round_trip), TEST(test_migration),       TEST(test_in_memory),     TEST(test_default_path),     TEST(test_nearest),       TEST(test_visit),
-        TEST(test_growth_is_capped), TEST(test_bad_arguments), TEST(test_strange_evidence), TEST(test_out_of_memory),
+        TEST(test_folder_is_made), TEST(test_round_trip),       TEST(test_migration),     TEST(test_in_memory),
+        TEST(test_default_path),   TEST(test_nearest),          TEST(test_visit),         TEST(test_growth_is_capped),
+        TEST(test_bad_arguments),  TEST(test_strange_evidence), TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,9 +258,8 @@ static void test_wrong_inside(void **state)
     must_tell(0, "");
     spk_store *store = open_store(direct_path);
     save(store, key_of(key, 1, 1), 9, 9);
-    run_sql(
-        direct_path,
-        "PRAGMA foreign_keys = OFF; INSERT INTO candidate SELECT class_id + 1, rank, name, params, hash, kind, status, why, 0, 0, 0, 0, 0, 0 FROM candidate");
+    run_sql(direct_path, "PRAGMA foreign_keys = OFF; INSERT INTO candidate SELECT class_id + 1, rank, name, params, hash, kind, status, "
+                         "why, 0, 0, 0, 0, 0, 0 FROM candidate");
     expect_sound(store, 1, 5); /* candidates of no class */
     run_sql(direct_path, "DROP TABLE candidate");
     assert_true(stored_us(store, key) == -1);
@@ -330,8 +329,11 @@ static void test_damage_met_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_not_a_database), TEST(test_a_given_path_with_other_contents), TEST(test_truncated),    TEST(test_flipped_bytes),    TEST(test_foreign_databases), TEST(test_newer_version),
-        TEST(test_not_a_file),     TEST(test_wrong_inside), TEST(test_removed_under_us), TEST(test_damage_met_twice),
+        TEST(test_not_a_database),    TEST(test_a_given_path_with_other_contents),
+        TEST(test_truncated),         TEST(test_flipped_bytes),
+        TEST(test_foreign_databases), TEST(test_newer_version),
+        TEST(test_not_a_file),        TEST(test_wrong_inside),
+        TEST(test_removed_under_us),  TEST(test_damage_met_twice),
 
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,8 @@ static void test_times_out_of_joint(void **state)
         save(source, key_of(key, 1, 1), 5, 50);
         save(source, key_of(key, 1, 2), 6, 60);
         char sql[128];
-        snprintf(sql, sizeof sql, "UPDATE class SET measured_at = %lld WHERE rest LIKE 'm=1;%%'", (long long)(odd[i] < 0 ? 4102444800 : odd[i]));
+        snprintf(sql, sizeof sql, "UPDATE class SET measured_at = %lld WHERE rest LIKE 'm=1;%%'",
+                 (long long)(odd[i] < 0 ? 4102444800 : odd[i]));
         run_sql(store_path, sql);
         OK(spk_store_export_json(source, json_path, &count));
         assert_int_equal(count, 2);
@@ -206,14 +207,16 @@ static void test_provisional_imports(void **state)
     }
 }
 
-static const char *const good_file =
-    "{\"schema\":1,\"sparsek\":\"0.1.0\",\"extra\":[1],\"classes\":[{\"key\":\"a|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0\",\"device\":\"D\",\"chosen\":1,"
-    "\"seed\":\"00000000000000ff\",\"tuning_s\":1.5,\"measured_at\":77,\"candidates\":["
-    "{\"name\":\"k0\",\"params\":\"\",\"hash\":\"0123456789abcdef\",\"kind\":\"own\",\"status\":\"wrong\",\"why\":\"bad\",\"predicted_us\":1,\"median_us\":0,"
-    "\"spread_us\":0,\"prepare_us\":0,\"error\":0.5,\"tolerance\":1e-5},"
-    "{\"name\":\"k1\",\"params\":\"MR=4\",\"hash\":\"fedcba9876543210\",\"kind\":\"dense\",\"status\":\"ok\",\"why\":null,\"predicted_us\":0,\"median_us\":12."
-    "5,"
-    "\"spread_us\":0.5,\"prepare_us\":3,\"error\":-1,\"tolerance\":1e-5}]}]}";
+static const char *const good_file = "{\"schema\":1,\"sparsek\":\"0.1.0\",\"extra\":[1],\"classes\":[{\"key\":\"a|m=1;k=1;br=1;bc=1;nz=1;n="
+                                     "1;rs=0;ov=0\",\"device\":\"D\",\"chosen\":1,"
+                                     "\"seed\":\"00000000000000ff\",\"tuning_s\":1.5,\"measured_at\":77,\"candidates\":["
+                                     "{\"name\":\"k0\",\"params\":\"\",\"hash\":\"0123456789abcdef\",\"kind\":\"own\",\"status\":\"wrong\","
+                                     "\"why\":\"bad\",\"predicted_us\":1,\"median_us\":0,"
+                                     "\"spread_us\":0,\"prepare_us\":0,\"error\":0.5,\"tolerance\":1e-5},"
+                                     "{\"name\":\"k1\",\"params\":\"MR=4\",\"hash\":\"fedcba9876543210\",\"kind\":\"dense\",\"status\":"
+                                     "\"ok\",\"why\":null,\"predicted_us\":0,\"median_us\":12."
+                                     "5,"
+                                     "\"spread_us\":0.5,\"prepare_us\":3,\"error\":-1,\"tolerance\":1e-5}]}]}";
 
 /* Faults, each made by replacing one piece of the good file, and what the message must say. */
 static const struct {
@@ -244,7 +247,8 @@ static const struct {
     {"\"candidates\":[", "\"candidates\":7,\"x\":[", "classes[0].candidates"},
     {"\"name\":\"k1\"", "\"name\":\"\"", "classes[0].candidates[1].name"},
     {"\"name\":\"k1\"", "\"name\":\"k 1\"", "classes[0].candidates[1].name"},
-    {"\"name\":\"k1\"", "\"name\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"", "classes[0].candidates[1].name is too long"},
+    {"\"name\":\"k1\"", "\"name\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"",
+     "classes[0].candidates[1].name is too long"},
     {"\"name\":\"k1\"", "\"name\":\"k\\u00001\"", "line 1"},
     {"fedcba9876543210", "fedcba987654321", "hash"},
     {"fedcba9876543210", "FEDCBA9876543210", "hash"},
@@ -276,7 +280,8 @@ static void test_faulty_files(void **state)
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good_file), good_file, faults[i].fault, at + strlen(faults[i].piece));
         write_text(text);
         spk_status status = spk_store_import_json(store, json_path, &count);
-        if (status != SPK_ERR_FORMAT || strstr(spk_error_message(0), faults[i].message) == NULL || strstr(spk_error_message(0), json_path) == NULL)
+        if (status != SPK_ERR_FORMAT || strstr(spk_error_message(0), faults[i].message) == NULL ||
+            strstr(spk_error_message(0), json_path) == NULL)
             fail_msg("fault %zu (%s): status %d, \"%s\"", i, faults[i].fault, (int)status, spk_error_message(0));
         assert_int_equal(count, -1);
     }
@@ -378,9 +383,10 @@ static void test_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back), TEST(test_import_needs_the_file), TEST(test_import_over_memory), TEST(test_times_out_of_joint), TEST(test_provisional_imports),
-        TEST(test_faulty_files),   TEST(test_all_or_nothing),        TEST(test_mangled_files),
-        TEST(test_paths),          TEST(test_a_costly_file),
+        TEST(test_there_and_back),     TEST(test_import_needs_the_file), TEST(test_import_over_memory),
+        TEST(test_times_out_of_joint), TEST(test_provisional_imports),   TEST(test_faulty_files),
+        TEST(test_all_or_nothing),     TEST(test_mangled_files),         TEST(test_paths),
+        TEST(test_a_costly_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What a store is believed: not what is another user's, not what holds more than tables of ours, and not that it is damaged or empty because it could not
- * be read for once. */
+/* What a store is believed: not what is another user's, not what holds more than tables of ours, and not that it is damaged or empty
+ * because it could not be read for once. */
 #include "test_store_files.h"
 
 #include <errno.h>
@@ -92,8 +92,9 @@ static void test_failing_reads(void **state)
                 reads = how;
                 reads_left = lasting ? 1000000 : 1;
                 int listed = 0;
-                spk_status status = first < 4 ? spk_store_visit(store, count_entries, &listed) : first < 8 ? spk_store_check(store, &good, &bad)
-                                                                                                           : spk_store_export_json(store, json, &count);
+                spk_status status = first < 4   ? spk_store_visit(store, count_entries, &listed)
+                                    : first < 8 ? spk_store_check(store, &good, &bad)
+                                                : spk_store_export_json(store, json, &count);
                 if (status == SPK_OK && first < 4)
                     assert_int_equal(listed, 20);
                 if (status == SPK_OK && first >= 8)
@@ -224,15 +225,18 @@ static void test_more_than_tables(void **state)
 {
     (void)state;
     static const char *const additions[] = {
-        "CREATE TRIGGER t AFTER INSERT ON class BEGIN INSERT INTO family (exact) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+        "CREATE TRIGGER t AFTER INSERT ON class BEGIN INSERT INTO family (exact) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 "
+        "FROM c)"
         " SELECT 'x' || x FROM c; END",
         "CREATE VIEW v AS SELECT 1",
         "CREATE TABLE more (x)",
         "CREATE INDEX more ON candidate (name)",
         "ALTER TABLE candidate ADD COLUMN more",
         "DROP INDEX class_age",
-        "DROP TABLE candidate; CREATE VIEW candidate AS WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS class_id, -x AS rank, 'a' AS"
-        " name, '' AS params, '' AS hash, 1 AS kind, 0 AS status, '' AS why, 0.0 AS predicted_us, 0.0 AS median_us, 0.0 AS spread_us, 0.0 AS prepare_us, 0.0 AS"
+        "DROP TABLE candidate; CREATE VIEW candidate AS WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS "
+        "class_id, -x AS rank, 'a' AS"
+        " name, '' AS params, '' AS hash, 1 AS kind, 0 AS status, '' AS why, 0.0 AS predicted_us, 0.0 AS median_us, 0.0 AS spread_us, 0.0 "
+        "AS prepare_us, 0.0 AS"
         " error, 0.0 AS tolerance FROM c",
         "PRAGMA user_version = 0",
         "PRAGMA user_version = 1",
@@ -272,8 +276,8 @@ static void test_more_than_tables(void **state)
 static void test_the_wrong_is_no_choice(void **state)
 {
     (void)state;
-    static const char *const edits[] = {"UPDATE class SET chosen = 0", "UPDATE candidate SET status = 2 WHERE rank = 2", "UPDATE candidate SET status = 3 WHERE rank = 2",
-                                        "UPDATE candidate SET status = 4 WHERE rank = 2"};
+    static const char *const edits[] = {"UPDATE class SET chosen = 0", "UPDATE candidate SET status = 2 WHERE rank = 2",
+                                        "UPDATE candidate SET status = 3 WHERE rank = 2", "UPDATE candidate SET status = 4 WHERE rank = 2"};
     char key[128];
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         spk_decision decision;

@@ -1,4 +1,5 @@
-/* struct_size of every public struct: sizes that cut a field are refused, shorter ones (older versions) are taken, and nothing is written beyond them. */
+/* struct_size of every public struct: sizes that cut a field are refused, shorter ones (older versions) are taken, and nothing is written
+ * beyond them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,8 +21,9 @@ static const int32_t offsets[] = {0, 1, 2}, columns[] = {0, 1};
 static float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, dense[4 * 4], result[4 * 4];
 static char folder[] = "/tmp/sparsek-structs-XXXXXX", path[64];
 
-static const spk_bsr_indices good_indices = {SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2, .nnzb = 2,
-                                             .row_offsets = offsets, .col_indices = columns};
+static const spk_bsr_indices good_indices = {
+    SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2, .nnzb = 2, .row_offsets = offsets,
+    .col_indices = columns};
 static const spk_spmm good_spmm = {SPK_SIZED(spk_spmm), .n = 4};
 static const spk_sddmm good_sddmm = {SPK_SIZED(spk_sddmm), .k = 4};
 static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .only = "reference", .budget_s = 0.01};
@@ -29,7 +31,8 @@ static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .only 
 static int set_up(void **state)
 {
     (void)state;
-    const spk_generate made = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2, .density = 1};
+    const spk_generate made = {
+        SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2, .density = 1};
     if (mkdtemp(folder) == NULL)
         return 1;
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
@@ -88,7 +91,8 @@ static spk_status give_spmm_args(void *args)
 
 static spk_status give_sddmm_args(void *args)
 {
-    return spk_matmul_sampled(context, pattern, &good_sddmm, args, &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE});
+    return spk_matmul_sampled(context, pattern, &good_sddmm, args,
+                              &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE});
 }
 
 static spk_status give_tuning(void *options)
@@ -145,12 +149,19 @@ static void inputs(void **state)
     const spk_sddmm_args sddmm_args = {SPK_SIZED(spk_sddmm_args), .x = dense, .y = dense, .d = result, .alpha = 1};
     const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .only = "reference", .exclude = "spmm_portable"};
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .choices = "reference"};
-    const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2, .block_rows = 1, .block_cols = 1,
-                                  .nnz = 4, .values = values};
+    const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
+                                  .format = SPK_DENSE,
+                                  .dtype = SPK_F32,
+                                  .rows = 2,
+                                  .cols = 2,
+                                  .block_rows = 1,
+                                  .block_cols = 1,
+                                  .nnz = 4,
+                                  .values = values};
     const spk_read_options reading = {SPK_SIZED(spk_read_options), .tensor = "matrix"};
     const spk_write_options writing = {SPK_SIZED(spk_write_options), .tensor = "matrix", .comment = "c"};
-    const spk_generate generate = {SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2,
-                                   .density = 0.5};
+    const spk_generate generate = {
+        SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = 4, .cols = 4, .block_rows = 2, .block_cols = 2, .density = 0.5};
     const struct {
         const char *name;
         const void *good;
@@ -180,7 +191,8 @@ static void inputs(void **state)
             const bool told = strstr(spk_last_error(all[i].give == give_context_options ? NULL : context), "struct_size is ") != NULL;
             const bool valid = bytes > 8 && bytes % 8 == 0;
             if (valid ? bytes == all[i].bytes && status != SPK_OK : status != SPK_ERR_ARGUMENT || !told)
-                fail_msg("%s, struct_size %zu of %zu: %s, \"%s\"", all[i].name, bytes, all[i].bytes, spk_status_name(status), spk_last_error(context));
+                fail_msg("%s, struct_size %zu of %zu: %s, \"%s\"", all[i].name, bytes, all[i].bytes, spk_status_name(status),
+                         spk_last_error(context));
             free(given);
         }
     }
@@ -194,7 +206,8 @@ static void reserved_fields(void **state)
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .reserved = 7};
     assert_int_equal(spk_race_spmm(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "reserved = 7"));
-    const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2, .values = values, .reserved = -1};
+    const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2,
+                                  .values = values,           .reserved = -1};
     assert_int_equal(spk_matrix_create(context, &desc, &made), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "reserved = -1"));
     assert_null(none);
@@ -251,9 +264,9 @@ static void outputs(void **state)
         size_t bytes;
         spk_status (*get)(void *);
     } all[] = {
-        {"spk_device_info", sizeof(spk_device_info), get_device}, {"spk_library_info", sizeof(spk_library_info), get_library},
-        {"spk_pattern_info", sizeof(spk_pattern_info), get_pattern}, {"spk_plan_info", sizeof(spk_plan_info), get_plan},
-        {"spk_kernel_info", sizeof(spk_kernel_info), get_kernel},  {"spk_report_info", sizeof(spk_report_info), get_report},
+        {"spk_device_info", sizeof(spk_device_info), get_device},          {"spk_library_info", sizeof(spk_library_info), get_library},
+        {"spk_pattern_info", sizeof(spk_pattern_info), get_pattern},       {"spk_plan_info", sizeof(spk_plan_info), get_plan},
+        {"spk_kernel_info", sizeof(spk_kernel_info), get_kernel},          {"spk_report_info", sizeof(spk_report_info), get_report},
         {"spk_candidate_info", sizeof(spk_candidate_info), get_candidate}, {"spk_matrix_desc", sizeof(spk_matrix_desc), get_view},
     };
     enum { MOST = 1024 };
@@ -329,8 +342,11 @@ static void random_numbers_aligned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inputs),             cmocka_unit_test(reserved_fields),        cmocka_unit_test(outputs),
-        cmocka_unit_test(advice_by_its_size), cmocka_unit_test(random_numbers_aligned),
+        cmocka_unit_test(inputs),
+        cmocka_unit_test(reserved_fields),
+        cmocka_unit_test(outputs),
+        cmocka_unit_test(advice_by_its_size),
+        cmocka_unit_test(random_numbers_aligned),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

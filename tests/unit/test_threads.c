@@ -1,4 +1,5 @@
-/* The number of threads follows the work: small products run on the calling thread, those between are measured both ways, large ones take all. */
+/* The number of threads follows the work: small products run on the calling thread, those between are measured both ways, large ones take
+ * all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -45,13 +46,15 @@ static void make(product *p, int64_t m, int64_t n)
     }
     const int64_t stored = offsets[grid];
     *p = (product){.m = m, .n = n, .problem = {SPK_SIZED(spk_spmm), .n = n}};
-    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = THREADS, .parallel_for = count_calls, .parallel_user = &p->calls};
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = THREADS, .parallel_for = count_calls,
+                                         .parallel_user = &p->calls};
     assert_int_equal(spk_context_create(&options, &p->context), SPK_OK);
-    assert_int_equal(spk_pattern_create(p->context,
-                                        &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = m, .cols = m, .block_rows = BLOCK, .block_cols = BLOCK,
-                                                           .nnzb = stored, .row_offsets = offsets, .col_indices = columns},
-                                        &p->pattern),
-                     SPK_OK);
+    assert_int_equal(
+        spk_pattern_create(p->context,
+                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = m, .cols = m, .block_rows = BLOCK, .block_cols = BLOCK,
+                                              .nnzb = stored, .row_offsets = offsets, .col_indices = columns},
+                           &p->pattern),
+        SPK_OK);
     p->values = calloc((size_t)(stored * BLOCK * BLOCK), sizeof *p->values);
     p->b = calloc((size_t)(m * n), sizeof *p->b);
     p->d = calloc((size_t)(m * n), sizeof *p->d);
@@ -80,7 +83,9 @@ static int calls_of(product *p, const char *choice)
     spk_plan *plan = NULL;
     assert_int_equal(spk_plan_spmm(p->context, p->pattern, &p->problem, &options, &plan), SPK_OK);
     atomic_store(&p->calls, 0);
-    assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->values, .b = p->b, .d = p->d, .alpha = 1}, NULL), SPK_OK);
+    assert_int_equal(
+        spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->values, .b = p->b, .d = p->d, .alpha = 1}, NULL),
+        SPK_OK);
     const int64_t grid = p->m / BLOCK;
     for (int64_t i = 0; i < p->m * p->n; i++)
         assert_true(p->d[i] == (float)(BLOCK * ((grid - i / p->n / BLOCK % 4 + 3) / 4)));
@@ -166,9 +171,12 @@ static void a_batch_counts_as_a_whole(void **state)
         spk_plan *plan = NULL;
         float *b = calloc((size_t)(batch * p.m * p.n), sizeof *b), *d = calloc((size_t)(batch * p.m * p.n), sizeof *d);
         assert_true(b != NULL && d != NULL);
-        assert_int_equal(spk_plan_spmm(p.context, p.pattern, &problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "spmm_portable"}, &plan), SPK_OK);
+        assert_int_equal(spk_plan_spmm(p.context, p.pattern, &problem,
+                                       &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "spmm_portable"}, &plan),
+                         SPK_OK);
         atomic_store(&p.calls, 0);
-        assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p.values, .b = b, .d = d, .alpha = 1}, NULL), SPK_OK);
+        assert_int_equal(
+            spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p.values, .b = b, .d = d, .alpha = 1}, NULL), SPK_OK);
         assert_int_equal(atomic_load(&p.calls) > 0, batch > 1);
         spk_plan_destroy(&plan);
         free(b);
@@ -207,7 +215,8 @@ static void a_tie_goes_to_one_thread(void **state)
     const spk_kernel *wide = spk_kernel_by_name("spmm_f32_avx512"), *narrow = spk_kernel_by_name("spmm_portable");
     double faster[] = {100, 101, 100, 99, 100}, slower[] = {100.4, 100.9, 100.2, 99.1, 100.5}, slow[] = {180, 181, 180, 179, 180};
     spk_contender all = {.kernel = wide, .samples = faster, .sample_count = 5, .median_us = 100, .predicted_us = 50, .eligible = true};
-    spk_contender alone = {.kernel = narrow, .samples = slower, .sample_count = 5, .median_us = 100.4, .predicted_us = 80, .eligible = true, .order = 1};
+    spk_contender alone = {
+        .kernel = narrow, .samples = slower, .sample_count = 5, .median_us = 100.4, .predicted_us = 80, .eligible = true, .order = 1};
     spk_contender *list[] = {&all, &alone};
     assert_int_equal(spk_params_parse(wide, "SERIAL=0", &all.params), SPK_OK);
     assert_int_equal(spk_params_parse(narrow, "SERIAL=1", &alone.params), SPK_OK);
@@ -255,8 +264,9 @@ static void parameters_may_be_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(little_work_wakes_nobody), cmocka_unit_test(work_between_is_done_both_ways), cmocka_unit_test(much_work_takes_all_threads),
-        cmocka_unit_test(a_batch_counts_as_a_whole), cmocka_unit_test(the_model_knows_both),          cmocka_unit_test(parameters_may_be_left_out),
+        cmocka_unit_test(little_work_wakes_nobody),    cmocka_unit_test(work_between_is_done_both_ways),
+        cmocka_unit_test(much_work_takes_all_threads), cmocka_unit_test(a_batch_counts_as_a_whole),
+        cmocka_unit_test(the_model_knows_both),        cmocka_unit_test(parameters_may_be_left_out),
         cmocka_unit_test(a_tie_goes_to_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Choosing: pinned, from the store, estimated, measured; and what a change of the table, of the options or of the hour makes of the store. */
+/* Choosing: pinned, from the store, estimated, measured; and what a change of the table, of the options or of the hour makes of the
+ * store. */
 #include "test_tune_fake.h"
 
 #include <pthread.h>
@@ -187,7 +188,7 @@ static void a_changed_kernel_meets_the_incumbent_only(void **state)
     /* A new row: only it and the incumbent run. */
     b.tuner.table = table_more;
     b.tuner.table_count = 4;
-    fakes[3].us = 18; /* fake1 at 20 reaches the finals */
+    fakes[3].us = 18;                                                  /* fake1 at 20 reaches the finals */
     assert_string_equal(choose(&b, "measured").kernel->name, "fake3"); /* fake1 went back to its old source: it runs, too */
     fake_runs();
     b.tuner.table = table_less; /* the winner is gone: the best of the rest, without a run */

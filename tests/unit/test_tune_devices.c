@@ -64,7 +64,8 @@ static void noise_is_doubled_there(void **state)
 /* A device that prepares: what it refuses is not run; what it does not know of is not tried. */
 static int waves, prepared_count;
 
-static spk_status refuse_the_second(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+static spk_status refuse_the_second(spk_device *device, const spk_problem *problem, spk_prepared *list, int count,
+                                    const atomic_int *interrupted)
 {
     (void)device, (void)problem, (void)interrupted;
     waves++;
@@ -99,7 +100,8 @@ static void refused_ones_are_out(void **state)
 /* Three rows of eight candidates: only the promising are prepared, two of each row at least, in one call; the others say why not. */
 static int prepared_of[FAKES], told_programs;
 
-static spk_status count_prepared(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+static spk_status count_prepared(spk_device *device, const spk_problem *problem, spk_prepared *list, int count,
+                                 const atomic_int *interrupted)
 {
     (void)device, (void)problem, (void)interrupted;
     waves++;
@@ -202,7 +204,8 @@ static void a_race_prepares_some_of_each_row(void **state)
     bench_close(&b);
 }
 
-/* A device that looks through outputs: where it says that all is whole, samples are compared all the same; where not, the host has the last word. */
+/* A device that looks through outputs: where it says that all is whole, samples are compared all the same; where not, the host has the last
+ * word. */
 static int scans;
 static bool scan_says;
 
@@ -223,7 +226,8 @@ static spk_status cannot_scan(spk_device *device, const spk_scan *scan, bool *cl
     return SPK_ERR_UNAVAILABLE;
 }
 
-static void check_scan(spk_status (*scan)(spk_device *, const spk_scan *, bool *), bool says, fake_mode mode, spk_candidate_status status, const char *why)
+static void check_scan(spk_status (*scan)(spk_device *, const spk_scan *, bool *), bool says, fake_mode mode, spk_candidate_status status,
+                       const char *why)
 {
     bench b;
     bench_open(&b, many + 2, 2, "");
@@ -305,7 +309,8 @@ static void rows_of_a_far_output(void **state)
                 assert_true(view != d && memcmp((const float *)view + at, d + at, sizeof(float)) == 0);
             }
         gather_fails = true;
-        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view), by_column ? SPK_ERR_UNAVAILABLE : SPK_OK);
+        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view),
+                         by_column ? SPK_ERR_UNAVAILABLE : SPK_OK);
         b.device.backend = &fake_backend;
         spk_operands_release(&operands);
         bench_close(&b);
@@ -333,9 +338,14 @@ static void rows_of_other_devices_are_not_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_of_its_own), cmocka_unit_test(noise_is_doubled_there), cmocka_unit_test(refused_ones_are_out),
-        cmocka_unit_test(only_the_promising_are_prepared), cmocka_unit_test(a_race_prepares_some_of_each_row), cmocka_unit_test(a_device_may_look_itself),
-        cmocka_unit_test(rows_of_a_far_output), cmocka_unit_test(rows_of_other_devices_are_not_listed),
+        cmocka_unit_test(memory_of_its_own),
+        cmocka_unit_test(noise_is_doubled_there),
+        cmocka_unit_test(refused_ones_are_out),
+        cmocka_unit_test(only_the_promising_are_prepared),
+        cmocka_unit_test(a_race_prepares_some_of_each_row),
+        cmocka_unit_test(a_device_may_look_itself),
+        cmocka_unit_test(rows_of_a_far_output),
+        cmocka_unit_test(rows_of_other_devices_are_not_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

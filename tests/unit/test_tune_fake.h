@@ -35,18 +35,18 @@ enum { FAKES = 8 };
 /* What kernel row i does; read by its run and by the device's clock. */
 typedef struct fake {
     fake_mode mode;
-    double us;             /* of a run of the whole problem */
-    double fixed_us;       /* of it, what does not shrink with a sample */
-    double param_us[8];    /* added for the first tunable's value v (0..7) */
-    double model_us;       /* what the cost model says; 0: us */
-    double sleep_us;       /* really spent */
-    double noise;          /* relative, one-sided, now and then much more */
-    double off;            /* added to every element of D, where it is right otherwise */
-    int slow_runs;         /* the first runs take 15 ms: the machine was busy */
-    double hot;            /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
-    double param_hot[8];   /* likewise, for the first tunable's value */
-    double disturbed;      /* share of the runs that other programs disturb: they take 40 times as long */
-    bool forbidden;        /* not applicable */
+    double us;           /* of a run of the whole problem */
+    double fixed_us;     /* of it, what does not shrink with a sample */
+    double param_us[8];  /* added for the first tunable's value v (0..7) */
+    double model_us;     /* what the cost model says; 0: us */
+    double sleep_us;     /* really spent */
+    double noise;        /* relative, one-sided, now and then much more */
+    double off;          /* added to every element of D, where it is right otherwise */
+    int slow_runs;       /* the first runs take 15 ms: the machine was busy */
+    double hot;          /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
+    double param_hot[8]; /* likewise, for the first tunable's value */
+    double disturbed;    /* share of the runs that other programs disturb: they take 40 times as long */
+    bool forbidden;      /* not applicable */
     atomic_int runs;
 } fake;
 
@@ -120,22 +120,25 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
     return status;
 }
 
-#define FAKE_OPS(number, hash)                                                                                              \
-    static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params) \
-    {                                                                                                                       \
-        (void)device;                                                                                                       \
-        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_work(problem)); \
-        return problem->n > 0 ? us : 1;                                                                                     \
-    }                                                                                                                       \
-    static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why) \
-    {                                                                                                                       \
-        (void)problem, (void)device, (void)params;                                                                          \
-        if (fakes[number].forbidden)                                                                                        \
-            *why = "the test forbids it";                                                                                   \
-        return !fakes[number].forbidden;                                                                                    \
-    }                                                                                                                       \
-    static const spk_kernel_ops fake_ops_##number##_##hash = {                                                              \
-        .applicable = fake_applicable_##number##_##hash, .predict_us = fake_predict_##number##_##hash, .run = fake_run, .source_hash = #hash}
+#define FAKE_OPS(number, hash)                                                                                                           \
+    static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params)  \
+    {                                                                                                                                    \
+        (void)device;                                                                                                                    \
+        double us = fakes[number].model_us > 0 ? fakes[number].model_us : fake_time(number, params->v[0], fake_work(problem));           \
+        return problem->n > 0 ? us : 1;                                                                                                  \
+    }                                                                                                                                    \
+    static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, \
+                                                         const char **why)                                                               \
+    {                                                                                                                                    \
+        (void)problem, (void)device, (void)params;                                                                                       \
+        if (fakes[number].forbidden)                                                                                                     \
+            *why = "the test forbids it";                                                                                                \
+        return !fakes[number].forbidden;                                                                                                 \
+    }                                                                                                                                    \
+    static const spk_kernel_ops fake_ops_##number##_##hash = {.applicable = fake_applicable_##number##_##hash,                           \
+                                                              .predict_us = fake_predict_##number##_##hash,                              \
+                                                              .run = fake_run,                                                           \
+                                                              .source_hash = #hash}
 
 FAKE_OPS(0, a);
 FAKE_OPS(1, a);
@@ -143,9 +146,11 @@ FAKE_OPS(2, a);
 FAKE_OPS(3, a);
 FAKE_OPS(1, b); /* kernel 1 after a change */
 
-#define FAKE_ROW(number, hash, kind_, priority_, fills, tunables_)                                                                \
-    {.operation = SPK_SPMM, .name = "fake" #number, .backend = SPK_BACKEND_CPU, .kind = kind_, .priority = priority_, .fills_zeros = fills, \
-     .tunables = tunables_, .ops = &fake_ops_##number##_##hash}
+#define FAKE_ROW(number, hash, kind_, priority_, fills, tunables_)                                                       \
+    {                                                                                                                    \
+        .operation = SPK_SPMM, .name = "fake" #number, .backend = SPK_BACKEND_CPU, .kind = kind_, .priority = priority_, \
+        .fills_zeros = fills, .tunables = tunables_, .ops = &fake_ops_##number##_##hash                                  \
+    }
 
 /* ------------------------------------------------------------------------------------------------ the device */
 
@@ -181,7 +186,8 @@ static inline int64_t fake_free_memory(spk_device *device)
 }
 
 /* Runs the kernel and tells the time that the test wants. */
-static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us)
+static inline spk_status fake_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs,
+                                        double *out_us)
 {
     (void)device;
     int number = fake_number(bound->kernel);
@@ -268,13 +274,27 @@ static inline void count_warning(void *user, int level, const char *message)
 
 static inline spk_pattern *fake_pattern(int64_t size, int block, double density, uint64_t seed)
 {
-    spk_generate how = {.struct_size = sizeof how, .generator = SPK_GEN_UNIFORM, .rows = size, .cols = size, .block_rows = block, .block_cols = block,
-                        .density = density, .seed = seed, .dtype = SPK_F32};
+    spk_generate how = {.struct_size = sizeof how,
+                        .generator = SPK_GEN_UNIFORM,
+                        .rows = size,
+                        .cols = size,
+                        .block_rows = block,
+                        .block_cols = block,
+                        .density = density,
+                        .seed = seed,
+                        .dtype = SPK_F32};
     spk_matrix *matrix = NULL;
     spk_pattern *pattern = NULL;
     assert_int_equal(spk_generate_matrix(&spk_mem_system, &how, &matrix, NULL), SPK_OK);
-    spk_bsr_indices indices = {.struct_size = sizeof indices, .rows = size, .cols = size, .block_rows = block, .block_cols = block, .nnzb = matrix->nnz,
-                               .row_offsets = matrix->row_offsets, .col_indices = matrix->col_indices, .index_type = SPK_I64};
+    spk_bsr_indices indices = {.struct_size = sizeof indices,
+                               .rows = size,
+                               .cols = size,
+                               .block_rows = block,
+                               .block_cols = block,
+                               .nnzb = matrix->nnz,
+                               .row_offsets = matrix->row_offsets,
+                               .col_indices = matrix->col_indices,
+                               .index_type = SPK_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
     spk_matrix_release(&matrix);
     return pattern;
@@ -302,14 +322,28 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
     atomic_store(&fake_total_runs, 0);
     atomic_store(&fake_interrupted, 0);
     spk_rng_seed(&fake_rng, 1);
-    b->device = (spk_device){.backend = &fake_backend, .executor = {.threads = 2}, .name = "fake", .isa = ~0u, .l2_bytes = 1 << 18, .l3_bytes = 1 << 20,
-                             .peak_gflops_f32 = 100, .stream_gbs = 10};
+    b->device = (spk_device){.backend = &fake_backend,
+                             .executor = {.threads = 2},
+                             .name = "fake",
+                             .isa = ~0u,
+                             .l2_bytes = 1 << 18,
+                             .l3_bytes = 1 << 20,
+                             .peak_gflops_f32 = 100,
+                             .stream_gbs = 10};
     assert_int_equal(spk_store_open(&spk_mem_system, store_path, NULL, NULL, &b->store), SPK_OK);
     b->pattern = fake_pattern(256, 16, 0.2, 7);
     b->problem = fake_problem(b->pattern, 24);
     fake_whole_work = fake_work(&b->problem);
-    b->tuner = (spk_tuner){.mem = &spk_mem_system, .device = &b->device, .store = b->store, .interrupted = &fake_interrupted, .log = count_warning,
-                           .log_user = &b->warnings, .table = table, .table_count = count, .load_now = fake_load_now, .busy_now = fake_busy_now};
+    b->tuner = (spk_tuner){.mem = &spk_mem_system,
+                           .device = &b->device,
+                           .store = b->store,
+                           .interrupted = &fake_interrupted,
+                           .log = count_warning,
+                           .log_user = &b->warnings,
+                           .table = table,
+                           .table_count = count,
+                           .load_now = fake_load_now,
+                           .busy_now = fake_busy_now};
     b->options = (spk_tune_options){.struct_size = sizeof b->options, .seed = 11, .cache = SPK_WARM};
     b->problem.cache = SPK_WARM;
 }

@@ -207,10 +207,19 @@ static void every_option_is_checked(void **state)
     for (int i = 0; i < 64; i++) {
         bench b;
         bench_open(&b, one, 1, "");
-        spk_spmm spmm = {.struct_size = sizeof spmm, .n = i % 3 == 0 ? 17 : 130, .dtype_a = i & 1 ? SPK_F64 : SPK_F32, .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
-                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .use_c = (i >> 4) & 1,
-                         .bias = (spk_bias)(i % 3), .activation = (spk_activation)(i % 5), .residual = (spk_residual)((i >> 5) % 3), .keep_preact = (i >> 1) & 1,
-                         .ldb = i % 5 == 0 ? 300 : 0, .ldd = i % 7 == 0 ? 301 : 0};
+        spk_spmm spmm = {.struct_size = sizeof spmm,
+                         .n = i % 3 == 0 ? 17 : 130,
+                         .dtype_a = i & 1 ? SPK_F64 : SPK_F32,
+                         .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
+                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
+                         .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
+                         .use_c = (i >> 4) & 1,
+                         .bias = (spk_bias)(i % 3),
+                         .activation = (spk_activation)(i % 5),
+                         .residual = (spk_residual)((i >> 5) % 3),
+                         .keep_preact = (i >> 1) & 1,
+                         .ldb = i % 5 == 0 ? 300 : 0,
+                         .ldd = i % 7 == 0 ? 301 : 0};
         assert_int_equal(spk_problem_from_spmm(b.pattern, &spmm, &b.options, &b.problem), SPK_OK);
         fake_whole_work = fake_work(&b.problem);
         spk_report *report = NULL;
@@ -229,12 +238,26 @@ static void samples_keep_the_proportions(void **state)
     bench b;
     bench_open(&b, one, 1, "");
     spk_pattern_release(&b.pattern);
-    spk_generate how = {.struct_size = sizeof how, .generator = SPK_GEN_POWER_LAW, .rows = 4096, .cols = 4096, .block_rows = 16, .block_cols = 16, .density = 0.1, .seed = 2,
+    spk_generate how = {.struct_size = sizeof how,
+                        .generator = SPK_GEN_POWER_LAW,
+                        .rows = 4096,
+                        .cols = 4096,
+                        .block_rows = 16,
+                        .block_cols = 16,
+                        .density = 0.1,
+                        .seed = 2,
                         .dtype = SPK_F32};
     spk_matrix *matrix = NULL;
     assert_int_equal(spk_generate_matrix(&spk_mem_system, &how, &matrix, NULL), SPK_OK);
-    spk_bsr_indices indices = {.struct_size = sizeof indices, .rows = 4096, .cols = 4096, .block_rows = 16, .block_cols = 16, .nnzb = matrix->nnz,
-                               .row_offsets = matrix->row_offsets, .col_indices = matrix->col_indices, .index_type = SPK_I64};
+    spk_bsr_indices indices = {.struct_size = sizeof indices,
+                               .rows = 4096,
+                               .cols = 4096,
+                               .block_rows = 16,
+                               .block_cols = 16,
+                               .nnzb = matrix->nnz,
+                               .row_offsets = matrix->row_offsets,
+                               .col_indices = matrix->col_indices,
+                               .index_type = SPK_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &b.pattern), SPK_OK);
     spk_matrix_release(&matrix);
     for (int trans = 0; trans < 2; trans++)
@@ -242,7 +265,8 @@ static void samples_keep_the_proportions(void **state)
             b.problem = fake_problem(b.pattern, 32);
             b.problem.trans_a = trans ? SPK_TRANS : SPK_NO_TRANS;
             spk_stage *stage = NULL;
-            assert_int_equal(spk_stage_make(&b.tuner, &b.problem, (spk_level){.rows = rows, .cols = 16}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
+            assert_int_equal(
+                spk_stage_make(&b.tuner, &b.problem, (spk_level){.rows = rows, .cols = 16}, (uint64_t)rows, 1000, NULL, &stage), SPK_OK);
             assert_int_equal(stage->problem.n, 16);
             assert_true(stage->problem.m >= 16 * rows && stage->problem.m < 16 * (rows + 4));
             if (fabs(stage->share / stage->row_share - 1) > 0.35)
@@ -255,8 +279,9 @@ static void samples_keep_the_proportions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cold_sets_exceed_the_cache), cmocka_unit_test(time_is_bounded), cmocka_unit_test(memory_is_bounded), cmocka_unit_test(a_caller_gives_the_memory),
-        cmocka_unit_test(the_noise_is_noise), cmocka_unit_test(every_option_is_checked), cmocka_unit_test(samples_keep_the_proportions),
+        cmocka_unit_test(cold_sets_exceed_the_cache),   cmocka_unit_test(time_is_bounded),    cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(a_caller_gives_the_memory),    cmocka_unit_test(the_noise_is_noise), cmocka_unit_test(every_option_is_checked),
+        cmocka_unit_test(samples_keep_the_proportions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,8 +243,8 @@ static void binding(void **state)
     spk_unbind(&bound);
     record[1] = SPK_PROOF_REFUTED;
     assert_int_equal(spk_tune_bind(&b.tuner, &b.problem, &choice, &bound), SPK_ERR_NO_CANDIDATE);
-    assert_non_null(strstr(spk_error_last(),
-                           "it never runs in this process, as it did harm in the one that proved it: it hung in the prover"));
+    assert_non_null(
+        strstr(spk_error_last(), "it never runs in this process, as it did harm in the one that proved it: it hung in the prover"));
     assert_null(bound.kernel);
     bench_close(&b);
 }
@@ -312,8 +312,9 @@ static void empty_problems(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_store), cmocka_unit_test(estimates),            cmocka_unit_test(nearest_class), cmocka_unit_test(pinned_choices),
-        cmocka_unit_test(binding),        cmocka_unit_test(the_second_candidate), cmocka_unit_test(interruptions), cmocka_unit_test(empty_problems),
+        cmocka_unit_test(from_the_store), cmocka_unit_test(estimates),      cmocka_unit_test(nearest_class),
+        cmocka_unit_test(pinned_choices), cmocka_unit_test(binding),        cmocka_unit_test(the_second_candidate),
+        cmocka_unit_test(interruptions),  cmocka_unit_test(empty_problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Evidence that was cut short or disturbed: marked, used, never put in the place of what is finished, and measured anew when that may help. */
+/* Evidence that was cut short or disturbed: marked, used, never put in the place of what is finished, and measured anew when that may
+ * help. */
 #include "test_tune_fake.h"
 
 #include "tune/search/search.h"
@@ -183,7 +184,8 @@ static void a_new_row_under_load(void **state)
     bench_close(&b);
 }
 
-/* Many threads that wait for each other lose most of their samples to other programs, one thread does not: what is quickest undisturbed is chosen. */
+/* Many threads that wait for each other lose most of their samples to other programs, one thread does not: what is quickest undisturbed is
+ * chosen. */
 static void the_disturbed_are_not_passed_over(void **state)
 {
     (void)state;
@@ -209,9 +211,11 @@ static void the_disturbed_are_not_passed_over(void **state)
 static void samples_tell_of_disturbance(void **state)
 {
     (void)state;
-    double calm[] = {100, 101, 99, 102, 130, 100, 98, 100}, torn[] = {50, 2000, 51, 2100, 1900, 2000, 50, 2500}, lost[] = {2000, 2100, 2200, 2050, 1900, 2000, 2100, 2500};
+    double calm[] = {100, 101, 99, 102, 130, 100, 98, 100}, torn[] = {50, 2000, 51, 2100, 1900, 2000, 50, 2500},
+           lost[] = {2000, 2100, 2200, 2050, 1900, 2000, 2100, 2500};
     spk_contender a = {.kernel = &table[0], .eligible = true, .samples = calm, .sample_count = 8, .median_us = 100, .least_us = 98};
-    spk_contender c = {.kernel = &table[2], .eligible = true, .samples = torn, .sample_count = 8, .median_us = 1950, .least_us = 50, .order = 1};
+    spk_contender c = {
+        .kernel = &table[2], .eligible = true, .samples = torn, .sample_count = 8, .median_us = 1950, .least_us = 50, .order = 1};
     spk_contender *list[] = {&a, &c};
     assert_true(spk_rounds_disturbed(list, 2, false));
     assert_int_equal(spk_rounds_winner(list, 2, false, NULL), 0);

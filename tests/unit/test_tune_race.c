@@ -38,7 +38,8 @@ static void every_row_meets(void **state)
     assert_int_equal(report->count, 4);
     assert_string_equal(chosen_name(report), "fake1");
     assert_string_equal(chosen_params(report), "V=3");
-    const spk_evidence *reference = entry_of(report, "fake0", NULL), *own = entry_of(report, "fake1", NULL), *vendor = entry_of(report, "fake2", NULL);
+    const spk_evidence *reference = entry_of(report, "fake0", NULL), *own = entry_of(report, "fake1", NULL),
+                       *vendor = entry_of(report, "fake2", NULL);
     const spk_evidence *dense = entry_of(report, "fake3", NULL);
     assert_int_equal(own->sample_count, 20);
     assert_int_equal(vendor->sample_count, 20);
@@ -137,7 +138,8 @@ static void reasons_are_of_those_left(void **state)
     b.options.only = "fake3";
     assert_int_equal(spk_contenders_make(&b.tuner, &b.problem, &b.options, &contenders, &count), SPK_OK);
     assert_int_equal(spk_no_candidate(contenders, count, &b.options), SPK_ERR_NO_CANDIDATE);
-    assert_string_equal(spk_error_message(0), "no kernel is left (only = \"fake3\", exclude = \"\"): fake3: not eligible, needs assume_finite");
+    assert_string_equal(spk_error_message(0),
+                        "no kernel is left (only = \"fake3\", exclude = \"\"): fake3: not eligible, needs assume_finite");
     b.options.only = NULL;
     for (int i = 0; i < count; i++)
         memset(contenders[i].why, 'x', sizeof contenders[i].why - 1);
@@ -225,9 +227,11 @@ static void memory_may_fail_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_meets), cmocka_unit_test(a_row_at_its_best_under_load), cmocka_unit_test(rows_that_cannot),
-        cmocka_unit_test(a_budget_ends_the_race), cmocka_unit_test(reasons_are_of_those_left), cmocka_unit_test(given_choices_only),
-        cmocka_unit_test(dense_is_the_yardstick), cmocka_unit_test(interruption), cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(every_row_meets),           cmocka_unit_test(a_row_at_its_best_under_load),
+        cmocka_unit_test(rows_that_cannot),          cmocka_unit_test(a_budget_ends_the_race),
+        cmocka_unit_test(reasons_are_of_those_left), cmocka_unit_test(given_choices_only),
+        cmocka_unit_test(dense_is_the_yardstick),    cmocka_unit_test(interruption),
+        cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

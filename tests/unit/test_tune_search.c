@@ -1,4 +1,5 @@
-/* The search: what is right and fast wins; what is wrong, failing or hopeless does not; time, ties, interruption, samples of large problems. */
+/* The search: what is right and fast wins; what is wrong, failing or hopeless does not; time, ties, interruption, samples of large
+ * problems. */
 #include "test_tune_fake.h"
 
 #include "tune/search/search.h"

@@ -29,12 +29,14 @@ static void the_last_rounds_are_under_load(void **state)
         report = tune(&b);
         assert_string_equal(chosen_name(report), "fake1");
         assert_string_equal(chosen_params(report), "V=0");
-        const spk_evidence *best = &report->candidates[report->chosen], *first = entry_of(report, "fake0", NULL), *other = entry_of(report, "fake2", NULL);
+        const spk_evidence *best = &report->candidates[report->chosen], *first = entry_of(report, "fake0", NULL),
+                           *other = entry_of(report, "fake2", NULL);
         assert_true(best->median_us > 126 && best->median_us < 131 && best->sample_count >= 5); /* times under load */
         assert_true(first->median_us > 142 && first->sample_count >= 3);
         assert_true(other->median_us > 218 && other->sample_count >= 3); /* far behind, but what the winner is compared with */
         const spk_evidence *behind = entry_of(report, "fake1", "V=2");
-        assert_true(behind->median_us > 180 && behind->median_us < 190 && behind->sample_count == 0); /* samples of other rounds make no pairs */
+        /* samples of other rounds make no pairs */
+        assert_true(behind->median_us > 180 && behind->median_us < 190 && behind->sample_count == 0);
         spk_report_release(&report);
         fake_long_samples = 0;
     }
@@ -59,7 +61,8 @@ static void a_tie_under_load_changes_nothing(void **state)
     bench_close(&b);
 }
 
-/* A winner that keeps its pace, stands alone or takes a few microseconds needs no rounds under load; nor has a short budget time for them. */
+/* A winner that keeps its pace, stands alone or takes a few microseconds needs no rounds under load; nor has a short budget time for
+ * them. */
 static void load_is_for_those_that_it_slows(void **state)
 {
     (void)state;

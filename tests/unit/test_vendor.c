@@ -75,7 +75,8 @@ static void allocation_failures_are_errors(void **state)
         spk_params params;
         spk_params_get(kernel, 0, &params);
         uint64_t seed = 1;
-        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200; trial_make(&t, ++seed, false))
+        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200;
+             trial_make(&t, ++seed, false))
             trial_free(&t);
         spk_bound bound;
         spk_status status = SPK_ERR_UNAVAILABLE;
@@ -143,7 +144,8 @@ static void *call_rows(void *arg)
         const spk_bound *bound = &call->bounds[(run + call->first) % call->count];
         double *d = malloc((size_t)(p->m * p->n) * sizeof *d);
         void *workspace = aligned_alloc(64, (bound->workspace_bytes + 127) / 64 * 64);
-        spk_args args = {.a = t->values, .b = t->b, .d = d, .alpha = t->alpha, .workspace = workspace, .workspace_bytes = bound->workspace_bytes};
+        spk_args args = {
+            .a = t->values, .b = t->b, .d = d, .alpha = t->alpha, .workspace = workspace, .workspace_bytes = bound->workspace_bytes};
         call->right = call->right && d != NULL && workspace != NULL && bound->kernel->ops->run(bound, &args, NULL) == SPK_OK;
         for (int64_t i = 0; call->right && i < p->m * p->n; i++)
             call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p) * t->magnitude[i];
@@ -205,7 +207,8 @@ static void a_forked_child_multiplies(void **state)
         trial t;
         spk_params_get(kernel, 0, &params);
         uint64_t seed = 1;
-        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200; trial_make(&t, ++seed, false))
+        for (trial_make(&t, seed, false); !spk_candidate_applicable(kernel, &params, &t.problem, device, &why) && seed < 200;
+             trial_make(&t, ++seed, false))
             trial_free(&t);
         if (seed < 200) {
             check_candidate(&t, kernel, &params, device);
@@ -231,8 +234,9 @@ static void a_forked_child_multiplies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_compute_what_they_claim),     cmocka_unit_test(allocation_failures_are_errors), cmocka_unit_test(static_rows_want_values_first),
-        cmocka_unit_test(rows_run_in_many_threads_at_once), cmocka_unit_test(a_forked_child_multiplies),
+        cmocka_unit_test(rows_compute_what_they_claim),  cmocka_unit_test(allocation_failures_are_errors),
+        cmocka_unit_test(static_rows_want_values_first), cmocka_unit_test(rows_run_in_many_threads_at_once),
+        cmocka_unit_test(a_forked_child_multiplies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,8 @@ static double *numbers(spk_rng *rng, int64_t count)
 static void make_pattern_of(trial *t, int64_t m, int64_t k, int block_rows, int block_cols)
 {
     int64_t grid_rows = (m + block_rows - 1) / block_rows, grid_cols = (k + block_cols - 1) / block_cols;
-    int64_t *offsets = get((size_t)grid_rows + 1, sizeof *offsets), *columns = get((size_t)(grid_rows * grid_cols), sizeof *columns), count = 0;
+    int64_t *offsets = get((size_t)grid_rows + 1, sizeof *offsets), *columns = get((size_t)(grid_rows * grid_cols), sizeof *columns),
+            count = 0;
     int64_t full = pick(&t->rng, 0, 10);
     for (int64_t i = 0; i < grid_rows; i++) {
         bool empty = pick(&t->rng, 0, 4) == 0;
@@ -170,8 +171,11 @@ static void solve(trial *t)
                 }
             }
     for (int64_t i = 0; i < p->m * p->n; i++) {
-        double bias = p->epilogue.bias == SPK_BIAS_PER_ROW ? t->bias[i / p->n] : p->epilogue.bias == SPK_BIAS_PER_COL ? t->bias[i % p->n] : 0;
-        double c = p->epilogue.use_c && t->beta != 0 ? t->beta * t->c[i] : 0, residual = p->epilogue.residual != SPK_RESIDUAL_NONE ? t->residual[i] : 0;
+        double bias = p->epilogue.bias == SPK_BIAS_PER_ROW   ? t->bias[i / p->n]
+                      : p->epilogue.bias == SPK_BIAS_PER_COL ? t->bias[i % p->n]
+                                                             : 0;
+        double c = p->epilogue.use_c && t->beta != 0 ? t->beta * t->c[i] : 0,
+               residual = p->epilogue.residual != SPK_RESIDUAL_NONE ? t->residual[i] : 0;
         t->preact[i] = t->want[i] + c + bias;
         const double active = activation(p->epilogue.activation, t->preact[i]), terms = t->magnitude[i] + fabs(c) + fabs(bias);
         const bool factor = p->epilogue.residual == SPK_RESIDUAL_MULTIPLY;
@@ -303,7 +307,8 @@ static void poison_unused_rows(const trial *t, void *b)
     free(used);
 }
 
-static void compare(const trial *t, const char *row, const char *params, const char *name, const void *got, int64_t ld, int64_t elements, const double *want)
+static void compare(const trial *t, const char *row, const char *params, const char *name, const void *got, int64_t ld, int64_t elements,
+                    const double *want)
 {
     const spk_problem *p = &t->problem;
     double tolerance = spk_problem_tolerance(p);
@@ -312,8 +317,8 @@ static void compare(const trial *t, const char *row, const char *params, const c
             double x = at(got, p->dtype_a, place(p->layout_d, ld, i, j)), error = fabs(x - want[i * p->n + j]);
             /* GELU and SILU have a slope up to 1.13 and a rounding of their own. */
             if (!(error <= 1.2 * tolerance * (t->magnitude[i * p->n + j] + fabs(t->preact[i * p->n + j]))))
-                fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i, (long long)j, x,
-                         want[i * p->n + j]);
+                fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i,
+                         (long long)j, x, want[i * p->n + j]);
         }
     int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; i < elements; i++)

@@ -90,7 +90,8 @@ static int cpu_list(int (*visit)(void *user, const spk_device_entry *entry), voi
 {
     char name[96];
     spk_probe_name(name, sizeof name);
-    return visit(user, &(spk_device_entry){SPK_SIZED(spk_device_entry), .device = "cpu", .name = name, .memory_bytes = spk_probe_memory_bytes(), .why = ""});
+    return visit(user, &(spk_device_entry){SPK_SIZED(spk_device_entry), .device = "cpu", .name = name,
+                                           .memory_bytes = spk_probe_memory_bytes(), .why = ""});
 }
 
 static int64_t cpu_free_memory(spk_device *device)

@@ -20,10 +20,10 @@ spk_status spk_partition_rows(const spk_mem *mem, const spk_bsr_view *view, int 
 
 /* A finished piece of the product, still without alpha: acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j]. Applies alpha, beta,
  * bias, activation, residual and stores to D (either layout), keeping preact where asked. Rows and columns are already clipped. */
-void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
-                      int64_t cols);
-void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
-                      int64_t cols);
+void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
+                      int64_t col0, int64_t cols);
+void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows,
+                      int64_t col0, int64_t cols);
 
 /* True where D = alpha * acc needs nothing else and D is row-major: kernels store straight from registers. */
 bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args);

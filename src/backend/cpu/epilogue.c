@@ -20,14 +20,14 @@
 
 #include "backend/cpu/kernels/epilogue_body.h"
 
-void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
-                      int64_t cols)
+void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
+                      int64_t col0, int64_t cols)
 {
     epilogue_f32(problem, args, acc, acc_ld, row0, rows, col0, cols);
 }
 
-void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
-                      int64_t cols)
+void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows,
+                      int64_t col0, int64_t cols)
 {
     epilogue_f64(problem, args, acc, acc_ld, row0, rows, col0, cols);
 }
@@ -35,6 +35,6 @@ void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const do
 bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args)
 {
     const spk_epilogue *want = &problem->epilogue;
-    return problem->layout_d == SPK_ROW_MAJOR && want->bias == SPK_BIAS_NONE && want->activation == SPK_ACT_NONE && want->residual == SPK_RESIDUAL_NONE && !want->keep_preact &&
-           (!want->use_c || args->beta == 0);
+    return problem->layout_d == SPK_ROW_MAJOR && want->bias == SPK_BIAS_NONE && want->activation == SPK_ACT_NONE &&
+           want->residual == SPK_RESIDUAL_NONE && !want->keep_preact && (!want->use_c || args->beta == 0);
 }

@@ -23,10 +23,12 @@ unsigned spk_probe_isa(void)
     isa |= __builtin_cpu_supports("avx") ? SPK_ISA_AVX : 0;
     isa |= __builtin_cpu_supports("avx2") ? SPK_ISA_AVX2 : 0;
     isa |= __builtin_cpu_supports("fma") ? SPK_ISA_FMA : 0;
-    unsigned eax, ebx, ecx = 0, edx; /* not every compiler's __builtin_cpu_supports knows F16C; that the system keeps its registers is AVX's to say */
+    /* not every compiler's __builtin_cpu_supports knows F16C; that the system keeps its registers is AVX's to say */
+    unsigned eax, ebx, ecx = 0, edx;
     if ((isa & SPK_ISA_AVX) && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C))
         isa |= SPK_ISA_F16C;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
         isa |= SPK_ISA_AVX512F;
 #elif defined(__aarch64__)
     isa |= SPK_ISA_NEON;
@@ -39,9 +41,19 @@ int spk_isa_names(unsigned isa, const char *names[16])
     static const struct {
         unsigned bit;
         const char *name;
-    } all[] = {{SPK_ISA_SSE2, "sse2"}, {SPK_ISA_AVX, "avx"}, {SPK_ISA_AVX2, "avx2"}, {SPK_ISA_FMA, "fma"}, {SPK_ISA_F16C, "f16c"}, {SPK_ISA_AVX512F, "avx512f"},
-               {SPK_ISA_AVX512_BF16, "avx512_bf16"}, {SPK_ISA_AVX512_FP16, "avx512_fp16"}, {SPK_ISA_AMX_BF16, "amx_bf16"}, {SPK_ISA_NEON, "neon"},
-               {SPK_ISA_SM70, "sm_70"}, {SPK_ISA_SM80, "sm_80"}, {SPK_ISA_SM90A, "sm_90a"}};
+    } all[] = {{SPK_ISA_SSE2, "sse2"},
+               {SPK_ISA_AVX, "avx"},
+               {SPK_ISA_AVX2, "avx2"},
+               {SPK_ISA_FMA, "fma"},
+               {SPK_ISA_F16C, "f16c"},
+               {SPK_ISA_AVX512F, "avx512f"},
+               {SPK_ISA_AVX512_BF16, "avx512_bf16"},
+               {SPK_ISA_AVX512_FP16, "avx512_fp16"},
+               {SPK_ISA_AMX_BF16, "amx_bf16"},
+               {SPK_ISA_NEON, "neon"},
+               {SPK_ISA_SM70, "sm_70"},
+               {SPK_ISA_SM80, "sm_80"},
+               {SPK_ISA_SM90A, "sm_90a"}};
     int count = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (isa & all[i].bit)

@@ -4,11 +4,11 @@
 
 #include "backend/backend.h"
 
-unsigned spk_probe_isa(void);                          /* SPK_ISA_ bits that processor and system offer */
+unsigned spk_probe_isa(void);                           /* SPK_ISA_ bits that processor and system offer */
 int spk_isa_names(unsigned isa, const char *names[16]); /* static strings; returns how many */
 void spk_probe_name(char *name, size_t size);
-double spk_probe_ghz(void);                  /* of a busy core, measured once a process (some 2 ms) */
-int64_t spk_probe_cache_bytes(int level);    /* 1..3; 0: unknown */
+double spk_probe_ghz(void);               /* of a busy core, measured once a process (some 2 ms) */
+int64_t spk_probe_cache_bytes(int level); /* 1..3; 0: unknown */
 int64_t spk_probe_memory_bytes(void);
 int64_t spk_probe_free_bytes(void);
 

@@ -1,4 +1,5 @@
-/* Pointers that a caller gives to a run: where they do not belong to the device, a message instead of a fault that would take the context along. */
+/* Pointers that a caller gives to a run: where they do not belong to the device, a message instead of a fault that would take the context
+ * along. */
 #include <stddef.h>
 
 #include "backend/cuda/cuda.h"
@@ -27,7 +28,8 @@ static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, co
 {
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
         if (spk_problem_operand_elements(problem, (spk_operand)i) > 0)
-            SPK_TRY(spk_cuda_check_pointer(cuda, "args.", spk_problem_operand_name(problem, (spk_operand)i), spk_args_get(args, (spk_operand)i)));
+            SPK_TRY(spk_cuda_check_pointer(cuda, "args.", spk_problem_operand_name(problem, (spk_operand)i),
+                                           spk_args_get(args, (spk_operand)i)));
     return spk_cuda_check_pointer(cuda, "args.", "workspace", args->workspace);
 }
 

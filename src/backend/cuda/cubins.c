@@ -1,5 +1,5 @@
-/* A file of the cache: a header, the key, the cubin. Written aside, fsynced and renamed, so that a reader sees a whole file or none; checked by its
- * hash all the same, as disks and people do what they do. */
+/* A file of the cache: a header, the key, the cubin. Written aside, fsynced and renamed, so that a reader sees a whole file or none;
+ * checked by its hash all the same, as disks and people do what they do. */
 #include "backend/cuda/cubins.h"
 
 #include <dirent.h>
@@ -23,7 +23,8 @@
 #define SUFFIX ".cubin"
 enum { VERSION = 1, STALE_S = 3600, MOST_FILES = 65536, TRIM_EVERY_BYTES = SPK_CUBINS_BYTES / 16 };
 
-static atomic_llong untrimmed = TRIM_EVERY_BYTES; /* bytes that this process saved since it last looked through the folder, which takes long when it is full */
+/* bytes that this process saved since it last looked through the folder, which takes long when it is full */
+static atomic_llong untrimmed = TRIM_EVERY_BYTES;
 
 typedef struct header {
     char magic[8];
@@ -142,7 +143,8 @@ static bool write_cubin(const char *path, const header *head, const char *key, c
     int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return false;
-    bool good = write_all(file, head, sizeof *head) && write_all(file, key, head->key_bytes) && write_all(file, cubin, head->bytes) && fsync(file) == 0;
+    bool good = write_all(file, head, sizeof *head) && write_all(file, key, head->key_bytes) && write_all(file, cubin, head->bytes) &&
+                fsync(file) == 0;
     good = close(file) == 0 && good;
     good = good && rename(aside, path) == 0;
     if (!good)
@@ -238,11 +240,13 @@ void spk_cubins_trim(const char *path, int64_t limit)
     closedir(folder);
 }
 
-/* ---- one compiles, the others wait: a byte of CACHE/cubin/lock, through a file description of its own so that threads exclude each other too */
+/* ---- one compiles, the others wait: a byte of CACHE/cubin/lock, through a file description of its own so that threads exclude each other
+ * too */
 
 static int set_lock(int file, short type, const char *key)
 {
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(spk_hash_text(SPK_HASH_START, key) & 0x3fffffff), .l_len = 1};
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)(spk_hash_text(SPK_HASH_START, key) & 0x3fffffff), .l_len = 1};
     return fcntl(file, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
 }
 

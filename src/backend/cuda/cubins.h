@@ -1,5 +1,5 @@
-/* The cache of compiled device programs on disk: CACHE/cubin, private to the user. Whatever is wrong with it costs time, never correctness: no
- * function here fails. */
+/* The cache of compiled device programs on disk: CACHE/cubin, private to the user. Whatever is wrong with it costs time, never correctness:
+ * no function here fails. */
 #ifndef SPK_BACKEND_CUDA_CUBINS_H
 #define SPK_BACKEND_CUDA_CUBINS_H
 
@@ -11,13 +11,13 @@
 
 #define SPK_CUBINS_KEPT_BYTES ((size_t)64 << 20) /* in memory */
 
-/* key is text that says all that the cubin depends on. False: it is not there. A file that is damaged, or another's, is removed. What cannot be written
- * to the folder is kept in memory. */
+/* key is text that says all that the cubin depends on. False: it is not there. A file that is damaged, or another's, is removed. What
+ * cannot be written to the folder is kept in memory. */
 bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *bytes);
 void spk_cubins_save(const spk_mem *mem, const char *key, const void *cubin, size_t bytes);
 
-/* So that two processes, or threads, do not compile the same: waits until nobody else holds the key, limit_s at most. A token for unlock; -1: not
- * held (the limit has passed, or there is no folder), go on all the same. */
+/* So that two processes, or threads, do not compile the same: waits until nobody else holds the key, limit_s at most. A token for unlock;
+ * -1: not held (the limit has passed, or there is no folder), go on all the same. */
 int spk_cubins_lock(const spk_mem *mem, const char *key, double limit_s);
 void spk_cubins_unlock(int token, const char *key);
 

@@ -15,15 +15,15 @@
 
 enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
 enum { /* CUdevice_attribute */
-    CLOCK_KHZ = 13,
-    PROCESSORS = 16,
-    MEMORY_KHZ = 36,
-    MEMORY_BITS = 37,
-    L2_BYTES = 38,
-    COMPUTE_MAJOR = 75,
-    COMPUTE_MINOR = 76,
-    SHARED_PROCESSOR_BYTES = 81,
-    SHARED_BLOCK_BYTES = 97
+       CLOCK_KHZ = 13,
+       PROCESSORS = 16,
+       MEMORY_KHZ = 36,
+       MEMORY_BITS = 37,
+       L2_BYTES = 38,
+       COMPUTE_MAJOR = 75,
+       COMPUTE_MINOR = 76,
+       SHARED_PROCESSOR_BYTES = 81,
+       SHARED_BLOCK_BYTES = 97
 };
 static const double default_watchdog_s = 20;
 static const double spin_us = 200; /* of waiting without sleep: most runs are shorter */
@@ -35,7 +35,8 @@ static atomic_int lost_devices[MOST_DEVICES];
 static spk_status refuse_lost(const spk_cuda *cuda)
 {
     return spk_fail(SPK_ERR_UNAVAILABLE, "cuda:%d is lost to this process: a kernel %s; start a new process", cuda->ordinal,
-                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end" : "died and took the device's context with it");
+                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end"
+                                                                                : "died and took the device's context with it");
 }
 
 static bool is_lost(const spk_cuda *cuda)
@@ -96,8 +97,9 @@ static spk_status wait_for(const spk_device *device, CUstream stream)
         double waited = spk_now_us() - start;
         if (waited > cuda->watchdog_s * 1e6) {
             atomic_store(cuda->lost, 2);
-            return spk_fail(SPK_ERR_INTERNAL, "the device did not finish within %.3g s: a kernel hangs, and cuda:%d is lost to this process", cuda->watchdog_s,
-                            cuda->ordinal);
+            return spk_fail(SPK_ERR_INTERNAL,
+                            "the device did not finish within %.3g s: a kernel hangs, and cuda:%d is lost to this process",
+                            cuda->watchdog_s, cuda->ordinal);
         }
         if (waited > spin_us)
             nanosleep(&(struct timespec){.tv_nsec = waited > 1e5 ? 1000000 : 20000}, NULL);
@@ -128,8 +130,8 @@ static spk_status allocate_here(spk_device *device, size_t bytes, void **memory)
     if (result == CUDA_ERROR_OUT_OF_MEMORY_) {
         size_t free_bytes = 0, total_bytes = 0;
         cuda->driver->memory_info(&free_bytes, &total_bytes);
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "cuda:%d has no %zu bytes for the asking: %zu of %zu bytes are free", cuda->ordinal, bytes, free_bytes,
-                        total_bytes);
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "cuda:%d has no %zu bytes for the asking: %zu of %zu bytes are free", cuda->ordinal, bytes,
+                        free_bytes, total_bytes);
     }
     SPK_TRY(spk_cuda_check(device, result, "cuMemAlloc"));
     *memory = (void *)(uintptr_t)made; /* aligned to 256 bytes, as the driver promises */
@@ -263,7 +265,8 @@ static spk_status find_device(const spk_cuda_driver *driver, const char *name, l
     SPK_TRY(spk_cuda_try(driver, driver->device_count(&count), "cuDeviceGetCount"));
     count = count > MOST_DEVICES ? MOST_DEVICES : count;
     if (wanted >= count)
-        return spk_fail(SPK_ERR_UNAVAILABLE, "device = \"%s\": the driver shows %d CUDA device%s to this process", name, count, count == 1 ? "" : "s");
+        return spk_fail(SPK_ERR_UNAVAILABLE, "device = \"%s\": the driver shows %d CUDA device%s to this process", name, count,
+                        count == 1 ? "" : "s");
     *ordinal = (int)wanted;
     return SPK_OK;
 }
@@ -303,7 +306,8 @@ static spk_status read_facts(spk_device *device, spk_cuda *cuda)
     device->l1_bytes = cuda->shared_processor_bytes;
     device->l2_bytes = cuda->l2_bytes;
     device->processors = cuda->processors;
-    device->isa = (cuda->compute >= 70 ? SPK_ISA_SM70 : 0) | (cuda->compute >= 80 ? SPK_ISA_SM80 : 0) | (cuda->compute == 90 ? SPK_ISA_SM90A : 0);
+    device->isa =
+        (cuda->compute >= 70 ? SPK_ISA_SM70 : 0) | (cuda->compute >= 80 ? SPK_ISA_SM80 : 0) | (cuda->compute == 90 ? SPK_ISA_SM90A : 0);
     guess_speed(device, cuda);
     return SPK_OK;
 }

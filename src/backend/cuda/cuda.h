@@ -22,16 +22,17 @@ typedef struct spk_cuda {
     CUdevice handle;
     CUcontext context; /* the device's primary context, retained */
     CUstream stream;   /* of tuning and copies; non-blocking */
-    pthread_mutex_t stream_lock; /* held while something is put on the stream and awaited: another thread's copy must not end up in a graph */
-    atomic_int *lost;  /* of all contexts on this device: a kernel died or never ended, nothing more is asked of the driver */
-    double watchdog_s; /* a run in tuning that takes longer counts as hung */
+    /* held while something is put on the stream and awaited: another thread's copy must not end up in a graph */
+    pthread_mutex_t stream_lock;
+    atomic_int *lost;   /* of all contexts on this device: a kernel died or never ended, nothing more is asked of the driver */
+    double watchdog_s;  /* a run in tuning that takes longer counts as hung */
     int driver_version; /* 13000 */
     int compute;        /* 90 */
     char arch[16];      /* "sm_90a": what device programs are compiled for */
     int processors;     /* streaming multiprocessors */
     int64_t l2_bytes;
-    int shared_bytes;           /* that one block may ask for */
-    int shared_processor_bytes; /* of a multiprocessor */
+    int shared_bytes;                               /* that one block may ask for */
+    int shared_processor_bytes;                     /* of a multiprocessor */
     struct spk_cuda_shared_indices *shared_indices; /* index.c */
     struct spk_cuda_deferrals *deferrals;           /* deferred.c; NULL before the first */
     pthread_mutex_t deferrals_lock;
@@ -44,8 +45,8 @@ static inline spk_cuda *spk_cuda_of(const spk_device *device)
     return (spk_cuda *)device->state;
 }
 
-/* Makes the device's context current for this thread, where it is not; leave undoes it. Every function of the backend that calls the driver is
- * between the two. */
+/* Makes the device's context current for this thread, where it is not; leave undoes it. Every function of the backend that calls the driver
+ * is between the two. */
 typedef struct spk_cuda_scope {
     const spk_cuda_driver *driver;
     int pushed;
@@ -56,8 +57,9 @@ void spk_cuda_leave(spk_cuda_scope *scope);
 /* spk_cuda_try for what a device was asked: after an error that kills its context, later calls on this device fail at once. */
 spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call);
 
-/* Calls that a capture under way would forbid, another thread's or this one's, are between these two: allocating, loading programs, work on cuda->stream and waiting
- * for it. None of it enters the captured graph, so that a plan may be made during a capture; nothing here may touch the captured stream. */
+/* Calls that a capture under way would forbid, another thread's or this one's, are between these two: allocating, loading programs, work on
+ * cuda->stream and waiting for it. None of it enters the captured graph, so that a plan may be made during a capture; nothing here may
+ * touch the captured stream. */
 int spk_cuda_capture_relax(const spk_cuda *cuda);
 void spk_cuda_capture_restore(const spk_cuda *cuda, int mode);
 
@@ -80,7 +82,8 @@ spk_status spk_cuda_deferred_indices(const spk_device *device, const spk_pattern
 spk_status spk_cuda_deferred_take(const spk_pattern *pattern, size_t bytes, void **memory);
 void spk_cuda_deferred_give(const spk_pattern *pattern, size_t bytes, void *memory);
 CUstream spk_cuda_deferred_stream(const spk_pattern *pattern);
-void spk_cuda_list_tiles_build(int block_rows, int block_cols, int width, spk_build *build); /* the program of kernels/sddmm_sm90_wgmma.c that does so */
+/* the program of kernels/sddmm_sm90_wgmma.c that does so */
+void spk_cuda_list_tiles_build(int block_rows, int block_cols, int width, spk_build *build);
 /* At the end of a device; driver NULL: it is lost. */
 void spk_cuda_deferrals_release(const spk_cuda_driver *driver, const spk_mem *mem, struct spk_cuda_deferrals **deferrals);
 void spk_cuda_deferred_build(spk_index_type type, bool settle, spk_build *build); /* its programs */
@@ -93,30 +96,30 @@ void spk_cuda_scan_build(spk_dtype dtype, spk_build *build); /* its program; no 
 
 /* ---- program.c: compiled with NVRTC for this device, kept on disk, loaded once a process and device */
 
-/* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have it.
- * Owned by the device. Thread safe. Inside spk_cuda_enter. */
+/* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have
+ * it. Owned by the device. Thread safe. Inside spk_cuda_enter. */
 spk_status spk_cuda_function(const spk_device *device, const spk_build *build, CUfunction *function);
 
-/* Compiles to a cubin without a device, or takes it from the cache on disk. *log (may be NULL; freed with spk_free) gets the compiler's and ptxas's
- * messages, also of a failure; it is always compiled then. */
+/* Compiles to a cubin without a device, or takes it from the cache on disk. *log (may be NULL; freed with spk_free) gets the compiler's and
+ * ptxas's messages, also of a failure; it is always compiled then. */
 spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log);
 
-/* "-DDTYPE_A=3 -DLAYOUT_B=0 ..." for device code: one define for each fact of a problem that kernels are specialised for (device/problem.cuh
- * lists them). Blocks are not among them. Returns the length. */
+/* "-DDTYPE_A=3 -DLAYOUT_B=0 ..." for device code: one define for each fact of a problem that kernels are specialised for
+ * (device/problem.cuh lists them). Blocks are not among them. Returns the length. */
 int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size);
 
 /* ---- index.c: a pattern's view in device memory */
 
 typedef struct spk_cuda_index {
-    spk_cuda_arguments arguments; /* shape, strides, indices of the problem; operands still NULL */
+    spk_cuda_arguments arguments;         /* shape, strides, indices of the problem; operands still NULL */
     struct spk_cuda_shared_index *shared; /* NULL: the pattern's own, in device memory from the beginning */
 } spk_cuda_index;
 
 spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all);
 void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_shared_indices **all); /* no plan is left */
 
-/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are there at the same
- * time, and fills what of the arguments does not change from run to run. */
+/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are
+ * there at the same time, and fills what of the arguments does not change from run to run. */
 spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
 
@@ -126,13 +129,16 @@ void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, 
 /* ---- launch.c */
 
 /* Launches with by-value parameters; not blocking. Inside spk_cuda_enter. */
-spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters);
+spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream,
+                           void **parameters);
 
-/* The same, for kernels that begin with previous_launch_done (device/launch.cuh): their blocks may start before the launch before them is done. */
-spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream, void **parameters);
+/* The same, for kernels that begin with previous_launch_done (device/launch.cuh): their blocks may start before the launch before them is
+ * done. */
+spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes,
+                                 CUstream stream, void **parameters);
 
-/* A two- or three-dimensional TMA map with 128-byte swizzle (swizzle_bytes 0, 32, 64 or 128); sizes and box in elements, innermost first; strides in
- * elements, of dimensions 1 and up. Beyond the end reads zeros. */
+/* A two- or three-dimensional TMA map with 128-byte swizzle (swizzle_bytes 0, 32, 64 or 128); sizes and box in elements, innermost first;
+ * strides in elements, of dimensions 1 and up. Beyond the end reads zeros. */
 typedef struct spk_tensor_map_desc {
     spk_dtype dtype;
     int rank, swizzle_bytes;

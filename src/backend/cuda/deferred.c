@@ -1,5 +1,6 @@
-/* Patterns whose indices are in device memory and stay there: two programs on the caller's stream check and copy them, and a copy of what they found comes to
- * pinned host memory, where later calls look. Nothing waits. The memory is the caller's allocator's, else of a pool: both are ordered by the stream. */
+/* Patterns whose indices are in device memory and stay there: two programs on the caller's stream check and copy them, and a copy of what
+ * they found comes to pinned host memory, where later calls look. Nothing waits. The memory is the caller's allocator's, else of a pool:
+ * both are ordered by the stream. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,7 +9,15 @@
 #include "backend/cuda/cuda.h"
 #include "matrix/check.h"
 
-enum { PAGE_SLOTS = 256, CHECK_THREADS = 256, SETTLE_THREADS = 1024, MOST_GRID = 1024, PIECE_ALIGNMENT = 256, POOL_KEEPS_BYTES = 4, PINNED_PORTABLE = 1 };
+enum {
+    PAGE_SLOTS = 256,
+    CHECK_THREADS = 256,
+    SETTLE_THREADS = 1024,
+    MOST_GRID = 1024,
+    PIECE_ALIGNMENT = 256,
+    POOL_KEEPS_BYTES = 4,
+    PINNED_PORTABLE = 1
+};
 #define COLUMN (UINT64_C(1) << 62)
 
 /* As kernels/check_indices.cu has it. Whole once both stamps are the ones that were asked for. */
@@ -76,7 +85,8 @@ static spk_status add_page(spk_device *device, struct spk_cuda_deferrals *all)
     void *slots = NULL;
     SPK_TRY(spk_calloc(&device->mem, 1, sizeof *made, &made));
     const int mode = spk_cuda_capture_relax(cuda);
-    const spk_status status = spk_cuda_check(device, cuda->driver->pinned_allocate(&slots, PAGE_SLOTS * sizeof(verdict), PINNED_PORTABLE), "cuMemHostAlloc");
+    const spk_status status =
+        spk_cuda_check(device, cuda->driver->pinned_allocate(&slots, PAGE_SLOTS * sizeof(verdict), PINNED_PORTABLE), "cuMemHostAlloc");
     spk_cuda_capture_restore(cuda, mode);
     if (status != SPK_OK) {
         spk_free(&device->mem, made);
@@ -166,7 +176,8 @@ static spk_status take(const deferred *d, size_t bytes, void **memory)
     CUdeviceptr made = 0;
     if (d->device->device_mem.allocate != NULL)
         return spk_device_take(d->device, bytes, d->stream, memory);
-    SPK_TRY(spk_cuda_check(d->device, cuda->driver->pool_allocate(&made, bytes, cuda->deferrals->pool, d->stream), "cuMemAllocFromPoolAsync"));
+    SPK_TRY(
+        spk_cuda_check(d->device, cuda->driver->pool_allocate(&made, bytes, cuda->deferrals->pool, d->stream), "cuMemAllocFromPoolAsync"));
     *memory = (void *)(uintptr_t)made;
     return SPK_OK;
 }
@@ -189,14 +200,18 @@ static spk_status explain(const deferred *d, const verdict *v)
     if (v->first & COLUMN) {
         if (v->value < 0 || v->value >= d->grid_cols)
             return spk_fail_index("col_indices", at, v->value, "block columns", d->grid_cols);
-        return spk_fail(SPK_ERR_ARGUMENT, "col_indices[%" PRId64 "] = %" PRId64 " does not exceed col_indices[%" PRId64 "] = %" PRId64 " in one block row: columns must increase",
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "col_indices[%" PRId64 "] = %" PRId64 " does not exceed col_indices[%" PRId64 "] = %" PRId64
+                        " in one block row: columns must increase",
                         at, v->value, at - 1, v->before);
     }
     if (at == 0)
         return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[0] = %" PRId64 ": the first offset must be 0", v->value);
     if (v->value < v->before)
-        return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64, at, v->value, at - 1, v->before);
-    return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 ": the last offset must be nnzb = %" PRId64, at, v->value, d->nnzb);
+        return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 " is less than row_offsets[%" PRId64 "] = %" PRId64, at,
+                        v->value, at - 1, v->before);
+    return spk_fail(SPK_ERR_ARGUMENT, "row_offsets[%" PRId64 "] = %" PRId64 ": the last offset must be nnzb = %" PRId64, at, v->value,
+                    d->nnzb);
 }
 
 static spk_status check(void *state)
@@ -245,8 +260,10 @@ static spk_status check_indices(const spk_device *device, const spk_bsr_indices 
     const spk_cuda *cuda = spk_cuda_of(device);
     int capturing = 0;
     if (d->nnzb > INT_MAX || d->grid_rows >= INT_MAX || d->grid_cols > INT_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%" PRId64 " blocks in %" PRId64 " block rows and %" PRId64 " block columns: CUDA kernels take fewer than 2^31 of each", d->nnzb,
-                        d->grid_rows, d->grid_cols);
+        return spk_fail(SPK_ERR_UNSUPPORTED,
+                        "%" PRId64 " blocks in %" PRId64 " block rows and %" PRId64
+                        " block columns: CUDA kernels take fewer than 2^31 of each",
+                        d->nnzb, d->grid_rows, d->grid_cols);
     SPK_TRY(spk_check_index_array(indices->row_offsets, indices->index_type, d->grid_rows + 1, "row_offsets"));
     SPK_TRY(spk_check_index_array(indices->col_indices, indices->index_type, d->nnzb, "col_indices"));
     SPK_TRY(spk_cuda_check_pointer(cuda, "", "row_offsets", indices->row_offsets));
@@ -270,14 +287,21 @@ static spk_status start(deferred *d, const spk_bsr_indices *indices)
     }
     d->offsets = (const int *)(const void *)((char *)d->memory + sizeof(verdict));
     d->columns = (const int *)(const void *)((char *)d->memory + columns);
-    check_arguments arguments = {.offsets = indices->row_offsets, .columns = indices->col_indices, .grid_rows = d->grid_rows, .grid_cols = d->grid_cols,
-                                 .nnzb = d->nnzb, .to_offsets = (int *)(uintptr_t)d->offsets, .to_columns = (int *)(uintptr_t)d->columns,
-                                 .said = d->memory, .stamp = d->stamp};
+    check_arguments arguments = {.offsets = indices->row_offsets,
+                                 .columns = indices->col_indices,
+                                 .grid_rows = d->grid_rows,
+                                 .grid_cols = d->grid_cols,
+                                 .nnzb = d->nnzb,
+                                 .to_offsets = (int *)(uintptr_t)d->offsets,
+                                 .to_columns = (int *)(uintptr_t)d->columns,
+                                 .said = d->memory,
+                                 .stamp = d->stamp};
     void *parameters[] = {&arguments};
     const int64_t blocks = (d->grid_rows + CHECK_THREADS / 32) / (CHECK_THREADS / 32);
     const CUdeviceptr said = (CUdeviceptr)(uintptr_t)d->memory;
     SPK_TRY(spk_cuda_check(d->device, cuda->driver->fill_bytes(said, 0xff, sizeof(verdict), d->stream), "cuMemsetD8Async"));
-    SPK_TRY(spk_cuda_launch(d->device, functions[0], (unsigned)(blocks < MOST_GRID ? blocks : MOST_GRID), CHECK_THREADS, 0, d->stream, parameters));
+    SPK_TRY(spk_cuda_launch(d->device, functions[0], (unsigned)(blocks < MOST_GRID ? blocks : MOST_GRID), CHECK_THREADS, 0, d->stream,
+                            parameters));
     SPK_TRY(spk_cuda_launch(d->device, functions[1], 1, SETTLE_THREADS, 0, d->stream, parameters));
     /* Last, as the next launch may begin before a kernel's writes can be seen, but not before a copy is done. */
     void *slot = (void *)(uintptr_t)&d->page->slots[d->slot];
@@ -335,8 +359,8 @@ spk_status spk_cuda_deferred_indices(const spk_device *device, const spk_pattern
 {
     const deferred *d = pattern->remote.state;
     if (spk_cuda_of(d->device)->ordinal != spk_cuda_of(device)->ordinal)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "the pattern's indices are in memory of cuda:%d: this context is for cuda:%d", spk_cuda_of(d->device)->ordinal,
-                        spk_cuda_of(device)->ordinal);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "the pattern's indices are in memory of cuda:%d: this context is for cuda:%d",
+                        spk_cuda_of(d->device)->ordinal, spk_cuda_of(device)->ordinal);
     *offsets = d->offsets;
     *columns = d->columns;
     return SPK_OK;

@@ -61,7 +61,8 @@ static void open_driver(void)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         open_status = SPK_ERR_UNAVAILABLE;
-        snprintf(open_message, sizeof open_message, "no CUDA driver: %.300s%s", dlerror(), named ? " (SPARSEK_CUDA names it)" : "; SPARSEK_CUDA may name another");
+        snprintf(open_message, sizeof open_message, "no CUDA driver: %.300s%s", dlerror(),
+                 named ? " (SPARSEK_CUDA names it)" : "; SPARSEK_CUDA may name another");
         return;
     }
     if (!find_entries(library, path))
@@ -72,7 +73,8 @@ static void open_driver(void)
         if (driver_entries.error_name(result, &name) != CUDA_SUCCESS_ || name == NULL)
             name = "unknown error";
         open_status = SPK_ERR_UNAVAILABLE;
-        snprintf(open_message, sizeof open_message, "the CUDA driver %.200s has no device for this process: cuInit says %s (%d)", path, name, result);
+        snprintf(open_message, sizeof open_message, "the CUDA driver %.200s has no device for this process: cuInit says %s (%d)", path,
+                 name, result);
     }
 }
 
@@ -94,10 +96,10 @@ spk_status spk_cuda_try(const spk_cuda_driver *driver, CUresult result, const ch
         name = "an unknown error";
     if (driver->error_string(result, &text) != CUDA_SUCCESS_ || text == NULL)
         text = "";
-    spk_status status = result == CUDA_ERROR_OUT_OF_MEMORY_                                 ? SPK_ERR_OUT_OF_MEMORY
-                        : result == ERROR_NO_DEVICE || result == ERROR_INVALID_DEVICE       ? SPK_ERR_UNAVAILABLE
-                        : result >= CAPTURE_ERRORS && result < CAPTURE_ERRORS_END ? SPK_ERR_UNSUPPORTED
-                                                                                            : SPK_ERR_INTERNAL;
+    spk_status status = result == CUDA_ERROR_OUT_OF_MEMORY_                           ? SPK_ERR_OUT_OF_MEMORY
+                        : result == ERROR_NO_DEVICE || result == ERROR_INVALID_DEVICE ? SPK_ERR_UNAVAILABLE
+                        : result >= CAPTURE_ERRORS && result < CAPTURE_ERRORS_END     ? SPK_ERR_UNSUPPORTED
+                                                                                      : SPK_ERR_INTERNAL;
     return spk_fail(status, "%s: %s (%d)%s%s", call, name, result, text[0] != '\0' ? ": " : "", text);
 }
 

@@ -22,10 +22,10 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 /* CUmemPoolProps, as far as it is used. */
 typedef struct spk_pool_properties {
-    int allocation, handles;              /* 1: pinned, the only one; 0: not for other processes */
-    int location_kind, location;          /* 1: a device; its ordinal */
+    int allocation, handles;     /* 1: pinned, the only one; 0: not for other processes */
+    int location_kind, location; /* 1: a device; its ordinal */
     void *security;
-    size_t most_bytes;                    /* 0: the system's limit */
+    size_t most_bytes; /* 0: the system's limit */
     unsigned char reserved[56];
 } spk_pool_properties;
 
@@ -55,8 +55,8 @@ typedef struct spk_cuda_driver {
 } spk_cuda_driver;
 #undef SPK_ENTRY
 
-/* Opens libcuda once in the process and initialises it. SPK_ERR_UNAVAILABLE with what was tried: SPARSEK_CUDA (a full path, or "none"), then the
- * loader. Thread safe; costs < 1 ms where there is no driver. */
+/* Opens libcuda once in the process and initialises it. SPK_ERR_UNAVAILABLE with what was tried: SPARSEK_CUDA (a full path, or "none"),
+ * then the loader. Thread safe; costs < 1 ms where there is no driver. */
 spk_status spk_cuda_driver_get(const spk_cuda_driver **driver);
 
 /* SPK_OK for success; else a failure that names the call and the driver's own name of the error (out of memory: SPK_ERR_OUT_OF_MEMORY). */

@@ -16,7 +16,8 @@ enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_COMPILATION = 6 };
 static struct {
     const char *(*error_text)(nvrtc_result);
     nvrtc_result (*version)(int *major, int *minor);
-    nvrtc_result (*create)(nvrtc_program *, const char *source, const char *name, int headers, const char *const *texts, const char *const *names);
+    nvrtc_result (*create)(nvrtc_program *, const char *source, const char *name, int headers, const char *const *texts,
+                           const char *const *names);
     nvrtc_result (*destroy)(nvrtc_program *);
     nvrtc_result (*compile)(nvrtc_program, int count, const char *const *options);
     nvrtc_result (*log_size)(nvrtc_program, size_t *);
@@ -32,11 +33,12 @@ static atomic_bool opened;
 void spk_cuda_nvrtc_find(spk_library_file *file)
 {
     static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
-    static const char *const folders[] = {"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu13/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cuda_nvrtc/lib",
-                                          "/usr/local/cuda*/lib64", NULL};
+    static const char *const folders[] = {"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu13/lib",
+                                          "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cuda_nvrtc/lib", "/usr/local/cuda*/lib64", NULL};
     static const char *const neighbours[] = {"libtorch", "libcudart", NULL};
     static const char *const beside[] = {".", "../../nvidia/cu13/lib", "../../nvidia/cuda_nvrtc/lib", "../../cuda_nvrtc/lib", NULL};
-    spk_library_search_places(&(spk_library_names){"nvrtc", "SPARSEK_NVRTC", files}, &(spk_library_places){true, folders, neighbours, beside}, file);
+    spk_library_search_places(&(spk_library_names){"nvrtc", "SPARSEK_NVRTC", files},
+                              &(spk_library_places){true, folders, neighbours, beside}, file);
 }
 
 /* NVRTC opens its builtins by name alone, which fails where their folder is not the loader's: having them open already is enough. */
@@ -60,9 +62,10 @@ static spk_status open_library(void)
     const struct {
         const char *name;
         void *entry;
-    } entries[] = {{"nvrtcGetErrorString", &nvrtc.error_text}, {"nvrtcVersion", &nvrtc.version},           {"nvrtcCreateProgram", &nvrtc.create},
-                   {"nvrtcDestroyProgram", &nvrtc.destroy},    {"nvrtcCompileProgram", &nvrtc.compile},    {"nvrtcGetProgramLogSize", &nvrtc.log_size},
-                   {"nvrtcGetProgramLog", &nvrtc.log},         {"nvrtcGetCUBINSize", &nvrtc.cubin_size},   {"nvrtcGetCUBIN", &nvrtc.cubin}};
+    } entries[] = {
+        {"nvrtcGetErrorString", &nvrtc.error_text}, {"nvrtcVersion", &nvrtc.version},         {"nvrtcCreateProgram", &nvrtc.create},
+        {"nvrtcDestroyProgram", &nvrtc.destroy},    {"nvrtcCompileProgram", &nvrtc.compile},  {"nvrtcGetProgramLogSize", &nvrtc.log_size},
+        {"nvrtcGetProgramLog", &nvrtc.log},         {"nvrtcGetCUBINSize", &nvrtc.cubin_size}, {"nvrtcGetCUBIN", &nvrtc.cubin}};
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         void *symbol = dlsym(handle, entries[i].name);
         if (symbol == NULL)
@@ -94,7 +97,8 @@ spk_status spk_cuda_nvrtc_open(char *version, size_t size)
 
 static spk_status failed(nvrtc_result result, const char *file, const char *call)
 {
-    return spk_fail(result == NVRTC_OUT_OF_MEMORY ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_INTERNAL, "%s: %s: %s", file, call, nvrtc.error_text(result));
+    return spk_fail(result == NVRTC_OUT_OF_MEMORY ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_INTERNAL, "%s: %s: %s", file, call,
+                    nvrtc.error_text(result));
 }
 
 static spk_status fetch_log(const spk_mem *mem, nvrtc_program program, char **log)
@@ -142,7 +146,8 @@ static spk_status refused(const spk_mem *mem, nvrtc_program program, const char 
     return status;
 }
 
-spk_status spk_cuda_nvrtc_compile(const spk_mem *mem, const char *file, const char *const *options, int option_count, void **cubin, size_t *bytes, char **log)
+spk_status spk_cuda_nvrtc_compile(const spk_mem *mem, const char *file, const char *const *options, int option_count, void **cubin,
+                                  size_t *bytes, char **log)
 {
     SPK_TRY(spk_cuda_nvrtc_open(NULL, 0));
     const spk_cuda_source *source = spk_cuda_source_find(file);

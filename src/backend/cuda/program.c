@@ -20,17 +20,19 @@ int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size
     const spk_layout layout_d = sampled ? problem->block_layout : problem->layout_d;
     const bool a_along_k = sampled ? problem->layout_a == SPK_ROW_MAJOR : (problem->block_layout == SPK_ROW_MAJOR) != turned;
     return snprintf(text, size,
-                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d -DBIAS=%d "
+                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d "
+                    "-DHAS_POSITIONS=%d -DUSE_C=%d -DBIAS=%d "
                     "-DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
-                    (int)problem->dtype_a, (int)problem->dtype_b, (int)problem->dtype_d, (int)problem->compute, (int)problem->layout_b, (int)layout_d, a_along_k,
-                    turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation, (int)epilogue->residual, epilogue->keep_preact,
-                    problem->assume_finite, problem->batch > 1 ? " -DBATCHED=1" : "");
+                    (int)problem->dtype_a, (int)problem->dtype_b, (int)problem->dtype_d, (int)problem->compute, (int)problem->layout_b,
+                    (int)layout_d, a_along_k, turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation,
+                    (int)epilogue->residual, epilogue->keep_preact, problem->assume_finite, problem->batch > 1 ? " -DBATCHED=1" : "");
 }
 
 /* The words of the compiler's command line, in `text`. */
 static spk_status make_options(const spk_build *build, const char *arch, bool verbose, char *text, const char **words, int *count)
 {
-    int used = snprintf(text, OPTION_BYTES, "--gpu-architecture=%s -default-device --std=c++17%s %s", arch, verbose ? " --ptxas-options=-v" : "", build->options);
+    int used = snprintf(text, OPTION_BYTES, "--gpu-architecture=%s -default-device --std=c++17%s %s", arch,
+                        verbose ? " --ptxas-options=-v" : "", build->options);
     if (used < 0 || used >= OPTION_BYTES)
         return spk_fail(SPK_ERR_INTERNAL, "%s: its options have %d characters; the limit is %d", build->file, used, OPTION_BYTES - 1);
     char *rest = NULL;
@@ -51,7 +53,8 @@ static spk_status make_key(const spk_build *build, const char *arch, char *key, 
     if (source == NULL)
         return spk_fail(SPK_ERR_INTERNAL, "no device program is named \"%s\"", build->file);
     SPK_TRY(spk_cuda_nvrtc_open(version, sizeof version));
-    int used = snprintf(key, size, "%s %016llx nvrtc=%s arch=%s %s", build->file, (unsigned long long)spk_cuda_source_hash(source), version, arch, build->options);
+    int used = snprintf(key, size, "%s %016llx nvrtc=%s arch=%s %s", build->file, (unsigned long long)spk_cuda_source_hash(source), version,
+                        arch, build->options);
     if (used < 0 || (size_t)used >= size)
         return spk_fail(SPK_ERR_INTERNAL, "%s: its cache key has %d characters; the limit is %zu", build->file, used, size - 1);
     return SPK_OK;

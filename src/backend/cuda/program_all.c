@@ -47,8 +47,8 @@ static int processors(void)
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-spk_status spk_cuda_compile_all(const spk_mem *mem, const char *arch, const spk_build *builds, int count, int threads, spk_status *statuses, char (*whys)[200],
-                                const atomic_int *interrupted)
+spk_status spk_cuda_compile_all(const spk_mem *mem, const char *arch, const spk_build *builds, int count, int threads, spk_status *statuses,
+                                char (*whys)[200], const atomic_int *interrupted)
 {
     SPK_TRY(spk_cuda_nvrtc_open(NULL, 0)); /* one message rather than one for each */
     work all = {.mem = mem, .arch = arch, .builds = builds, .count = count, .statuses = statuses, .whys = whys, .interrupted = interrupted};

@@ -53,8 +53,8 @@ void spk_cuda_programs_release(const spk_cuda_driver *driver, struct spk_cuda_pr
 static program *find(const struct spk_cuda_programs *all, const spk_build *build)
 {
     for (program *one = all->first; one != NULL; one = one->next)
-        if (one->build.shared_bytes == build->shared_bytes && strcmp(one->build.file, build->file) == 0 && strcmp(one->build.entry, build->entry) == 0 &&
-            strcmp(one->build.options, build->options) == 0)
+        if (one->build.shared_bytes == build->shared_bytes && strcmp(one->build.file, build->file) == 0 &&
+            strcmp(one->build.entry, build->entry) == 0 && strcmp(one->build.options, build->options) == 0)
             return one;
     return NULL;
 }
@@ -77,7 +77,8 @@ static spk_status load(const spk_device *device, const void *cubin, program *one
     SPK_GOTO(spk_cuda_check(device, driver->module_load(&one->module, cubin), "cuModuleLoadData"));
     SPK_GOTO(spk_cuda_check(device, driver->module_function(&one->function, one->module, one->build.entry), "cuModuleGetFunction"));
     if (shared > SHARED_WITHOUT_ASKING)
-        SPK_GOTO(spk_cuda_check(device, driver->function_set_attribute(one->function, ATTRIBUTE_MOST_SHARED, shared), "cuFuncSetAttribute"));
+        SPK_GOTO(
+            spk_cuda_check(device, driver->function_set_attribute(one->function, ATTRIBUTE_MOST_SHARED, shared), "cuFuncSetAttribute"));
 done:
     if (status != SPK_OK && one->module != NULL) {
         driver->module_unload(one->module);

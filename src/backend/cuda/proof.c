@@ -24,7 +24,8 @@ static int prove_from(spk_proving *p, const char *program, int at, bool *go_on)
 {
     spk_prover prover;
     const int job = spk_proof_job_write(p, at);
-    const spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", strerror(errno)) : spk_prover_start(program, job, &prover);
+    const spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", strerror(errno))
+                                      : spk_prover_start(program, job, &prover);
     if (job >= 0)
         close(job);
     if (status != SPK_OK) {
@@ -88,7 +89,8 @@ static spk_status make_room(const spk_mem *mem, size_t count, preparing *r)
 }
 
 /* Compiles what is to be compiled and is not out; what fails is out. */
-static spk_status compile(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, preparing *r, const atomic_int *interrupted)
+static spk_status compile(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, preparing *r,
+                          const atomic_int *interrupted)
 {
     int builds = 0;
     for (int i = 0; i < count; i++) {

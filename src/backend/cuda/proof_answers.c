@@ -7,8 +7,9 @@
 #include "base/clock.h"
 
 enum { MOST_LATE_STARTS = 2 }; /* of start_limit_us: a job waits no longer than that in all for answers that never come */
-static double start_limit_us = 60e6; /* of opening the device and filling the operands, of making a plan: a fresh machine loads libraries for seconds */
-static double run_limit_us = 10e6;   /* of one candidate's run: compiling has been done */
+/* of opening the device and filling the operands, of making a plan: a fresh machine loads libraries for seconds */
+static double start_limit_us = 60e6;
+static double run_limit_us = 10e6; /* of one candidate's run: compiling has been done */
 
 void spk_cuda_proof_limits(double start_us, double run_us)
 {
@@ -88,7 +89,8 @@ static int end_at(spk_proving *p, spk_prover *prover, int at, phase now, bool la
     return at + 1;
 }
 
-/* Only what went wrong inside counts against the program itself; want of memory, or a shape that it does not take, proves nothing about others. */
+/* Only what went wrong inside counts against the program itself; want of memory, or a shape that it does not take, proves nothing about
+ * others. */
 static void say_failed(spk_prepared *candidate, const char *text)
 {
     const char *name = spk_status_name(SPK_ERR_INTERNAL);
@@ -149,4 +151,3 @@ int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on)
     }
     return at;
 }
-

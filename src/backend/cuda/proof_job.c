@@ -30,7 +30,8 @@ static double item_bytes(const spk_problem *p)
 {
     double bytes = 0;
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        bytes += (double)spk_problem_item_elements(p, (spk_operand)i) * (double)spk_dtype_bytes(spk_problem_operand_dtype(p, (spk_operand)i));
+        bytes +=
+            (double)spk_problem_item_elements(p, (spk_operand)i) * (double)spk_dtype_bytes(spk_problem_operand_dtype(p, (spk_operand)i));
     return bytes;
 }
 
@@ -40,8 +41,8 @@ static int64_t *free_size(spk_problem *p)
     return p->operation == SPK_SDDMM ? &p->k : &p->n;
 }
 
-/* The problem to prove with: fewer items of a batch, or a smaller free size, where all of it would take much memory; what a kernel asks of alignment
- * stays as it is: a leading dimension that is cut keeps its value modulo 256 elements. */
+/* The problem to prove with: fewer items of a batch, or a smaller free size, where all of it would take much memory; what a kernel asks of
+ * alignment stays as it is: a leading dimension that is cut keeps its value modulo 256 elements. */
 static spk_problem cut_problem(const spk_problem *given)
 {
     spk_problem p = *given;
@@ -149,7 +150,8 @@ static spk_proof_job job_of(const spk_proving *p)
     else
         describe_spmm(&cut, &job);
     for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, (spk_operand)i), (int32_t)spk_problem_operand_dtype(&cut, (spk_operand)i), 0};
+        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, (spk_operand)i),
+                                              (int32_t)spk_problem_operand_dtype(&cut, (spk_operand)i), 0};
     return job;
 }
 

@@ -1,7 +1,8 @@
-/* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row offsets and block
- * columns as 64-bit integers. The prover answers on its standard output, one line each: "ready" when the device and the
- * operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or "failed I STATUS: MESSAGE"; "lost
- * MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte order, no versions beyond the magic. */
+/* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row
+ * offsets and block columns as 64-bit integers. The prover answers on its standard output, one line each: "ready" when the device and the
+ * operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or "failed I
+ * STATUS: MESSAGE"; "lost MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte order, no
+ * versions beyond the magic. */
 #ifndef SPK_BACKEND_CUDA_PROOF_JOB_H
 #define SPK_BACKEND_CUDA_PROOF_JOB_H
 

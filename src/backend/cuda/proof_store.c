@@ -59,8 +59,8 @@ static void write_good(const spk_device *device, const spk_prepared *candidate, 
     const spk_cuda *cuda = spk_cuda_of(device);
     char params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(candidate->kernel, &candidate->params, params, sizeof params);
-    snprintf(text, size, "%s\ndriver %d\narch %s\ndevice %s\nchoice %s%s%s\n", good, cuda->driver_version, cuda->arch, device->name, candidate->kernel->name,
-             params[0] != '\0' ? " " : "", params);
+    snprintf(text, size, "%s\ndriver %d\narch %s\ndevice %s\nchoice %s%s%s\n", good, cuda->driver_version, cuda->arch, device->name,
+             candidate->kernel->name, params[0] != '\0' ? " " : "", params);
 }
 
 void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,

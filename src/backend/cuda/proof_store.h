@@ -6,7 +6,8 @@
 
 enum { SPK_PROOF_KEY_BYTES = 40 };
 
-/* Of the candidate's source and options (a vendor row: its parameters and its library), the device's model and the driver: what the proof holds for. */
+/* Of the candidate's source and options (a vendor row: its parameters and its library), the device's model and the driver: what the proof
+ * holds for. */
 void spk_proof_key(const spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
                    char key[SPK_PROOF_KEY_BYTES]);
 

@@ -25,7 +25,8 @@ bool spk_proved_elsewhere(const spk_device *device, const spk_kernel *kernel, co
     char hash[17];
     spk_candidate_hash(kernel, params, hash);
     for (int i = 0; i < table_count; i++)
-        if (strcmp(table[i].hash, hash) == 0 && strcmp(table[i].arch, cuda->arch) == 0 && table[i].driver_major == cuda->driver_version / 1000)
+        if (strcmp(table[i].hash, hash) == 0 && strcmp(table[i].arch, cuda->arch) == 0 &&
+            table[i].driver_major == cuda->driver_version / 1000)
             return true;
     return false;
 }

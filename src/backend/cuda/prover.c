@@ -104,7 +104,8 @@ bool spk_prover_find(char *path, size_t size, char *why, size_t why_size)
 
 /* ------------------------------------------------------------------------------------------------ the dead */
 
-/* A process whose kernel hangs may take the driver long to bury: those that were not waited for to the end, so that none stays a zombie for good. */
+/* A process whose kernel hangs may take the driver long to bury: those that were not waited for to the end, so that none stays a zombie for
+ * good. */
 static pthread_mutex_t unburied_lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t unburied[MOST_UNBURIED];
 
@@ -122,7 +123,8 @@ static void bury(pid_t also)
     pthread_mutex_unlock(&unburied_lock);
 }
 
-/* Waits two seconds at most. true: it is gone, and *state is what waitpid said (0 where another waited for it: a SIGCHLD handler of the host program). */
+/* Waits two seconds at most. true: it is gone, and *state is what waitpid said (0 where another waited for it: a SIGCHLD handler of the
+ * host program). */
 static bool wait_for_end(spk_prover *prover, bool kill_it, int *state)
 {
     for (int i = 0; i < BURIAL_TRIES; i++) {
@@ -184,7 +186,8 @@ static int spawn(const char *program, int job, int answers, pid_t *pid)
     posix_spawn_file_actions_adddup2(&actions, job, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, answers, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    /* A signal to the caller's terminal group is the caller's affair: the helper is ended by us. What the host program blocks or ignores it does not. */
+    /* A signal to the caller's terminal group is the caller's affair: the helper is ended by us. What the host program blocks or ignores it
+     * does not. */
     sigemptyset(&none);
     sigfillset(&defaults);
     sigdelset(&defaults, SIGKILL);

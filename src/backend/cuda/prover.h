@@ -1,4 +1,5 @@
-/* The helper process that proves device programs: where it is, starting it, its answers line by line, ending it. What it does: proof_job.h. */
+/* The helper process that proves device programs: where it is, starting it, its answers line by line, ending it. What it does:
+ * proof_job.h. */
 #ifndef SPK_BACKEND_CUDA_PROVER_H
 #define SPK_BACKEND_CUDA_PROVER_H
 
@@ -32,7 +33,8 @@ spk_status spk_prover_start(const char *program, int job, spk_prover *prover);
  * has ended and all that it said is read, whoever still holds its standard output. */
 spk_answer spk_prover_line(spk_prover *prover, double end_us, const atomic_int *interrupted, char line[SPK_PROVER_LINE_BYTES]);
 
-/* After SPK_ANSWER_END: whether somebody else ended it (a signal such as those of the terminal, of a supervisor or of the system short of memory). */
+/* After SPK_ANSWER_END: whether somebody else ended it (a signal such as those of the terminal, of a supervisor or of the system short of
+ * memory). */
 bool spk_prover_was_ended(spk_prover *prover);
 
 /* Ends it whatever it does. */

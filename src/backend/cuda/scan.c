@@ -1,5 +1,6 @@
-/* Looks through an array in device memory for what was not written, is not finite, or lies where nothing should have been written, and fetches elements that lie
- * far apart: the tuner checks many candidates, and what it needs of a large output is a few rows and the word that the rest is whole. */
+/* Looks through an array in device memory for what was not written, is not finite, or lies where nothing should have been written, and
+ * fetches elements that lie far apart: the tuner checks many candidates, and what it needs of a large output is a few rows and the word
+ * that the rest is whole. */
 #include <stdio.h>
 
 #include "backend/cuda/cuda.h"

@@ -48,8 +48,8 @@ static spk_status time_direct(const timing *t, double *us)
     return elapsed(t, us);
 }
 
-/* The events are nodes of the graph, so that the time from its launch to its first kernel does not count. NULL: this kernel's runs cannot be
- * recorded. */
+/* The events are nodes of the graph, so that the time from its launch to its first kernel does not count. NULL: this kernel's runs cannot
+ * be recorded. */
 static CUgraph record(const timing *t)
 {
     const spk_cuda_driver *driver = t->cuda->driver;
@@ -131,7 +131,8 @@ spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const 
         return SPK_OK;
     SPK_TRY(spk_cuda_enter(device, &scope));
     spk_status status = time_alone(&t, &us);
-    for (int i = 0; status == SPK_OK && i < MOST_RETAKES && spk_nvml_disturbed(device); i++) { /* the device was slowed down: once more, a little later */
+    /* the device was slowed down: once more, a little later */
+    for (int i = 0; status == SPK_OK && i < MOST_RETAKES && spk_nvml_disturbed(device); i++) {
         nanosleep(&(struct timespec){.tv_nsec = COOL_NS}, NULL);
         status = time_alone(&t, &us);
     }

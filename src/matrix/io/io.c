@@ -104,7 +104,8 @@ static spk_status make_half(const spk_read_context *in, spk_dtype dtype, spk_mat
     for (int64_t i = 0; status == SPK_OK && i < count; i++) {
         double value = spk_value_get(whole->values, whole->dtype, i);
         if (isfinite(value) && isinf(spk_value_get(half->values, dtype, i)))
-            status = spk_fail(SPK_ERR_FORMAT, "%s: the value %g is out of the range of %s", spk_reader_name(in->reader), value, spk_dtype_name(dtype));
+            status = spk_fail(SPK_ERR_FORMAT, "%s: the value %g is out of the range of %s", spk_reader_name(in->reader), value,
+                              spk_dtype_name(dtype));
     }
     spk_matrix_release(&whole);
     if (status == SPK_OK)
@@ -114,7 +115,8 @@ static spk_status make_half(const spk_read_context *in, spk_dtype dtype, spk_mat
     return status;
 }
 
-spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress, void *progress_user, spk_matrix **out)
+spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
+                           void *progress_user, spk_matrix **out)
 {
     spk_read_context in = {.mem = mem, .progress = progress, .progress_user = progress_user};
     read_function read = NULL;
@@ -155,7 +157,8 @@ spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const 
     return spk_write_matrix_until(mem, matrix, path, options, NULL);
 }
 
-spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options, const atomic_int *interrupted)
+spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options,
+                                  const atomic_int *interrupted)
 {
     spk_writer *writer = NULL;
     const char *name = options ? options->format : NULL;

@@ -29,9 +29,11 @@ spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk
 spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
 
 /* Dispatch by content and extension (io.c). */
-spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress, void *progress_user, spk_matrix **out);
+spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
+                           void *progress_user, spk_matrix **out);
 spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options);
 /* Stops with SPK_ERR_INTERRUPTED once *interrupted (NULL: never) is not zero. */
-spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options, const atomic_int *interrupted);
+spk_status spk_write_matrix_until(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options,
+                                  const atomic_int *interrupted);
 
 #endif

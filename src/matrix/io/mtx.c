@@ -62,10 +62,12 @@ static spk_status integer_value(const spk_mtx *file, const spk_word *word, doubl
         digits++;
     spk_io_quote(quoted, word->text, word->length);
     if (digits < word->length || digits == sign || (negative && no_sign))
-        return spk_scan_fail(file->scan, file->scan->line, "%s is not an %sinteger, as the header promises", quoted, no_sign ? "unsigned " : "");
+        return spk_scan_fail(file->scan, file->scan->line, "%s is not an %sinteger, as the header promises", quoted,
+                             no_sign ? "unsigned " : "");
     SPK_TRY(spk_scan_value(file->scan, word, file->dtype, value));
     if (fabs(*value) >= 0x1p53 && !is_exact(word->text + sign, word->length - sign, *value))
-        return spk_scan_fail(file->scan, file->scan->line, "the integer %s has no exact value in f64; a header that says real lets it be rounded", quoted);
+        return spk_scan_fail(file->scan, file->scan->line,
+                             "the integer %s has no exact value in f64; a header that says real lets it be rounded", quoted);
     return SPK_OK;
 }
 
@@ -82,7 +84,8 @@ spk_status spk_mtx_end_file(const spk_mtx *file)
     SPK_TRY(spk_mtx_next_line(file, &word));
     if (word.kind == SPK_SCAN_END)
         return SPK_OK;
-    return spk_scan_fail(file->scan, file->scan->line, "more than the %lld entries of line %lld", (long long)file->declared, (long long)file->size_line);
+    return spk_scan_fail(file->scan, file->scan->line, "more than the %lld entries of line %lld", (long long)file->declared,
+                         (long long)file->size_line);
 }
 
 spk_status spk_mtx_check_declared(const spk_mtx *file, int64_t least_bytes)
@@ -90,8 +93,9 @@ spk_status spk_mtx_check_declared(const spk_mtx *file, int64_t least_bytes)
     int64_t left = spk_scan_left(file->scan);
     if (left < 0 || file->declared <= (left + 1) / least_bytes) /* the last line may lack its end */
         return SPK_OK;
-    return spk_scan_fail(file->scan, file->size_line, "announces %lld %s, but the %lld bytes that follow hold %lld at most", (long long)file->declared,
-                         file->declared == 1 ? "entry" : "entries", (long long)left, (long long)((left + 1) / least_bytes));
+    return spk_scan_fail(file->scan, file->size_line, "announces %lld %s, but the %lld bytes that follow hold %lld at most",
+                         (long long)file->declared, file->declared == 1 ? "entry" : "entries", (long long)left,
+                         (long long)((left + 1) / least_bytes));
 }
 
 /* One word of the header against the names that are understood. */
@@ -139,7 +143,8 @@ static spk_status array_declared(spk_mtx *file)
 {
     int64_t n = file->rows, all;
     if (__builtin_mul_overflow(n, file->cols, &all) || all > INT64_MAX / 8)
-        return spk_scan_fail(file->scan, file->size_line, "an array of %lld x %lld elements overflows 64-bit sizes", (long long)n, (long long)file->cols);
+        return spk_scan_fail(file->scan, file->size_line, "an array of %lld x %lld elements overflows 64-bit sizes", (long long)n,
+                             (long long)file->cols);
     int64_t diagonal = file->symmetry == SPK_MTX_SYMMETRIC ? n : 0;
     file->declared = file->symmetry == SPK_MTX_GENERAL ? all : (all - n) / 2 + diagonal;
     return SPK_OK;
@@ -159,11 +164,13 @@ static spk_status read_sizes(spk_mtx *file)
             SPK_TRY(spk_mtx_need_word(file, names[i], &word));
         SPK_TRY(spk_scan_count(file->scan, &word, names[i], sizes[i]));
         if (i < 2 && *sizes[i] > SPK_SIZE_LIMIT)
-            return spk_scan_fail(file->scan, file->size_line, "%s %lld is above %lld", names[i], (long long)*sizes[i], (long long)SPK_SIZE_LIMIT);
+            return spk_scan_fail(file->scan, file->size_line, "%s %lld is above %lld", names[i], (long long)*sizes[i],
+                                 (long long)SPK_SIZE_LIMIT);
     }
     SPK_TRY(spk_mtx_end_line(file, "sizes"));
     if (file->symmetry != SPK_MTX_GENERAL && file->rows != file->cols)
-        return spk_scan_fail(file->scan, file->size_line, "a symmetric matrix cannot be %lld x %lld", (long long)file->rows, (long long)file->cols);
+        return spk_scan_fail(file->scan, file->size_line, "a symmetric matrix cannot be %lld x %lld", (long long)file->rows,
+                             (long long)file->cols);
     return file->coordinate ? SPK_OK : array_declared(file);
 }
 

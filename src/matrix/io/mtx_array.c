@@ -29,7 +29,8 @@ static spk_status careful_element(const spk_mtx *file, int64_t count, double *va
     spk_word word;
     SPK_TRY(spk_mtx_next_line(file, &word));
     if (word.kind == SPK_SCAN_END)
-        return spk_scan_fail(file->scan, file->scan->line, "the file ends after %lld of %lld entries", (long long)count, (long long)file->declared);
+        return spk_scan_fail(file->scan, file->scan->line, "the file ends after %lld of %lld entries", (long long)count,
+                             (long long)file->declared);
     SPK_TRY(spk_mtx_value(file, &word, value));
     return spk_mtx_end_line(file, "value");
 }
@@ -87,8 +88,15 @@ spk_status spk_mtx_read_array(const spk_mtx *file, spk_matrix **out)
     if (file->symmetry != SPK_MTX_GENERAL)
         SPK_GOTO(unfold(&list, bytes));
     SPK_GOTO(spk_io_adopt(in->mem,
-                          &(spk_matrix){.format = SPK_DENSE, .dtype = file->dtype, .rows = file->rows, .cols = file->cols, .block_rows = 1, .block_cols = 1,
-                                        .layout = SPK_COL_MAJOR, .nnz = all, .values = list.values},
+                          &(spk_matrix){.format = SPK_DENSE,
+                                        .dtype = file->dtype,
+                                        .rows = file->rows,
+                                        .cols = file->cols,
+                                        .block_rows = 1,
+                                        .block_cols = 1,
+                                        .layout = SPK_COL_MAJOR,
+                                        .nnz = all,
+                                        .values = list.values},
                           out));
     return SPK_OK;
 done:

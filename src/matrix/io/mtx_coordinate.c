@@ -113,8 +113,8 @@ static spk_status careful_entry(const spk_mtx *file, int64_t count, entry *got)
     }
     SPK_TRY(spk_mtx_end_line(file, "entry"));
     if (file->symmetry == SPK_MTX_SKEW && got->row == got->col && got->value != 0)
-        return spk_scan_fail(scan, line, "entry %lld, %lld is on the diagonal, which is zero in a skew-symmetric matrix", (long long)got->row + 1,
-                             (long long)got->col + 1);
+        return spk_scan_fail(scan, line, "entry %lld, %lld is on the diagonal, which is zero in a skew-symmetric matrix",
+                             (long long)got->row + 1, (long long)got->col + 1);
     return SPK_OK;
 }
 
@@ -155,8 +155,16 @@ spk_status spk_mtx_read_coordinate(const spk_mtx *file, spk_matrix **out)
     if (list.growth.capacity - list.count > list.count / 8) /* what growing asked for too much */
         SPK_GOTO(reserve(&list, list.count));
     SPK_GOTO(spk_io_adopt(in->mem,
-                          &(spk_matrix){.format = SPK_COO, .dtype = file->dtype, .rows = file->rows, .cols = file->cols, .block_rows = 1, .block_cols = 1,
-                                        .nnz = list.count, .row_indices = list.rows, .col_indices = list.cols, .values = list.values,
+                          &(spk_matrix){.format = SPK_COO,
+                                        .dtype = file->dtype,
+                                        .rows = file->rows,
+                                        .cols = file->cols,
+                                        .block_rows = 1,
+                                        .block_cols = 1,
+                                        .nnz = list.count,
+                                        .row_indices = list.rows,
+                                        .col_indices = list.cols,
+                                        .values = list.values,
                                         .pattern_only = file->field == SPK_MTX_PATTERN},
                           out));
     return SPK_OK;

@@ -169,7 +169,8 @@ static spk_status element_of(const header *h, spk_array *array, spk_dtype *dtype
 {
     const char *name = spk_reader_name(h->in->reader);
     bool little = h->descr[0] == '<', big = h->descr[0] == '>', native = h->descr[0] == '=';
-    if ((!little && !big && !native) || (strcmp(h->descr + 1, "f2") != 0 && strcmp(h->descr + 1, "f4") != 0 && strcmp(h->descr + 1, "f8") != 0)) {
+    if ((!little && !big && !native) ||
+        (strcmp(h->descr + 1, "f2") != 0 && strcmp(h->descr + 1, "f4") != 0 && strcmp(h->descr + 1, "f8") != 0)) {
         char quoted[SPK_QUOTE_ROOM];
         spk_io_quote(quoted, h->descr, strlen(h->descr));
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f2, f4 and f8 are", name, quoted);
@@ -189,12 +190,14 @@ static spk_status read_elements(const header *h, spk_matrix **out)
     spk_array array;
     int64_t reported = 0, bytes;
     if (h->rank < 1 || h->rank > 2)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: an array of %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(in->reader), h->rank);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: an array of %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(in->reader),
+                        h->rank);
     SPK_TRY(element_of(h, &array, &fields.dtype));
     fields.rows = h->shape[0];
     fields.cols = h->rank == 2 ? h->shape[1] : 1;
     if (__builtin_mul_overflow(fields.rows, fields.cols, &array.count) || __builtin_mul_overflow(array.count, (int64_t)8, &bytes))
-        return spk_io_fail_at(in, h->offset, "an array of %lld x %lld elements overflows 64-bit sizes", (long long)fields.rows, (long long)fields.cols);
+        return spk_io_fail_at(in, h->offset, "an array of %lld x %lld elements overflows 64-bit sizes", (long long)fields.rows,
+                              (long long)fields.cols);
     fields.nnz = array.count;
     SPK_TRY(spk_io_check_room(in, array.count, spk_element_bytes(array.to), 0));
     SPK_TRY(spk_io_array(in, &array, &reported, &fields.values));

@@ -22,7 +22,8 @@ static void add_name(name_list *names, const char *name)
     if (names->count++ >= NAMES_SHOWN)
         return;
     spk_io_quote(quoted, name, strlen(name));
-    names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s", names->count > 1 ? ", " : "", quoted);
+    names->used +=
+        (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s", names->count > 1 ? ", " : "", quoted);
 }
 
 static const char *bsr_name(const char *key)
@@ -120,8 +121,9 @@ static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool
         const char *name;
         spk_element element;
         spk_dtype dtype; /* SPK_DTYPE_DEFAULT: an index */
-    } types[] = {{"F32", SPK_ELEMENT_F32, SPK_F32},   {"F64", SPK_ELEMENT_F64, SPK_F64},           {"F16", SPK_ELEMENT_F16, SPK_F16},
-                 {"BF16", SPK_ELEMENT_BF16, SPK_BF16}, {"I32", SPK_ELEMENT_I32, SPK_DTYPE_DEFAULT}, {"I64", SPK_ELEMENT_I64, SPK_DTYPE_DEFAULT}};
+    } types[] = {{"F32", SPK_ELEMENT_F32, SPK_F32},           {"F64", SPK_ELEMENT_F64, SPK_F64},
+                 {"F16", SPK_ELEMENT_F16, SPK_F16},           {"BF16", SPK_ELEMENT_BF16, SPK_BF16},
+                 {"I32", SPK_ELEMENT_I32, SPK_DTYPE_DEFAULT}, {"I64", SPK_ELEMENT_I64, SPK_DTYPE_DEFAULT}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(tensor->dtype, types[i].name) != 0 || (types[i].dtype == SPK_DTYPE_DEFAULT) != index)
             continue;
@@ -137,8 +139,8 @@ static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool
     char quoted[SPK_QUOTE_ROOM], type[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, tensor->name, strlen(tensor->name));
     spk_io_quote(type, tensor->dtype, strlen(tensor->dtype));
-    return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has the type %s, which is not supported here: %s", spk_reader_name(t->in->reader), quoted, type,
-                    index ? "I32 and I64 are" : "F32, F64, F16 and BF16 are");
+    return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has the type %s, which is not supported here: %s", spk_reader_name(t->in->reader),
+                    quoted, type, index ? "I32 and I64 are" : "F32, F64, F16 and BF16 are");
 }
 
 static spk_status part_read(const spk_tensors *t, part *p, int64_t *reported)
@@ -154,13 +156,14 @@ static spk_status read_dense(const spk_tensors *t, const spk_tensor *tensor, spk
     char quoted[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, tensor->name, strlen(tensor->name));
     if (tensor->rank < 1 || tensor->rank > 2)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has %d dimensions: 1 (a column) and 2 are supported", spk_reader_name(t->in->reader), quoted,
-                        tensor->rank);
-    spk_matrix fields = {.format = SPK_DENSE, .rows = tensor->shape[0], .cols = tensor->rank == 2 ? tensor->shape[1] : 1, .block_rows = 1, .block_cols = 1};
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has %d dimensions: 1 (a column) and 2 are supported",
+                        spk_reader_name(t->in->reader), quoted, tensor->rank);
+    spk_matrix fields = {
+        .format = SPK_DENSE, .rows = tensor->shape[0], .cols = tensor->rank == 2 ? tensor->shape[1] : 1, .block_rows = 1, .block_cols = 1};
     SPK_TRY(part_make(t, tensor, false, &fields.dtype, &p));
     if (fields.rows > SPK_SIZE_LIMIT || fields.cols > SPK_SIZE_LIMIT)
-        return spk_io_fail_at(t->in, 8, "tensor %s is %lld x %lld, the limit is %lld", quoted, (long long)fields.rows, (long long)fields.cols,
-                              (long long)SPK_SIZE_LIMIT);
+        return spk_io_fail_at(t->in, 8, "tensor %s is %lld x %lld, the limit is %lld", quoted, (long long)fields.rows,
+                              (long long)fields.cols, (long long)SPK_SIZE_LIMIT);
     SPK_TRY(spk_io_check_room(t->in, p.array.count, spk_element_bytes(p.array.to), 0));
     SPK_TRY(part_read(t, &p, &reported));
     fields.nnz = p.array.count;
@@ -238,12 +241,12 @@ static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, c
             return spk_io_fail_at(t->in, 8, "tensor %s has %d dimensions, not %d", quoted, tensor->rank, rank);
         for (int j = 0; j < rank; j++)
             if (tensor->shape[j] != want[i][j])
-                return spk_io_fail_at(t->in, 8, "tensor %s has the size %lld in dimension %d, not %lld", quoted, (long long)tensor->shape[j], j,
-                                      (long long)want[i][j]);
+                return spk_io_fail_at(t->in, 8, "tensor %s has the size %lld in dimension %d, not %lld", quoted,
+                                      (long long)tensor->shape[j], j, (long long)want[i][j]);
     }
     int64_t offset_bytes, column_bytes; /* sizes that the file has shown: they overflow only in a pipe */
-    if (__builtin_mul_overflow(want[OFFSETS][0], (int64_t)8, &offset_bytes) || __builtin_mul_overflow(fields->nnz, (int64_t)8, &column_bytes) ||
-        __builtin_add_overflow(offset_bytes, column_bytes, &offset_bytes))
+    if (__builtin_mul_overflow(want[OFFSETS][0], (int64_t)8, &offset_bytes) ||
+        __builtin_mul_overflow(fields->nnz, (int64_t)8, &column_bytes) || __builtin_add_overflow(offset_bytes, column_bytes, &offset_bytes))
         offset_bytes = INT64_MAX;
     return spk_io_check_room(t->in, parts[VALUES].array.count, spk_element_bytes(parts[VALUES].array.to), offset_bytes);
 }
@@ -252,8 +255,8 @@ static spk_status index_fail(const spk_tensors *t, const part *p, int64_t i, con
 {
     char quoted[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, p->tensor->name, strlen(p->tensor->name));
-    return spk_io_fail_at(t->in, t->data + p->tensor->begin + i * spk_element_bytes(p->array.from), "%s[%lld] = %lld: %s", quoted, (long long)i,
-                          (long long)((const int64_t *)p->out)[i], what);
+    return spk_io_fail_at(t->in, t->data + p->tensor->begin + i * spk_element_bytes(p->array.from), "%s[%lld] = %lld: %s", quoted,
+                          (long long)i, (long long)((const int64_t *)p->out)[i], what);
 }
 
 static spk_status check_indices(const spk_tensors *t, const spk_matrix *fields, const part parts[PARTS])

@@ -40,7 +40,8 @@ void spk_tensors_release(spk_tensors *tensors);
 
 const spk_tensor *spk_tensors_find(const spk_tensors *tensors, const char *name);
 
-/* A JSON text parsed strictly; `what` names it, `offset` is its place in the file (negative: it stands there escaped, within the header). */
+/* A JSON text parsed strictly; `what` names it, `offset` is its place in the file (negative: it stands there escaped, within the
+ * header). */
 spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t length, const char *what, int64_t offset, json_t **json);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t element_bytes(const char *dtype)
     static const struct {
         const char *name;
         int bytes;
-    } known[] = {{"F64", 8},  {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},  {"I16", 2},     {"I8", 1},
+    } known[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},  {"I32", 4}, {"I16", 2},     {"I8", 1},
                  {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(dtype, known[i].name) == 0)
@@ -40,11 +40,14 @@ static int64_t natural(const json_t *json)
 
 static spk_status parse_tensor(const spk_tensors *t, const char *name, const json_t *json, spk_tensor *tensor)
 {
-    const json_t *dtype = json_object_get(json, "dtype"), *shape = json_object_get(json, "shape"), *range = json_object_get(json, "data_offsets");
+    const json_t *dtype = json_object_get(json, "dtype"), *shape = json_object_get(json, "shape"),
+                 *range = json_object_get(json, "data_offsets");
     if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(range))
         return tensor_fail(t, name, "lacks dtype, shape or data_offsets");
-    *tensor =
-        (spk_tensor){.name = name, .dtype = json_string_value(dtype), .begin = natural(json_array_get(range, 0)), .end = natural(json_array_get(range, 1))};
+    *tensor = (spk_tensor){.name = name,
+                           .dtype = json_string_value(dtype),
+                           .begin = natural(json_array_get(range, 0)),
+                           .end = natural(json_array_get(range, 1))};
     if (json_array_size(range) != 2 || tensor->begin < 0 || tensor->end < tensor->begin)
         return tensor_fail(t, name, "has data_offsets that are not two rising integers");
     if (json_array_size(shape) > 64)
@@ -147,8 +150,8 @@ static spk_status parse_root(spk_tensors *t)
     return mark_parts(t);
 }
 
-/* Jansson's scanner passes over an allocation that is refused while it gathers a word, and goes on with what it has. errno tells, until the next
- * number clears it: so the text is given byte by byte, and errno looked at before each. */
+/* Jansson's scanner passes over an allocation that is refused while it gathers a word, and goes on with what it has. errno tells, until the
+ * next number clears it: so the text is given byte by byte, and errno looked at before each. */
 typedef struct text_source {
     const char *at, *end;
 } text_source;
@@ -174,8 +177,8 @@ spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t
     if (cost.bytes > SPK_TENSORS_HEADER_MEMORY)
         SPK_TRY(spk_io_check_room(in, cost.bytes, 1, 0));
     if (!spk_memory_suffices((size_t)cost.bytes, &room))
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON need up to %lld; %lld are free", length, (long long)cost.bytes,
-                        (long long)room);
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON need up to %lld; %lld are free", length,
+                        (long long)cost.bytes, (long long)room);
     text_source source = {text, text + length};
     errno = 0;
     json_t *parsed = json_load_callback(give_byte, &source, JSON_REJECT_DUPLICATES, &error);
@@ -187,7 +190,8 @@ spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t
         for (char *at = error.text; *at; at++)
             if (*at < ' ' || *at > '~')
                 *at = '?';
-        return spk_io_fail_at(in, offset < 0 ? 8 : offset + (error.position > 0 ? error.position : 0), "%s is not JSON: %s", what, error.text);
+        return spk_io_fail_at(in, offset < 0 ? 8 : offset + (error.position > 0 ? error.position : 0), "%s is not JSON: %s", what,
+                              error.text);
     }
     *json = parsed;
     return SPK_OK;

@@ -105,8 +105,8 @@ static spk_status check_offsets(const smtx *file, const int64_t *offsets, int64_
             return spk_scan_fail(file->scan, line, "row offset %lld falls from %lld to %lld", (long long)i + 1, (long long)offsets[i],
                                  (long long)offsets[i + 1]);
     if (offsets[file->rows] != file->nnz)
-        return spk_scan_fail(file->scan, line, "the last row offset is %lld, not the %lld entries of line 1", (long long)offsets[file->rows],
-                             (long long)file->nnz);
+        return spk_scan_fail(file->scan, line, "the last row offset is %lld, not the %lld entries of line 1",
+                             (long long)offsets[file->rows], (long long)file->nnz);
     return SPK_OK;
 }
 
@@ -114,7 +114,8 @@ static spk_status check_sizes(const smtx *file)
 {
     int64_t left = spk_scan_left(file->scan), most = (left + 1) / 2; /* of numbers with a separator each, but the last */
     if (left >= 0 && (file->rows >= most || file->nnz > most - file->rows - 1))
-        return spk_scan_fail(file->scan, 1, "announces %lld rows and %lld entries, but the %lld bytes that follow hold %lld numbers at most",
+        return spk_scan_fail(file->scan, 1,
+                             "announces %lld rows and %lld entries, but the %lld bytes that follow hold %lld numbers at most",
                              (long long)file->rows, (long long)file->nnz, (long long)left, (long long)most);
     int64_t offsets_bytes = (file->rows + 1) * 8;
     return spk_io_check_room(file->in, file->nnz, 8 + (file->dtype == SPK_F32 ? 4 : 8), offsets_bytes);
@@ -150,8 +151,17 @@ spk_status spk_read_smtx(const spk_read_context *in, spk_matrix **out)
     for (int64_t i = 0; i < file.nnz; i++)
         spk_value_set(values, file.dtype, i, 1);
     SPK_GOTO(spk_io_adopt(in->mem,
-                          &(spk_matrix){.format = SPK_CSR, .dtype = file.dtype, .rows = file.rows, .cols = file.cols, .block_rows = 1, .block_cols = 1,
-                                        .nnz = file.nnz, .row_offsets = offsets, .col_indices = columns, .values = values, .pattern_only = 1},
+                          &(spk_matrix){.format = SPK_CSR,
+                                        .dtype = file.dtype,
+                                        .rows = file.rows,
+                                        .cols = file.cols,
+                                        .block_rows = 1,
+                                        .block_cols = 1,
+                                        .nnz = file.nnz,
+                                        .row_offsets = offsets,
+                                        .col_indices = columns,
+                                        .values = values,
+                                        .pattern_only = 1},
                           out));
     return SPK_OK;
 done:

@@ -40,7 +40,8 @@ spk_status spk_io_check_room(const spk_read_context *in, int64_t count, int64_t 
 {
     int64_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || __builtin_add_overflow(bytes, more, &bytes))
-        return spk_fail(SPK_ERR_FORMAT, "%s: needs more than 2^63 bytes of memory, the limit is %lld", spk_reader_name(in->reader), (long long)in->max_bytes);
+        return spk_fail(SPK_ERR_FORMAT, "%s: needs more than 2^63 bytes of memory, the limit is %lld", spk_reader_name(in->reader),
+                        (long long)in->max_bytes);
     if (bytes > in->max_bytes)
         return spk_fail(SPK_ERR_FORMAT, "%s: needs %lld bytes of memory, the limit is %lld", spk_reader_name(in->reader), (long long)bytes,
                         (long long)in->max_bytes);
@@ -63,7 +64,8 @@ spk_status spk_io_dtype(const spk_read_context *in, spk_dtype of_file, spk_dtype
     bool own_half = wanted == of_file && (wanted == SPK_F16 || wanted == SPK_BF16);
     if (wanted != SPK_F32 && wanted != SPK_F64 && !own_half) {
         const char *name = spk_dtype_name(wanted);
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: cannot be read as %s: f32 and f64 are", spk_reader_name(in->reader), name ? name : "an unknown dtype");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: cannot be read as %s: f32 and f64 are", spk_reader_name(in->reader),
+                        name ? name : "an unknown dtype");
     }
     *dtype = wanted;
     return SPK_OK;
@@ -155,7 +157,8 @@ static spk_status read_pieces(const spk_read_context *in, const spk_array *array
             swap_bytes(place, count, from_size);
         int64_t bad = straight ? -1 : convert(piece, *out, done, array, count);
         if (bad >= 0)
-            return spk_io_fail_at(in, offset + bad * from_size, "the value %g is out of the range of f32", ((const double *)(const void *)piece)[bad]);
+            return spk_io_fail_at(in, offset + bad * from_size, "the value %g is out of the range of f32",
+                                  ((const double *)(const void *)piece)[bad]);
         done += count;
         spk_io_progress(in, reported);
     }
@@ -167,8 +170,8 @@ spk_status spk_io_array(const spk_read_context *in, const spk_array *array, int6
     int64_t size = spk_reader_size(in->reader), offset = spk_reader_offset(in->reader), from_size = spk_element_bytes(array->from);
     int64_t left = size < 0 ? -1 : size - offset;
     if (left >= 0 && array->count > left / from_size)
-        return spk_io_fail_at(in, size, "ends in the middle of %lld elements of %lld bytes that begin at byte %lld", (long long)array->count,
-                              (long long)from_size, (long long)offset);
+        return spk_io_fail_at(in, size, "ends in the middle of %lld elements of %lld bytes that begin at byte %lld",
+                              (long long)array->count, (long long)from_size, (long long)offset);
     spk_growth growth = spk_growth_start(array->count, left, from_size);
     void *out = NULL;
     SPK_TRY(spk_alloc(in->mem, (size_t)growth.capacity, (size_t)spk_element_bytes(array->to), &out));

@@ -14,7 +14,8 @@ static spk_status header_fail(void)
     return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the header of a safetensors file");
 }
 
-/* Where Jansson's text goes: it is counted, and written where there is a writer. json_dumps would gather it, and passes over a failure to. */
+/* Where Jansson's text goes: it is counted, and written where there is a writer. json_dumps would gather it, and passes over a failure
+ * to. */
 typedef struct header_text {
     spk_writer *writer;
     size_t length;
@@ -54,8 +55,8 @@ static spk_status write_header(spk_writer *writer, const json_t *root)
 }
 
 /* Adds a tensor behind those that are there; *end is where its bytes end. Takes the reference to shape (NULL: out of memory). */
-static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name, const char *suffix, const char *dtype, json_t *shape, int64_t bytes,
-                             int64_t *end)
+static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name, const char *suffix, const char *dtype, json_t *shape,
+                             int64_t bytes, int64_t *end)
 {
     size_t room = strlen(name) + strlen(suffix) + 1;
     char *full = NULL;
@@ -85,8 +86,8 @@ static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *ro
     bool by_rows = m->layout == SPK_ROW_MAJOR;
     json_int_t offsets = spk_matrix_grid_rows(m) + 1, blocks = m->nnz, rows = m->block_rows, cols = m->block_cols;
     int64_t end = 0, size = (int64_t)spk_dtype_bytes(m->dtype);
-    snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"}", (long long)m->rows,
-             (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col");
+    snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"}",
+             (long long)m->rows, (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col");
     char *key = NULL;
     size_t room = sizeof SPK_BSR_PREFIX + strlen(name);
     SPK_TRY(spk_alloc(&m->mem, room, 1, &key));
@@ -152,10 +153,10 @@ spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, c
     json_t *root = json_object();
     if (!root)
         return header_fail();
-    spk_status status = matrix->format == SPK_BSR
-                            ? describe_bsr(matrix, name, root)
-                            : add_tensor(matrix, root, name, "", dtype_name(matrix), json_pack("[I,I]", (json_int_t)matrix->rows, (json_int_t)matrix->cols),
-                                         matrix->nnz * (int64_t)spk_dtype_bytes(matrix->dtype), &end);
+    spk_status status = matrix->format == SPK_BSR ? describe_bsr(matrix, name, root)
+                                                  : add_tensor(matrix, root, name, "", dtype_name(matrix),
+                                                               json_pack("[I,I]", (json_int_t)matrix->rows, (json_int_t)matrix->cols),
+                                                               matrix->nnz * (int64_t)spk_dtype_bytes(matrix->dtype), &end);
     if (status == SPK_OK)
         status = write_header(writer, root);
     json_decref(root);

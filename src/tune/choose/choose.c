@@ -45,7 +45,8 @@ static void remember(uint64_t hash)
 
 /* ------------------------------------------------------------------------------------------------ keys */
 
-/* A restricted tuning is a class of its own: what wins among a few, or within a tolerance of the caller's, decides nothing for the others. */
+/* A restricted tuning is a class of its own: what wins among a few, or within a tolerance of the caller's, decides nothing for the
+ * others. */
 spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class)
 {
     SPK_TRY(spk_key_make(problem, tuner->device, class->plain, sizeof class->plain));
@@ -116,8 +117,7 @@ static spk_status best_proved(const spk_tuner *tuner, const spk_problem *problem
 /* The best usable entry of stored evidence. *complete: it knows every candidate that may win, and no stricter tolerance than the one it was
  * decided under has put the decision aside. */
 static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                                     spk_report *report, spk_choice *choice,
-                                     bool *found, bool *complete)
+                                     spk_report *report, spk_choice *choice, bool *found, bool *complete)
 {
     spk_contender *contenders = NULL;
     int count = 0, best = -1;
@@ -131,7 +131,8 @@ static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *
 }
 
 /* The store's answer under one key, good enough for these options. A store that fails knows nothing. */
-static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const char *key, bool whole, spk_choice *choice, bool *found)
+static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const char *key, bool whole,
+                          spk_choice *choice, bool *found)
 {
     spk_decision decision;
     spk_choice made = {.from_store = true, .why = "from the store"};
@@ -164,7 +165,8 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     return SPK_OK;
 }
 
-static spk_status from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class, spk_choice *choice, bool *found)
+static spk_status from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                             spk_choice *choice, bool *found)
 {
     SPK_TRY(look_up(tuner, problem, options, class->key, true, choice, found));
     if (!*found && class->restricted)
@@ -178,7 +180,8 @@ static bool is_empty(const spk_problem *problem)
 }
 
 /* Everything but measuring. *found is false where only that is left. */
-static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class, spk_choice *choice, bool *found)
+static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class,
+                         spk_choice *choice, bool *found)
 {
     *found = true;
     if (options->choice != NULL && options->choice[0] != '\0')
@@ -247,13 +250,15 @@ static void choose_field(tuning *t)
     }
 }
 
-/* Finished evidence of the incumbent goes before what is provisional: then it stays, with the evidence it had, and newcomers wait for a better moment. */
+/* Finished evidence of the incumbent goes before what is provisional: then it stays, with the evidence it had, and newcomers wait for a
+ * better moment. */
 static void weigh_incumbent(tuning *t, spk_status status)
 {
     spk_contender *c = &t->search.contenders[t->incumbent];
     const spk_provisional before = t->stored->provisional;
     const bool refuted = c->status == SPK_CANDIDATE_WRONG || c->status == SPK_CANDIDATE_FAILED;
-    if (!refuted && (status == SPK_ERR_INTERRUPTED || (status == SPK_OK && t->search.provisional != SPK_PROVISIONAL_NO && before == SPK_PROVISIONAL_NO))) {
+    if (!refuted && (status == SPK_ERR_INTERRUPTED ||
+                     (status == SPK_OK && t->search.provisional != SPK_PROVISIONAL_NO && before == SPK_PROVISIONAL_NO))) {
         c->wanted = c->ran = false;
         t->search.chosen = t->incumbent;
     }
@@ -307,7 +312,8 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
         return status;
     spk_report *made = NULL;
     const bool alone = t->options->fresh || t->anew; /* nothing of the old evidence takes part */
-    SPK_TRY(spk_evidence_report(&t->search, t->search.contenders, t->search.count, t->search.chosen, t->class->key, alone ? NULL : t->stored, &made));
+    SPK_TRY(spk_evidence_report(&t->search, t->search.contenders, t->search.count, t->search.chosen, t->class->key,
+                                alone ? NULL : t->stored, &made));
     const spk_contender *winner = &t->search.contenders[t->search.chosen];
     *choice = (spk_choice){.kernel = winner->kernel, .params = winner->params, .why = "measured"};
     made->kept_out = !is_to_be_saved(t, made, alone);
@@ -327,8 +333,8 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
 }
 
 /* Tunes a class, or finds that another has done it meanwhile. */
-static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class, spk_report **report,
-                             spk_choice *choice)
+static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                             spk_report **report, spk_choice *choice)
 {
     int token = -1;
     bool found = false;
@@ -375,9 +381,8 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
 /* ------------------------------------------------------------------------------------------------ with a report */
 
 /* The evidence behind a choice from the store. */
-static spk_status stored_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                                const spk_class *class, const spk_choice *choice,
-                                spk_report **report)
+static spk_status stored_report(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                                const spk_choice *choice, spk_report **report)
 {
     spk_report *made = NULL;
     if (spk_store_load(tuner->store, class->key, &made) != SPK_OK)

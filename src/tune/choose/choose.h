@@ -1,4 +1,5 @@
-/* What choosing, listing and racing share: the names of a class, reports for which nothing was measured now, proofs, and what stored evidence is worth. */
+/* What choosing, listing and racing share: the names of a class, reports for which nothing was measured now, proofs, and what stored
+ * evidence is worth. */
 #ifndef SPK_TUNE_CHOOSE_CHOOSE_H
 #define SPK_TUNE_CHOOSE_CHOOSE_H
 
@@ -6,15 +7,16 @@
 #include "tune/search/search.h"
 
 typedef struct spk_class {
-    bool restricted;             /* only or exclude leave some kernels out, or the tolerance is the caller's */
-    char plain[SPK_MAX_KEY_TEXT]; /* the class of the problem */
+    bool restricted;                 /* only or exclude leave some kernels out, or the tolerance is the caller's */
+    char plain[SPK_MAX_KEY_TEXT];    /* the class of the problem */
     char key[SPK_MAX_KEY_TEXT + 32]; /* the class that decisions belong to: plain, unless restricted */
 } spk_class;
 
 spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class);
 
 /* Every candidate with the model's time, nothing run; choice (may be NULL) is marked as chosen. */
-spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *choice, spk_report **report);
+spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                 const spk_choice *choice, spk_report **report);
 
 /* Makes a loaded report today's answer: from_store, the given choice or (NULL) the one these options allow, a fresh summary. */
 spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
@@ -22,8 +24,8 @@ spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *prob
 
 /* estimate.c: choices for which nothing is measured. class NULL: the store is not asked. */
 spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
-spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                                const spk_class *class, spk_choice *choice);
+spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                                spk_choice *choice);
 
 /* Whether a stored decision still names a candidate of the table that may win here; choice gets it. */
 bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision,
@@ -37,8 +39,8 @@ uint64_t spk_class_hash(const spk_tuner *tuner, const char *key);
 enum { SPK_MOST_PROVED = 3 }; /* candidates that are proved for one plan, each as the one before it was not good */
 
 /* What is known of a candidate; runs nothing. why: as spk_backend.proof gives it. */
-spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                          char *why, size_t size);
+spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
+                          size_t size);
 
 /* The same; what is not known is proved now, unless that failed within the last minute (proof.c). An error is an interruption. */
 spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
@@ -57,7 +59,8 @@ uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, co
 /* ---- evidence.c: what a stored report is worth today */
 
 /* The kernel and parameters of an entry where they are still what was measured (same hash). */
-bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel, spk_params *params);
+bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel,
+                          spk_params *params);
 
 /* The entry that may be used for this problem: the stored choice, else the fastest measured; -1 for none. */
 int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report);
@@ -65,22 +68,24 @@ int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const 
 /* Marks contenders that the evidence does not know (new, changed, cut short) as wanted and the others as not; returns how many. */
 int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int count);
 
-/* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same hash. */
+/* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same
+ * hash. */
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);
 
 /* Whether evidence measured now takes the place of what is stored (NULL: nothing). usable: of the stored, something can be chosen still. */
 bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable);
 
 /* The report of a search (evidence.c): `chosen` among these contenders, -1 for none; stored as in spk_evidence_write. */
-spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key, const spk_report *stored,
-                               spk_report **report);
+spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key,
+                               const spk_report *stored, spk_report **report);
 
 /* ---- due.c */
 
 /* Whether a tuning now may do better than the stored decision of a class, whose spk_class_hash this is. */
 bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash);
 
-/* Whether a tuning that begins measures everyone afresh, and not only what the stored evidence lacks. Remembers it for the process where load is the reason. */
+/* Whether a tuning that begins measures everyone afresh, and not only what the stored evidence lacks. Remembers it for the process where
+ * load is the reason. */
 bool spk_evidence_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_report *stored, uint64_t hash);
 
 #endif

@@ -25,8 +25,8 @@ static void tell_unproved(const spk_tuner *tuner, const spk_tune_options *option
     if (tuner->log == NULL || !not_told_yet(choice))
         return;
     snprintf(text, sizeof text,
-             "choice = \"%.160s\" is pinned, not proved: a fault or a hang of it takes this process's device with it%s%.200s", options->choice,
-             why[0] != '\0' ? "; " : "", why);
+             "choice = \"%.160s\" is pinned, not proved: a fault or a hang of it takes this process's device with it%s%.200s",
+             options->choice, why[0] != '\0' ? "; " : "", why);
     tuner->log(tuner->log_user, 1, text);
 }
 
@@ -39,7 +39,8 @@ static spk_status look_at_proof(const spk_tuner *tuner, const spk_problem *probl
         SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, &proof, why, sizeof why));
     if (proof == SPK_PROOF_REFUTED)
         return spk_fail(SPK_ERR_NO_CANDIDATE,
-                        "choice = \"%s\": it never runs in this process, as it did harm in the one that proved it: %s", options->choice, why);
+                        "choice = \"%s\": it never runs in this process, as it did harm in the one that proved it: %s", options->choice,
+                        why);
     if (proof == SPK_PROOF_NONE) {
         choice->why = "pinned, not proved";
         tell_unproved(tuner, options, choice, why);
@@ -86,13 +87,14 @@ static spk_status none_proved(const spk_tuner *tuner, const spk_contender *conte
 {
     const spk_contender *c = &contenders[first];
     return spk_fail(SPK_ERR_NO_CANDIDATE,
-                    "no candidate is proved for %s, and none can be proved now (%s: %.160s): install sparsek-prover beside the library or set SPARSEK_PROVER to its full path, or pin one "
+                    "no candidate is proved for %s, and none can be proved now (%s: %.160s): install sparsek-prover beside the library or "
+                    "set SPARSEK_PROVER to its full path, or pin one "
                     "with options.choice",
                     tuner->device->name, c->kernel->name, c->why);
 }
 
-spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                                const spk_class *class, spk_choice *choice)
+spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                                spk_choice *choice)
 {
     bool found = false;
     if (class != NULL)

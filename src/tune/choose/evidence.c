@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "tune/choose/choose.h"
 
-bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel, spk_params *params)
+bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel,
+                          spk_params *params)
 {
     const spk_kernel *found = spk_tuner_kernel(tuner, name);
     spk_params parsed;
@@ -164,8 +165,8 @@ spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int
     return SPK_OK;
 }
 
-spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key, const spk_report *stored,
-                               spk_report **report)
+spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key,
+                               const spk_report *stored, spk_report **report)
 {
     spk_report *made = NULL;
     SPK_TRY(spk_report_make(search->tuner->mem, key, search->tuner->device->name, &made));

@@ -24,7 +24,8 @@ static int alignment_class(int64_t all_bits)
 static int64_t d_side_bits(const spk_problem *problem)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return problem->ldd | problem->stride_d | (e->use_c ? problem->ldc | problem->stride_c : 0) | (e->residual != SPK_RESIDUAL_NONE ? problem->ldr | problem->stride_r : 0) |
+    return problem->ldd | problem->stride_d | (e->use_c ? problem->ldc | problem->stride_c : 0) |
+           (e->residual != SPK_RESIDUAL_NONE ? problem->ldr | problem->stride_r : 0) |
            (e->keep_preact ? problem->ldp | problem->stride_p : 0);
 }
 
@@ -81,7 +82,8 @@ static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
     return SPK_OK;
 }
 
-/* The fields that only SDDMM, batches and indices on the device have: of the exact part, and of the other. A batch of values differs from a batch on one A. */
+/* The fields that only SDDMM, batches and indices on the device have: of the exact part, and of the other. A batch of values differs from a
+ * batch on one A. */
 static void more_fields(const spk_problem *problem, char exact[64], char near[32])
 {
     const bool sampled = problem->operation == SPK_SDDMM;
@@ -90,10 +92,12 @@ static void more_fields(const spk_problem *problem, char exact[64], char near[32
     if (problem->pattern->direct) /* fewer candidates */
         used = snprintf(exact, 64, ";ix=device");
     if (sampled)
-        used += snprintf(exact + used, (size_t)(64 - used), ";la=%c;aa=%d", major(problem->layout_a), alignment_class(problem->lda | problem->stride_a));
+        used += snprintf(exact + used, (size_t)(64 - used), ";la=%c;aa=%d", major(problem->layout_a),
+                         alignment_class(problem->lda | problem->stride_a));
     if (problem->batch == 1)
         return;
-    snprintf(exact + used, (size_t)(64 - used), ";sa=%d;sb=%d", problem->stride_a == 0 ? 0 : alignment_class(problem->stride_a), problem->stride_b != 0);
+    snprintf(exact + used, (size_t)(64 - used), ";sa=%d;sb=%d", problem->stride_a == 0 ? 0 : alignment_class(problem->stride_a),
+             problem->stride_b != 0);
     snprintf(near, 32, ";items=%" PRId64, class_of_n(problem->batch));
 }
 
@@ -115,10 +119,10 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
         "v=%d;op=%s;a=%s;b=%s;d=%s;acc=%s;t=%c;lv=%c;lb=%c;ld=%c;ab=%d;ad=%d;ep=%s;batch=%d;finite=%d;static=%d;cache=%s%s;dev=%s"
         "|m=%" PRId64 ";k=%" PRId64 ";br=%d;bc=%d;nz=%" PRId64 ";n=%" PRId64 ";rs=%d;ov=%d%s",
         KEY_VERSION, spk_operation_name(problem->operation), spk_dtype_name(problem->dtype_a), spk_dtype_name(problem->dtype_b),
-        spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n', major(problem->block_layout),
-        major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb | problem->stride_b), alignment_class(d_side_bits(problem)), epilogue,
-        problem->batch > 1 ? 2 : 1, problem->assume_finite, problem->static_values, problem->cache == SPK_WARM ? "warm" : "cold", exact, where, fresh ? class_of_n(problem->m) : problem->m,
-        fresh ? class_of_n(k) : k,
+        spk_dtype_name(problem->dtype_d), spk_dtype_name(problem->compute), problem->trans_a == SPK_TRANS ? 't' : 'n',
+        major(problem->block_layout), major(problem->layout_b), major(problem->layout_d), alignment_class(problem->ldb | problem->stride_b),
+        alignment_class(d_side_bits(problem)), epilogue, problem->batch > 1 ? 2 : 1, problem->assume_finite, problem->static_values,
+        problem->cache == SPK_WARM ? "warm" : "cold", exact, where, fresh ? class_of_n(problem->m) : problem->m, fresh ? class_of_n(k) : k,
         pattern->block_rows, pattern->block_cols, class_of_nnzb(pattern->nnzb), n, class_of_spread(spread),
         class_of_overlap(pattern->features.row_overlap, pattern->density), near);
     if (length < 0 || (size_t)length >= sizeof key || (size_t)length >= size)

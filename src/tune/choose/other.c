@@ -1,5 +1,6 @@
-/* The second candidate of a plan, for pointers that the first does not take: the best of the cost model's that takes all, proved like any other. What was found
- * for a class is remembered in the process, as looking at every candidate takes longer than all else that a plan from the store needs. */
+/* The second candidate of a plan, for pointers that the first does not take: the best of the cost model's that takes all, proved like any
+ * other. What was found for a class is remembered in the process, as looking at every candidate takes longer than all else that a plan from
+ * the store needs. */
 #include <pthread.h>
 
 #include "base/hash.h"
@@ -19,14 +20,17 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void remember(const spk_tuner *tuner, const spk_problem *problem, uint64_t class, const spk_bound *bound)
 {
-    const found made = {.class = class, .program = spk_program_hash(tuner, problem, bound->kernel, &bound->params),
-                        .kernel = bound->kernel, .params = bound->params};
+    const found made = {.class = class,
+                        .program = spk_program_hash(tuner, problem, bound->kernel, &bound->params),
+                        .kernel = bound->kernel,
+                        .params = bound->params};
     pthread_mutex_lock(&lock);
     answers[class % REMEMBERED] = made;
     pthread_mutex_unlock(&lock);
 }
 
-static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, uint64_t class, spk_bound *other)
+static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, uint64_t class,
+                            spk_bound *other)
 {
     const char *why = NULL;
     pthread_mutex_lock(&lock);

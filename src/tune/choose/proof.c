@@ -71,8 +71,8 @@ uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, co
 
 /* ------------------------------------------------------------------------------------------------ one candidate, or several */
 
-spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                          char *why, size_t size)
+spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
+                          size_t size)
 {
     const spk_backend *backend = tuner->device->backend;
     if (size > 0)
@@ -169,7 +169,8 @@ static spk_status refuse(const spk_choice *choice, spk_proof proof, const char *
     const char *space = params[0] != '\0' ? " " : "";
     if (proof == SPK_PROOF_REFUTED)
         return spk_fail(SPK_ERR_NO_CANDIDATE,
-                        "choice = \"%s%s%s\": it never runs in this process, as it did harm in the one that proved it: %s", name, space, params, why);
+                        "choice = \"%s%s%s\": it never runs in this process, as it did harm in the one that proved it: %s", name, space,
+                        params, why);
     if (why[0] == '\0')
         why = "nobody has run it here";
     return spk_fail(SPK_ERR_NO_CANDIDATE, "choice = \"%s%s%s\": it is not proved (%s)", name, space, params, why);

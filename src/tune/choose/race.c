@@ -7,10 +7,11 @@
 #include "tune/choose/choose.h"
 
 enum { DEFAULT_ROUNDS = 20, LEAST_ROUNDS = 3, ROW_FINALISTS = 8, ROW_ROUNDS = 7 };
-static const double row_tie = 1.3;          /* parameters of a row this close when screened meet in rounds of their own */
-static const double unseen_run_us = 1e6, sample_run_us = 50e3; /* a run expected to take longer is estimated on a sample that takes about so long */
-static const double longest_run_us = 120e6; /* a row whose one run is expected to take longer is not raced */
-static const double budgets = 10;           /* a race takes so many times a given budget at most, and what is under way is finished */
+static const double row_tie = 1.3; /* parameters of a row this close when screened meet in rounds of their own */
+/* a run expected to take longer is estimated on a sample that takes about so long */
+static const double unseen_run_us = 1e6, sample_run_us = 50e3;
+static const double longest_run_us = 120e6;  /* a row whose one run is expected to take longer is not raced */
+static const double budgets = 10;            /* a race takes so many times a given budget at most, and what is under way is finished */
 static const double longest_race_us = 300e6; /* without a given one */
 
 typedef struct race {
@@ -75,8 +76,8 @@ static int wanted_of_row(const spk_search *search, int row)
     return count;
 }
 
-/* Whatever can run takes part, and a row with one candidate meets the others without being screened. What only leaves out stays out, but for
- * dense, the yardstick; what exclude names stays out in any case. */
+/* Whatever can run takes part, and a row with one candidate meets the others without being screened. What only leaves out stays out, but
+ * for dense, the yardstick; what exclude names stays out in any case. */
 static void enter_rows(race *r)
 {
     const spk_tune_options *options = r->search.options, unless_excluded = {.exclude = options->exclude};
@@ -294,7 +295,8 @@ static void settle(race *r, spk_contender **list, int count, spk_status status)
         const char *why = NULL;
         if (c->eligible && c->status == SPK_CANDIDATE_PRUNED && status == SPK_ERR_INTERRUPTED)
             snprintf(c->why, sizeof c->why, "%s", spk_why_interrupted);
-        if (c->eligible || c->status != SPK_CANDIDATE_PRUNED || spk_may_win(search->tuner, search->problem, search->options, c->kernel, &c->params, &why))
+        if (c->eligible || c->status != SPK_CANDIDATE_PRUNED ||
+            spk_may_win(search->tuner, search->problem, search->options, c->kernel, &c->params, &why))
             continue;
         c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
         snprintf(c->why, sizeof c->why, "%s", why);
@@ -340,8 +342,9 @@ static spk_status run_race(race *r)
 /* Who speaks for a row: the one that met the others, else the one with most to say. */
 static int speaker(const race *r, int row)
 {
-    static const int weight[] = {[SPK_CANDIDATE_NOT_APPLICABLE] = 1, [SPK_CANDIDATE_NOT_ELIGIBLE] = 2, [SPK_CANDIDATE_PRUNED] = 3, [SPK_CANDIDATE_TIMED_OUT] = 4,
-                                 [SPK_CANDIDATE_FAILED] = 5,         [SPK_CANDIDATE_WRONG] = 6,        [SPK_CANDIDATE_OK] = 7};
+    static const int weight[] = {
+        [SPK_CANDIDATE_NOT_APPLICABLE] = 1, [SPK_CANDIDATE_NOT_ELIGIBLE] = 2, [SPK_CANDIDATE_PRUNED] = 3, [SPK_CANDIDATE_TIMED_OUT] = 4,
+        [SPK_CANDIDATE_FAILED] = 5,         [SPK_CANDIDATE_WRONG] = 6,        [SPK_CANDIDATE_OK] = 7};
     int best = -1;
     if (r->search.chosen >= 0 && r->search.contenders[r->search.chosen].row == row)
         return r->search.chosen;
@@ -376,8 +379,8 @@ static spk_status make_report(race *r, const char *key, spk_report **report)
     return status;
 }
 
-/* The whole field as the class's evidence, unless there is better. A race among a few given choices joins evidence that there is, and leaves its decision
- * alone. */
+/* The whole field as the class's evidence, unless there is better. A race among a few given choices joins evidence that there is, and
+ * leaves its decision alone. */
 static spk_status keep(race *r, const char *key, bool *kept)
 {
     spk_search *search = &r->search;
@@ -432,7 +435,8 @@ static spk_status make_room(race *r)
     return spk_alloc(r->search.tuner->mem, count, sizeof *r->entrants, &r->entrants);
 }
 
-spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race_options, spk_report **report)
+spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                         const spk_race_options *race_options, spk_report **report)
 {
     race r = {.options = race_options};
     spk_class class;

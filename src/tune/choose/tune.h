@@ -30,6 +30,7 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
 spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
 spk_status spk_tune_list(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
 spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
-spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race, spk_report **report);
+spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_race_options *race,
+                         spk_report **report);
 
 #endif

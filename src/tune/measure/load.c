@@ -37,7 +37,9 @@ spk_load spk_load_now(void)
     cpu_set_t ours;
     char line[512];
     long ticks = sysconf(_SC_CLK_TCK);
-    FILE *file = ticks > 0 && sched_getaffinity(0, sizeof ours, &ours) == 0 && getrusage(RUSAGE_SELF, &usage) == 0 ? fopen("/proc/stat", "re") : NULL;
+    FILE *file = ticks > 0 && sched_getaffinity(0, sizeof ours, &ours) == 0 && getrusage(RUSAGE_SELF, &usage) == 0
+                     ? fopen("/proc/stat", "re")
+                     : NULL;
     if (file == NULL)
         return load;
     while (fgets(line, sizeof line, file) != NULL && strncmp(line, "cpu", 3) == 0)

@@ -14,11 +14,12 @@ typedef struct spk_load {
 
 spk_load spk_load_now(void);
 
-/* Whether others worked so much between two moments that `threads` threads did not have a processor each. False where nothing is known, or the
- * time is too short for the system's clock. */
+/* Whether others worked so much between two moments that `threads` threads did not have a processor each. False where nothing is known, or
+ * the time is too short for the system's clock. */
 bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads);
 
-/* Whether so many threads would not have a processor each at this moment, by what the system says is running. False where it does not say. */
+/* Whether so many threads would not have a processor each at this moment, by what the system says is running. False where it does not
+ * say. */
 bool spk_load_busy(int threads);
 
 #endif

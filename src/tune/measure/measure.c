@@ -15,7 +15,8 @@ enum { MOST_BATCH = 64, SLOW_ROUNDS = 3, MOST_PAIRS = 256, LEAST_JUDGED = 4 };
 static const double sample_us = 400;    /* a sample lasts about this long, where a run is shorter */
 static const double warm_run_us = 2000; /* shorter runs follow one that is not counted: it wakes the threads */
 static const double dear_run_us = 50000, spin_us = 20000;
-static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20; /* a named peer's first 20 cost less than a second: it has them */
+/* a named peer's first 20 cost less than a second: it has them */
+static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20;
 static const double disagreement = 1.5; /* of a median and its lower quartile: half of the samples and more were disturbed, and not all */
 static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
@@ -299,7 +300,8 @@ static bool sits_out(spk_contender **list, int count, const spk_contender *c, in
     return round >= SLOW_ROUNDS && best >= 0 && c->median_us > slow_factor * list[best]->median_us;
 }
 
-static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds, int round, const int *order)
+static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds, int round,
+                            const int *order)
 {
     for (int i = 0; i < count; i++) {
         spk_contender *c = list[order[i]];
@@ -386,7 +388,8 @@ int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_conte
             best = i;
     int winner = best;
     for (int i = 0; i < count && best >= 0; i++)
-        if (may_win(list[i], any) && tied(list[i], list[best]) && list[winner] != favourite && (list[i] == favourite || before(list[i], list[winner])))
+        if (may_win(list[i], any) && tied(list[i], list[best]) && list[winner] != favourite &&
+            (list[i] == favourite || before(list[i], list[winner])))
             winner = i;
     return winner;
 }

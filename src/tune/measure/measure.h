@@ -21,10 +21,10 @@ typedef struct spk_operands {
     const spk_problem *problem; /* borrowed */
     spk_device *device;
     spk_mem mem;
-    size_t bytes[SPK_OPERAND_COUNT]; /* of one array, 0 where the problem has none */
-    int64_t sets, next;              /* next: the set of the next run */
-    spk_args *args;                  /* sets; alpha = beta = 1 */
-    spk_room *room, own;             /* room: the search's, or its own */
+    size_t bytes[SPK_OPERAND_COUNT];  /* of one array, 0 where the problem has none */
+    int64_t sets, next;               /* next: the set of the next run */
+    spk_args *args;                   /* sets; alpha = beta = 1 */
+    spk_room *room, own;              /* room: the search's, or its own */
     void *staging[SPK_OPERAND_COUNT]; /* host copies of set 0 where the host cannot read device memory */
 } spk_operands;
 
@@ -43,9 +43,10 @@ spk_args spk_operands_check_args(const spk_operands *operands);
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
 
-/* The same of D or preact where only some rows are wanted (of a batch: where D is row-major and its items are rows of one array); what the view
- * holds elsewhere is anything. */
-spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view);
+/* The same of D or preact where only some rows are wanted (of a batch: where D is row-major and its items are rows of one array); what the
+ * view holds elsewhere is anything. */
+spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count,
+                                  const void **view);
 
 /* `runs` runs over the next sets, each timed. */
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);
@@ -62,7 +63,8 @@ typedef struct spk_verdict {
 } spk_verdict;
 
 /* Runs the oracle on as many places as limit_us allows, one row at least. */
-spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us, spk_checks **checks);
+spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us,
+                           spk_checks **checks);
 void spk_checks_release(spk_checks **checks); /* accepts NULL */
 
 /* Runs the candidate once on a poisoned output and compares. A status other than SPK_OK is the candidate's own failure. */
@@ -80,26 +82,26 @@ typedef struct spk_sample_time {
 typedef struct spk_contender {
     const spk_kernel *kernel;
     spk_params params;
-    int row, order; /* in the table: its row, and its place among all candidates */
-    int entry;      /* of the report */
-    bool eligible;  /* may win here */
-    bool wanted;    /* takes part in this search */
-    bool ran;       /* something of it was measured in this search */
-    bool alive;     /* still in the rounds */
-    bool screened;  /* it has a time from the present stage */
-    bool sure;      /* takes part whatever the model makes of it */
-    bool extra;     /* may be tried beside those that are wanted */
+    int row, order;                  /* in the table: its row, and its place among all candidates */
+    int entry;                       /* of the report */
+    bool eligible;                   /* may win here */
+    bool wanted;                     /* takes part in this search */
+    bool ran;                        /* something of it was measured in this search */
+    bool alive;                      /* still in the rounds */
+    bool screened;                   /* it has a time from the present stage */
+    bool sure;                       /* takes part whatever the model makes of it */
+    bool extra;                      /* may be tried beside those that are wanted */
     bool prepared, left_out, placed; /* prepare.c: the device has seen to it; a run takes too long for that; it was to */
-    int rank;       /* order of screening before predicted time */
+    int rank;                        /* order of screening before predicted time */
     bool bound_now;
     spk_bound bound;
     double predicted_us, prepare_us, error;
-    spk_sample_time level[2];           /* on the last two stages it was screened on; share 0: none yet */
-    double full_us;                     /* estimate for the whole problem */
-    bool disturbed;                     /* its last sample was interrupted by other work of the machine */
-    double run_us, quick_us;            /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
-    double brief_us, least_us;          /* the least run of its last sample, and of all rounds of the last phase */
-    int batch;                          /* runs a sample */
+    spk_sample_time level[2];  /* on the last two stages it was screened on; share 0: none yet */
+    double full_us;            /* estimate for the whole problem */
+    bool disturbed;            /* its last sample was interrupted by other work of the machine */
+    double run_us, quick_us;   /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
+    double brief_us, least_us; /* the least run of its last sample, and of all rounds of the last phase */
+    int batch;                 /* runs a sample */
     int sample_count, sample_room;
     double *samples; /* interleaved samples of the last phase, by round */
     double median_us, spread_us;
@@ -113,10 +115,10 @@ typedef struct spk_contender {
 typedef struct spk_stage {
     const spk_tuner *tuner;
     spk_problem problem;
-    spk_pattern *sample;           /* owned; NULL: the whole pattern */
-    double share, row_share;       /* of the stored blocks' work, of the dense work */
+    spk_pattern *sample;     /* owned; NULL: the whole pattern */
+    double share, row_share; /* of the stored blocks' work, of the dense work */
     spk_operands *operands;
-    spk_checks *checks; /* NULL: candidates were checked on another stage */
+    spk_checks *checks;  /* NULL: candidates were checked on another stage */
     const char *library; /* whose threads ran the last sample, "" for ours; NULL: no sample yet */
 } spk_stage;
 
@@ -131,8 +133,8 @@ typedef struct spk_level {
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share);
 
 /* check_us: what the oracle may cost; 0: no checks. */
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
-                          spk_stage **stage);
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us,
+                          spk_room *room, spk_stage **stage);
 void spk_stage_release(spk_stage **stage); /* accepts NULL */
 double spk_stage_share(const spk_stage *stage, const spk_contender *contender);
 
@@ -150,11 +152,11 @@ bool spk_contender_sample(spk_contender *contender, spk_stage *stage, double *us
 /* Runs a sample that lasts long enough for the clock, given the time of one run. */
 int spk_batch_for(double run_us);
 int spk_batch_lasting(double run_us, double us); /* that lasts so long, if some dozens suffice */
-double spk_sample_us(double run_us); /* what such a sample costs */
+double spk_sample_us(double run_us);             /* what such a sample costs */
 
 typedef struct spk_rounds {
-    int have;        /* samples that every contender brings along */
-    int least, most; /* with these */
+    int have;         /* samples that every contender brings along */
+    int least, most;  /* with these */
     bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
     spk_rng *rng; /* order within a round */
@@ -163,14 +165,15 @@ typedef struct spk_rounds {
 /* Interleaved rounds over bound and checked contenders; fills samples, median_us and spread_us. SPK_ERR_INTERRUPTED keeps what there is. */
 spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds);
 
-/* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else SERIAL=1, then by
- * priority, then predicted time, then place in the table. -1 for none. */
+/* The winner among measured contenders (that may win here, or any): least median; of the tied ones the favourite (NULL: none), else
+ * SERIAL=1, then by priority, then predicted time, then place in the table. -1 for none. */
 int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite);
 
 /* By the least run of each in place of the median: where other programs disturb the measuring, which only adds. Ties as above. */
 int spk_rounds_briefest(spk_contender **list, int count, bool any);
 
-/* Whether the rounds say that they were disturbed: medians that their own lower quartiles do not bear out, of the winner or of one that might win else. */
+/* Whether the rounds say that they were disturbed: medians that their own lower quartiles do not bear out, of the winner or of one that
+ * might win else. */
 bool spk_rounds_disturbed(spk_contender **list, int count, bool any);
 
 bool spk_interrupted(const spk_tuner *tuner);

@@ -30,7 +30,8 @@ static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_OPERAND_C
 {
     size_t total = 0;
     for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        bytes[i] = (size_t)spk_problem_operand_elements(problem, (spk_operand)i) * spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)i));
+        bytes[i] = (size_t)spk_problem_operand_elements(problem, (spk_operand)i) *
+                   spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)i));
         size_t padded = lines(bytes[i]) + LINE;
         total = padded > SIZE_MAX / 16 - total ? SIZE_MAX / 16 : total + padded;
     }
@@ -71,7 +72,8 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     if (o->problem->cache == SPK_WARM || touched <= 0)
         return SPK_OK;
     int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
-    double times = device->backend->capturing != NULL ? 4.0 : 2.0; /* samples that begin anew (spk_operands_time) leave up to half of the sets aside */
+    /* samples that begin anew (spk_operands_time) leave up to half of the sets aside */
+    double times = device->backend->capturing != NULL ? 4.0 : 2.0;
     double wanted = times * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
     wanted = wanted < room ? wanted : room;
     o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
@@ -85,7 +87,8 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
     spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
     spk_rng rng;
     spk_rng_seed(&rng, ~seed);
-    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++) /* the lower bits, which the generator leaves empty, matter too */
+    /* the lower bits, which the generator leaves empty, matter too */
+    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++)
         ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng);
     if (status != SPK_OK) {
         spk_free(mem, made.values);
@@ -95,8 +98,8 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
     return SPK_OK;
 }
 
-/* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled there; on the
- * CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
+/* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled
+ * there; on the CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
 static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
 {
     spk_device *device = o->device;
@@ -142,7 +145,8 @@ static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_OPER
         spk_dtype dtype = spk_problem_operand_dtype(o->problem, (spk_operand)i);
         int64_t elements = (int64_t)(o->bytes[i] / spk_dtype_bytes(dtype));
         int have = 0;
-        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype || pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
+        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype ||
+                            pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
             have++;
         if (elements > 0 && have < i)
             pools[i] = (noise){dtype, pools[have].elements, pools[have].values, true};
@@ -344,7 +348,8 @@ static spk_status gather_rows(spk_operands *o, spk_operand operand, int64_t ld, 
     return status;
 }
 
-spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count, const void **view)
+spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count,
+                                  const void **view)
 {
     spk_device *device = operands->device;
     const spk_problem *p = operands->problem;
@@ -356,7 +361,8 @@ spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, i
         SPK_TRY(gather_rows(operands, operand, ld, rows, count, memory));
     for (int i = 0; i < count && p->layout_d == SPK_ROW_MAJOR; i++) {
         const size_t element = spk_dtype_bytes(p->dtype_d), at = (size_t)(rows[i] * ld) * element;
-        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)spk_problem_d_cols(p) * element));
+        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at,
+                                          (size_t)spk_problem_d_cols(p) * element));
     }
     *view = operands->staging[operand];
     return SPK_OK;

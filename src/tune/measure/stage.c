@@ -32,11 +32,13 @@ static int64_t stepped(int64_t i, double shift, int64_t count, int64_t total)
     return at < total ? at : total - 1;
 }
 
-/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's proportion.
- * Of very many groups, some are picked evenly by their place first. */
-static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int64_t rows, spk_rng *rng, int64_t **chosen, int64_t *chosen_count)
+/* Groups of block rows, ordered by their blocks, and every so-many-th taken: the sample has short and long rows in the problem's
+ * proportion. Of very many groups, some are picked evenly by their place first. */
+static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int64_t rows, spk_rng *rng, int64_t **chosen,
+                              int64_t *chosen_count)
 {
-    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, total = (view->grid_rows + width - 1) / width, take = (rows + width - 1) / width, used = 0;
+    int64_t width = rows < 4 * GROUP_ROWS ? 1 : GROUP_ROWS, total = (view->grid_rows + width - 1) / width,
+            take = (rows + width - 1) / width, used = 0;
     int64_t count = total < MOST_SORTED ? total : take < MOST_SORTED ? MOST_SORTED : take;
     group *groups = NULL;
     int64_t *list = NULL;
@@ -95,7 +97,8 @@ static int64_t free_size(const spk_problem *problem)
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const spk_pattern *pattern = problem->pattern;
-    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows,
+                  grid = (problem->m + height - 1) / height;
     const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = free_size(problem);
     int64_t cols = all_cols, items = problem->batch;
     if (share >= 0.7)
@@ -117,7 +120,8 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
         cols = cols < all_cols ? cols : all_cols;
     }
     const double col_share = all_cols > 0 ? (double)cols / (double)all_cols : 1;
-    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, item_share * row_share * col_share, items < problem->batch ? items : 0};
+    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, item_share * row_share * col_share,
+                       items < problem->batch ? items : 0};
 }
 
 /* Cuts the free size and the batch; the share of the work that is left of them. */
@@ -135,8 +139,8 @@ static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem
     return share;
 }
 
-spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us, spk_room *room,
-                          spk_stage **out)
+spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us,
+                          spk_room *room, spk_stage **out)
 {
     spk_stage *made = NULL;
     spk_status status;
@@ -146,7 +150,8 @@ spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, sp
     SPK_GOTO(make_sample(made, problem, level.rows, seed));
     const double width = cut_sizes(problem, level, &made->problem);
     made->row_share = width * (double)made->problem.m / (double)problem->m;
-    made->share = problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
+    made->share =
+        problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
     SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));
     if (check_us > 0)
         SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));

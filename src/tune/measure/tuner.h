@@ -19,8 +19,8 @@ typedef struct spk_tuner {
     void *progress_user;
     const spk_kernel *table; /* NULL: spk_kernels() */
     int table_count;
-    spk_load (*load_now)(void);     /* NULL: spk_load_now */
-    bool (*busy_now)(int threads);  /* NULL: spk_load_busy */
+    spk_load (*load_now)(void);    /* NULL: spk_load_now */
+    bool (*busy_now)(int threads); /* NULL: spk_load_busy */
 } spk_tuner;
 
 #endif

@@ -25,7 +25,7 @@ struct spk_checks {
     spk_mem mem;
     const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
-    int64_t rows[MOST_ROWS]; /* of D as a matrix, item after item */
+    int64_t rows[MOST_ROWS];    /* of D as a matrix, item after item */
     int row_count;
     piece *pieces;
     int piece_count;
@@ -176,7 +176,8 @@ static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, dou
     return SPK_OK;
 }
 
-spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us, spk_checks **checks)
+spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us,
+                           spk_checks **checks)
 {
     spk_checks *made = NULL;
     spk_status status;
@@ -282,12 +283,13 @@ static bool scan_line(const spk_checks *c, const output *o, const char *at, int6
         while (i + 1 < o->length && all_finite(at + i * o->element, p->dtype_d, 1))
             i++;
         const char *what = all_ones((const unsigned char *)at + i * o->element, (size_t)o->element) ? "was not written" : "is not finite";
-        snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", where, o->name, o->by_row ? line : i, o->by_row ? i : line, what);
+        snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", where, o->name, o->by_row ? line : i,
+                 o->by_row ? i : line, what);
         return false;
     }
     if (!all_poison(at + o->length * o->element, gap * o->element)) {
-        snprintf(verdict->why, sizeof verdict->why, "%sit wrote between the %ss of %s, after %s %" PRId64, where, o->by_row ? "row" : "column", o->name,
-                 o->by_row ? "row" : "column", line);
+        snprintf(verdict->why, sizeof verdict->why, "%sit wrote between the %ss of %s, after %s %" PRId64, where,
+                 o->by_row ? "row" : "column", o->name, o->by_row ? "row" : "column", line);
         return false;
     }
     return true;
@@ -296,7 +298,8 @@ static bool scan_line(const spk_checks *c, const output *o, const char *at, int6
 /* The whole output, with the gaps between lines and items. An interruption ends it: who asked for it looks. */
 static bool scan(const spk_checks *c, const output *o, const void *array, spk_verdict *verdict)
 {
-    const int64_t extent = o->ld * (o->lines - 1) + o->length, row_gap = o->ld - o->length - (o->side_by_side ? (o->items - 1) * o->stride : 0);
+    const int64_t extent = o->ld * (o->lines - 1) + o->length,
+                  row_gap = o->ld - o->length - (o->side_by_side ? (o->items - 1) * o->stride : 0);
     for (int64_t item = 0; item < o->items; item++)
         for (int64_t line = 0; line < o->lines && !spk_interrupted(c->tuner); line++) {
             const bool last_line = line + 1 == o->lines, last = item + 1 == o->items;
@@ -333,14 +336,16 @@ static void compare(const spk_checks *c, const output *o, const void *array, con
                 continue;
             verdict->error = error;
             if (error > tolerance)
-                snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row,
-                         col, got, want[part->offset + at], error, tolerance);
+                snprintf(verdict->why, sizeof verdict->why,
+                         "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col, got,
+                         want[part->offset + at], error, tolerance);
         }
     }
     verdict->wrong |= verdict->error > tolerance;
 }
 
-/* On a device that can, it says whether an output is whole, and the sampled rows alone come to the host. Where it says no, the host looks for itself. */
+/* On a device that can, it says whether an output is whole, and the sampled rows alone come to the host. Where it says no, the host looks
+ * for itself. */
 static spk_status look_through(const spk_checks *c, spk_operands *operands, const output *o, const void **view, spk_verdict *verdict)
 {
     spk_device *device = operands->device;
@@ -350,7 +355,8 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, cons
         return SPK_OK;
     if (one && device->backend->scan != NULL) {
         const void *array = spk_args_get(&operands->args[0], o->operand);
-        const spk_scan whole = {.dtype = c->problem->dtype_d, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
+        const spk_scan whole = {
+            .dtype = c->problem->dtype_d, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
         if (device->backend->scan(device, &whole, &clean) != SPK_OK) /* without a compiler, say */
             clean = false;
     }

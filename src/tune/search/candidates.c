@@ -73,7 +73,8 @@ bool spk_is_restricted(const spk_tune_options *options)
     return !is_empty(options->only) || !is_empty(options->exclude);
 }
 
-bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel, const spk_params *params, const char **why)
+bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel,
+                 const spk_params *params, const char **why)
 {
     return spk_candidate_applicable(kernel, params, problem, tuner->device, why) && spk_kernel_allowed(kernel, options, why) &&
            spk_candidate_eligible(kernel, problem, why);
@@ -114,7 +115,8 @@ static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, con
     return kernel->operation == problem->operation && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
 }
 
-spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count)
+spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                               spk_contender **contenders, int *count)
 {
     int rows = 0, total = 0, made = 0;
     const spk_kernel *table = spk_tuner_table(tuner, &rows);
@@ -157,7 +159,8 @@ int spk_contenders_predicted_best(const spk_contender *contenders, int count)
         if (!c->eligible)
             continue;
         const spk_contender *b = best >= 0 ? &contenders[best] : NULL;
-        if (b == NULL || c->predicted_us < b->predicted_us || (c->predicted_us == b->predicted_us && c->kernel->priority > b->kernel->priority))
+        if (b == NULL || c->predicted_us < b->predicted_us ||
+            (c->predicted_us == b->predicted_us && c->kernel->priority > b->kernel->priority))
             best = i;
     }
     return best;
@@ -177,12 +180,13 @@ spk_status spk_no_candidate(const spk_contender *contenders, int count, const sp
     const char *last = "", *why = NULL;
     for (int i = 0; i < count; i++) {
         const spk_contender *c = &contenders[i];
-        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why)) /* the first of a row speaks for the others */
+        /* the first of a row speaks for the others */
+        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why))
             continue;
         last = c->kernel->name;
         const int room = (int)sizeof text - used;
-        const int length = snprintf(text + used, (size_t)room, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name, status_words(c->status),
-                                    c->why[0] != '\0' ? ", " : "", c->why);
+        const int length = snprintf(text + used, (size_t)room, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name,
+                                    status_words(c->status), c->why[0] != '\0' ? ", " : "", c->why);
         if (length >= room || others > 0) { /* reasons are told whole, or not at all */
             text[used] = '\0';
             others++;
@@ -194,7 +198,8 @@ spk_status spk_no_candidate(const spk_contender *contenders, int count, const sp
     if (others > 0)
         snprintf(more, sizeof more, "; and %d others", others);
     if (spk_is_restricted(options))
-        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s%s", options->only != NULL ? options->only : "",
-                        options->exclude != NULL ? options->exclude : "", text[0] != '\0' ? ": " : "", text, more);
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s%s",
+                        options->only != NULL ? options->only : "", options->exclude != NULL ? options->exclude : "",
+                        text[0] != '\0' ? ": " : "", text, more);
     return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s%s", text, more);
 }

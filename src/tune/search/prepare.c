@@ -1,5 +1,6 @@
-/* Before contenders are tried, the device may have work to do for all of them at once: compiling, proving (backend.h). As that takes long, only the
- * promising ones get so far, and all of them in one call: helper processes start once. Outside of the budget, as it is done once a machine. */
+/* Before contenders are tried, the device may have work to do for all of them at once: compiling, proving (backend.h). As that takes long,
+ * only the promising ones get so far, and all of them in one call: helper processes start once. Outside of the budget, as it is done once a
+ * machine. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,8 +8,9 @@
 #include "tune/search/search.h"
 
 enum { MOST_PREPARED = 24, FIRST_OF_ROW = 2, RACERS_OF_ROW = 6 };
-static const double far_factor = 8;         /* a row predicted this many times the best prediction sends one candidate only */
-static const double longest_proof_us = 4e6; /* a run expected to take longer than this, and than others, is not proved: the watchdog could take it for one that hangs */
+static const double far_factor = 8; /* a row predicted this many times the best prediction sends one candidate only */
+/* a run expected to take longer than this, and than others, is not proved: the watchdog could take it for one that hangs */
+static const double longest_proof_us = 4e6;
 
 /* Not to be tried here; an interruption says nothing about it. */
 static void refuse(spk_contender *c, const spk_prepared *answer)

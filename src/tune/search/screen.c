@@ -9,20 +9,30 @@
 #include "kernel/threads.h"
 #include "tune/search/search.h"
 
-enum { MOST_REPLANS = 2, LOOKS = 3, MOST_EXTRA = 3, EXHAUSTIVE_LOOKS = 5, MOST_NOISE = 64, MOST_SCREENED = 32, MOST_SAMPLED = 4, MOST_FITTED = 3, MOST_AGAIN = 2 };
-static const double looks_cost = 2.2;      /* runs that a contender costs on average: one checked, some timed */
-static const double look_share = 0.4;      /* of the budget, for the first look at all */
-static const double second_share = 0.4;    /* of what is left then, for a second sample */
+enum {
+    MOST_REPLANS = 2,
+    LOOKS = 3,
+    MOST_EXTRA = 3,
+    EXHAUSTIVE_LOOKS = 5,
+    MOST_NOISE = 64,
+    MOST_SCREENED = 32,
+    MOST_SAMPLED = 4,
+    MOST_FITTED = 3,
+    MOST_AGAIN = 2
+};
+static const double looks_cost = 2.2;                   /* runs that a contender costs on average: one checked, some timed */
+static const double look_share = 0.4;                   /* of the budget, for the first look at all */
+static const double second_share = 0.4;                 /* of what is left then, for a second sample */
 static const double look_end = 0.55, second_end = 0.75; /* of the budget: no look at the first, the second sample begins later */
-static const double long_run_us = 20000;   /* a run this long is a sample by itself, the checked one too */
-static const double hopeless = 1.5;        /* times the best so far: no further look */
+static const double long_run_us = 20000;                /* a run this long is a sample by itself, the checked one too */
+static const double hopeless = 1.5;                     /* times the best so far: no further look */
 static const double timeout_factor = 10;
-static const double model_factor = 8;      /* predicted this many times the best prediction: not run, unless it costs next to nothing */
+static const double model_factor = 8; /* predicted this many times the best prediction: not run, unless it costs next to nothing */
 
-static const double again_cost = 0.05;     /* of the budget: what a second look at a contender may cost */
-static const double least_growth = 0.1;    /* of a sample's time, from a smaller one to it: less is taken for noise */
+static const double again_cost = 0.05;                  /* of the budget: what a second look at a contender may cost */
+static const double least_growth = 0.1;                 /* of a sample's time, from a smaller one to it: less is taken for noise */
 static const double sure_growth = 0.5, model_trust = 8; /* a growth less than this is not believed beyond so many times the model's */
-static const double row_factor = 2.5;       /* a kernel this far from the best with one choice of parameters is not tried with others */
+static const double row_factor = 2.5; /* a kernel this far from the best with one choice of parameters is not tried with others */
 
 typedef struct screening {
     spk_search *search;
@@ -31,7 +41,7 @@ typedef struct screening {
     spk_stage *stage;
     spk_level at;
     double best_predicted_us, end; /* end: of the budget's part for this */
-    double noise[MOST_NOISE]; /* how far a contender's two best samples lay apart */
+    double noise[MOST_NOISE];      /* how far a contender's two best samples lay apart */
     int noise_count;
 } screening;
 
@@ -113,7 +123,8 @@ static bool timed_out(const screening *s, spk_contender *c, double run_us, doubl
     if (s->search->exhaustive || s->search->by_row || isinf(best) || run_us < again_cost * s->search->budget_us)
         return false;
     if (full_us > timeout_factor * best)
-        rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms%s, %.0f times the best", run_us / 1e3, s->at.share < 1 ? " on a sample" : "", full_us / best);
+        rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms%s, %.0f times the best", run_us / 1e3,
+                 s->at.share < 1 ? " on a sample" : "", full_us / best);
     else if (run_us > 2 * spk_search_left_us(s->search, 1))
         rule_out(c, SPK_CANDIDATE_TIMED_OUT, "one run took %.3g ms, which the budget does not allow", run_us / 1e3);
     else
@@ -299,7 +310,8 @@ static int by_estimate(const void *a, const void *b)
     return x->order - y->order;
 }
 
-/* Disturbances last: all samples of a contender may fall into one. Those that would be dropped get another look, later, while that is cheap. */
+/* Disturbances last: all samples of a contender may fall into one. Those that would be dropped get another look, later, while that is
+ * cheap. */
 static spk_status look_again(screening *s, double factor)
 {
     spk_search *search = s->search;
@@ -338,7 +350,8 @@ static void keep_best(screening *s, double factor, int most)
         spk_contender *c = s->pool[i];
         double best = best_so_far(s, c);
         if (c->screened && c->full_us > factor * best)
-            rule_out(c, SPK_CANDIDATE_PRUNED, "%.2f times the best when screened%s", c->full_us / best, s->at.share < 1 ? " on a sample of the rows" : "");
+            rule_out(c, SPK_CANDIDATE_PRUNED, "%.2f times the best when screened%s", c->full_us / best,
+                     s->at.share < 1 ? " on a sample of the rows" : "");
     }
     for (int i = 0; i < s->count; i++) {
         spk_contender *c = s->pool[i];
@@ -347,7 +360,8 @@ static void keep_best(screening *s, double factor, int most)
     }
     qsort(s->pool, (size_t)kept, sizeof(spk_contender *), by_estimate);
     for (int i = most; i < kept; i++)
-        rule_out(s->pool[i], SPK_CANDIDATE_PRUNED, "%.2f times the best when screened, and others came closer", s->pool[i]->full_us / s->pool[0]->full_us);
+        rule_out(s->pool[i], SPK_CANDIDATE_PRUNED, "%.2f times the best when screened, and others came closer",
+                 s->pool[i]->full_us / s->pool[0]->full_us);
     s->count = kept < most ? kept : most;
 }
 
@@ -391,8 +405,9 @@ static int by_promise(const void *a, const void *b)
 }
 
 /* Every row's first candidate comes before any row's second, so that no row is missing where the budget ends early, and so that a row
- * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. A row has two firsts where SERIAL=1 may win, and
- * that one comes before: what it takes does not depend on who else uses the processors, and those that do are given up the sooner. */
+ * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. A row has two firsts where
+ * SERIAL=1 may win, and that one comes before: what it takes does not depend on who else uses the processors, and those that do are given
+ * up the sooner. */
 static void rank_by_row(screening *s)
 {
     for (int i = 0; i < s->count; i++) {

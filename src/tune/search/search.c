@@ -1,4 +1,5 @@
-/* The search: screening, then finals on the whole problem, within the budget; and what remains of it tells what assume_finite would gain. */
+/* The search: screening, then finals on the whole problem, within the budget; and what remains of it tells what assume_finite would
+ * gain. */
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -76,7 +77,8 @@ static void tell_crowded(const spk_search *search, bool before)
 {
     const spk_tuner *tuner = search->tuner;
     if (search->crowded && !before)
-        spk_tell_log(tuner->log, tuner->log_user, 1, "other programs used the processors while this was measured: the outcome is provisional");
+        spk_tell_log(tuner->log, tuner->log_user, 1,
+                     "other programs used the processors while this was measured: the outcome is provisional");
 }
 
 void spk_search_judge(spk_search *search)
@@ -84,7 +86,8 @@ void spk_search_judge(spk_search *search)
     const spk_tuner *tuner = search->tuner;
     spk_load now = load_now(tuner);
     const bool before = search->crowded;
-    if (tuner->device->backend->id == SPK_BACKEND_CPU) /* other devices do not want the host's processors, and compiling beside them is no load */
+    /* other devices do not want the host's processors, and compiling beside them is no load */
+    if (tuner->device->backend->id == SPK_BACKEND_CPU)
         search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
     tell_crowded(search, before);
 }
@@ -147,7 +150,8 @@ static double check_limit_us(const spk_search *search)
 
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
-    return spk_stage_make(search->tuner, search->problem, (spk_level){.share = 1}, spk_rng_next(&search->rng), check_limit_us(search), &search->room, stage);
+    return spk_stage_make(search->tuner, search->problem, (spk_level){.share = 1}, spk_rng_next(&search->rng), check_limit_us(search),
+                          &search->room, stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */
@@ -206,7 +210,8 @@ static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int
         double run_us = c->full_us;
         if (in >= most || !has_room(search, in, round_us + spk_sample_us(run_us), *have_sample)) {
             c->status = SPK_CANDIDATE_PRUNED;
-            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals", c->full_us / best_us);
+            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals",
+                     c->full_us / best_us);
             continue;
         }
         spk_search_progress(search, c, false);
@@ -237,7 +242,8 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
     int have = have_sample ? 1 : 0, least = affordable > LEAST_ROUNDS ? LEAST_ROUNDS : (int)fmax(affordable, 1);
     if (search->exhaustive && isinf(search->budget_us))
         least = LEAST_ROUNDS;
-    spk_rounds rounds = {.have = have, .least = least, .most = MOST_ROUNDS, .deadline_us = search->start_us + search->budget_us, .rng = &search->rng};
+    spk_rounds rounds = {
+        .have = have, .least = least, .most = MOST_ROUNDS, .deadline_us = search->start_us + search->budget_us, .rng = &search->rng};
     if (have == 1 && affordable < 1)
         rounds.most = 1;
     return spk_rounds_run(search->tuner, stage, list, count, &rounds);
@@ -263,7 +269,8 @@ static const spk_contender *barred_of_row(const spk_search *search, int row)
     for (int i = 0; i < search->count; i++) {
         const spk_contender *c = &search->contenders[i];
         const char *why = NULL;
-        bool barred = c->row == row && c->status == SPK_CANDIDATE_NOT_ELIGIBLE && c->kernel->fills_zeros && spk_kernel_allowed(c->kernel, search->options, &why);
+        bool barred = c->row == row && c->status == SPK_CANDIDATE_NOT_ELIGIBLE && c->kernel->fills_zeros &&
+                      spk_kernel_allowed(c->kernel, search->options, &why);
         if (barred && (best == NULL || c->predicted_us < best->predicted_us))
             best = c;
     }
@@ -309,7 +316,8 @@ static void measure_barred(spk_search *search, spk_stage *stage)
         int taken = 0;
         if (spk_contender_check(c, stage, search->tolerance, &run_us)) {
             c->batch = spk_batch_for(run_us);
-            while (taken < BARRED_SAMPLES && (taken == 0 || spk_search_left_us(search, 1) > run_us) && spk_contender_sample(c, stage, &samples[taken]))
+            while (taken < BARRED_SAMPLES && (taken == 0 || spk_search_left_us(search, 1) > run_us) &&
+                   spk_contender_sample(c, stage, &samples[taken]))
                 taken++;
         }
         c->median_us = spk_median(samples, taken, scratch);
@@ -362,7 +370,8 @@ static void decide_on_sample(spk_search *search, spk_contender **list, int count
     search->chosen = (int)(list[0] - search->contenders);
     for (int i = 0; i < count; i++) {
         list[i]->status = i == 0 ? SPK_CANDIDATE_OK : SPK_CANDIDATE_PRUNED;
-        snprintf(list[i]->why, sizeof list[i]->why, "%.2f times the best on a sample; one run of the whole problem is more than the budget has left",
+        snprintf(list[i]->why, sizeof list[i]->why,
+                 "%.2f times the best on a sample; one run of the whole problem is more than the budget has left",
                  list[i]->full_us / list[0]->full_us);
     }
     list[0]->why[0] = '\0';

@@ -17,13 +17,15 @@ bool spk_kernel_allowed(const spk_kernel *kernel, const spk_tune_options *option
 bool spk_is_restricted(const spk_tune_options *options);
 
 /* Applicable, eligible and allowed. */
-bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel, const spk_params *params, const char **why);
+bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel,
+                 const spk_params *params, const char **why);
 
 /* The cost model's time, made safe: positive and finite. */
 double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
 
 /* Every candidate of the operation's rows for this kind of device, in the table's order, with its status before anything ran. */
-spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender **contenders, int *count);
+spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                               spk_contender **contenders, int *count);
 void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count);
 
 /* The least predicted of those that may win (ties: priority, then the table); -1 for none. */
@@ -45,15 +47,15 @@ typedef struct spk_search {
     double start_us, budget_us; /* budget: INFINITY for none */
     double prepare_us;          /* what the device spent on preparing contenders; start_us was moved by it */
     bool exhaustive;
-    bool by_row; /* race: each row has its own best */
+    bool by_row;     /* race: each row has its own best */
     double limit_us; /* race: nobody begins so long after the start; 0: no such limit */
     spk_rng rng;
     spk_room room;
-    int done, total; /* progress */
-    int chosen;      /* contender, -1 */
-    spk_load load;   /* of the processors when the measuring began */
-    bool crowded;    /* other programs used the processors while it went on */
-    bool kept_out;   /* what was measured is not in the store, as that has better */
+    int done, total;             /* progress */
+    int chosen;                  /* contender, -1 */
+    spk_load load;               /* of the processors when the measuring began */
+    bool crowded;                /* other programs used the processors while it went on */
+    bool kept_out;               /* what was measured is not in the store, as that has better */
     spk_provisional provisional; /* spk_search_conclude: what the outcome is worth */
 } spk_search;
 
@@ -77,9 +79,9 @@ bool spk_search_late(const spk_search *search);
 /* Microseconds left of the budget, or of a part of it. */
 double spk_search_left_us(const spk_search *search, double part);
 
-/* prepare.c: where the device prepares what is tried: has it do so for all at once, those that are wanted and those that are extra. Some two dozen at
- * most by the model's prediction, but of every row its best two; in a race six of a row; exhaustive: all. The others are not wanted any more; those
- * that the device refuses have failed. The why of each says so. */
+/* prepare.c: where the device prepares what is tried: has it do so for all at once, those that are wanted and those that are extra. Some
+ * two dozen at most by the model's prediction, but of every row its best two; in a race six of a row; exhaustive: all. The others are not
+ * wanted any more; those that the device refuses have failed. The why of each says so. */
 spk_status spk_search_prepare(spk_search *search);
 bool spk_search_ready(const spk_search *search, const spk_contender *contender); /* prepared, where that is needed, and not refused */
 
@@ -90,12 +92,14 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
 /* The time of the whole problem from two samples: a part that every run pays and a part that grows with the work. */
 double spk_extrapolate(const spk_sample_time level[2]);
 
-/* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was measured. */
+/* Screens, then measures the finalists on the whole problem; sets search->chosen, on SPK_ERR_INTERRUPTED too where something was
+ * measured. */
 spk_status spk_search_run(spk_search *search);
 
-/* ---- steady.c: where the device's clock falls under load (spk_backend.settle_us) and others are close to the winner of the rounds, they meet once more
- * under load, so that the winner is what is fastest for products one after the other; a tie changes nothing. Those that met have the new times; the
- * others lose their samples, and the list's order changes. *winner: of the rounds before, then of these; NULL where all failed. */
+/* ---- steady.c: where the device's clock falls under load (spk_backend.settle_us) and others are close to the winner of the rounds, they
+ * meet once more under load, so that the winner is what is fastest for products one after the other; a tie changes nothing. Those that met
+ * have the new times; the others lose their samples, and the list's order changes. *winner: of the rounds before, then of these; NULL where
+ * all failed. */
 spk_status spk_steady_run(spk_search *search, spk_stage *stage, spk_contender **list, int count, spk_contender **winner);
 
 /* A stage of the whole problem with checks, within the budget's share for that. */

@@ -1,5 +1,5 @@
-/* Rounds under load. A device that works on and on may draw all the power it has: then its clock falls, and what is fastest in short rounds need not be the
- * fastest for those who make one product after the other. */
+/* Rounds under load. A device that works on and on may draw all the power it has: then its clock falls, and what is fastest in short rounds
+ * need not be the fastest for those who make one product after the other. */
 #include <math.h>
 
 #include "base/callback.h"
@@ -10,8 +10,9 @@ static const double least_run_us = 20; /* shorter runs wait for memory and leave
 static const double sample_us = 4000;  /* so long that the device hardly rests between samples */
 static const double another = 0.03;    /* pace: relative */
 static const double reach = 1.2;       /* a clock falls by about so much: those further behind stay behind */
-static const double compared = 4;      /* the fastest of another kernel is compared with the winner, unless it takes so many times as long */
-static const double most_us = 300e3;   /* of these rounds */
+/* the fastest of another kernel is compared with the winner, unless it takes so many times as long */
+static const double compared = 4;
+static const double most_us = 300e3; /* of these rounds */
 
 /* What the rounds before have found of a contender. */
 typedef struct earlier {
@@ -49,7 +50,8 @@ static bool fastest_of_row(spk_contender **list, int count, const spk_contender 
     return true;
 }
 
-/* Puts first who meets under load: those close to the winner, and the fastest of other kernels, so that a report compares what was measured alike. */
+/* Puts first who meets under load: those close to the winner, and the fastest of other kernels, so that a report compares what was measured
+ * alike. */
 static int gather(spk_contender **list, int count, const spk_contender *winner, int *close)
 {
     int in = 0;
@@ -67,8 +69,8 @@ static int gather(spk_contender **list, int count, const spk_contender *winner, 
     return in;
 }
 
-/* Has the winner work alone until the clock has settled. Where it keeps the pace that it had in the short rounds, so does the clock, and others cannot gain
- * on it. */
+/* Has the winner work alone until the clock has settled. Where it keeps the pace that it had in the short rounds, so does the clock, and
+ * others cannot gain on it. */
 static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *winner, bool *keeps_pace)
 {
     const double begin_us = spk_work_us();

@@ -1,5 +1,5 @@
-/* Cost models of the own CPU kernels: cycles of one core from the shape of the work, then threads, caches and memory. They order candidates;
- * the constants are measured on Zen 3, those of AVX-512 on Emerald Rapids, and only their ratios matter. */
+/* Cost models of the own CPU kernels: cycles of one core from the shape of the work, then threads, caches and memory. They order
+ * candidates; the constants are measured on Zen 3, those of AVX-512 on Emerald Rapids, and only their ratios matter. */
 #ifndef SPK_BACKEND_CPU_KERNELS_COST_H
 #define SPK_BACKEND_CPU_KERNELS_COST_H
 
@@ -23,14 +23,16 @@ static inline double cost_of_epilogue(const spk_problem *problem, double lanes)
 {
     static const double activation[] = {0, 1, 22, 14, 13};
     const spk_epilogue *e = &problem->epilogue;
-    const bool plain = !e->use_c && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+    const bool plain =
+        !e->use_c && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
     const double operands = 2 * (e->use_c + (e->residual != SPK_RESIDUAL_NONE) + e->keep_preact) + (e->bias != SPK_BIAS_NONE);
     const double turned = problem->layout_d == SPK_COL_MAJOR ? 1.5 * lanes : 0;
     return plain && turned == 0 ? 1 : 4 + operands + activation[e->activation] * (problem->dtype_a == SPK_F64 ? 1.8 : 1) + turned;
 }
 
 /* Microseconds from cycles of all cores together: what no cache holds must also come from memory. */
-static inline double cost_finish(const spk_problem *problem, const spk_device *device, const cost_machine *machine, double cycles, double tasks, double passes)
+static inline double cost_finish(const spk_problem *problem, const spk_device *device, const cost_machine *machine, double cycles,
+                                 double tasks, double passes)
 {
     const double used = tasks < machine->threads ? (tasks < 1 ? 1 : tasks) : machine->threads;
     const double bytes = spk_problem_bytes(problem), cache = device->l3_bytes > 0 ? (double)device->l3_bytes : 8e6;
@@ -42,14 +44,16 @@ static inline double cost_finish(const spk_problem *problem, const spk_device *d
 static inline double cost_of_tile_block(const cost_machine *machine, int h, int w, double depth)
 {
     const int u = tile_blocks_at_once(h, w);
-    const double multiply = h * w / machine->multiplies, load = (h + w) / 2.0, issue = (h * w * (2 / machine->multiplies) + h + w + 3) / 5.5, wait = 4.0 / u;
+    const double multiply = h * w / machine->multiplies, load = (h + w) / 2.0,
+                 issue = (h * w * (2 / machine->multiplies) + h + w + 3) / 5.5, wait = 4.0 / u;
     double cycles = multiply > load ? multiply : load;
     cycles = cycles > issue ? cycles : issue;
     cycles = cycles > wait ? cycles : wait;
     return 1.06 * depth * cycles + (u > 1 ? 7 : 14);
 }
 
-static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const tile_machine *tiles)
+static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params,
+                                   const tile_machine *tiles)
 {
     const cost_machine machine = cost_of_machine(device, tiles->fused);
     const int64_t lanes = tiles->lanes, element_bytes = tiles->element_bytes;
@@ -92,14 +96,16 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     if (panel_bytes / groups > l2 && !(lines && cut.first_packed > 0))
         cycles += blocks * depth * (double)cut.vectors * (double)(lanes * element_bytes) / 24;
     cycles += (double)problem->m * (double)cut.vectors * cost_of_epilogue(problem, (double)lanes);
-    return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts), cut.first_packed < cut.panels && !cut.fused ? 2 : 1);
+    return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts),
+                       cut.first_packed < cut.panels && !cut.fused ? 2 : 1);
 }
 
 static inline double cost_of_narrow(const spk_problem *problem, const spk_device *device, int64_t lanes, int64_t element_bytes)
 {
     const narrow_way way = narrow_way_of(problem);
     const cost_machine machine = cost_of_machine(device, true);
-    const double n = (double)problem->n, blocks = (double)problem->pattern->nnzb, rows = tile_block_rows(problem), depth = tile_block_cols(problem);
+    const double n = (double)problem->n, blocks = (double)problem->pattern->nnzb, rows = tile_block_rows(problem),
+                 depth = tile_block_cols(problem);
     if (n == 0 || problem->m == 0)
         return 0.1;
     /* Vectors of sums down and across a tile, and steps along k. */
@@ -114,7 +120,8 @@ static inline double cost_of_narrow(const spk_problem *problem, const spk_device
         step = 4 * tiles; /* each sum waits for the one before */
     const bool in_turns = tiles > 1 && tile_row_bytes(problem, element_bytes) > 16384;
     const double block = 8 * tiles + (in_turns ? 15 * tiles : 0) + steps * step, stream = rows * depth * (double)element_bytes / 14;
-    const double cycles = blocks * (block > stream ? block : stream) + (double)problem->m * (4 + 2 * n) + (double)tile_grid_rows(problem) * 20;
+    const double cycles =
+        blocks * (block > stream ? block : stream) + (double)problem->m * (4 + 2 * n) + (double)tile_grid_rows(problem) * 20;
     return cost_finish(problem, device, &machine, cycles, 4 * machine.threads, 1);
 }
 

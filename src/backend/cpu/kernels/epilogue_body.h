@@ -1,6 +1,6 @@
-/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual, or times it, for a finished piece of the product, after vector.h (and stored_half.h
- * where what is not a sum lies in 16 bits).
- * Promises: each element is read before it is written (D may be C or residual), C is not read where beta = 0, nothing outside the piece is touched. */
+/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual, or times it, for a finished piece of the product, after vector.h
+ * (and stored_half.h where what is not a sum lies in 16 bits). Promises: each element is read before it is written (D may be C or
+ * residual), C is not read where beta = 0, nothing outside the piece is touched. */
 
 /* The operands of a piece as lines of contiguous elements of D: rows where D is row-major, else columns. */
 typedef struct S(epilogue_lines) {
@@ -23,7 +23,8 @@ typedef struct S(epilogue_lines) {
 enum { EPILOGUE_LEAN, EPILOGUE_ALONG, EPILOGUE_FULL };
 #endif
 
-SPK_INLINE void S(epilogue_vector)(const S(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j, T(vec) bias, int64_t part)
+SPK_INLINE void S(epilogue_vector)(const S(epilogue_lines) *e, const spk_activation activation, const int mode, int64_t i, int64_t j,
+                                   T(vec) bias, int64_t part)
 {
 #define FETCH(pointer) (part > 0 ? S(load_part)(pointer, part) : S(load)(pointer))
     const REAL *acc = e->acc + i * e->acc_ld + j;
@@ -82,7 +83,8 @@ EPILOGUE(silu, SPK_ACT_SILU)
 
 static void S(epilogue_dispatch)(const S(epilogue_lines) *lines, spk_activation activation)
 {
-    static const S(epilogue_function) *const functions[] = {S(epilogue_none), S(epilogue_relu), S(epilogue_gelu_erf), S(epilogue_gelu_tanh), S(epilogue_silu)};
+    static const S(epilogue_function) *const functions[] = {S(epilogue_none), S(epilogue_relu), S(epilogue_gelu_erf), S(epilogue_gelu_tanh),
+                                                            S(epilogue_silu)};
     const bool full = lines->c != NULL || lines->residual != NULL || lines->preact != NULL;
     functions[activation][full ? EPILOGUE_FULL : lines->along_bias != NULL ? EPILOGUE_ALONG : EPILOGUE_LEAN](lines);
 }
@@ -96,11 +98,12 @@ SPK_INLINE void S(fetch_lines)(const STORED *array, int64_t ld, int64_t first, i
 }
 
 /* acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j], as in cpu.h. */
-static void S(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows, int64_t col0,
-                        int64_t cols)
+static void S(epilogue)(const spk_problem *problem, const spk_args *args, const REAL *acc, int64_t acc_ld, int64_t row0, int64_t rows,
+                        int64_t col0, int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
-    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) && (want->residual == SPK_RESIDUAL_NONE || problem->ldr == problem->n) &&
+    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) &&
+                       (want->residual == SPK_RESIDUAL_NONE || problem->ldr == problem->n) &&
                        (!want->keep_preact || problem->ldp == problem->n);
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);

@@ -1,7 +1,7 @@
 /* Template of products with a few columns of B, after vector.h: the work is to stream the values once, in the order in which they lie.
  * Vectors run along the contiguous direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end),
- * along the rows where those of a column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part, not
- * even times zero. Values lie as STORED and become REAL on their way into registers; B is of REAL. */
+ * along the rows where those of a column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part,
+ * not even times zero. Values lie as STORED and become REAL on their way into registers; B is of REAL. */
 
 enum { S(narrow_converts) = sizeof(STORED) != sizeof(REAL) };
 
@@ -15,12 +15,13 @@ typedef struct S(narrow_job) {
     int64_t stride; /* along k and n: between rows; along rows: between columns */
     int64_t block_stride;
     int64_t depth, edge_column, edge_depth;
-    int64_t rows_part;                /* along rows: rows in the last vector, 1 .. lanes */
-    int64_t n;                        /* columns of B */
-    const REAL *b;                    /* element (0, 0) of B */
-    int64_t b_down;                   /* along rows and n: between rows of B; along n a row of B is contiguous */
-    int64_t b_across;                 /* along k and rows: between columns of B; along k a column of B is contiguous */
-    T(vec) *sums;                     /* along k: [row][column of B]; along n: [row][vector of columns]; along rows: [vector of rows][column of B] */
+    int64_t rows_part; /* along rows: rows in the last vector, 1 .. lanes */
+    int64_t n;         /* columns of B */
+    const REAL *b;     /* element (0, 0) of B */
+    int64_t b_down;    /* along rows and n: between rows of B; along n a row of B is contiguous */
+    int64_t b_across;  /* along k and rows: between columns of B; along k a column of B is contiguous */
+    /* along k: [row][column of B]; along n: [row][vector of columns]; along rows: [vector of rows][column of B] */
+    T(vec) *sums;
     const STORED *share;              /* this tile's share of block 0, were blocks dealt out to tiles as they lie: what it fetches ahead */
     int64_t share_bytes, ahead_bytes; /* 0: nothing */
 } S(narrow_job);
@@ -161,7 +162,8 @@ SPK_INLINE void S(narrow_along_n)(const S(narrow_job) *job, const int h, const i
                 count = size - k0 < T(lanes) ? size - k0 : T(lanes);
 #pragma GCC unroll 8
                 for (int r = 0; r < h; r++)
-                    T(store)(converted + r * T(lanes), count == T(lanes) ? S(load)(a + r * job->stride + k0) : S(load_part)(a + r * job->stride + k0, count));
+                    T(store)(converted + r * T(lanes),
+                             count == T(lanes) ? S(load)(a + r * job->stride + k0) : S(load_part)(a + r * job->stride + k0, count));
                 low = converted;
             }
             const REAL *high = low + (h > 4 ? 4 : 0) * stride;
@@ -269,7 +271,8 @@ static const S(narrow_function) S(narrow_n)[2][8] = {
     {S(along_n_1x2), S(along_n_2x2), S(along_n_3x2), S(along_n_4x2), S(along_n_5x2)},
 };
 static const S(narrow_function) S(narrow_rows)[8][8] = {
-    {S(along_rows_1x1), S(along_rows_2x1), S(along_rows_3x1), S(along_rows_4x1), S(along_rows_5x1), S(along_rows_6x1), S(along_rows_7x1), S(along_rows_8x1)},
+    {S(along_rows_1x1), S(along_rows_2x1), S(along_rows_3x1), S(along_rows_4x1), S(along_rows_5x1), S(along_rows_6x1), S(along_rows_7x1),
+     S(along_rows_8x1)},
     {S(along_rows_1x2), S(along_rows_2x2), S(along_rows_3x2), S(along_rows_4x2), S(along_rows_5x2), S(along_rows_6x2)},
     {S(along_rows_1x3), S(along_rows_2x3), S(along_rows_3x3), S(along_rows_4x3)},
     {S(along_rows_1x4), S(along_rows_2x4), S(along_rows_3x4)},

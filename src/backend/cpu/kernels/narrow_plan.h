@@ -17,8 +17,8 @@ static inline bool narrow_applicable(const spk_problem *problem, const char **wh
     return *why == NULL;
 }
 
-/* Which way vectors run: along k where the elements of a row of a block of op(A) are neighbours, and along the columns of B where there are too many
- * of them for that; along the rows where the elements of a column are neighbours. */
+/* Which way vectors run: along k where the elements of a row of a block of op(A) are neighbours, and along the columns of B where there are
+ * too many of them for that; along the rows where the elements of a column are neighbours. */
 typedef enum narrow_way { NARROW_ALONG_K, NARROW_ALONG_N, NARROW_ALONG_ROWS } narrow_way;
 
 static inline bool narrow_rows_contiguous(const spk_problem *problem)
@@ -35,11 +35,12 @@ static inline narrow_way narrow_way_of(const spk_problem *problem)
     return !narrow_rows_contiguous(problem) ? NARROW_ALONG_ROWS : problem->n <= NARROW_COLUMNS_K ? NARROW_ALONG_K : NARROW_ALONG_N;
 }
 
-/* Rows (along the rows: vectors of rows) of a tile for n columns, so that its sums stay in registers. whole: a row of a block fits one vector, which is
- * masked and so takes a register more. */
+/* Rows (along the rows: vectors of rows) of a tile for n columns, so that its sums stay in registers. whole: a row of a block fits one
+ * vector, which is masked and so takes a register more. */
 static inline int narrow_most(narrow_way way, bool whole, int n, int lanes)
 {
-    static const int most[3][NARROW_COLUMNS] = {{8, 6, 4, 3, 1, 1, 1, 1}, {8, 6, 3, 2, 1, 1, 1, 1}, {8, 6, 4, 3, 2, 2, 1, 1}}; /* along k, k masked, rows */
+    /* along k, k masked, rows */
+    static const int most[3][NARROW_COLUMNS] = {{8, 6, 4, 3, 1, 1, 1, 1}, {8, 6, 3, 2, 1, 1, 1, 1}, {8, 6, 4, 3, 2, 2, 1, 1}};
     if (way == NARROW_ALONG_N)
         return n <= lanes ? 8 : 5;
     return most[way == NARROW_ALONG_ROWS ? 2 : whole ? 1 : 0][n - 1];

@@ -51,7 +51,7 @@ static void S(narrow_collect)(narrow_way way, const T(vec) *sums, int64_t rows, 
             T(store_part)(out + i * n + (w - 1) * T(lanes), sums[i * w + w - 1], n - (w - 1) * T(lanes));
         } else {
             for (int j = 0; j < n; j++)
-                out[i * n + j] = sums[i / T(lanes) * n + j][i % T(lanes)];
+                out[i * n + j] = sums[i / T(lanes) *n + j][i % T(lanes)];
         }
     }
 }
@@ -63,15 +63,15 @@ static void S(narrow_rows_of_block_row)(const S(narrow_run) *run, S(narrow_job) 
     const bool along_k = way == NARROW_ALONG_K, along_rows = way == NARROW_ALONG_ROWS, whole = job.depth <= T(lanes);
     const int n = (int)job.n, unit = along_rows ? T(lanes) : 1;                    /* rows of a vector of sums */
     const int columns = way == NARROW_ALONG_N ? (n + T(lanes) - 1) / T(lanes) : n; /* vectors of sums a row, or a vector of rows */
-    const int units = (int)(rows + unit - 1) / unit, most = narrow_most(way, whole, n, T(lanes)), tiles = (units + most - 1) / most, low = units / tiles,
-              taller = units % tiles;
+    const int units = (int)(rows + unit - 1) / unit, most = narrow_most(way, whole, n, T(lanes)), tiles = (units + most - 1) / most,
+              low = units / tiles, taller = units % tiles;
     const S(narrow_function) *functions = S(narrow_rows)[n - 1];
     if (way == NARROW_ALONG_N)
         functions = S(narrow_n)[columns - 1];
     else if (along_k)
         functions = whole ? S(narrow_k_short)[n - 1] : S(narrow_k)[n - 1];
-    /* Several tiles take turns on each block, so that the values are read as they lie; unless one keeps its sums in registers, or all blocks of the
-     * row fit the first cache. */
+    /* Several tiles take turns on each block, so that the values are read as they lie; unless one keeps its sums in registers, or all
+     * blocks of the row fit the first cache. */
     const int64_t last = job.last, bytes = (job.last - job.first) * job.block_stride * (int64_t)sizeof(STORED);
     const int64_t step = tiles == 1 || bytes <= 16384 ? job.last - job.first : 1;
     const STORED *values = run->args->a;
@@ -104,8 +104,8 @@ static void S(narrow_flush)(const S(narrow_run) *run, S(narrow_buffer) *buffer, 
         return;
     if (run->state->way == NARROW_ALONG_K && !run->state->scalar)
         S(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
-    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0,
-                                                                       problem->n);
+    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held,
+                                                                       buffer->held, 0, problem->n);
     buffer->held = 0;
 }
 
@@ -134,7 +134,8 @@ static void S(narrow_task)(void *arg, int64_t task)
     S(narrow_buffer) buffer;
     buffer.held = 0;
     for (int64_t block_row = state->bounds[task]; block_row < state->bounds[task + 1]; block_row++) {
-        const int64_t row0 = block_row * view->block_rows, rows = row0 + view->block_rows <= problem->m ? view->block_rows : problem->m - row0;
+        const int64_t row0 = block_row * view->block_rows,
+                      rows = row0 + view->block_rows <= problem->m ? view->block_rows : problem->m - row0;
         job.first = view->offsets[block_row];
         job.last = view->offsets[block_row + 1];
         for (int64_t from = 0; from < rows; from += NARROW_ROWS) {

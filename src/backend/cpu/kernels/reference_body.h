@@ -1,4 +1,5 @@
-/* Template of the reference product, for one ELEMENT of A and B, LOAD(element) as a REAL, and T(name). D, C, bias and residual have a dtype of their own. */
+/* Template of the reference product, for one ELEMENT of A and B, LOAD(element) as a REAL, and T(name). D, C, bias and residual have a dtype
+ * of their own. */
 
 enum { T(CHUNK) = 64 }; /* columns of D at a time */
 
@@ -7,7 +8,8 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *problem = &bound->problem;
-    const int64_t down = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1, across = problem->layout_b == SPK_ROW_MAJOR ? 1 : problem->ldb;
+    const int64_t down = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1,
+                  across = problem->layout_b == SPK_ROW_MAJOR ? 1 : problem->ldb;
     const int64_t block_row = i / view->block_rows;
     for (int64_t j = 0; j < count; j++)
         sums[j] = 0;

@@ -1,4 +1,5 @@
-/* What the reference rows share: the template REFERENCE_BODY, which defines T(product), for every element type, and what the table needs beside the model. */
+/* What the reference rows share: the template REFERENCE_BODY, which defines T(product), for every element type, and what the table needs
+ * beside the model. */
 #include "backend/cpu/cpu.h"
 #include "base/half.h"
 #include "matrix/matrix.h"

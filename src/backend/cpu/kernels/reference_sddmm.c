@@ -1,4 +1,5 @@
-/* reference_sddmm: values from the definition, plain loops in the compute type. Takes every problem; a block row is a task. Always valid. */
+/* reference_sddmm: values from the definition, plain loops in the compute type. Takes every problem; a block row is a task. Always
+ * valid. */
 #define REFERENCE_BODY "backend/cpu/kernels/reference_sddmm_body.h"
 #include "backend/cpu/kernels/reference_row.h"
 

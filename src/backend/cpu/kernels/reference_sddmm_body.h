@@ -7,7 +7,8 @@ typedef struct T(sampling) {
 
 static REAL T(dot)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j)
 {
-    const int64_t x_step = problem->layout_a == SPK_ROW_MAJOR ? 1 : problem->lda, y_step = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1;
+    const int64_t x_step = problem->layout_a == SPK_ROW_MAJOR ? 1 : problem->lda,
+                  y_step = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1;
     const ELEMENT *x = (const ELEMENT *)args->a + (problem->layout_a == SPK_ROW_MAJOR ? i * problem->lda : i);
     const ELEMENT *y = (const ELEMENT *)args->b + (problem->layout_b == SPK_ROW_MAJOR ? j : j * problem->ldb);
     REAL sum = 0;

@@ -1,13 +1,14 @@
-/* What an SDDMM decides, whatever the element type: Y is packed as SpMM packs B, each block column into panels of a few vectors; then a stored block is
- * a few register tiles over K, taken in steps, so that Y's part stays in the first caches and X's, in place or a copy, serves all blocks of a row. Sums wait
- * in the workspace between steps. A task is a run of stored blocks; where there are fewer blocks than tasks are wanted, K is split among several tasks, each
- * with sums of its own, which are added in the order of K. */
+/* What an SDDMM decides, whatever the element type: Y is packed as SpMM packs B, each block column into panels of a few vectors; then a
+ * stored block is a few register tiles over K, taken in steps, so that Y's part stays in the first caches and X's, in place or a copy,
+ * serves all blocks of a row. Sums wait in the workspace between steps. A task is a run of stored blocks; where there are fewer blocks than
+ * tasks are wanted, K is split among several tasks, each with sums of its own, which are added in the order of K. */
 #ifndef SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_SDDMM_PLAN_H
 
 #include "backend/cpu/kernels/cost.h"
 
-enum { SDDMM_NV, SDDMM_DEPTH, SDDMM_COPY }; /* the tunables: vectors of a panel, at most; rows of Y a step; whether X is copied, a step at a time */
+/* the tunables: vectors of a panel, at most; rows of Y a step; whether X is copied, a step at a time */
+enum { SDDMM_NV, SDDMM_DEPTH, SDDMM_COPY };
 
 enum { SDDMM_MOST_PANELS = 128, SDDMM_PACKED_BYTES = 1 << 23 };
 
@@ -93,12 +94,14 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const int64_t vectors = tile_ceil(pattern->block_cols, tiles->lanes), panels = tile_ceil(vectors, params->v[SDDMM_NV]);
     const int width = (int)tile_ceil(vectors, panels);
     const tile_split split = tile_make_split(tiles, pattern->block_rows, width);
-    const double k = (double)problem->k, blocks = (double)pattern->nnzb, steps = k / (double)(problem->k > 0 ? sddmm_step(params, problem->k) : 1);
+    const double k = (double)problem->k, blocks = (double)pattern->nnzb,
+                 steps = k / (double)(problem->k > 0 ? sddmm_step(params, problem->k) : 1);
     const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k), rows = (double)tile_grid_rows(problem);
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     cycles += packed * (double)tiles->element_bytes / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
-    cycles += (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
+    cycles +=
+        (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
     const int64_t splits = sddmm_splits(pattern->nnzb, device->executor.threads, (int64_t)steps + 1);
     return cost_finish(problem, device, &machine, cycles, blocks * (double)splits, splits > 1 ? 3 : 2);
 }

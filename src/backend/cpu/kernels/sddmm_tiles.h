@@ -18,14 +18,16 @@ static void S(sddmm_pack_task)(void *arg, int64_t task)
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
-    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0, end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
+    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0,
+                  end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
     for (int64_t block = 0; block < view->grid_cols; block++)
         for (int64_t panel = 0; panel < state->panels; panel++) {
             const int64_t start = state->starts[panel], inside = start * T(lanes), column = block * view->block_cols + inside;
             const int64_t in_block = view->block_cols - inside, in_y = problem->n - column, columns = in_block < in_y ? in_block : in_y;
             if (columns <= 0) /* all of it hangs over */
                 continue;
-            const STORED *y = (const STORED *)run->args->b + (row_major ? run->k0 * problem->ldb + column : run->k0 + column * problem->ldb);
+            const STORED *y =
+                (const STORED *)run->args->b + (row_major ? run->k0 * problem->ldb + column : run->k0 + column * problem->ldb);
             S(pack)(problem->layout_b, y, problem->ldb, begin, end, (int)(state->starts[panel + 1] - start), columns,
                     run->y + (block * state->vectors + start) * state->chunk * T(lanes));
         }
@@ -42,7 +44,8 @@ static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows,
 {
     const spk_problem *problem = &run->bound->problem;
     const bool row_major = problem->layout_a == SPK_ROW_MAJOR;
-    const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth, length = row_major ? depth : rows;
+    const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth,
+                  length = row_major ? depth : rows;
     const STORED *from = (const STORED *)run->args->a + line0 * problem->lda + along0;
     const bool in_place = sizeof(STORED) == sizeof(REAL) && run->bound->params.v[SDDMM_COPY] == 0;
     const int64_t stride = in_place ? problem->lda : length + SDDMM_GAP;
@@ -64,11 +67,14 @@ static S(sddmm_range) S(sddmm_part)(const S(sddmm_run) *run, int64_t part)
     const sddmm_state *state = run->state;
     const int64_t rows = run->k1 - run->k0, steps = state->depth > 0 ? tile_ceil(rows, state->depth) : 0;
     const int64_t begin = steps * part / state->splits * state->depth, end = steps * (part + 1) / state->splits * state->depth;
-    return (S(sddmm_range)){run->k0 + begin, end < rows ? run->k0 + end : run->k1, run->sums + part * run->bound->view.nnzb * state->sum_elements};
+    return (S(sddmm_range)){run->k0 + begin, end < rows ? run->k0 + end : run->k1,
+                            run->sums + part * run->bound->view.nnzb * state->sum_elements};
 }
 
-/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already unless they are the first. */
-static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x, REAL *all, bool first)
+/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already unless they are the
+ * first. */
+static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x,
+                           REAL *all, bool first)
 {
     static const int32_t first_column = 0;
     const sddmm_state *state = run->state;
@@ -103,8 +109,10 @@ static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
 {
     const spk_bsr_view *view = &run->bound->view;
     const spk_problem *whole = &run->bound->problem;
-    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols, columns = left < view->block_cols ? left : view->block_cols;
-    const int64_t element = whole->dtype_d == whole->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL), offset = p * view->block_stride * element;
+    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols,
+                  columns = left < view->block_cols ? left : view->block_cols;
+    const int64_t element = whole->dtype_d == whole->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL),
+                  offset = p * view->block_stride * element;
     const bool row_major = whole->block_layout == SPK_ROW_MAJOR;
     spk_problem problem = {.m = rows, .n = columns, .layout_d = whole->block_layout, .epilogue = {.use_c = whole->epilogue.use_c}};
     problem.ldc = problem.ldd = row_major ? view->block_cols : view->block_rows;
@@ -115,7 +123,8 @@ static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
                                                                      run->state->vectors * T(lanes), 0, rows, 0, columns);
     if (rows == view->block_rows && columns == view->block_cols)
         return;
-    const int64_t lines = row_major ? view->block_rows : view->block_cols, used_lines = row_major ? rows : columns, used = row_major ? columns : rows;
+    const int64_t lines = row_major ? view->block_rows : view->block_cols, used_lines = row_major ? rows : columns,
+                  used = row_major ? columns : rows;
     for (int64_t line = 0; line < lines; line++) {
         const int64_t from = line < used_lines ? used : 0;
         __builtin_memset((char *)args.d + (line * problem.ldd + from) * element, 0, (size_t)((problem.ldd - from) * element));
@@ -138,7 +147,8 @@ static void S(sddmm_add_up)(const S(sddmm_run) *run, int64_t p)
 static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, int64_t part, S(sddmm_x) *x)
 {
     const spk_problem *problem = &run->bound->problem;
-    const int64_t height = run->bound->view.block_rows, row0 = block_row * height, rows = row0 + height <= problem->m ? height : problem->m - row0;
+    const int64_t height = run->bound->view.block_rows, row0 = block_row * height,
+                  rows = row0 + height <= problem->m ? height : problem->m - row0;
     const tile_split split = tile_make_split(&T(machine), (int)rows, run->state->width);
     const S(sddmm_range) range = S(sddmm_part)(run, part);
     bool begins = run->k0 == 0; /* nothing is there yet; without any K, sums of 0 are to be */

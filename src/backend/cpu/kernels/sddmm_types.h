@@ -90,5 +90,8 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     }
 }
 
-#define SDDMM_OPS \
-    {.applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = sddmm_unbind, .run = run, .source_hash = SPK_SOURCE_HASH}
+#define SDDMM_OPS                                                                                             \
+    {                                                                                                         \
+        .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = sddmm_unbind, .run = run, \
+        .source_hash = SPK_SOURCE_HASH                                                                        \
+    }

@@ -35,5 +35,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return narrow_execute_f64(bound, args);
 }
 
-const spk_kernel_ops spmm_f64_narrow_avx2_ops = {
-    .applicable = applicable, .predict_us = predict_us, .bind = narrow_bind_f64, .unbind = narrow_unbind_f64, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops spmm_f64_narrow_avx2_ops = {.applicable = applicable,
+                                                 .predict_us = predict_us,
+                                                 .bind = narrow_bind_f64,
+                                                 .unbind = narrow_unbind_f64,
+                                                 .run = run,
+                                                 .source_hash = SPK_SOURCE_HASH};

@@ -1,5 +1,6 @@
-/* spmm_portable: D = epilogue(A_bsr B) in float32, float64, float16 and bfloat16 (with float32 sums), with vectors of 16 bytes and no intrinsics: whatever
- * the compiler makes of them on any processor. Any block, layout, orientation, N and epilogue. The tiles are those of the wider kernels. */
+/* spmm_portable: D = epilogue(A_bsr B) in float32, float64, float16 and bfloat16 (with float32 sums), with vectors of 16 bytes and no
+ * intrinsics: whatever the compiler makes of them on any processor. Any block, layout, orientation, N and epilogue. The tiles are those of
+ * the wider kernels. */
 #include "backend/cpu/kernels/cost.h"
 #include "base/half.h"
 

@@ -1,5 +1,5 @@
-/* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h, tile_micro.h, transpose.h
- * and tile_values.h for float. A and B are converted while they are copied; sums are float. */
+/* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h,
+ * tile_micro.h, transpose.h and tile_values.h for float. A and B are converted while they are copied; sums are float. */
 
 #undef STORED
 #undef S

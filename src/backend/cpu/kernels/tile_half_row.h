@@ -34,5 +34,8 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return tile_execute_half(bound, args);
 }
 
-#define TILE_OPS \
-    {.applicable = applicable, .predict_us = predict_us, .bind = tile_bind_half, .unbind = tile_unbind_half, .run = run, .source_hash = SPK_SOURCE_HASH}
+#define TILE_OPS                                                                                                            \
+    {                                                                                                                       \
+        .applicable = applicable, .predict_us = predict_us, .bind = tile_bind_half, .unbind = tile_unbind_half, .run = run, \
+        .source_hash = SPK_SOURCE_HASH                                                                                      \
+    }

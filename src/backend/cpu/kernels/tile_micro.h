@@ -39,13 +39,14 @@ typedef struct T(tile_job) {
     const int64_t *positions; /* of the row's blocks in values; NULL: 0, 1, 2 ... */
     int64_t blocks;           /* of the row */
     int64_t row_stride, col_stride, block_stride;
-    int64_t depth;                    /* columns of a block */
-    int64_t edge_column;              /* the last block column, which may overhang: */
-    int64_t edge_depth;               /* its columns that exist */
-    int64_t ahead_count, ahead_bytes; /* cache lines to fetch of the next block, and the distance between them; 0: leave it to the hardware */
-    const REAL *panel;                /* element (0, first column) of B */
-    int64_t panel_stride;             /* between rows of B in the panel */
-    REAL *out;                        /* h rows of w vectors */
+    int64_t depth;       /* columns of a block */
+    int64_t edge_column; /* the last block column, which may overhang: */
+    int64_t edge_depth;  /* its columns that exist */
+    /* cache lines to fetch of the next block, and the distance between them; 0: leave it to the hardware */
+    int64_t ahead_count, ahead_bytes;
+    const REAL *panel;    /* element (0, first column) of B */
+    int64_t panel_stride; /* between rows of B in the panel */
+    REAL *out;            /* h rows of w vectors */
     int64_t out_stride;
     REAL alpha;
 } T(tile_job);
@@ -53,7 +54,8 @@ typedef struct T(tile_job) {
 typedef void (*T(tile_function))(const T(tile_job) *job);
 
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
-SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, T(vec) acc[4][T(tallest)][T(widest)])
+SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u,
+                               T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
     const REAL *a[4][5], *b[4]; /* a pointer for three rows: base, base + stride and base + 2 stride are addresses of one instruction */
@@ -87,8 +89,8 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
     }
 }
 
-/* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time with
- * their own sums, so that enough independent multiplications are under way. */
+/* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time
+ * with their own sums, so that enough independent multiplications are under way. */
 SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
 {
     const int u = tile_blocks_at_once(h, w);

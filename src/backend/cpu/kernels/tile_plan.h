@@ -1,6 +1,7 @@
 /* How a tiled SpMM is cut up, whatever the element type and the vector width: D's columns into panels of a few vectors, panels into groups,
- * block rows into parts of equal work. Where columns alone feed all threads a task is a slice of the columns and packs B for itself, group by group
- * into one place that stays in the cache; else B is packed first and a task is a group of panels times a part of the block rows. */
+ * block rows into parts of equal work. Where columns alone feed all threads a task is a slice of the columns and packs B for itself, group
+ * by group into one place that stays in the cache; else B is packed first and a task is a group of panels times a part of the block
+ * rows. */
 #ifndef SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 
@@ -82,7 +83,8 @@ static inline double tile_row_bytes(const spk_problem *problem, int64_t element_
 {
     const spk_pattern *pattern = problem->pattern;
     const int64_t grid_rows = tile_grid_rows(problem);
-    return grid_rows > 0 ? (double)pattern->nnzb * pattern->block_rows * pattern->block_cols * (double)element_bytes / (double)grid_rows : 0;
+    return grid_rows > 0 ? (double)pattern->nnzb * pattern->block_rows * pattern->block_cols * (double)element_bytes / (double)grid_rows
+                         : 0;
 }
 
 /* Bytes of the values of the fullest block row; for op T, where the pattern knows the spread only, of a very full one. */

@@ -40,5 +40,8 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return T(tile_execute)(bound, args);
 }
 
-#define TILE_OPS \
-    {.applicable = applicable, .predict_us = predict_us, .bind = T(tile_bind), .unbind = T(tile_unbind), .run = run, .source_hash = SPK_SOURCE_HASH}
+#define TILE_OPS                                                                                                        \
+    {                                                                                                                   \
+        .applicable = applicable, .predict_us = predict_us, .bind = T(tile_bind), .unbind = T(tile_unbind), .run = run, \
+        .source_hash = SPK_SOURCE_HASH                                                                                  \
+    }

@@ -5,11 +5,12 @@ enum { S(converts) = sizeof(STORED) != sizeof(REAL) };
 
 typedef struct S(tile_state) {
     tile_cut cut;
-    int64_t *bounds;                        /* of the parts: parts + 1 block rows */
-    int64_t *starts;                        /* of the panels, in vectors: panels + 1 */
-    int64_t batch;                          /* block rows taken together: the epilogue gets enough rows at a time */
-    int64_t panel_elements, value_elements; /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
-    int64_t value_copies;                   /* so many times value_elements */
+    int64_t *bounds; /* of the parts: parts + 1 block rows */
+    int64_t *starts; /* of the panels, in vectors: panels + 1 */
+    int64_t batch;   /* block rows taken together: the epilogue gets enough rows at a time */
+    /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
+    int64_t panel_elements, value_elements;
+    int64_t value_copies; /* so many times value_elements */
 } S(tile_state);
 
 typedef struct S(tile_run) {
@@ -32,7 +33,7 @@ typedef struct S(tile_worker) {
 
 /* Sums of some rows of D in one panel that wait for the epilogue. */
 typedef struct S(tile_buffer) {
-    REAL sums[(TILE_BUFFER_ROWS * T(widest)) * T(lanes)] __attribute__((aligned(64)));
+    REAL sums[(TILE_BUFFER_ROWS * T(widest))*T(lanes)] __attribute__((aligned(64)));
     int held;
 } S(tile_buffer);
 
@@ -108,7 +109,8 @@ static void S(start_block_row)(S(tile_worker) *worker, int64_t block_row)
 }
 
 /* A piece of a row-major array like D. */
-SPK_INLINE void S(fetch_piece)(const spk_problem *problem, const void *array, int64_t ld, int64_t row, int64_t rows, int64_t column, int64_t columns)
+SPK_INLINE void S(fetch_piece)(const spk_problem *problem, const void *array, int64_t ld, int64_t row, int64_t rows, int64_t column,
+                               int64_t columns)
 {
     const int64_t element = problem->dtype_d == problem->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL);
     const char *line = (const char *)array + (row * ld + column) * element;
@@ -133,13 +135,15 @@ SPK_INLINE void S(fetch_for_epilogue)(const S(tile_run) *run, int64_t row, int64
 static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t out_stride, int64_t end, int64_t column0, int64_t columns)
 {
     const spk_problem *problem = &run->bound->problem;
-    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held, buffer->held, column0,
-                                                                       columns);
+    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held,
+                                                                       buffer->held, column0, columns);
     buffer->held = 0;
 }
 
-/* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is one. */
-static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns, S(tile_buffer) *buffer)
+/* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is
+ * one. */
+static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns,
+                         S(tile_buffer) *buffer)
 {
     const S(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
@@ -220,7 +224,8 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         S(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
     if (buffer.held > 0)
-        S(finish)(run, &buffer, job->out_stride, last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m, column0, columns);
+        S(finish)(run, &buffer, job->out_stride, last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m,
+                  column0, columns);
 }
 
 /* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
@@ -249,7 +254,8 @@ static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
     if (S(converts)) {
         REAL *to = worker->values + (run->state->cut.by_tile ? run->state->value_elements : 0);
         for (int64_t p = 0; p < job->blocks; p++)
-            S(widen_all)(from.stored + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, job->block_stride, to + p * job->block_stride);
+            S(widen_all)(from.stored + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, job->block_stride,
+                         to + p * job->block_stride);
         job->values = to;
         job->positions = NULL;
     }
@@ -265,10 +271,12 @@ static void S(tile_task)(void *arg, int64_t task)
     const S(tile_state) *state = run->state;
     const tile_cut *cut = &state->cut;
     const int64_t slice = task / cut->parts, part = task % cut->parts, k = run->bound->problem.k;
-    const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first, groups = tile_ceil(count, cut->group);
+    const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first,
+                  groups = tile_ceil(count, cut->group);
     S(tile_worker) worker = S(make_worker)(run);
     if (state->value_elements > 0)
-        worker.values = worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
+        worker.values =
+            worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
     if (cut->fused)
         worker.panels += slice * state->panel_elements;
     for (int64_t group = 0; group < groups; group++) {

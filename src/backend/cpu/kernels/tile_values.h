@@ -14,8 +14,8 @@ static void T(pack_four_rows)(const REAL *from, int64_t row_stride, int64_t dept
     typedef REAL four __attribute__((vector_size(4 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4) {
-        const four a = *(const four *)(from + k), b = *(const four *)(from + row_stride + k), c = *(const four *)(from + 2 * row_stride + k),
-                   d = *(const four *)(from + 3 * row_stride + k);
+        const four a = *(const four *)(from + k), b = *(const four *)(from + row_stride + k),
+                   c = *(const four *)(from + 2 * row_stride + k), d = *(const four *)(from + 3 * row_stride + k);
         const four ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
         const four bd = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd2 = __builtin_shufflevector(b, d, 2, 6, 3, 7);
         *(four *)(to + k * height) = __builtin_shufflevector(ac, bd, 0, 4, 1, 5);

@@ -31,7 +31,8 @@ static int64_t panel_width(const spk_bound *bound, int64_t wanted, int col_parts
     return width < p->n ? width : p->n;
 }
 
-spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct, spk_blocks *blocks)
+spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct,
+                           spk_blocks *blocks)
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *view = &bound->view;
@@ -136,7 +137,8 @@ static void run_part(void *arg, int64_t task)
     int64_t row_part = task / blocks->col_parts, col_part = task % blocks->col_parts;
     char *tile = (char *)run->args->workspace + (size_t)task * blocks->tile_bytes;
     int token = blocks->library.begin != NULL ? blocks->library.begin(blocks->user) : 0;
-    for (int64_t panel = blocks->panels * col_part / blocks->col_parts; panel < blocks->panels * (col_part + 1) / blocks->col_parts; panel++) {
+    for (int64_t panel = blocks->panels * col_part / blocks->col_parts; panel < blocks->panels * (col_part + 1) / blocks->col_parts;
+         panel++) {
         int64_t col0 = panel * blocks->panel, width = p->n - col0 < blocks->panel ? p->n - col0 : blocks->panel;
         for (int64_t row = blocks->bounds[row_part]; row < blocks->bounds[row_part + 1]; row++) {
             int64_t row0 = row * view->block_rows, height = view->rows - row0 < view->block_rows ? view->rows - row0 : view->block_rows;

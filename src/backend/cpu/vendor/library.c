@@ -23,7 +23,8 @@ static const struct {
     spk_library_names names;
     bool (*prepare)(void *handle, const spk_opened *opened, char *why, size_t size);
     void (*version)(void *handle, char *text, size_t size);
-    bool (*fits)(int threads, int had, char *why, size_t size); /* what it takes is there; asked before it is opened. NULL: it takes nothing unasked */
+    /* what it takes is there; asked before it is opened. NULL: it takes nothing unasked */
+    bool (*fits)(int threads, int had, char *why, size_t size);
 } known[LIBRARIES] = {
     {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, spk_openblas_fits},
     {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits},
@@ -261,7 +262,8 @@ void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size
         else if (i == LIBXSMM)
             wrote = snprintf(buffer + used, size - used, "%s%s:%s", separator, name, e->version);
         else
-            wrote = snprintf(buffer + used, size - used, "%s%s:%s:%lld:%lld", separator, name, path, (long long)e->file.bytes, (long long)e->file.mtime_ns);
+            wrote = snprintf(buffer + used, size - used, "%s%s:%s:%lld:%lld", separator, name, path, (long long)e->file.bytes,
+                             (long long)e->file.mtime_ns);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }

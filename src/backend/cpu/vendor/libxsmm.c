@@ -85,7 +85,8 @@ static spk_status make_codes(const spk_bound *bound, libxsmm_state *state)
     const spk_problem *p = &bound->problem;
     const spk_blocks *blocks = &state->blocks;
     /* 0: does not occur. */
-    const int m[EDGES] = {p->m >= state->m ? state->m : 0, (int)(p->m % state->m)}, k[EDGES] = {p->k >= state->k ? state->k : 0, (int)(p->k % state->k)};
+    const int m[EDGES] = {p->m >= state->m ? state->m : 0, (int)(p->m % state->m)},
+              k[EDGES] = {p->k >= state->k ? state->k : 0, (int)(p->k % state->k)};
     const int n[EDGES] = {state->n, (int)(p->n % state->n)};
     for (int i = 0; i < EDGES * EDGES * EDGES * 2; i++) {
         int mi = i & 1, ni = i >> 1 & 1, ki = i >> 2 & 1, beta = i >> 3;
@@ -129,7 +130,8 @@ static spk_status bind(spk_bound *bound)
     if (!spk_code_may_be_made()) /* it may have been forbidden since the device was opened */
         return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
     if (!spk_stack_suffices(STACK_BYTES))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left", STACK_BYTES / 1024);
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
+                        STACK_BYTES / 1024);
     bool direct = spk_product_is_result(p, false) && (p->layout_d == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;

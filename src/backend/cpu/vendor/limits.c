@@ -1,6 +1,6 @@
-/* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may not be
- * executed, and takes 128 KiB of the stack to make it; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the
- * process where its parts or buffers find no room. */
+/* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may
+ * not be executed, and takes 128 KiB of the stack to make it; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot,
+ * and asks for their buffers again and again; MKL ends the process where its parts or buffers find no room. */
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +30,8 @@ bool spk_code_may_be_made(void)
     return may;
 }
 
-/* Planning asks again and again for the same code, which LIBXSMM keeps: what was found executable is remembered, where a lost entry costs another look. */
+/* Planning asks again and again for the same code, which LIBXSMM keeps: what was found executable is remembered, where a lost entry costs
+ * another look. */
 static _Atomic uintptr_t executable[256];
 
 bool spk_is_executable(uintptr_t code)
@@ -102,8 +103,8 @@ static bool has_room(int64_t needed_mib, int threads, char *why, size_t size)
     const int64_t left = spk_address_space_left();
     if (left == INT64_MAX || left / MIB >= needed_mib)
         return true;
-    snprintf(why, size, "a limit on address space (ulimit -v) leaves %lld MiB, and it takes up to %lld MiB with %d threads", (long long)(left / MIB),
-             (long long)needed_mib, threads);
+    snprintf(why, size, "a limit on address space (ulimit -v) leaves %lld MiB, and it takes up to %lld MiB with %d threads",
+             (long long)(left / MIB), (long long)needed_mib, threads);
     return false;
 }
 

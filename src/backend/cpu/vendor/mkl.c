@@ -1,5 +1,6 @@
-/* MKL as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix or SDDMM's whole
- * product. Threads are set for the calling thread only. It is made to share our OpenMP's threads (its GNU layer), unless the program had chosen its own. */
+/* MKL as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix or SDDMM's
+ * whole product. Threads are set for the calling thread only. It is made to share our OpenMP's threads (its GNU layer), unless the program
+ * had chosen its own. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t s
     int (*set_interface)(int) = NULL, (*set_threading)(int) = NULL, (*set_threads)(int) = NULL;
     spk_cblas cblas;
     const char *interface = spk_environment_value("MKL_INTERFACE_LAYER"), *threading = spk_environment_value("MKL_THREADING_LAYER");
-    if (!spk_library_function(handle, "MKL_Set_Interface_Layer", &set_interface) || !spk_library_function(handle, "MKL_Set_Threading_Layer", &set_threading) ||
+    if (!spk_library_function(handle, "MKL_Set_Interface_Layer", &set_interface) ||
+        !spk_library_function(handle, "MKL_Set_Threading_Layer", &set_threading) ||
         !spk_library_function(handle, "MKL_Set_Num_Threads_Local", &set_threads) || !spk_cblas_find(handle, &cblas)) {
         snprintf(why, size, "it lacks functions of libmkl_rt");
         return false;
@@ -146,7 +148,8 @@ static void blocks_unbind(spk_bound *bound)
 
 static spk_status blocks_bind(spk_bound *bound)
 {
-    static const spk_blocks_library calls = {.multiply = multiply_block, .takes_alpha = true, .begin = become_single, .end = restore_threads};
+    static const spk_blocks_library calls = {
+        .multiply = multiply_block, .takes_alpha = true, .begin = become_single, .end = restore_threads};
     blocks_state *state = NULL;
     void *handle = NULL;
     spk_status status = SPK_OK;

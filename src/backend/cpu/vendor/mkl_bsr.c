@@ -67,9 +67,12 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 static bool find_functions(void *handle, functions *call)
 {
     return spk_library_function(handle, "mkl_sparse_s_create_bsr", &call->create_f32) &&
-           spk_library_function(handle, "mkl_sparse_d_create_bsr", &call->create_f64) && spk_library_function(handle, "mkl_sparse_s_mm", &call->multiply_f32) &&
-           spk_library_function(handle, "mkl_sparse_d_mm", &call->multiply_f64) && spk_library_function(handle, "mkl_sparse_set_mm_hint", &call->hint) &&
-           spk_library_function(handle, "mkl_sparse_optimize", &call->optimize) && spk_library_function(handle, "mkl_sparse_destroy", &call->destroy);
+           spk_library_function(handle, "mkl_sparse_d_create_bsr", &call->create_f64) &&
+           spk_library_function(handle, "mkl_sparse_s_mm", &call->multiply_f32) &&
+           spk_library_function(handle, "mkl_sparse_d_mm", &call->multiply_f64) &&
+           spk_library_function(handle, "mkl_sparse_set_mm_hint", &call->hint) &&
+           spk_library_function(handle, "mkl_sparse_optimize", &call->optimize) &&
+           spk_library_function(handle, "mkl_sparse_destroy", &call->destroy);
 }
 
 static spk_status failed(const char *function, int code)
@@ -144,10 +147,10 @@ static spk_status create(const spk_problem *p, const bsr_state *state, const voi
     int base = row_major ? BASE_ZERO : BASE_ONE, layout = row_major ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
     void *address = NULL; /* MKL's prototype takes values that it does not change */
     memcpy(&address, &values, sizeof address);
-    int code = p->dtype_a == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
-                                                              state->offsets + 1, state->columns, address)
-                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
-                                                              state->offsets + 1, state->columns, address);
+    int code = p->dtype_a == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
+                                                              state->offsets, state->offsets + 1, state->columns, address)
+                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
+                                                              state->offsets, state->offsets + 1, state->columns, address);
     return code == 0 ? SPK_OK : failed("mkl_sparse_create_bsr", code);
 }
 
@@ -179,7 +182,8 @@ static spk_status update_values(spk_bound *bound, const void *values)
 
 static int multiply(const spk_problem *p, const bsr_state *state, void *handle, const void *b, double alpha, double beta, void *d, int ldd)
 {
-    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N, layout = p->layout_b == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
+    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N,
+        layout = p->layout_b == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
     if (p->dtype_a == SPK_F32)
         return state->call.multiply_f32(operation, (float)alpha, handle, general, layout, b, (int)p->n, (int)p->ldb, (float)beta, d, ldd);
     return state->call.multiply_f64(operation, alpha, handle, general, layout, b, (int)p->n, (int)p->ldb, beta, d, ldd);

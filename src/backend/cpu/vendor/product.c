@@ -14,7 +14,8 @@ bool spk_cblas_find(void *handle, spk_cblas *cblas)
 void spk_cblas_multiply(const spk_cblas *cblas, const spk_product *p)
 {
     int order = p->layout_d == SPK_ROW_MAJOR ? CBLAS_ROW_MAJOR : CBLAS_COL_MAJOR;
-    int trans_a = p->layout_a == p->layout_d ? CBLAS_NO_TRANS : CBLAS_TRANS, trans_b = p->layout_b == p->layout_d ? CBLAS_NO_TRANS : CBLAS_TRANS;
+    int trans_a = p->layout_a == p->layout_d ? CBLAS_NO_TRANS : CBLAS_TRANS,
+        trans_b = p->layout_b == p->layout_d ? CBLAS_NO_TRANS : CBLAS_TRANS;
     if (p->dtype == SPK_F32)
         cblas->sgemm(order, trans_a, trans_b, p->m, p->n, p->k, (float)p->alpha, p->a, p->lda, p->b, p->ldb, (float)p->beta, p->d, p->ldd);
     else
@@ -46,7 +47,8 @@ const char *spk_vendor_refusal(const spk_problem *problem)
 bool spk_product_is_result(const spk_problem *problem, bool with_c)
 {
     const spk_epilogue *e = &problem->epilogue;
-    return (with_c || !e->use_c) && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
+    return (with_c || !e->use_c) && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE &&
+           e->activation == SPK_ACT_NONE;
 }
 
 double spk_start_from_c(const spk_problem *problem, const spk_args *args)
@@ -57,7 +59,8 @@ double spk_start_from_c(const spk_problem *problem, const spk_args *args)
     size_t bytes = spk_dtype_bytes(p->dtype_d);
     int64_t lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n, length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; args->c != args->d && i < lines; i++)
-        memcpy((char *)args->d + (size_t)(i * p->ldd) * bytes, (const char *)args->c + (size_t)(i * p->ldc) * bytes, (size_t)length * bytes);
+        memcpy((char *)args->d + (size_t)(i * p->ldd) * bytes, (const char *)args->c + (size_t)(i * p->ldc) * bytes,
+               (size_t)length * bytes);
     return args->beta;
 }
 

@@ -1,5 +1,5 @@
-/* SDDMM through one vendor call: X Y whole into the workspace, on all threads, then the stored blocks out of it. What is not stored is computed and left
- * behind, so the result is exact whatever X and Y hold. */
+/* SDDMM through one vendor call: X Y whole into the workspace, on all threads, then the stored blocks out of it. What is not stored is
+ * computed and left behind, so the result is exact whatever X and Y hold. */
 #include <math.h>
 
 #include "backend/cpu/vendor/vendor.h"
@@ -39,7 +39,8 @@ typedef struct sampling {
     bool with_c;
 } sampling;
 
-/* The block that begins at (row0, col0) and lies at `at` of C and D. alpha comes here: a library that is given 0 leaves X's infinities out. */
+/* The block that begins at (row0, col0) and lies at `at` of C and D. alpha comes here: a library that is given 0 leaves X's infinities
+ * out. */
 static void take_block(const sampling *s, int64_t row0, int64_t col0, int64_t at)
 {
     const spk_bsr_view *view = &s->bound->view;
@@ -67,7 +68,8 @@ static void take_block_row(void *arg, int64_t row)
         take_block(s, row * view->block_rows, (int64_t)view->columns[p] * view->block_cols, p * view->block_stride);
 }
 
-void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user)
+void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int),
+                     const void *user)
 {
     const spk_problem *p = &bound->problem;
     const spk_product product = {.dtype = p->dtype_a,

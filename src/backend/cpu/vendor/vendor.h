@@ -26,9 +26,9 @@ const char *spk_libxsmm_version(void);
 bool spk_code_may_be_made(void);
 extern const char spk_no_code[];
 bool spk_is_executable(uintptr_t code); /* whether the address lies in memory that may be executed */
-bool spk_stack_suffices(size_t bytes); /* of the calling thread, from here on */
-/* Whether OpenBLAS or MKL may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it takes are there.
- * false: why says which are not. */
+bool spk_stack_suffices(size_t bytes);  /* of the calling thread, from here on */
+/* Whether OpenBLAS or MKL may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it
+ * takes are there. false: why says which are not. */
 bool spk_openblas_fits(int threads, int had, char *why, size_t size);
 bool spk_mkl_fits(int threads, int had, char *why, size_t size);
 
@@ -38,10 +38,10 @@ bool spk_library_function(void *handle, const char *name, void *function);
 /* ------------------------------------------------------------------------------------------------ products */
 
 typedef struct spk_cblas {
-    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c,
-                  int ldc);
-    void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb, double beta,
-                  double *c, int ldc);
+    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
+                  float beta, float *c, int ldc);
+    void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha, const double *a, int lda, const double *b,
+                  int ldb, double beta, double *c, int ldc);
 } spk_cblas;
 
 bool spk_cblas_find(void *handle, spk_cblas *cblas);
@@ -104,7 +104,8 @@ typedef struct spk_blocks {
 } spk_blocks;
 
 /* panel: the widest panel wanted; 0: as wide as a tile of 256 KiB. Sets bound->workspace_bytes. */
-spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct, spk_blocks *blocks);
+spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, const void *user, int64_t panel, bool direct,
+                           spk_blocks *blocks);
 void spk_blocks_release(const spk_bound *bound, spk_blocks *blocks);
 void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_args *args);
 
@@ -134,7 +135,8 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
 bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why);
 double spk_sampled_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
 size_t spk_sampled_workspace_bytes(const spk_problem *problem);
-void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user);
+void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int),
+                     const void *user);
 
 /* ------------------------------------------------------------------------------------------------ MKL */
 
