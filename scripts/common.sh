@@ -27,7 +27,7 @@ install_packages() {
 }
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
-test_packages=(g++ binutils abigail-tools libcmocka-dev clang-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
+test_packages=(g++ binutils abigail-tools libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
 
 find_mkl() { find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 
