@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from typing import Any, Literal
@@ -347,7 +348,8 @@ class _ValuesOf(torch.autograd.Function):
 
 _HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
 
-_NORMS = {"l1": 1, "l2": 2, "max": float("inf")}
+_NORMS = ("l1", "l2", "max")
+_ENTRIES_AT_ONCE = 1 << 22  # of which norms are computed in one go: what float64 takes of memory
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
@@ -378,16 +380,32 @@ def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def block_norms(dense: Tensor, block: int | tuple[int, int], by: Norm = "l2") -> Tensor:
-    """The norm of each block of a matrix, [grid rows, grid cols] in float32 (float64 for float64). by: "l1", "l2" or "max"."""
-    wide = dense.detach().to(torch.float64 if dense.dtype is torch.float64 else torch.float32)
-    return norms_of(_blocked(wide, _pair(block)), by)
+    """What orders the blocks of a matrix as their norms do, [grid rows, grid cols]; see norms_of."""
+    return norms_of(_blocked(dense.detach(), _pair(block)), by)
 
 
 def norms_of(blocks: Tensor, by: Norm = "l2") -> Tensor:
-    """The norm of each block of a tensor [..., block rows, block cols]. by: "l1", "l2" or "max"."""
-    if by not in tuple(_NORMS):
+    """What orders blocks [..., block rows, block cols] as their norms do, in float64: the "l1" or "max" norm, or the square of the "l2" norm, all of values
+    that are scaled so that no sum of finite ones overflows. Sums go by rows, as those of the library's pruning: ties are the same there.
+    """
+    if by not in _NORMS:
         raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
-    return torch.linalg.vector_norm(blocks, ord=_NORMS[by], dim=(-2, -1))
+    scale = _scale_of(blocks) if blocks.dtype is torch.float64 else 1.0  # no square of the others overflows in float64
+    norms = torch.empty(blocks.shape[:-2], dtype=torch.float64, device=blocks.device)
+    at_once = max(1, _ENTRIES_AT_ONCE // max(1, math.prod(blocks.shape[1:])))
+    for begin in range(0, blocks.shape[0], at_once):
+        sizes = (blocks[begin : begin + at_once].double() * scale).abs().flatten(-2)
+        if by == "max":
+            norms[begin : begin + at_once] = sizes.amax(-1)
+        else:
+            norms[begin : begin + at_once] = (sizes if by == "l1" else sizes * sizes).cumsum(-1)[..., -1]
+    return norms
+
+
+def _scale_of(values: Tensor) -> float:
+    """A power of two that brings the largest finite magnitude near one, as the library's pruning has it."""
+    largest = values.abs().nan_to_num(0.0, 0.0, 0.0).amax().item() if values.numel() else 0.0
+    return math.ldexp(1.0, max(-1000, min(1000, -math.frexp(largest)[1])))
 
 
 def check_density(density: float) -> None:

@@ -44,6 +44,7 @@ _is_batch_of_gradients = torch._C._functorch.is_legacy_batchedtensor  # what is_
 is_compiling = torch.compiler.is_compiling
 _is_tracing = torch._C._is_tracing  # torch.jit.trace
 any_autocast = torch._C._is_any_autocast_enabled
+_below_autograd = torch._C._AutoDispatchBelowAutograd
 VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
 
 _dispatched_spmm = torch.ops.sparse_autotune._spmm.default._op  # what OpOverload.__call__ calls, without its frame
@@ -209,24 +210,36 @@ def wants_gradient(*tensors: Tensor | None) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
-def _refuse_tangents(**operands: Tensor | None) -> None:
-    for name, operand in operands.items():
-        if operand is not None and forward_ad.unpack_dual(operand).tangent is not None:
-            raise NotImplementedError(f"sparse_autotune: {name}: has a tangent, and a product that writes into a tensor has no derivative; leave out away")
+def has_tangent(operand: Any) -> bool:
+    """Of forward-mode derivatives. Ask for forward_ad._current_level first, which costs less."""
+    return isinstance(operand, Tensor) and forward_ad.unpack_dual(operand, level=0).tangent is not None
+
+
+def multiplied_with_tangents(values, row_offsets, col_indices, dense, bias, rows: int, cols: int, flags: int, out) -> bool:
+    """Inside a dual level: a product that multiplies `out` and has tangents is done as its formula, which has a derivative; others are refused."""
+    operands = {"values": values, "dense": dense, "bias": bias, "out": out}
+    name = next((name for name, operand in operands.items() if has_tangent(operand)), None)
+    if name is None:
+        return False
+    if not flags & FACTOR:
+        raise NotImplementedError(f"sparse_autotune: {name}: has a tangent, and a product that writes into a tensor has no derivative; leave out away")
+    out.mul_(public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags & ~FACTOR))
+    return True
 
 
 def product_into(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int, out: Tensor):
     """The raw operator that writes into a tensor; where no gradient is wanted."""
     if transforming():
         raise NotImplementedError("sparse_autotune: out: a product inside torch.func.grad, jvp or vmap cannot write into a tensor")
-    if is_compiling():
-        version = VERSION_UNKNOWN  # compiled code outlives versions: the extension asks for those of each run
-    else:
-        if forward_ad._current_level >= 0:
-            _refuse_tangents(values=values, dense=dense, bias=bias, out=out)
-        version = version_of(row_offsets, col_indices)
-        torch.autograd.graph.increment_version(out)  # what autograd has kept of it is no more
-    raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
+    if is_compiling():  # the operator's own kernel for Autograd looks for tangents; compiled code outlives versions: the extension asks for those of each run
+        raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN, out)
+        return
+    if forward_ad._current_level >= 0 and multiplied_with_tangents(values, row_offsets, col_indices, dense, bias, rows, cols, flags, out):
+        return
+    version = version_of(row_offsets, col_indices)
+    torch.autograd.graph.increment_version(out)  # what autograd has kept of it is no more
+    with _below_autograd():
+        raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
 
 
 def may_overwrite() -> bool:

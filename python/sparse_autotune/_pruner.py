@@ -126,8 +126,7 @@ class BlockPruner:
             count = int(self.density_at(self.steps, self._initial[name]) * _blocks(layer) + 0.5)
             if count < layer.nnzb:
                 values = layer.values.detach()
-                norms = norms_of(values if values.dtype is torch.float64 else values.float(), self.by)
-                kept = torch.argsort(norms, descending=True, stable=True)[:count].sort().values
+                kept = torch.argsort(norms_of(values, self.by), descending=True, stable=True)[:count].sort().values
                 _keep(layer, name, kept, self._optimizers)
                 dropped = True
         return dropped

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
 from . import _ops
-from ._ops import PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, transforming
+from ._ops import PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
 
 _aten = torch.ops.aten
 _functorch = torch._C._functorch
@@ -111,7 +111,7 @@ class _Sampled(_SingleLevelFunction):
 def _refuse_compiled_duals(operands: tuple[Any, ...]) -> None:
     """A graph with a dual level of its own does not tell these functions, when it runs, that there is one."""
     if torch._guards.TracingContext.try_get() is not None:
-        if any(isinstance(t, Tensor) and forward_ad.unpack_dual(t, level=0).tangent is not None for t in operands):
+        if any(map(_ops.has_tangent, operands)):
             raise NotImplementedError(
                 "sparse_autotune: torch.compile cannot see forward_ad.dual_level around a product; use torch.func.jvp there, or enter the level outside"
             )
@@ -139,6 +139,18 @@ def _kernel(op: Any, function: Any) -> Callable[..., Tensor]:
 
 _library.impl("spmm", _kernel(public_spmm, _Product), "Autograd", with_keyset=True)
 _library.impl("sddmm", _kernel(public_sddmm, _Sampled), "Autograd", with_keyset=True)
+
+
+def _spmm_into(keyset, values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
+    """For compiled graphs: torch.compile calls it with the tangents of a dual level, whether the level is entered inside of them or around them."""
+    operands = (values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    if forward_ad._current_level >= 0 and _ops.multiplied_with_tangents(*operands, out):
+        return
+    with torch._C._AutoDispatchBelowAutograd():
+        raw_spmm_out.redispatch(keyset & torch._C._after_autograd_keyset, *operands, version, out)
+
+
+_library.impl("_spmm_out", _spmm_into, "Autograd", with_keyset=True)
 
 
 # ------------------------------------------------------------------------------------------------ vmap

@@ -4,6 +4,8 @@ import copy
 import functools
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -58,6 +60,50 @@ def test_from_linear_keeps_the_largest_blocks():
     assert sorted(kept.tolist()) == sorted(norms.topk(3).indices.tolist())
     close(sa.SparseLinear.from_linear(linear, 8, 1.0)(torch.eye(32)), linear(torch.eye(32)))
     assert sa.SparseLinear.from_linear(linear, 8, 0.0).nnzb == 0
+
+
+@pytest.mark.parametrize("by", ["l1", "l2", "max"])
+@pytest.mark.parametrize("magnitude", [1e25, 1e-25, 1e200, 1e-200, 1e308, 1e-307])
+def test_no_norm_overflows(magnitude, by):
+    """Magnitudes whose squares (or sums) their dtype does not hold: blocks had norms of infinity or zero, and the first of them were kept."""
+    dtype = torch.float32 if 1e-30 < magnitude < 1e30 else torch.float64
+    dense = torch.full((16, 16), magnitude, dtype=dtype)
+    dense[8:12, 4:8] *= 1.5
+    dense[12:, 12:] *= 1.25
+    linear = nn.Linear(16, 16, dtype=dtype)
+    linear.weight.data.copy_(dense)
+    made = sa.BSR.from_dense(dense, 4, density=2 / 16, by=by)
+    layer = sa.SparseLinear.from_linear(linear, 4, 2 / 16, by)
+    for a in (made, layer.weight, sa.SparseWeight.from_dense(dense, 4, density=2 / 16, by=by).bsr):
+        assert (a.row_offsets.tolist(), a.col_indices.tolist()) == ([0, 0, 0, 1, 2], [1, 3])
+    whole = sa.SparseLinear.from_linear(linear, 4, 1.0, by)
+    assert sa.BlockPruner(whole, None, 2 / 16, end=1, by=by).step()
+    assert (whole.row_offsets.tolist(), whole.col_indices.tolist()) == ([0, 0, 0, 1, 2], [1, 3])
+
+
+@pytest.mark.parametrize("by", ["l1", "l2", "max"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_command_line_keeps_the_same_blocks(tmp_path, dtype, by):
+    """Also where norms are nearly equal, of blocks with the same values in another order, or equal."""
+    numpy = pytest.importorskip("numpy")
+    pytest.importorskip("safetensors")
+    block = torch.randn(5, 3, dtype=dtype)
+    blocks = torch.stack([block.flatten()[torch.randperm(15)].view(5, 3) if i % 3 else block for i in range(120)])
+    dense = blocks.view(10, 12, 5, 3).transpose(1, 2).reshape(50, 36)[:48, :35].contiguous()
+    numpy.save(tmp_path / "dense.npy", dense.numpy())
+    call = [sys.executable, "-m", "sparse_autotune", "convert", tmp_path / "dense.npy", tmp_path / "pruned.safetensors"]
+    subprocess.run([*call, "--block", "5x3", "--prune", "0.4", "--by", by], check=True, capture_output=True)
+    theirs, ours = sa.BSR.load(tmp_path / "pruned.safetensors"), sa.BSR.from_dense(dense, (5, 3), density=0.4, by=by)
+    assert torch.equal(ours.row_offsets, theirs.row_offsets.int()) and torch.equal(ours.col_indices, theirs.col_indices.int())
+    assert torch.equal(ours.values, theirs.values)
+
+
+def test_norms_are_computed_in_parts(monkeypatch):
+    dense = torch.randn(40, 24)
+    whole = sa._bsr.block_norms(dense, (4, 8))
+    monkeypatch.setattr(sa._bsr, "_ENTRIES_AT_ONCE", 200)
+    assert torch.equal(sa._bsr.block_norms(dense, (4, 8)), whole) and whole.shape == (10, 3)
+    assert sa._bsr.block_norms(torch.empty(0, 24), 8).shape == (0, 3) and sa._bsr.block_norms(torch.empty(24, 0), 8).shape == (3, 0)
 
 
 def test_initialisation_leaves_the_overhang_zero():

@@ -167,6 +167,68 @@ def test_dual_numbers_compiled(name, backend):
         agree(forward_ad.unpack_dual(torch.compile(ours, backend=backend)(forward_ad.make_dual(where, direction))).tangent, want)
 
 
+def tangent(function):
+    """The directional derivative of a function's sum, by a dual level inside of what it returns."""
+
+    def inside(x, direction):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(function(forward_ad.make_dual(x, direction)).sum()).tangent
+
+    return inside
+
+
+PRODUCTS_INTO = {
+    "sa.matmul": lambda a, w, x, out: sa.matmul(a, x, out=out),
+    "torch.matmul": lambda a, w, x, out: torch.matmul(a, x, out=out),
+    "torch.mm": lambda a, w, x, out: torch.mm(a, x, out=out),
+    "torch.mm, SparseWeight": lambda a, w, x, out: torch.mm(w, x, out=out),
+}
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", PRODUCTS_INTO)
+def test_dual_numbers_into_out_compiled(name, backend, fullgraph):
+    """Refused as without torch.compile, whether the dual level is entered inside the compiled function or around it. Their tangent was left out."""
+    a, product = random_bsr(8, 8, 4, dtype=F64, seed=SEED), PRODUCTS_INTO[name]
+    weight, x, direction = sa.SparseWeight(a), torch.randn(8, 3, dtype=F64), torch.randn(8, 3, dtype=F64)
+
+    def ours(x):
+        return product(a, weight, x, torch.empty(8, 3, dtype=F64)) * x
+
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="has a tangent, and a product that writes into a tensor has no derivative; leave out away"):
+        torch.compile(tangent(ours), backend=backend, fullgraph=fullgraph)(x, direction)
+    torch._dynamo.reset()
+    compiled = torch.compile(ours, backend=backend, fullgraph=fullgraph)
+    compiled(x)  # so that there is a graph, of a time without a dual level
+    with pytest.raises(NotImplementedError, match="has a tangent"):
+        tangent(compiled)(x, direction)
+    agree(compiled(x), a.to_dense() @ x * x)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("up", [sa.SparseLinear, torch.nn.Linear])
+def test_gated_dual_numbers_compiled(up, backend):
+    """A gated product that would be written over its factor: compiled, it was refused as if the caller had given an `out`."""
+    gate = sa.SparseLinear(9, 7, (2, 3), 0.6, dtype=F64, activation="silu")
+    up = sa.SparseLinear(9, 7, (2, 3), 0.6, dtype=F64) if up is sa.SparseLinear else up(9, 7, dtype=F64)
+    x, direction = torch.randn(5, 9, dtype=F64), torch.randn(5, 9, dtype=F64)
+    want = torch.func.jvp(lambda x: (gate(x) * up(x)).sum(), (x,), (direction,))[1].detach()
+
+    def ours(x):
+        return sa.gated(x, gate, up)
+
+    with torch.no_grad():
+        torch._dynamo.reset()
+        agree(torch.compile(tangent(ours), backend=backend)(x, direction), want)
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match="torch.compile cannot see forward_ad.dual_level around a product"):
+            torch.compile(tangent(ours), backend=backend, fullgraph=True)(x, direction)
+        torch._dynamo.reset()
+        agree(tangent(torch.compile(ours, backend=backend))(x, direction), want)
+
+
 def test_forward_mode_beside_reverse_mode():
     a = random_bsr(6, 8, 2, dtype=F64, seed=SEED)
     values, x = a.values.requires_grad_(), torch.randn(8, 3, dtype=F64, requires_grad=True)
