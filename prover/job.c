@@ -31,12 +31,25 @@ static int is_as_long(const spk_proof_job *head, int64_t rest)
     return (int64_t)sizeof(spk_proof_choice) * head->count + (int64_t)sizeof(int64_t) * (head->grid_rows + 1 + head->nnzb) == rest;
 }
 
+/* Whether something of so many bytes lies within the arguments. */
+static int is_inside(const spk_proof_job *head, int64_t place, size_t bytes)
+{
+    return place >= 0 && place + (int64_t)bytes <= head->args_bytes;
+}
+
 static int operands_are_sound(const spk_proof_job *head)
 {
-    for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
+    if (head->args_bytes < 0 || head->args_bytes > SPK_PROOF_STRUCT_BYTES || head->operand_count < 1 || head->operand_count > SPK_PROOF_OPERANDS ||
+        head->scalar_count < 0 || head->scalar_count > SPK_PROOF_SCALARS || head->static_operand >= head->operand_count)
+        return 0;
+    for (int i = 0; i < head->scalar_count; i++)
+        if (!is_inside(head, head->scalars[i].place, sizeof(double)))
+            return 0;
+    for (int i = 0; i < head->operand_count; i++) {
         const spk_proof_operand *operand = &head->operands[i];
-        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 ||
-            (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
+        if (!is_inside(head, operand->place, sizeof(void *)))
+            return 0;
+        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 || (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
             return 0;
     }
     return 1;

@@ -13,7 +13,6 @@
 
 #include "job.h"
 
-enum { A, B, C, D, BIAS, RESIDUAL, PREACT }; /* of the job's operands */
 enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
 
 typedef struct work {
@@ -89,9 +88,9 @@ static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void 
 
 static spk_status make_operands(work *w)
 {
-    for (int i = 0; i < SPK_PROOF_OPERANDS; i++) {
+    for (int i = 0; i < w->given.head.operand_count; i++) {
         const spk_proof_operand *operand = &w->given.head.operands[i];
-        const bool wanted = i < 2 || i == D || operand->elements > 0;
+        const bool wanted = operand->dtype != SPK_DTYPE_DEFAULT;
         const spk_status status = wanted ? make_operand(w, (spk_dtype)operand->dtype, operand->elements, &w->memory[i]) : SPK_OK;
         if (status != SPK_OK)
             return status;
@@ -105,24 +104,33 @@ static spk_status make_operands(work *w)
 static spk_status run_once(work *w, spk_plan *plan)
 {
     const spk_proof_job *job = &w->given.head;
-    if (job->static_values) {
-        spk_status status = spk_plan_update_values(plan, w->memory[A], NULL);
+    if (job->static_operand >= 0) {
+        spk_status status = spk_plan_update_values(plan, w->memory[job->static_operand], NULL);
         if (status != SPK_OK)
             return status;
     }
-    void *const *m = w->memory;
-    const spk_sddmm_args sddmm = {SPK_SIZED(spk_sddmm_args), .x = m[A], .y = m[B], .c = m[C], .d = m[D], .alpha = 0.75, .beta = -0.5};
-    const spk_spmm_args spmm = {SPK_SIZED(spk_spmm_args), .values = m[A],          .b = m[B],           .c = m[C],     .d = m[D],
-                                .bias = m[BIAS],          .residual = m[RESIDUAL], .preact = m[PREACT], .alpha = 0.75, .beta = -0.5};
-    const spk_status status = job->operation == SPK_SDDMM ? spk_run_sddmm(plan, &sddmm, NULL) : spk_run_spmm(plan, &spmm, NULL);
+    union {
+        char bytes[SPK_PROOF_STRUCT_BYTES];
+        size_t struct_size;
+        spk_spmm_args spmm;
+        spk_sddmm_args sddmm;
+    } args;
+    memset(&args, 0, sizeof args);
+    args.struct_size = (size_t)job->args_bytes;
+    for (int i = 0; i < job->operand_count; i++)
+        memcpy(args.bytes + job->operands[i].place, &w->memory[i], sizeof w->memory[i]);
+    for (int i = 0; i < job->scalar_count; i++)
+        memcpy(args.bytes + job->scalars[i].place, &job->scalars[i].value, sizeof job->scalars[i].value);
+    const spk_status status = job->operation == SPK_SDDMM ? spk_run_sddmm(plan, &args.sddmm, NULL) : spk_run_spmm(plan, &args.spmm, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
 }
 
 static spk_status make_plan(work *w, const spk_tune_options *options, spk_plan **plan)
 {
     const spk_proof_job *job = &w->given.head;
-    return job->operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, &job->sddmm, options, plan)
-                                       : spk_plan_spmm(w->context, w->pattern, &job->spmm, options, plan);
+    const void *problem = &job->problem;
+    return job->operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, problem, options, plan)
+                                       : spk_plan_spmm(w->context, w->pattern, problem, options, plan);
 }
 
 /* Answers for candidate i. */
@@ -155,7 +163,7 @@ static int try_all(work *w)
     for (int i = 0; i < w->given.head.count; i++) {
         spk_status status = try_choice(w, i);
         /* After a fault the device's context is dead: a fresh process goes on with the rest. */
-        if (status != SPK_OK && spk_memory_copy(w->context, w->memory[D], SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
+        if (status != SPK_OK && spk_memory_copy(w->context, w->memory[0], SPK_DEVICE, "", SPK_HOST, 1) != SPK_OK)
             return EXIT_LOST;
     }
     return 0;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "api/context.h"
-#include "base/hash.h"
 
 enum { SLOTS = 1024, MOST_PLANS = 512 };
 
@@ -62,49 +61,19 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-static bool same_problem(const spk_problem *a, const spk_problem *b)
-{
-    const spk_epilogue *x = &a->epilogue, *y = &b->epilogue;
-    return a->pattern == b->pattern && a->n == b->n && a->trans_a == b->trans_a && a->dtype_a == b->dtype_a && a->dtype_b == b->dtype_b &&
-           a->dtype_d == b->dtype_d && a->compute == b->compute && a->block_layout == b->block_layout && a->layout_b == b->layout_b &&
-           a->layout_d == b->layout_d && a->ldb == b->ldb && a->ldc == b->ldc && a->ldd == b->ldd && a->ldr == b->ldr && a->ldp == b->ldp &&
-           x->use_c == y->use_c && x->residual == y->residual && x->keep_preact == y->keep_preact && x->bias == y->bias &&
-           x->activation == y->activation && a->k == b->k && a->layout_a == b->layout_a && a->lda == b->lda && a->batch == b->batch &&
-           a->stride_a == b->stride_a && a->stride_b == b->stride_b && a->stride_c == b->stride_c && a->stride_d == b->stride_d &&
-           a->stride_r == b->stride_r && a->stride_p == b->stride_p && a->operation == b->operation &&
-           a->assume_finite == b->assume_finite && a->static_values == b->static_values && a->cache == b->cache;
-}
-
 static bool same_options(const spk_tune_options *a, const spk_tune_options *b)
 {
     return a->effort == b->effort && a->unknown == b->unknown && a->budget_s == b->budget_s && a->tolerance == b->tolerance &&
            same_text(a->only, b->only) && same_text(a->exclude, b->exclude) && same_text(a->choice, b->choice);
 }
 
-static uint64_t hash_of(const spk_problem *problem, const spk_tune_options *options)
-{
-    const uint64_t words[] = {
-        problem->pattern->id,
-        (uint64_t)problem->n ^ (uint64_t)problem->k << 32 ^ (uint64_t)problem->batch << 48 ^ (uint64_t)problem->operation << 60,
-        (uint64_t)problem->ldb * 31 + (uint64_t)problem->ldd,
-        (uint64_t)problem->dtype_a << 8 | (uint64_t)problem->trans_a << 4 | (uint64_t)problem->layout_b << 1 | (uint64_t)problem->layout_d,
-        (uint64_t)problem->epilogue.activation << 8 | (uint64_t)problem->epilogue.bias << 4 | (uint64_t)problem->epilogue.use_c,
-        (uint64_t)options->effort};
-    uint64_t hash = SPK_HASH_START;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
 spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *problem, const spk_tune_options *options)
 {
-    uint64_t hash = hash_of(problem, options);
+    const uint64_t hash = spk_problem_hash(problem);
     spk_plan *found = NULL;
     pthread_rwlock_rdlock(&cache->lock);
     for (entry *e = cache->slots[hash % SLOTS]; e != NULL && found == NULL; e = e->next)
-        if (e->hash == hash && same_problem(&e->problem, problem) && same_options(&e->options, options)) {
+        if (e->hash == hash && spk_problem_equal(&e->problem, problem) && same_options(&e->options, options)) {
             found = e->plan;
             atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
         }
@@ -126,8 +95,8 @@ static spk_status entry_make(const spk_mem *mem, const spk_problem *problem, con
     entry *made = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
     const char *only = options->only, *exclude = options->exclude, *choice = options->choice;
-    made->hash = hash_of(problem, options);
-    made->problem = *problem;
+    made->hash = spk_problem_hash(problem);
+    memcpy(&made->problem, problem, sizeof *problem);
     made->options = *options;
     made->options.only = made->options.exclude = made->options.choice = NULL;
     spk_status status;
@@ -180,7 +149,7 @@ static bool is_older(const entry *e, uint64_t age)
 
 static bool has_pattern(const entry *e, uint64_t id)
 {
-    return e->problem.pattern->id == id;
+    return e->problem.pattern != NULL && e->problem.pattern->id == id;
 }
 
 void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "api/scratch.h"
+#include "op/operation.h"
 #include "tune/choose/tune.h"
 
 struct spk_plan_cache;
@@ -58,23 +59,16 @@ void spk_plan_release(spk_plan **plan);
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
 /* How a run begins: the plan's context is entered, the plan, the stream and the operation are checked. */
-spk_status spk_plan_enter_run(const spk_plan *plan, spk_operation operation, const void *args, void *stream);
+spk_status spk_plan_enter_run(const spk_plan *plan, const spk_op *op, const void *args, void *stream);
 
 /* The one-call form: finds the plan or makes it, and runs it. */
 spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream);
 
 /* ---- what the entry points of each operation share (operation.c) */
 
-/* What differs between them: how a caller's description becomes a problem, and a caller's arguments ours (stream may be NULL). */
-typedef struct spk_entry {
-    spk_operation operation;
-    spk_status (*read_problem)(spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem);
-    spk_status (*read_args)(const void *theirs, spk_args *args, void **stream);
-} spk_entry;
-
 /* A caller's question, nothing of it checked yet. problem is the operation's description; options may be NULL. */
 typedef struct spk_asked {
-    const spk_entry *entry;
+    const spk_op *op;
     spk_context *context;
     spk_pattern *pattern;
     const void *problem;
@@ -85,7 +79,7 @@ typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem
                                        spk_report **report);
 
 spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan);
-spk_status spk_asked_run(const spk_entry *entry, const spk_plan *plan, const void *args, void *stream);
+spk_status spk_asked_run(const spk_op *op, const spk_plan *plan, const void *args, void *stream);
 spk_status spk_asked_now(const spk_asked *asked, const void *args);
 spk_status spk_asked_oracle(const spk_asked *asked, const void *args, const int64_t *rows, int64_t row_count, double *out, double *preact,
                             double *magnitude);

@@ -5,10 +5,11 @@
 static spk_status read_items(const spk_asked *asked, spk_tune_options *options, spk_problem *problem)
 {
     SPK_TRY(spk_enter(asked->context));
-    SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
+    if (asked->op->needs_pattern)
+        SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
     SPK_TRY(spk_check_pointer(asked->problem, "problem"));
     SPK_TRY(spk_tune_options_read(asked->options, options));
-    return asked->entry->read_problem(asked->pattern, asked->problem, options, problem);
+    return spk_problem_read(asked->op, asked->pattern, asked->problem, options, problem);
 }
 
 static spk_status read_problem(const spk_asked *asked, spk_tune_options *options, spk_problem *problem)
@@ -27,11 +28,11 @@ spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan)
     return spk_plan_make(asked->context, &problem, &options, plan);
 }
 
-spk_status spk_asked_run(const spk_entry *entry, const spk_plan *plan, const void *theirs, void *stream)
+spk_status spk_asked_run(const spk_op *op, const spk_plan *plan, const void *theirs, void *stream)
 {
     spk_args args;
-    SPK_TRY(spk_plan_enter_run(plan, entry->operation, theirs, stream));
-    SPK_TRY(entry->read_args(theirs, &args, NULL));
+    SPK_TRY(spk_plan_enter_run(plan, op, theirs, stream));
+    SPK_TRY(spk_args_read(op, theirs, &args, NULL));
     return spk_plan_run(plan, &args, stream);
 }
 
@@ -43,7 +44,7 @@ spk_status spk_asked_now(const spk_asked *asked, const void *theirs)
     void *stream = NULL;
     SPK_TRY(read_problem(asked, &options, &problem));
     SPK_TRY(spk_check_pointer(theirs, "args"));
-    SPK_TRY(asked->entry->read_args(theirs, &args, &stream));
+    SPK_TRY(spk_args_read(asked->op, theirs, &args, &stream));
     return spk_plan_now(asked->context, &problem, &options, &args, stream);
 }
 
@@ -51,7 +52,7 @@ spk_status spk_asked_now(const spk_asked *asked, const void *theirs)
 static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows,
                               int64_t row_count, double *out, double *preact, double *magnitude)
 {
-    const int64_t most = problem->batch * spk_problem_d_rows(problem);
+    const int64_t most = problem->batch * spk_problem_out_rows(problem);
     if (rows == NULL)
         row_count = most;
     if (row_count < 0)
@@ -62,12 +63,15 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
                             (long long)most - 1);
     if (row_count == 0 || spk_problem_is_empty(problem))
         return SPK_OK;
-    SPK_TRY(spk_pattern_fetch(problem->pattern));
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_fetch(problem->pattern));
     SPK_TRY(spk_check_pointer(out, "out"));
-    /* The oracle writes neither d nor preact: anything aligned that overlaps nothing passes the check of the others. */
-    args->d = args->preact = NULL;
     SPK_TRY(spk_problem_check_inputs(problem, args));
-    return spk_oracle_run(&context->mem, problem, args, rows, row_count, out, preact, magnitude);
+    spk_oracle_ask ask = {.rows = rows, .row_count = row_count, .cols = spk_problem_out_cols(problem)};
+    ask.out[SPK_D].want = out;
+    ask.out[SPK_D].magnitude = magnitude;
+    ask.out[SPK_PREACT].want = preact;
+    return problem->op->oracle(&context->mem, problem, args, &ask);
 }
 
 spk_status spk_asked_oracle(const spk_asked *asked, const void *theirs, const int64_t *rows, int64_t row_count, double *out, double *preact,
@@ -78,7 +82,7 @@ spk_status spk_asked_oracle(const spk_asked *asked, const void *theirs, const in
     spk_args args;
     SPK_TRY(read_items(asked, &options, &problem));
     SPK_TRY(spk_check_pointer(theirs, "args"));
-    SPK_TRY(asked->entry->read_args(theirs, &args, NULL));
+    SPK_TRY(spk_args_read(asked->op, theirs, &args, NULL));
     return oracle_rows(asked->context, &problem, &args, rows, row_count, out, preact, magnitude);
 }
 

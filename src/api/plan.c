@@ -10,7 +10,8 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
 {
     spk_tuner tuner = spk_context_tuner(context);
     spk_choice choice;
-    SPK_TRY(spk_pattern_check(problem->pattern));
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_check(problem->pattern));
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &choice));
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
@@ -76,11 +77,13 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
 {
     const spk_problem *problem = &plan->bound.problem;
-    SPK_TRY(spk_pattern_check(problem->pattern));
-    if (problem->static_values) {
-        if (plan->values == NULL && spk_problem_operand_elements(problem, SPK_OPERAND_A) > 0)
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_check(problem->pattern));
+    const int packed = spk_problem_static_operand(problem);
+    if (packed >= 0) {
+        if (plan->values == NULL && spk_problem_operand_elements(problem, packed) > 0)
             return spk_fail(SPK_ERR_ARGUMENT, "the plan was made with static_values: call spk_plan_update_values before the first run");
-        args->a = plan->values;
+        args->at[packed] = (void *)plan->values;
     }
     SPK_TRY(spk_problem_check_args(problem, args));
     const spk_backend *backend = plan->context->device->backend;
@@ -114,14 +117,14 @@ static spk_status enter_plan(const spk_plan *plan)
     return spk_check_caller();
 }
 
-spk_status spk_plan_enter_run(const spk_plan *plan, spk_operation operation, const void *args, void *stream)
+spk_status spk_plan_enter_run(const spk_plan *plan, const spk_op *op, const void *args, void *stream)
 {
     SPK_TRY(enter_plan(plan));
     SPK_TRY(spk_check_pointer(args, "args"));
     SPK_TRY(check_stream(plan, stream));
-    if (plan->bound.problem.operation != operation)
-        return spk_fail(SPK_ERR_ARGUMENT, "the plan was made for %s: run it with spk_run_%s",
-                        spk_operation_name(plan->bound.problem.operation), spk_operation_name(plan->bound.problem.operation));
+    const char *name = plan->bound.problem.op->name;
+    if (plan->bound.problem.op != op)
+        return spk_fail(SPK_ERR_ARGUMENT, "the plan was made for %s: run it with spk_run_%s", name, name);
     return SPK_OK;
 }
 
@@ -130,17 +133,20 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
     SPK_TRY(enter_plan(plan));
     SPK_TRY(check_stream(plan, stream));
     const spk_problem *problem = &plan->bound.problem;
-    if (!problem->static_values)
+    const int packed = spk_problem_static_operand(problem);
+    if (packed < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "the plan was made without static_values: give the values to each run");
-    int64_t elements = spk_problem_operand_elements(problem, SPK_OPERAND_A);
+    const int64_t elements = spk_problem_operand_elements(problem, packed);
+    const size_t element_bytes = spk_dtype_bytes(problem->operand[packed].dtype);
     if (elements > 0)
         SPK_TRY(spk_check_pointer(values, "values"));
-    if ((uintptr_t)values % spk_dtype_bytes(problem->dtype_a) != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values,
-                        spk_dtype_bytes(problem->dtype_a));
+    if ((uintptr_t)values % element_bytes != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", values, element_bytes);
     const spk_backend *backend = plan->context->device->backend;
+    spk_args only = {.workspace = NULL};
+    only.at[packed] = (void *)values;
     if (backend->check_args != NULL && elements > 0)
-        SPK_TRY(backend->check_args(plan->context->device, problem, &(spk_args){.a = values}));
+        SPK_TRY(backend->check_args(plan->context->device, problem, &only));
     static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
     if (plan->bound.kernel->ops->update_values != NULL && !spk_problem_is_empty(problem))
         SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));

@@ -1,79 +1,53 @@
 /* The entry points of SDDMM. */
 #include "api/context.h"
 
-static spk_status read_problem(spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem)
+spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_plan **plan)
 {
-    return spk_problem_from_sddmm(pattern, theirs, options, problem);
-}
-
-static spk_status read_args(const void *theirs, spk_args *args, void **stream)
-{
-    spk_sddmm_args given;
-    SPK_TRY(spk_struct_read(&given, sizeof given, theirs, "spk_sddmm_args"));
-    *args = (spk_args){.a = given.x,
-                       .b = given.y,
-                       .c = given.c,
-                       .d = given.d,
-                       .alpha = given.alpha,
-                       .beta = given.beta,
-                       .workspace = given.workspace,
-                       .workspace_bytes = given.workspace_bytes};
-    if (stream != NULL)
-        *stream = given.stream;
-    return SPK_OK;
-}
-
-static const spk_entry entry = {SPK_SDDMM, read_problem, read_args};
-
-spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                          spk_plan **plan)
-{
-    return spk_asked_plan(&(spk_asked){&entry, context, pattern, problem, options}, plan);
+    return spk_asked_plan(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, plan);
 }
 
 spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream)
 {
-    return spk_asked_run(&entry, plan, args, stream);
+    return spk_asked_run(&spk_op_sddmm, plan, args, stream);
 }
 
 spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
                               const spk_tune_options *options)
 {
-    return spk_asked_now(&(spk_asked){&entry, context, pattern, problem, options}, args);
+    return spk_asked_now(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, args);
 }
 
 spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
                             const int64_t *rows, int64_t row_count, double *out, double *magnitude)
 {
-    return spk_asked_oracle(&(spk_asked){&entry, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, NULL,
-                            magnitude);
+    return spk_asked_oracle(&(spk_asked){&spk_op_sddmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, NULL, magnitude);
 }
 
 spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, double *tolerance)
 {
-    return spk_asked_tolerance(&(spk_asked){&entry, context, (spk_pattern *)pattern, problem, NULL}, tolerance);
+    return spk_asked_tolerance(&(spk_asked){&spk_op_sddmm, context, (spk_pattern *)pattern, problem, NULL}, tolerance);
 }
 
 spk_status spk_list_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
                           spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_list, report);
+    return spk_asked_report(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, spk_tune_list, report);
 }
 
 spk_status spk_tune_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
                           spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_problem, report);
+    return spk_asked_report(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, spk_tune_problem, report);
 }
 
 spk_status spk_explain_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
                              spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_explain, report);
+    return spk_asked_report(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, spk_tune_explain, report);
 }
 
 spk_status spk_race_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
                           const spk_race_options *race, spk_report **report)
 {
-    return spk_asked_race(&(spk_asked){&entry, context, pattern, problem, options}, race, report);
+    return spk_asked_race(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, race, report);
 }

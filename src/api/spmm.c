@@ -1,82 +1,53 @@
 /* The entry points of SpMM. */
 #include "api/context.h"
 
-static spk_status read_problem(spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem)
+spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan)
 {
-    return spk_problem_from_spmm(pattern, theirs, options, problem);
-}
-
-static spk_status read_args(const void *theirs, spk_args *args, void **stream)
-{
-    spk_spmm_args given;
-    SPK_TRY(spk_struct_read(&given, sizeof given, theirs, "spk_spmm_args"));
-    *args = (spk_args){.a = given.values,
-                       .b = given.b,
-                       .c = given.c,
-                       .d = given.d,
-                       .bias = given.bias,
-                       .residual = given.residual,
-                       .preact = given.preact,
-                       .alpha = given.alpha,
-                       .beta = given.beta,
-                       .workspace = given.workspace,
-                       .workspace_bytes = given.workspace_bytes};
-    if (stream != NULL)
-        *stream = given.stream;
-    return SPK_OK;
-}
-
-static const spk_entry entry = {SPK_SPMM, read_problem, read_args};
-
-spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                         spk_plan **plan)
-{
-    return spk_asked_plan(&(spk_asked){&entry, context, pattern, problem, options}, plan);
+    return spk_asked_plan(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, plan);
 }
 
 spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
 {
-    return spk_asked_run(&entry, plan, args, stream);
+    return spk_asked_run(&spk_op_spmm, plan, args, stream);
 }
 
 spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
                       const spk_tune_options *options)
 {
-    return spk_asked_now(&(spk_asked){&entry, context, pattern, problem, options}, args);
+    return spk_asked_now(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, args);
 }
 
 spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
                            const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude)
 {
-    return spk_asked_oracle(&(spk_asked){&entry, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, preact,
-                            magnitude);
+    return spk_asked_oracle(&(spk_asked){&spk_op_spmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, preact, magnitude);
 }
 
 spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance)
 {
-    return spk_asked_tolerance(&(spk_asked){&entry, context, (spk_pattern *)pattern, problem, NULL}, tolerance);
+    return spk_asked_tolerance(&(spk_asked){&spk_op_spmm, context, (spk_pattern *)pattern, problem, NULL}, tolerance);
 }
 
 spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
                          spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_list, report);
+    return spk_asked_report(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, spk_tune_list, report);
 }
 
 spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
                          spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_problem, report);
+    return spk_asked_report(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, spk_tune_problem, report);
 }
 
 spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
                             spk_report **report)
 {
-    return spk_asked_report(&(spk_asked){&entry, context, pattern, problem, options}, spk_tune_explain, report);
+    return spk_asked_report(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, spk_tune_explain, report);
 }
 
 spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
                          const spk_race_options *race, spk_report **report)
 {
-    return spk_asked_race(&(spk_asked){&entry, context, pattern, problem, options}, race, report);
+    return spk_asked_race(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, race, report);
 }

@@ -11,13 +11,20 @@ enum { ITEMS_A_THREAD = 4, PARTS_A_THREAD = 2, LINE = 64 };
 /* An item of less work than this for each thread is not worth all of them. */
 static const double small_item_flops = 1e6;
 
+/* Whether what stays as it is differs from item to item. */
+static bool is_static_batch(const spk_problem *problem)
+{
+    const int packed = spk_problem_static_operand(problem);
+    return packed >= 0 && problem->operand[packed].stride != 0;
+}
+
 bool spk_batch_applicable(const spk_kernel *kernel, const spk_problem *problem, const char **why)
 {
     if (problem->batch == 1 || kernel->ops->batched)
         return true;
     if (kernel->backend != SPK_BACKEND_CPU)
         *why = "it takes one product at a time, no batch";
-    else if (problem->static_values && problem->stride_a != 0 && kernel->ops->update_values != NULL)
+    else if (is_static_batch(problem) && kernel->ops->update_values != NULL)
         *why = "it keeps the values of one item, no batch of them";
     return *why == NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "kernel/batch.h"
 #include "kernel/threads.h"
+#include "op/operation.h"
 
 static const char *isa_reason(unsigned missing)
 {
@@ -32,7 +33,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
                               const char **why)
 {
     *why = NULL;
-    if (kernel->operation != problem->operation)
+    if (kernel->operation != problem->op->id)
         *why = "it computes another operation";
     else if (kernel->backend != device->backend->id)
         *why = "it is for another kind of device";

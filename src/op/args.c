@@ -1,38 +1,39 @@
-/* The arrays of a run, by operand. */
-#include <stddef.h>
+/* The arguments of a run: read from the caller's struct, for one item of a batch. */
 #include <string.h>
 
-#include "op/problem.h"
+#include "op/operation.h"
 
-static const size_t places[SPK_OPERAND_COUNT] = {
-    [SPK_OPERAND_A] = offsetof(spk_args, a),           [SPK_OPERAND_B] = offsetof(spk_args, b),
-    [SPK_OPERAND_C] = offsetof(spk_args, c),           [SPK_OPERAND_D] = offsetof(spk_args, d),
-    [SPK_OPERAND_BIAS] = offsetof(spk_args, bias),     [SPK_OPERAND_RESIDUAL] = offsetof(spk_args, residual),
-    [SPK_OPERAND_PREACT] = offsetof(spk_args, preact),
-};
+enum { MOST_ARGS_BYTES = 512 };
 
-void spk_args_set(spk_args *args, spk_operand operand, void *pointer)
+spk_status spk_args_read(const spk_op *op, const void *theirs, spk_args *args, void **stream)
 {
-    memcpy((char *)args + places[operand], &pointer, sizeof pointer);
-}
-
-void *spk_args_get(const spk_args *args, spk_operand operand)
-{
-    void *pointer = NULL;
-    memcpy(&pointer, (const char *)args + places[operand], sizeof pointer);
-    return pointer;
+    union {
+        double aligned;
+        char bytes[MOST_ARGS_BYTES];
+    } given;
+    spk_args made = {.workspace = NULL};
+    if (op->args_bytes > sizeof given)
+        return spk_fail(SPK_ERR_INTERNAL, "%s has %zu bytes, the limit is %zu", op->args_type, op->args_bytes, sizeof given);
+    SPK_TRY(spk_struct_read(&given, op->args_bytes, theirs, op->args_type));
+    for (int i = 0; i < op->operand_count; i++)
+        memcpy(&made.at[i], given.bytes + op->operands[i].place, sizeof made.at[i]);
+    for (int i = 0; i < op->scalar_count; i++)
+        memcpy(&made.scalar[i], given.bytes + op->scalars[i].place, sizeof made.scalar[i]);
+    memcpy(&made.workspace, given.bytes + op->workspace_place, sizeof made.workspace);
+    memcpy(&made.workspace_bytes, given.bytes + op->workspace_bytes_place, sizeof made.workspace_bytes);
+    if (stream != NULL)
+        memcpy(stream, given.bytes + op->stream_place, sizeof *stream);
+    *args = made;
+    return SPK_OK;
 }
 
 spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t item)
 {
     spk_args shifted = *args;
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        const spk_operand operand = (spk_operand)i;
-        const int64_t step =
-            spk_problem_operand_stride(problem, operand) * (int64_t)spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
-        char *pointer = spk_args_get(args, operand);
-        if (pointer != NULL && step != 0)
-            spk_args_set(&shifted, operand, pointer + item * step);
+    for (int i = 0; i < problem->op->operand_count; i++) {
+        const spk_operand *o = &problem->operand[i];
+        if (args->at[i] != NULL && o->stride != 0)
+            shifted.at[i] = (char *)args->at[i] + item * o->stride * (int64_t)spk_dtype_bytes(o->dtype);
     }
     return shifted;
 }

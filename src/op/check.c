@@ -2,105 +2,88 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "op/operation.h"
 #include "op/overlap.h"
-#include "op/problem.h"
 
-typedef struct operand_range {
-    const char *name;
-    const void *start;
-    size_t bytes;
-    int64_t ld, stride;
-} operand_range;
-
-static spk_status check_pointer(const spk_problem *problem, spk_operand operand, operand_range *range)
+static spk_status check_pointer(const spk_problem *problem, const spk_args *args, int i)
 {
-    int64_t elements = spk_problem_operand_elements(problem, operand);
-    size_t element_bytes = spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
-    range->bytes = (size_t)elements * element_bytes;
+    const spk_operand *o = &problem->operand[i];
+    const char *name = problem->op->operands[i].name;
+    const int64_t elements = spk_problem_operand_elements(problem, i);
+    const size_t element_bytes = spk_dtype_bytes(o->dtype);
     if (elements == 0)
         return SPK_OK;
-    if (range->start == NULL)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", range->name, (long long)elements,
-                        spk_dtype_name(spk_problem_operand_dtype(problem, operand)));
-    if ((uintptr_t)range->start % element_bytes != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is not aligned to its elements of %zu bytes", range->name, range->start,
-                        element_bytes);
+    if (args->at[i] == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", name, (long long)elements, spk_dtype_name(o->dtype));
+    if ((uintptr_t)args->at[i] % element_bytes != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is not aligned to its elements of %zu bytes", name, args->at[i], element_bytes);
     return SPK_OK;
 }
 
-static bool apart(const operand_range *a, const operand_range *b)
+static bool is_apart(const spk_problem *problem, const spk_args *args, int i, int j)
 {
-    return a->bytes == 0 || b->bytes == 0 || (uintptr_t)a->start >= (uintptr_t)b->start + b->bytes ||
-           (uintptr_t)b->start >= (uintptr_t)a->start + a->bytes;
+    const uintptr_t a = (uintptr_t)args->at[i], b = (uintptr_t)args->at[j];
+    const size_t a_bytes = spk_operand_bytes(&problem->operand[i], problem->batch), b_bytes = spk_operand_bytes(&problem->operand[j], problem->batch);
+    return a_bytes == 0 || b_bytes == 0 || a >= b + b_bytes || b >= a + a_bytes;
 }
 
 /* The lines of all items of an operand that has elements. */
-static spk_area operand_area(const spk_problem *problem, spk_operand operand, const void *start)
+static spk_area operand_area(const spk_problem *problem, const spk_args *args, int i)
 {
-    spk_lines l = spk_problem_operand_lines(problem, operand);
-    const int64_t bytes = (int64_t)spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
-    if (l.ld == l.length) /* one long line, whatever the other array's leading dimension */
-        l = (spk_lines){1, l.lines * l.length, l.lines * l.length};
-    return (spk_area){.start = (uintptr_t)start,
-                      .width = l.length * bytes,
-                      .dims = {{l.lines, l.ld * bytes}, {problem->batch, spk_problem_operand_stride(problem, operand) * bytes}}};
-}
-
-/* Whether two operands share an element. */
-static bool overlap(const spk_problem *problem, const operand_range all[SPK_OPERAND_COUNT], spk_operand one, spk_operand other)
-{
-    if (apart(&all[one], &all[other]))
-        return false;
-    const spk_area a = operand_area(problem, one, all[one].start), b = operand_area(problem, other, all[other].start);
-    return spk_areas_meet(&a, &b);
-}
-
-static void operand_ranges(const spk_problem *problem, const spk_args *args, operand_range all[SPK_OPERAND_COUNT])
-{
-    const int64_t lds[] = {problem->lda, problem->ldb, problem->ldc, problem->ldd, 0, problem->ldr, problem->ldp};
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        const spk_operand operand = (spk_operand)i;
-        all[i] = (operand_range){spk_problem_operand_name(problem, operand), spk_args_get(args, operand), 0, lds[i],
-                                 spk_problem_operand_stride(problem, operand)};
+    const spk_operand *o = &problem->operand[i];
+    const int64_t bytes = (int64_t)spk_dtype_bytes(o->dtype);
+    int64_t lines = spk_operand_lines(o), length = spk_operand_length(o), ld = o->ld;
+    if (ld == length) { /* one long line, whatever the other array's leading dimension */
+        length = ld = lines * length;
+        lines = 1;
     }
+    return (spk_area){.start = (uintptr_t)args->at[i], .width = length * bytes, .dims = {{lines, ld * bytes}, {problem->batch, o->stride * bytes}}};
 }
 
-static spk_status check_inputs(const spk_problem *problem, const spk_args *args, operand_range all[SPK_OPERAND_COUNT])
+/* Whether output i may be the very array j, and is. */
+static bool is_same(const spk_problem *problem, const spk_args *args, int i, int j)
 {
-    if (!isfinite(args->alpha))
-        return spk_fail(SPK_ERR_ARGUMENT, "args.alpha = %g: it must be finite", args->alpha);
-    if (problem->epilogue.use_c && !isfinite(args->beta))
-        return spk_fail(SPK_ERR_ARGUMENT, "args.beta = %g: it must be finite", args->beta);
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        if (i != SPK_OPERAND_D && i != SPK_OPERAND_PREACT && !(i == SPK_OPERAND_C && args->beta == 0)) /* beta = 0 never reads c */
-            SPK_TRY(check_pointer(problem, (spk_operand)i, &all[i]));
-    return SPK_OK;
+    const spk_operand *a = &problem->operand[i], *b = &problem->operand[j];
+    return (problem->op->operands[i].may_be >> j & 1) != 0 && args->at[i] == args->at[j] && a->ld == b->ld && a->stride == b->stride;
+}
+
+static spk_status check_overlap(const spk_problem *problem, const spk_args *args, int i, int j)
+{
+    if (i == j || is_same(problem, args, i, j) || is_apart(problem, args, i, j))
+        return SPK_OK;
+    if (problem->op->operands[j].role != SPK_ROLE_OUT && !spk_problem_reads(problem, args, j))
+        return SPK_OK;
+    const spk_area a = operand_area(problem, args, i), b = operand_area(problem, args, j);
+    if (!spk_areas_meet(&a, &b))
+        return SPK_OK;
+    return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", problem->op->operands[i].name, args->at[i],
+                    spk_operand_bytes(&problem->operand[i], problem->batch), problem->op->operands[j].name, args->at[j],
+                    spk_operand_bytes(&problem->operand[j], problem->batch));
 }
 
 spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args)
 {
-    operand_range all[SPK_OPERAND_COUNT];
-    operand_ranges(problem, args, all);
-    return check_inputs(problem, args, all);
+    const spk_op *op = problem->op;
+    for (int i = 0; i < op->scalar_count; i++) {
+        const spk_scalar_row *s = &op->scalars[i];
+        if ((s->operand < 0 || problem->operand[s->operand].dtype != SPK_DTYPE_DEFAULT) && !isfinite(args->scalar[i]))
+            return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be finite", s->name, args->scalar[i]);
+    }
+    for (int i = 0; i < op->operand_count; i++)
+        if (spk_problem_reads(problem, args, i))
+            SPK_TRY(check_pointer(problem, args, i));
+    return SPK_OK;
 }
 
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args)
 {
-    operand_range all[SPK_OPERAND_COUNT];
-    operand_ranges(problem, args, all);
-    SPK_TRY(check_inputs(problem, args, all));
-    static const spk_operand outputs[] = {SPK_OPERAND_D, SPK_OPERAND_PREACT};
-    for (int i = 0; i < 2; i++)
-        SPK_TRY(check_pointer(problem, outputs[i], &all[outputs[i]]));
-    for (int i = 0; i < 2; i++)
-        for (int in = 0; in < SPK_OPERAND_COUNT; in++) {
-            const operand_range *a = &all[outputs[i]], *b = &all[in];
-            bool may_share = outputs[i] == SPK_OPERAND_D && (in == SPK_OPERAND_C || in == SPK_OPERAND_RESIDUAL);
-            if (a == b || (may_share && a->start == b->start && a->ld == b->ld && a->stride == b->stride) ||
-                !overlap(problem, all, outputs[i], (spk_operand)in))
-                continue;
-            return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", a->name, a->start, a->bytes,
-                            b->name, b->start, b->bytes);
-        }
+    const spk_op *op = problem->op;
+    SPK_TRY(spk_problem_check_inputs(problem, args));
+    for (int i = 0; i < op->operand_count; i++)
+        if (op->operands[i].role == SPK_ROLE_OUT)
+            SPK_TRY(check_pointer(problem, args, i));
+    for (int i = 0; i < op->operand_count; i++)
+        for (int j = 0; op->operands[i].role == SPK_ROLE_OUT && j < op->operand_count; j++)
+            SPK_TRY(check_overlap(problem, args, i, j));
     return SPK_OK;
 }

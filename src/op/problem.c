@@ -1,165 +1,167 @@
-/* What follows from a problem, whatever its operation: the sizes of its operands, FLOPs, bytes, tolerance. */
-#include "op/problem.h"
+/* What follows from a problem, whatever its operation. */
+#include <string.h>
 
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
+#include "op/operation.h"
 
-int64_t spk_problem_d_rows(const spk_problem *problem)
+enum { MOST_PROBLEM_BYTES = 512 };
+
+static spk_status read_promises(const spk_tune_options *options, spk_problem *problem)
 {
-    const spk_pattern *p = problem->pattern;
-    if (problem->operation != SPK_SDDMM)
-        return problem->m;
-    return p->nnzb * (problem->block_layout == SPK_ROW_MAJOR ? p->block_rows : p->block_cols);
+    if (options == NULL)
+        return SPK_OK;
+    problem->assume_finite = options->assume_finite != 0;
+    problem->static_values = options->static_values != 0;
+    problem->cache = options->cache;
+    if (problem->static_values && spk_op_static_operand(problem->op) < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: this product reads no values of the pattern");
+    return SPK_OK;
 }
 
-int64_t spk_problem_d_cols(const spk_problem *problem)
+spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem)
 {
-    const spk_pattern *p = problem->pattern;
-    if (problem->operation != SPK_SDDMM)
-        return problem->n;
-    return problem->block_layout == SPK_ROW_MAJOR ? p->block_cols : p->block_rows;
+    union {
+        double aligned;
+        char bytes[MOST_PROBLEM_BYTES];
+    } given;
+    spk_problem made;
+    if (op->problem_bytes > sizeof given)
+        return spk_fail(SPK_ERR_INTERNAL, "%s has %zu bytes, the limit is %zu", op->problem_type, op->problem_bytes, sizeof given);
+    SPK_TRY(spk_struct_read(&given, op->problem_bytes, theirs, op->problem_type));
+    memset(&made, 0, sizeof made);
+    made.op = op;
+    made.pattern = pattern;
+    SPK_TRY(op->read(pattern, &given, &made));
+    SPK_TRY(read_promises(options, &made));
+    memcpy(problem, &made, sizeof made);
+    return SPK_OK;
+}
+
+void spk_problem_fold(spk_problem *problem)
+{
+    if (problem->batch > 1 && problem->op->fold != NULL)
+        problem->op->fold(problem);
+}
+
+bool spk_problem_equal(const spk_problem *a, const spk_problem *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+uint64_t spk_problem_hash(const spk_problem *problem)
+{
+    uint64_t words[sizeof *problem / sizeof(uint64_t)], hash = problem->pattern != NULL ? problem->pattern->id : 0;
+    _Static_assert(sizeof words == sizeof *problem, "a problem is a number of whole words");
+    memcpy(words, problem, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    return hash ^ hash >> 32;
 }
 
 bool spk_problem_is_empty(const spk_problem *problem)
 {
-    return spk_problem_d_rows(problem) == 0 || spk_problem_d_cols(problem) == 0;
+    for (int i = 0; i < problem->op->operand_count; i++)
+        if (problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]))
+            return false;
+    return true;
+}
+
+bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i)
+{
+    const spk_operand_row *row = &problem->op->operands[i];
+    if (row->role == SPK_ROLE_OUT || spk_operand_is_empty(&problem->operand[i]))
+        return false;
+    return row->role == SPK_ROLE_IN || args->scalar[row->scalar] != 0;
+}
+
+int spk_problem_static_operand(const spk_problem *problem)
+{
+    return problem->static_values ? spk_op_static_operand(problem->op) : -1;
 }
 
 double spk_problem_flops(const spk_problem *problem)
 {
-    const spk_pattern *p = problem->pattern;
-    const int64_t depth = problem->operation == SPK_SDDMM ? problem->k : problem->n;
-    return 2.0 * (double)p->nnzb * p->block_rows * p->block_cols * (double)depth * (double)problem->batch;
+    return problem->op->flops(problem) * (double)problem->batch;
 }
 
 double spk_problem_dense_flops(const spk_problem *problem)
 {
-    return 2.0 * (double)problem->m * (double)problem->k * (double)problem->n * (double)problem->batch;
+    return problem->op->dense_flops(problem) * (double)problem->batch;
 }
 
-double spk_problem_touched_bytes(const spk_problem *problem, spk_operand operand)
+int64_t spk_problem_operand_elements(const spk_problem *problem, int i)
 {
-    const spk_pattern *p = problem->pattern;
-    double elements = (double)spk_problem_item_elements(problem, operand);
-    if (problem->operation == SPK_SDDMM && operand == SPK_OPERAND_A)
-        elements = fmin(elements, (double)p->nnzb * p->block_rows * (double)problem->k);
-    if (problem->operation == SPK_SDDMM && operand == SPK_OPERAND_B)
-        elements = fmin(elements, (double)p->nnzb * p->block_cols * (double)problem->k);
-    if (problem->operation != SPK_SDDMM && operand == SPK_OPERAND_B)
-        elements = fmin(elements, (double)p->nnzb * (problem->trans_a == SPK_TRANS ? p->block_rows : p->block_cols) * (double)problem->n);
-    const int64_t items = spk_problem_operand_stride(problem, operand) != 0 ? problem->batch : 1;
-    return elements * (double)items * (double)spk_dtype_bytes(spk_problem_operand_dtype(problem, operand));
+    return spk_operand_elements(&problem->operand[i], problem->batch);
+}
+
+double spk_problem_touched_bytes(const spk_problem *problem, int i)
+{
+    const spk_operand *o = &problem->operand[i];
+    double elements = (double)spk_operand_item_elements(o);
+    if (problem->op->touched != NULL) {
+        const double most = problem->op->touched(problem, i);
+        elements = elements < most ? elements : most;
+    }
+    return elements * (double)(o->stride != 0 ? problem->batch : 1) * (double)spk_dtype_bytes(o->dtype);
 }
 
 double spk_problem_bytes(const spk_problem *problem)
 {
     double bytes = 0;
-    for (int operand = 0; operand < SPK_OPERAND_COUNT; operand++)
-        bytes += spk_problem_touched_bytes(problem, (spk_operand)operand);
+    for (int i = 0; i < problem->op->operand_count; i++)
+        bytes += spk_problem_touched_bytes(problem, i);
     return bytes;
-}
-
-static spk_lines array_lines(bool there, spk_layout layout, int64_t rows, int64_t cols, int64_t ld)
-{
-    int64_t length = layout == SPK_ROW_MAJOR ? cols : rows, lines = layout == SPK_ROW_MAJOR ? rows : cols;
-    return there && length > 0 && lines > 0 ? (spk_lines){lines, length, ld} : (spk_lines){0};
-}
-
-static spk_lines one_line(int64_t length)
-{
-    return length > 0 ? (spk_lines){1, length, length} : (spk_lines){0};
-}
-
-spk_lines spk_problem_operand_lines(const spk_problem *problem, spk_operand operand)
-{
-    const spk_problem *p = problem;
-    const spk_epilogue *e = &p->epilogue;
-    const int64_t rows = spk_problem_d_rows(p), cols = spk_problem_d_cols(p);
-    switch (operand) {
-    case SPK_OPERAND_A:
-        return p->operation == SPK_SDDMM ? array_lines(true, p->layout_a, p->m, p->k, p->lda)
-                                         : one_line(p->pattern->nnzb * p->pattern->block_rows * p->pattern->block_cols);
-    case SPK_OPERAND_B:
-        return array_lines(true, p->layout_b, p->k, p->n, p->ldb);
-    case SPK_OPERAND_C:
-        return array_lines(e->use_c, p->layout_d, rows, cols, p->ldc);
-    case SPK_OPERAND_D:
-        return array_lines(true, p->layout_d, rows, cols, p->ldd);
-    case SPK_OPERAND_BIAS:
-        return one_line(e->bias == SPK_BIAS_PER_ROW ? p->m : e->bias == SPK_BIAS_PER_COL ? p->n : 0);
-    case SPK_OPERAND_RESIDUAL:
-        return array_lines(e->residual != SPK_RESIDUAL_NONE, p->layout_d, rows, cols, p->ldr);
-    case SPK_OPERAND_PREACT:
-        return array_lines(e->keep_preact, p->layout_d, rows, cols, p->ldp);
-    case SPK_OPERAND_COUNT:
-        break;
-    }
-    return (spk_lines){0};
-}
-
-int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand)
-{
-    const spk_lines l = spk_problem_operand_lines(problem, operand);
-    return l.lines > 0 ? l.ld * (l.lines - 1) + l.length : 0;
-}
-
-int64_t spk_problem_operand_stride(const spk_problem *problem, spk_operand operand)
-{
-    const int64_t strides[SPK_OPERAND_COUNT] = {problem->stride_a, problem->stride_b, problem->stride_c, problem->stride_d, 0,
-                                                problem->stride_r, problem->stride_p};
-    return strides[operand];
-}
-
-int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand)
-{
-    const int64_t elements = spk_problem_item_elements(problem, operand);
-    return elements > 0 ? elements + (problem->batch - 1) * spk_problem_operand_stride(problem, operand) : 0;
-}
-
-spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand)
-{
-    return operand == SPK_OPERAND_A ? problem->dtype_a : operand == SPK_OPERAND_B ? problem->dtype_b : problem->dtype_d;
-}
-
-const char *spk_problem_operand_name(const spk_problem *problem, spk_operand operand)
-{
-    static const char *const spmm[] = {"values", "b", "c", "d", "bias", "residual", "preact"}, *const sddmm[] = {"x", "y"};
-    return problem->operation == SPK_SDDMM && operand <= SPK_OPERAND_B ? sddmm[operand] : spmm[operand];
-}
-
-const char *spk_operation_name(spk_operation operation)
-{
-    static const char *const names[] = {[SPK_SPMM] = "spmm", [SPK_SDDMM] = "sddmm", [SPK_GEMM] = "gemm", [SPK_ATTENTION] = "attention"};
-    return (int)operation > 0 && (size_t)operation < sizeof names / sizeof names[0] ? names[operation] : NULL;
 }
 
 spk_problem spk_problem_item(const spk_problem *problem)
 {
-    spk_problem item = *problem;
+    spk_problem item;
+    memcpy(&item, problem, sizeof item);
     item.batch = 1;
-    item.stride_a = item.stride_b = item.stride_c = item.stride_d = item.stride_r = item.stride_p = 0;
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
+        item.operand[i].stride = 0;
     return item;
 }
 
-void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
+int64_t spk_problem_free_size(const spk_problem *problem)
 {
-    static const char *const activations[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
-    static const char *const biases[] = {"", "+bias_row", "+bias_col"}, *const residuals[] = {"", "+residual", "+factor"};
-    char text[96];
-    snprintf(text, sizeof text, "%s%s%s%s%s", epilogue->use_c ? "+beta" : "", biases[epilogue->bias], activations[epilogue->activation],
-             residuals[epilogue->residual], epilogue->keep_preact ? "+preact" : "");
-    snprintf(buffer, size, "%s", text[0] == '+' ? text + 1 : "none");
+    spk_problem copy = *problem;
+    return *problem->op->free_size(&copy);
+}
+
+void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size)
+{
+    if (pattern != NULL)
+        problem->pattern = pattern;
+    if (free_size > 0)
+        *problem->op->free_size(problem) = free_size;
+    problem->op->fit(problem);
+}
+
+int spk_problem_device_defines(const spk_problem *problem, char *text, size_t size)
+{
+    return problem->op->device_defines(problem, text, size);
 }
 
 double spk_problem_tolerance(const spk_problem *problem)
 {
-    const spk_pattern *p = problem->pattern;
-    double terms = (double)problem->k;
-    if (problem->operation == SPK_SPMM && problem->trans_a == SPK_NO_TRANS)
-        terms = fmin(terms, (double)p->features.longest_row * p->block_cols);
-    double eps = problem->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON;
-    double inputs = problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
-    double output = problem->dtype_d == SPK_F16 ? 0x1p-11 : problem->dtype_d == SPK_BF16 ? 0x1p-8 : 0; /* |D| <= magnitude */
-    return inputs + output + eps * (8.0 + 2.0 * sqrt(terms));
+    return problem->op->tolerance(problem);
+}
+
+/* Of the first output that has elements. */
+static spk_operand first_output(const spk_problem *problem)
+{
+    for (int i = 0; i < problem->op->operand_count; i++)
+        if (problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]))
+            return problem->operand[i];
+    return (spk_operand){0};
+}
+
+int64_t spk_problem_out_rows(const spk_problem *problem)
+{
+    return first_output(problem).rows;
+}
+
+int64_t spk_problem_out_cols(const spk_problem *problem)
+{
+    return first_output(problem).cols;
 }

@@ -1,4 +1,5 @@
-/* The problem: what to compute, normalised. One struct for every operation, so that the key, the table and the tuner have one shape. */
+/* The problem: what to compute, normalised, and what a run works on. One struct for every operation, so that the table, the tuner and the plan cache
+ * have one shape. */
 #ifndef SPK_OP_PROBLEM_H
 #define SPK_OP_PROBLEM_H
 
@@ -6,116 +7,119 @@
 
 #include "base/dtype.h"
 #include "matrix/pattern.h"
+#include "op/operand.h"
 
 typedef struct spk_epilogue {
     bool use_c, keep_preact;
+    bool unused[2];
     spk_residual residual;
     spk_bias bias;
     spk_activation activation;
 } spk_epilogue;
 
-/* SpMM:  D[M,N] = epilogue(alpha op(A)[M,K] B[K,N] + beta C): A is the values of the pattern, M and K its rows and columns after op.
- * SDDMM: D = alpha (X[M,K] Y[K,N] at the stored blocks) + beta C: A is X, B is Y, M and N are the pattern's rows and columns; D and C are
- * arrays of values in the pattern's order. What of an edge block lies beyond M or N is zero in D, and C is not read there. */
+/* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A is X, B is
+ * Y; C and D are values of the pattern. */
+enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_PRODUCT_OPERANDS };
+
+/* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
 typedef struct spk_problem {
-    spk_operation operation;
-    spk_pattern *pattern;                         /* borrowed here; a plan shares it */
-    int64_t m, n, k;                              /* of the product */
-    spk_trans trans_a;                            /* SpMM */
-    spk_dtype dtype_a, dtype_b, dtype_d, compute; /* never SPK_DTYPE_DEFAULT */
-    spk_layout block_layout;                      /* of an array of values */
-    spk_layout layout_a;                          /* of X */
-    spk_layout layout_b, layout_d;
-    /* never 0 where the array has elements; lda: of X; ldc and ldd of SDDMM: the length of a line of a block */
-    int64_t lda, ldb, ldc, ldd, ldr, ldp;
-    spk_epilogue epilogue;
-    int64_t batch; /* >= 1 */
-    /* Elements from one item of the batch to the next; 0: one array for all. Bias is one for all. */
-    int64_t stride_a, stride_b, stride_c, stride_d, stride_r, stride_p;
+    const struct spk_op *op;
+    spk_pattern *pattern; /* borrowed here, a plan shares it; NULL where the operation has none */
+    union {
+        spk_operand operand[SPK_MAX_OPERANDS];
+        struct {
+            spk_operand a, b, c, d, bias, residual, preact;
+        };
+    };
+    int64_t batch; /* items, >= 1 */
+    spk_dtype compute; /* never SPK_DTYPE_DEFAULT */
     /* promises of the caller (spk_tune_options) */
-    bool assume_finite, static_values;
     spk_cache_mode cache;
+    bool assume_finite, static_values;
+    bool unused[6];
+    /* of products */
+    spk_trans trans_a;       /* SpMM */
+    spk_layout block_layout; /* of an array of values */
+    spk_epilogue epilogue;
+    int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
 } spk_problem;
+#pragma GCC diagnostic pop
 
 /* What a run works on, for every operation. */
 typedef struct spk_args {
-    const void *a, *b, *c;
-    void *d;
-    const void *bias, *residual;
-    void *preact;
-    double alpha, beta;
+    union {
+        void *at[SPK_MAX_OPERANDS]; /* those of inputs are not written through */
+        struct {
+            const void *a, *b, *c;
+            void *d;
+            const void *bias, *residual;
+            void *preact;
+        };
+    };
+    union {
+        double scalar[SPK_MAX_SCALARS];
+        struct {
+            double alpha, beta;
+        };
+    };
     void *workspace;
     size_t workspace_bytes;
 } spk_args;
 
-/* Checks a caller's description and makes it a problem (op/spmm.c, op/sddmm.c). options may be NULL. */
-spk_status spk_problem_from_spmm(spk_pattern *pattern, const spk_spmm *spmm, const spk_tune_options *options, spk_problem *problem);
-spk_status spk_problem_from_sddmm(spk_pattern *pattern, const spk_sddmm *sddmm, const spk_tune_options *options, spk_problem *problem);
+/* Checks a caller's description (the operation's own struct) and makes it a problem. options may be NULL. */
+spk_status spk_problem_read(const struct spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem);
 
-/* A batch of one A whose items of B and D lie as the columns of one array: becomes that one product, which every kernel can compute. */
+/* A batch that is one larger product: becomes that, which every kernel can compute. */
 void spk_problem_fold(spk_problem *problem);
 
-/* Checks the arguments of a run against the problem: NULL, alignment to the element, overlap of d with inputs, workspace. */
+/* Whether they are the same; of patterns, whether they are the same object. And a hash of what that compares. */
+bool spk_problem_equal(const spk_problem *a, const spk_problem *b);
+uint64_t spk_problem_hash(const spk_problem *problem);
+
+/* The caller's arguments of a run (the operation's own struct). stream may be NULL. */
+spk_status spk_args_read(const struct spk_op *op, const void *theirs, spk_args *args, void **stream);
+
+/* Checks the arguments of a run against the problem: NULL, alignment to the element, outputs that overlap other operands. */
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args);
 
 /* The inputs alone: for who writes elsewhere. */
 spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args);
 
-/* D of an item as a matrix: M x N, or nnzb * block_rows rows of block_cols values (column-major blocks: nnzb * block_cols rows of
- * block_rows). */
-int64_t spk_problem_d_rows(const spk_problem *problem);
-int64_t spk_problem_d_cols(const spk_problem *problem);
-bool spk_problem_is_empty(const spk_problem *problem); /* D has no element */
+bool spk_problem_is_empty(const spk_problem *problem); /* no output has an element */
 
-/* Stored-block FLOPs: 2 * nnzb * block_rows * block_cols * N (SDDMM: K). Dense FLOPs: 2 M K N. Each for the whole batch. */
+/* Whether operand i is read or written by a run: not where the problem has none, nor where its scalar is 0. */
+bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i);
+
+/* The operand that stays as it is from run to run, by the caller's promise; -1: none. */
+int spk_problem_static_operand(const spk_problem *problem);
+
+/* Stored-block FLOPs, and those of the product without zeros left out. Each for the whole batch. */
 double spk_problem_flops(const spk_problem *problem);
 double spk_problem_dense_flops(const spk_problem *problem);
 
-typedef enum spk_operand {
-    SPK_OPERAND_A,
-    SPK_OPERAND_B,
-    SPK_OPERAND_C,
-    SPK_OPERAND_D,
-    SPK_OPERAND_BIAS,
-    SPK_OPERAND_RESIDUAL,
-    SPK_OPERAND_PREACT,
-    SPK_OPERAND_COUNT
-} spk_operand;
-
-void *spk_args_get(const spk_args *args, spk_operand operand);
-void spk_args_set(spk_args *args, spk_operand operand, void *pointer);
-const char *spk_problem_operand_name(const spk_problem *problem, spk_operand operand); /* as the caller's arguments call it */
-spk_dtype spk_problem_operand_dtype(const spk_problem *problem, spk_operand operand);
-int64_t spk_problem_operand_stride(const spk_problem *problem, spk_operand operand);
-
-/* How an item of an operand lies in memory: `lines` times `length` elements, `ld` apart. lines = 0: it has no elements. */
-typedef struct spk_lines {
-    int64_t lines, length, ld;
-} spk_lines;
-
-spk_lines spk_problem_operand_lines(const spk_problem *problem, spk_operand operand);
-
-/* Elements from the first to the last that an operand occupies, (leading dimension) * (count - 1) + row length in an item; 0 for an empty
- * one. */
-int64_t spk_problem_item_elements(const spk_problem *problem, spk_operand operand);
-int64_t spk_problem_operand_elements(const spk_problem *problem, spk_operand operand); /* of the whole batch */
+/* Elements of operand i, from the first to the last that it occupies, with all items. */
+int64_t spk_problem_operand_elements(const spk_problem *problem, int i);
 
 /* Bytes of an operand that a run must read or write once: of a dense input no more than the stored blocks ask for. And of all operands. */
-double spk_problem_touched_bytes(const spk_problem *problem, spk_operand operand);
+double spk_problem_touched_bytes(const spk_problem *problem, int i);
 double spk_problem_bytes(const spk_problem *problem);
 
 /* One item of a batch: the problem with batch = 1, and its arguments. */
 spk_problem spk_problem_item(const spk_problem *problem);
 spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t item);
 
-/* "spmm", "sddmm"; NULL for an unknown one. */
-const char *spk_operation_name(spk_operation operation);
+/* The size that no pattern fixes, which a sample of the problem may cut: columns of B, or the depth of SDDMM's sums. */
+int64_t spk_problem_free_size(const spk_problem *problem);
 
-/* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact", "factor" for a residual that multiplies; buffer of 96 bytes is enough. */
-void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
+/* Part of the problem: of another pattern (NULL: the same) and another free size (0: the same), with the strides as they are. */
+void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size);
 
-/* The tolerance from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D
- * adds. */
+/* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
+int spk_problem_device_defines(const spk_problem *problem, char *text, size_t size);
+
+/* The largest |D - oracle| / magnitude that rounding explains. */
 double spk_problem_tolerance(const spk_problem *problem);
 
 /* Oracle (op/oracle.c); same contract as spk_oracle_spmm. Rows are those of D (spk_problem_d_rows), of item i from i * rows on. */
@@ -124,5 +128,8 @@ spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const 
 
 /* activation in float64 (op/activation.c), for the oracle and for scalar tails. */
 double spk_activate_f64(spk_activation activation, double x);
+/* Of an item's outputs: the oracle is asked by row and column. All outputs have the same. */
+int64_t spk_problem_out_rows(const spk_problem *problem);
+int64_t spk_problem_out_cols(const spk_problem *problem);
 
 #endif

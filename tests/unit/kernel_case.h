@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "kernel/kernel.h"
 #include "matrix/matrix.h"
+#include "op/product.h"
 
 #define MARK 12345.678 /* what D, preact and slack hold before a run */
 
@@ -20,7 +21,7 @@ typedef struct kernel_case {
     spk_pattern *pattern;
     spk_problem problem;
     spk_args args;
-    void *operands[SPK_OPERAND_COUNT];
+    void *operands[SPK_MAX_OPERANDS];
     void *d_before;                 /* what D and preact held before the run */
     double *d, *preact, *magnitude; /* expected, row-major M x N */
 } kernel_case;
@@ -105,8 +106,7 @@ static void fill_values(spk_rng *rng, kernel_case *c)
                 for (int q = 0; q < p->block_cols; q++) {
                     bool inside = i * p->block_rows + r < p->rows && (int64_t)p->index.columns[b] * p->block_cols + q < p->cols;
                     int64_t inner = c->problem.block_layout == SPK_ROW_MAJOR ? r * p->block_cols + q : q * p->block_rows + r;
-                    put(c->operands[SPK_OPERAND_A], c->problem.dtype_a, b * p->block_rows * p->block_cols + inner,
-                        inside ? spk_rng_normal(rng) : (double)NAN);
+                    put(c->operands[SPK_A], c->problem.a.dtype, b * p->block_rows * p->block_cols + inner, inside ? spk_rng_normal(rng) : (double)NAN);
                 }
 }
 
@@ -123,13 +123,13 @@ static void fill_b(spk_rng *rng, kernel_case *c)
             for (int64_t k = block * size; k < (block + 1) * size && k < problem->k; k++)
                 touched[k] = true;
         }
-    int64_t count = spk_problem_operand_elements(problem, SPK_OPERAND_B);
+    int64_t count = spk_problem_operand_elements(problem, SPK_B);
     for (int64_t i = 0; i < count; i++)
-        put(c->operands[SPK_OPERAND_B], problem->dtype_b, i, (double)NAN);
+        put(c->operands[SPK_B], problem->b.dtype, i, (double)NAN);
     for (int64_t k = 0; k < problem->k; k++)
         for (int64_t j = 0; j < problem->n; j++)
             if (touched[k])
-                put(c->operands[SPK_OPERAND_B], problem->dtype_b, at(problem->layout_b, problem->ldb, k, j), spk_rng_normal(rng));
+                put(c->operands[SPK_B], problem->b.dtype, at(problem->b.layout, problem->b.ld, k, j), spk_rng_normal(rng));
     free(touched);
 }
 
@@ -145,10 +145,10 @@ static void expect_sums(const kernel_case *c, long double *sums, long double *si
                      q < ((int64_t)p->index.columns[b] + 1) * p->block_cols && q < p->cols; q++) {
                     int64_t ir = r % p->block_rows, iq = q % p->block_cols;
                     int64_t inner = problem->block_layout == SPK_ROW_MAJOR ? ir * p->block_cols + iq : iq * p->block_rows + ir;
-                    long double a = get(c->operands[SPK_OPERAND_A], problem->dtype_a, b * p->block_rows * p->block_cols + inner);
+                    long double a = get(c->operands[SPK_A], problem->a.dtype, b * p->block_rows * p->block_cols + inner);
                     int64_t row = problem->trans_a == SPK_TRANS ? q : r, k = problem->trans_a == SPK_TRANS ? r : q;
                     for (int64_t j = 0; j < problem->n; j++) {
-                        long double term = a * get(c->operands[SPK_OPERAND_B], problem->dtype_b, at(problem->layout_b, problem->ldb, k, j));
+                        long double term = a * get(c->operands[SPK_B], problem->b.dtype, at(problem->b.layout, problem->b.ld, k, j));
                         sums[row * problem->n + j] += term;
                         sizes[row * problem->n + j] += fabsl(term);
                     }
@@ -170,13 +170,12 @@ static void expect(kernel_case *c)
             int64_t x = i * problem->n + j;
             long double value = (long double)c->args.alpha * sums[x], size = fabsl((long double)c->args.alpha) * sizes[x];
             if (e->use_c && c->args.beta != 0) {
-                long double term = (long double)c->args.beta *
-                                   get(c->operands[SPK_OPERAND_C], problem->dtype_d, at(problem->layout_d, problem->ldc, i, j));
+                long double term = (long double)c->args.beta * get(c->operands[SPK_C], problem->d.dtype, at(problem->d.layout, problem->c.ld, i, j));
                 value += term;
                 size += fabsl(term);
             }
             if (e->bias != SPK_BIAS_NONE) {
-                long double term = get(c->operands[SPK_OPERAND_BIAS], problem->dtype_d, e->bias == SPK_BIAS_PER_ROW ? i : j);
+                long double term = get(c->operands[SPK_BIAS], problem->d.dtype, e->bias == SPK_BIAS_PER_ROW ? i : j);
                 value += term;
                 size += fabsl(term);
             }
@@ -184,7 +183,7 @@ static void expect(kernel_case *c)
             double result = spk_activate_f64(e->activation, (double)value);
             size *= e->activation == SPK_ACT_NONE ? 1.0L : 1.13L;
             if (e->residual != SPK_RESIDUAL_NONE) {
-                double term = get(c->operands[SPK_OPERAND_RESIDUAL], problem->dtype_d, at(problem->layout_d, problem->ldr, i, j));
+                double term = get(c->operands[SPK_RESIDUAL], problem->d.dtype, at(problem->d.layout, problem->residual.ld, i, j));
                 const bool factor = e->residual == SPK_RESIDUAL_MULTIPLY;
                 result = factor ? result * term : result + term;
                 size = !factor ? size + fabs(term) : e->keep_preact ? size * fmax(1, fabs(term)) : size * fabs(term);
@@ -195,7 +194,7 @@ static void expect(kernel_case *c)
     free(sums);
 }
 
-static const void *pointer_of(kernel_case *c, spk_operand operand)
+static const void *pointer_of(kernel_case *c, int operand)
 {
     return spk_problem_operand_elements(&c->problem, operand) > 0 ? c->operands[operand] : NULL;
 }
@@ -205,40 +204,40 @@ static void case_make(kernel_case *c, spk_rng *rng, spk_pattern *pattern, const 
 {
     memset(c, 0, sizeof *c);
     c->pattern = pattern;
-    must(spk_problem_from_spmm(pattern, spmm, NULL, &c->problem));
-    for (int o = 0; o < SPK_OPERAND_COUNT; o++) {
-        int64_t count = spk_problem_operand_elements(&c->problem, (spk_operand)o);
-        spk_dtype dtype = spk_problem_operand_dtype(&c->problem, (spk_operand)o);
+    must(spk_problem_read(&spk_op_spmm, pattern, spmm, NULL, &c->problem));
+    for (int o = 0; o < SPK_MAX_OPERANDS; o++) {
+        int64_t count = spk_problem_operand_elements(&c->problem, o);
+        spk_dtype dtype = c->problem.operand[o].dtype;
         c->operands[o] = need(malloc((size_t)count * spk_dtype_bytes(dtype) + (count == 0)));
         for (int64_t i = 0; i < count; i++)
-            put(c->operands[o], dtype, i, o == SPK_OPERAND_D || o == SPK_OPERAND_PREACT ? MARK : spk_rng_normal(rng));
-        if (o == SPK_OPERAND_C && beta == 0)
+            put(c->operands[o], dtype, i, o == SPK_D || o == SPK_PREACT ? MARK : spk_rng_normal(rng));
+        if (o == SPK_C && beta == 0)
             for (int64_t i = 0; i < count; i++)
                 put(c->operands[o], dtype, i, (double)NAN);
     }
     fill_values(rng, c);
     fill_b(rng, c);
     c->args = (spk_args){.alpha = alpha, .beta = beta};
-    c->args.a = pointer_of(c, SPK_OPERAND_A);
-    c->args.b = pointer_of(c, SPK_OPERAND_B);
-    c->args.bias = pointer_of(c, SPK_OPERAND_BIAS);
+    c->args.a = pointer_of(c, SPK_A);
+    c->args.b = pointer_of(c, SPK_B);
+    c->args.bias = pointer_of(c, SPK_BIAS);
     expect(c);
-    size_t d_bytes = (size_t)spk_problem_operand_elements(&c->problem, SPK_OPERAND_D) * spk_dtype_bytes(c->problem.dtype_d);
-    if (in_place == 1 && c->problem.epilogue.use_c && c->problem.ldc == c->problem.ldd)
-        memcpy(c->operands[SPK_OPERAND_D], c->operands[SPK_OPERAND_C], d_bytes);
-    else if (in_place == 2 && c->problem.epilogue.residual != SPK_RESIDUAL_NONE && c->problem.ldr == c->problem.ldd)
-        memcpy(c->operands[SPK_OPERAND_D], c->operands[SPK_OPERAND_RESIDUAL], d_bytes);
+    size_t d_bytes = (size_t)spk_problem_operand_elements(&c->problem, SPK_D) * spk_dtype_bytes(c->problem.d.dtype);
+    if (in_place == 1 && c->problem.epilogue.use_c && c->problem.c.ld == c->problem.d.ld)
+        memcpy(c->operands[SPK_D], c->operands[SPK_C], d_bytes);
+    else if (in_place == 2 && c->problem.epilogue.residual != SPK_RESIDUAL_NONE && c->problem.residual.ld == c->problem.d.ld)
+        memcpy(c->operands[SPK_D], c->operands[SPK_RESIDUAL], d_bytes);
     else
         in_place = 0;
-    c->args.c = in_place == 1 ? c->operands[SPK_OPERAND_D] : pointer_of(c, SPK_OPERAND_C);
-    c->args.residual = in_place == 2 ? c->operands[SPK_OPERAND_D] : pointer_of(c, SPK_OPERAND_RESIDUAL);
+    c->args.c = in_place == 1 ? c->operands[SPK_D] : pointer_of(c, SPK_C);
+    c->args.residual = in_place == 2 ? c->operands[SPK_D] : pointer_of(c, SPK_RESIDUAL);
     c->d_before = need(malloc(d_bytes + 1));
-    memcpy(c->d_before, c->operands[SPK_OPERAND_D], d_bytes);
+    memcpy(c->d_before, c->operands[SPK_D], d_bytes);
 }
 
 static void case_release(kernel_case *c)
 {
-    for (int o = 0; o < SPK_OPERAND_COUNT; o++)
+    for (int o = 0; o < SPK_MAX_OPERANDS; o++)
         free(c->operands[o]);
     free(c->d_before);
     free(c->d);
@@ -250,28 +249,27 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
                        char *what, size_t size)
 {
     const spk_problem *problem = &c->problem;
-    int64_t lines = problem->layout_d == SPK_ROW_MAJOR ? problem->m : problem->n,
-            length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
+    int64_t lines = problem->d.layout == SPK_ROW_MAJOR ? problem->m : problem->n, length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
     double tolerance = spk_problem_tolerance(problem), mark[1];
-    put(mark, problem->dtype_d, 0, MARK);
+    put(mark, problem->d.dtype, 0, MARK);
     if (length == 0)
         return 0;
     for (int64_t line = 0; line < lines; line++)
         for (int64_t x = 0; x < (line + 1 < lines ? ld : length); x++) {
-            double got = get(array, problem->dtype_d, line * ld + x);
+            double got = get(array, problem->d.dtype, line * ld + x);
             if (x >= length) {
-                double was = before != NULL ? get(before, problem->dtype_d, line * ld + x) : get(mark, problem->dtype_d, 0);
+                double was = before != NULL ? get(before, problem->d.dtype, line * ld + x) : get(mark, problem->d.dtype, 0);
                 if (got != was && !(isnan(got) && isnan(was))) {
                     snprintf(what, size, "%s: slack %lld of line %lld was %g and became %g", name, (long long)x, (long long)line, was, got);
                     return 1;
                 }
                 continue;
             }
-            int64_t i = problem->layout_d == SPK_ROW_MAJOR ? line : x, j = problem->layout_d == SPK_ROW_MAJOR ? x : line;
+            int64_t i = problem->d.layout == SPK_ROW_MAJOR ? line : x, j = problem->d.layout == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
-            if (!(spk_dtype_difference(problem->dtype_d, got, want) <= tolerance * scale)) {
-                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j,
-                         got, want, scale, tolerance);
+            if (!(spk_dtype_difference(problem->d.dtype, got, want) <= tolerance * scale)) {
+                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale,
+                         tolerance);
                 return 1;
             }
         }
@@ -280,9 +278,9 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
 
 static int case_check(const kernel_case *c, char *what, size_t size)
 {
-    if (check_array(c, c->args.d, c->d_before, c->problem.ldd, c->d, "D", what, size) != 0)
+    if (check_array(c, c->args.d, c->d_before, c->problem.d.ld, c->d, "D", what, size) != 0)
         return 1;
-    return c->problem.epilogue.keep_preact ? check_array(c, c->args.preact, NULL, c->problem.ldp, c->preact, "preact", what, size) : 0;
+    return c->problem.epilogue.keep_preact ? check_array(c, c->args.preact, NULL, c->problem.preact.ld, c->preact, "preact", what, size) : 0;
 }
 
 /* Runs one candidate on fresh copies of D and preact, twice: right, and the same bits again. Returns 0, or 1 with what is wrong. */
@@ -290,22 +288,22 @@ static int case_run(kernel_case *c, const spk_kernel *kernel, const spk_params *
 {
     spk_bound bound;
     int bad = 1;
-    size_t d_bytes = (size_t)spk_problem_operand_elements(&c->problem, SPK_OPERAND_D) * spk_dtype_bytes(c->problem.dtype_d);
+    size_t d_bytes = (size_t)spk_problem_operand_elements(&c->problem, SPK_D) * spk_dtype_bytes(c->problem.d.dtype);
     if (spk_bind(kernel, params, &c->problem, device, &bound) != SPK_OK) {
         snprintf(what, size, "bind: %s", spk_error_message(0));
         return 1;
     }
     void *first = need(malloc(d_bytes + 1));
-    int64_t preact_count = spk_problem_operand_elements(&c->problem, SPK_OPERAND_PREACT);
-    c->args.d = pointer_of(c, SPK_OPERAND_D) != NULL ? c->operands[SPK_OPERAND_D] : NULL;
-    c->args.preact = pointer_of(c, SPK_OPERAND_PREACT) != NULL ? c->operands[SPK_OPERAND_PREACT] : NULL;
+    int64_t preact_count = spk_problem_operand_elements(&c->problem, SPK_PREACT);
+    c->args.d = pointer_of(c, SPK_D) != NULL ? c->operands[SPK_D] : NULL;
+    c->args.preact = pointer_of(c, SPK_PREACT) != NULL ? c->operands[SPK_PREACT] : NULL;
     c->args.workspace = need(aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64));
     memset(c->args.workspace, 0xff, bound.workspace_bytes); /* NaN */
     c->args.workspace_bytes = bound.workspace_bytes;
     for (int round = 0; round < 2; round++) {
-        memcpy(c->operands[SPK_OPERAND_D], c->d_before, d_bytes);
+        memcpy(c->operands[SPK_D], c->d_before, d_bytes);
         for (int64_t i = 0; i < preact_count; i++)
-            put(c->operands[SPK_OPERAND_PREACT], c->problem.dtype_d, i, MARK);
+            put(c->operands[SPK_PREACT], c->problem.d.dtype, i, MARK);
         if (kernel->ops->run(&bound, &c->args, NULL) != SPK_OK) {
             snprintf(what, size, "run: %s", spk_error_message(0));
             goto done;
@@ -313,9 +311,9 @@ static int case_run(kernel_case *c, const spk_kernel *kernel, const spk_params *
         if (case_check(c, what, size) != 0)
             goto done;
         if (round == 0)
-            memcpy(first, c->operands[SPK_OPERAND_D], d_bytes);
+            memcpy(first, c->operands[SPK_D], d_bytes);
     }
-    if (memcmp(first, c->operands[SPK_OPERAND_D], d_bytes) != 0) {
+    if (memcmp(first, c->operands[SPK_D], d_bytes) != 0) {
         snprintf(what, size, "two runs differ in their bits");
         goto done;
     }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "registry/registry.h"
+#include "op/product.h"
 
 enum {
     DRAWS = 6000,
@@ -144,7 +145,7 @@ static bool draw_sddmm(spk_rng *rng, draw *out)
                              .batch = spk_rng_below(rng, 4) == 0 ? 3 : 1};
     out->dtype = dtype;
     out->block = block;
-    return spk_problem_from_sddmm(patterns[block][spk_rng_below(rng, 4) == 0], &sddmm, NULL, &out->problem) == SPK_OK;
+    return spk_problem_read(&spk_op_sddmm, patterns[block][spk_rng_below(rng, 4) == 0], &sddmm, NULL, &out->problem) == SPK_OK;
 }
 
 static bool draw_spmm(spk_rng *rng, draw *out)
@@ -174,7 +175,7 @@ static bool draw_spmm(spk_rng *rng, draw *out)
                                 .static_values = (int)spk_rng_below(rng, 2)};
     out->dtype = dtype;
     out->block = block;
-    return spk_problem_from_spmm(patterns[block][spk_rng_below(rng, 4) == 0], &spmm, &options, &out->problem) == SPK_OK;
+    return spk_problem_read(&spk_op_spmm, patterns[block][spk_rng_below(rng, 4) == 0], &spmm, &options, &out->problem) == SPK_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ which to compile */
@@ -183,9 +184,8 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->operation == SPK_SDDMM, p->layout_a,  p->layout_b,
-                              p->layout_d,      p->block_layout, p->trans_a,      (int)e->activation,        (int)e->bias, e->use_c,
-                              (int)e->residual, e->keep_preact,  p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->op == &spk_op_sddmm, p->a.layout, p->b.layout, p->d.layout, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, (int)e->residual,
+                         e->keep_preact, p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }
@@ -233,7 +233,7 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
         spk_params_text(row->kernel, &params, one->params, sizeof one->params);
     } else {
         one->build = (spk_build){.file = row->file, .entry = row->entry};
-        const int used = spk_cuda_problem_defines(&drawn.problem, one->build.options, sizeof one->build.options);
+        const int used = spk_problem_device_defines(&drawn.problem, one->build.options, sizeof one->build.options);
         snprintf(one->build.options + used, sizeof one->build.options - (size_t)used, "%s", row->more != NULL ? row->more : "");
     }
     describe(one, &drawn, &params);
@@ -276,7 +276,7 @@ static void add_heavy_one(const subject *row, const spk_device *device, int whic
     const char *why = NULL;
     job *one = &jobs[job_count++];
     *one = (job){.row = row->name};
-    assert_int_equal(spk_problem_from_spmm(square_pattern(heavy[which].block), spmm, &options, &problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, square_pattern(heavy[which].block), spmm, &options, &problem), SPK_OK);
     assert_true(set_params(row->kernel, heavy[which].params, &params));
     if (problem.batch > 1 && !row->kernel->ops->batched)
         problem = spk_problem_item(&problem);

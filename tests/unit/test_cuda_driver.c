@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "cuda_double.h"
 #include "nvml_double.h"
+#include "op/product.h"
 
 #define CHECK(condition)                                                                                      \
     do {                                                                                                      \
@@ -226,7 +227,7 @@ static void body_pointers(cuda_double *state)
     spk_device *device = open_device();
     spk_pattern *pattern = make_pattern();
     spk_problem problem;
-    CHECK(spk_problem_from_spmm(pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &problem) == SPK_OK);
+    CHECK(spk_problem_read(&spk_op_spmm, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &problem) == SPK_OK);
     float host[16];
     void *good = NULL;
     CHECK(spk_backend_cuda.allocate(device, 4096, &good) == SPK_OK);
@@ -315,7 +316,7 @@ static const spk_kernel kernel = {.name = "nothing", .backend = SPK_BACKEND_CUDA
 static spk_status time_some(spk_device *device, int runs)
 {
     double us[8];
-    spk_args args[2] = {{0}, {0}};
+    spk_args args[2] = {{.workspace = NULL}, {.workspace = NULL}};
     spk_bound bound = {.kernel = &kernel, .device = device};
     return spk_backend_cuda.time_runs(device, &bound, args, 2, runs, us);
 }

@@ -461,15 +461,15 @@ static void out_of_memory(void **unused)
 static void lines_of_d_that_tma_may_store(void **state)
 {
     (void)state;
-    spk_problem p = {.m = 599, .n = 64, .ldd = 600, .dtype_d = SPK_F16, .layout_d = SPK_ROW_MAJOR};
+    spk_problem p = {.m = 599, .n = 64, .d.ld = 600, .d.dtype = SPK_F16, .d.layout = SPK_ROW_MAJOR};
     _Alignas(16) char d[32] = {0};
     assert_false(sm90_d_direct(&p, d));
     assert_true(sm90_d_direct(&p, d + 2));
-    p.layout_d = SPK_COL_MAJOR; /* lines of 599, 600 apart */
+    p.d.layout = SPK_COL_MAJOR; /* lines of 599, 600 apart */
     assert_true(sm90_d_direct(&p, d));
     p.m = 592;
     assert_false(sm90_d_direct(&p, d));
-    p.ldd = 599;
+    p.d.ld = 599;
     assert_true(sm90_d_direct(&p, d));
 }
 

@@ -17,6 +17,7 @@
 #include "backend/cuda/proved.h"
 #include "cublas_double.h"
 #include "cuda_double.h"
+#include "op/product.h"
 
 static void good(spk_status status, const char *call)
 {
@@ -287,7 +288,7 @@ static void refute(spk_context *context, spk_pattern *pattern, const spk_spmm *s
     memcpy(name, choice, length);
     spk_prepared candidate = {.kernel = spk_kernel_by_name(name)};
     GOOD(spk_params_parse(candidate.kernel, choice + length, &candidate.params));
-    GOOD(spk_problem_from_spmm(pattern, spmm, NULL, &problem));
+    GOOD(spk_problem_read(&spk_op_spmm, pattern, spmm, NULL, &problem));
     spk_proof_key(context->device, &problem, candidate.kernel, &candidate.params, key);
     spk_proof_keep(context->device, &candidate, key, "it took the proving process with it");
 }

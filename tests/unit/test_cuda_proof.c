@@ -28,6 +28,7 @@
 #include "backend/cuda/prover.h"
 #include "base/clock.h"
 #include "registry/registry.h"
+#include "op/product.h"
 
 #define CHECK(condition)                                                                                      \
     do {                                                                                                      \
@@ -97,7 +98,7 @@ static void set_up(void)
                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .nnzb = 1,
                                               .row_offsets = offsets, .col_indices = columns},
                            &pattern) == SPK_OK);
-    CHECK(spk_problem_from_spmm(pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &problem) == SPK_OK);
+    CHECK(spk_problem_read(&spk_op_spmm, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &problem) == SPK_OK);
 }
 
 static int open_files(void)

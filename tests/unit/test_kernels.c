@@ -11,6 +11,7 @@
 #include "kernel/threads.h"
 #include "kernel_case.h"
 #include "registry/registry.h"
+#include "op/product.h"
 
 static uint64_t seed_of_the_day(void)
 {
@@ -196,7 +197,7 @@ static int run_once(kernel_case *c, const spk_kernel *kernel, int candidate, spk
         return 0;
     must(spk_bind(kernel, &params, &c->problem, device, &bound));
     c->args.workspace = need(aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64));
-    c->args.d = c->operands[SPK_OPERAND_D];
+    c->args.d = c->operands[SPK_D];
     must(kernel->ops->run(&bound, &c->args, NULL));
     free(c->args.workspace);
     spk_unbind(&bound);
@@ -228,12 +229,11 @@ static void test_non_finite_reaches_its_rows_only(void **state)
                 spk_rng rng;
                 spk_rng_seed(&rng, 5);
                 case_make(&c, &rng, pattern, &spmm, 1, 0, 0);
-                put(c.operands[SPK_OPERAND_B], c.problem.dtype_b, 10 * c.problem.ldb, (double)INFINITY);
+                put(c.operands[SPK_B], c.problem.b.dtype, 10 * c.problem.b.ld, (double)INFINITY);
                 if (run_once(&c, &table[r], i, device))
                     for (int64_t row = 0; row < size; row++)
                         for (int64_t j = 0; j < c.problem.n; j++)
-                            assert_int_equal(isfinite(get(c.args.d, c.problem.dtype_d, row * c.problem.ldd + j)) ? 1 : 0,
-                                             row >= 8 && j == 0 ? 0 : 1);
+                            assert_int_equal(isfinite(get(c.args.d, c.problem.d.dtype, row * c.problem.d.ld + j)) ? 1 : 0, row >= 8 && j == 0 ? 0 : 1);
                 case_release(&c);
             }
     spk_backend_cpu.close(&device);
@@ -258,17 +258,17 @@ static void check_sums_of_two(const kernel_case *c, const char *name)
     const spk_problem *problem = &c->problem;
     for (int64_t i = 0; i < problem->m; i++)
         for (int64_t j = 0; j < problem->n; j++) {
-            const double x = get(c->operands[SPK_OPERAND_B], problem->dtype_b, 2 * i * problem->ldb + j);
-            const double y = get(c->operands[SPK_OPERAND_B], problem->dtype_b, (2 * i + 1) * problem->ldb + j);
+            const double x = get(c->operands[SPK_B], problem->b.dtype, 2 * i * problem->b.ld + j);
+            const double y = get(c->operands[SPK_B], problem->b.dtype, (2 * i + 1) * problem->b.ld + j);
             const float sum = (float)x + (float)y, scaled = (float)c->args.alpha * sum;
-            double want = (double)scaled, got = get(c->args.d, problem->dtype_d, at(problem->layout_d, problem->ldd, i, j));
-            if (problem->dtype_d == SPK_F16)
+            double want = (double)scaled, got = get(c->args.d, problem->d.dtype, at(problem->d.layout, problem->d.ld, i, j));
+            if (problem->d.dtype == SPK_F16)
                 want = (double)spk_f16_to_float(spk_f16_from_float(scaled));
-            else if (problem->dtype_d == SPK_BF16)
+            else if (problem->d.dtype == SPK_BF16)
                 want = (double)spk_bf16_to_float(spk_bf16_from_float(scaled));
             if (!(got == want || (isnan(got) && isnan(want))))
-                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->dtype_a),
-                         spk_dtype_name(problem->dtype_d), c->args.alpha, x, y, got, want);
+                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->a.dtype), spk_dtype_name(problem->d.dtype),
+                         c->args.alpha, x, y, got, want);
         }
 }
 
@@ -301,11 +301,10 @@ static void test_rounding_to_halves(void **state)
             for (int64_t j = 0; j < spmm.n; j++) {
                 const uint16_t largest = spmm.dtype_a == SPK_F16 ? 0x7bff : 0x7f7f;
                 const double x = spk_rng_below(&rng, 20) == 0 ? get(&largest, spmm.dtype_a, 0) : any_half(&rng, spmm.dtype_a, 1);
-                put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i, 1);
-                put(c.operands[SPK_OPERAND_A], spmm.dtype_a, 2 * i + 1, 1);
-                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, 2 * i * c.problem.ldb + j, x);
-                put(c.operands[SPK_OPERAND_B], spmm.dtype_a, (2 * i + 1) * c.problem.ldb + j,
-                    any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
+                put(c.operands[SPK_A], spmm.dtype_a, 2 * i, 1);
+                put(c.operands[SPK_A], spmm.dtype_a, 2 * i + 1, 1);
+                put(c.operands[SPK_B], spmm.dtype_a, 2 * i * c.problem.b.ld + j, x);
+                put(c.operands[SPK_B], spmm.dtype_a, (2 * i + 1) * c.problem.b.ld + j, any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
             }
         for (int r = 0; r < rows; r++)
             for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)
@@ -339,7 +338,7 @@ static void test_activations(void **state)
         for (int wide = 0; wide < 2; wide++) {
             spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = COUNT + 8, .dtype_a = wide ? SPK_F64 : SPK_F32, .activation = (spk_activation)act};
             spk_problem problem;
-            must(spk_problem_from_spmm(pattern, &spmm, NULL, &problem));
+            must(spk_problem_read(&spk_op_spmm, pattern, &spmm, NULL, &problem));
             spk_args args = {.alpha = 1, .d = wide ? (void *)d64 : (void *)d32};
             if (wide)
                 spk_epilogue_f64(&problem, &args, x64, COUNT + 8, 0, 1, 0, COUNT + 8);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tune/choose/tune.h"
+#include "op/product.h"
 
 static const char *device_text = "cpu:Test_9000:threads=2";
 
@@ -30,27 +31,19 @@ typedef struct sample {
 static void make_sample(sample *s)
 {
     memset(s, 0, sizeof *s);
-    s->pattern = (spk_pattern){.rows = 2048,
-                               .cols = 2048,
-                               .block_rows = 64,
-                               .block_cols = 64,
-                               .nnzb = 102,
-                               .density = 0.1,
-                               .features = {.row_spread = 0.1, .row_overlap = 0.1}};
-    s->problem = (spk_problem){.operation = SPK_SPMM,
+    s->pattern = (spk_pattern){
+        .rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
+    s->problem = (spk_problem){.op = &spk_op_spmm,
                                .pattern = &s->pattern,
                                .m = 2048,
                                .n = 512,
                                .k = 2048,
-                               .dtype_a = SPK_F32,
-                               .dtype_b = SPK_F32,
-                               .dtype_d = SPK_F32,
+                               .a.dtype = SPK_F32,
+                               .b.dtype = SPK_F32,
+                               .d.dtype = SPK_F32,
                                .compute = SPK_F32,
-                               .ldb = 512,
-                               .ldc = 512,
-                               .ldd = 512,
-                               .ldr = 512,
-                               .ldp = 512,
+                               .b.ld = 512,
+                               .d.ld = 512,
                                .batch = 1};
     s->device.backend = &backend;
 }
@@ -94,15 +87,15 @@ static void test_what_separates(void **state)
 {
     (void)state;
     CHANGE((void)0, SAME);
-    CHANGE(s.problem.operation = SPK_SDDMM, OTHER);
-    CHANGE(s.problem.dtype_a = SPK_F64, OTHER);
-    CHANGE(s.problem.dtype_b = SPK_F64, OTHER);
-    CHANGE(s.problem.dtype_d = SPK_F64, OTHER);
+    CHANGE(s.problem.op = &spk_op_sddmm, OTHER);
+    CHANGE(s.problem.a.dtype = SPK_F64, OTHER);
+    CHANGE(s.problem.b.dtype = SPK_F64, OTHER);
+    CHANGE(s.problem.d.dtype = SPK_F64, OTHER);
     CHANGE(s.problem.compute = SPK_TF32, OTHER);
     CHANGE(s.problem.trans_a = SPK_TRANS, OTHER);
     CHANGE(s.problem.block_layout = SPK_COL_MAJOR, OTHER);
-    CHANGE(s.problem.layout_b = SPK_COL_MAJOR, OTHER);
-    CHANGE(s.problem.layout_d = SPK_COL_MAJOR, OTHER);
+    CHANGE(s.problem.b.layout = SPK_COL_MAJOR, OTHER);
+    CHANGE(s.problem.d.layout = SPK_COL_MAJOR, OTHER);
     CHANGE(s.problem.epilogue.activation = SPK_ACT_GELU_ERF, OTHER);
     CHANGE(s.problem.epilogue.bias = SPK_BIAS_PER_COL, OTHER);
     CHANGE(s.problem.epilogue.use_c = true, OTHER);
@@ -110,7 +103,7 @@ static void test_what_separates(void **state)
     CHANGE(s.problem.epilogue.residual = SPK_RESIDUAL_MULTIPLY, OTHER);
     CHANGE(s.problem.epilogue.keep_preact = true, OTHER);
     CHANGE(s.problem.batch = 2, OTHER);
-    CHANGE(s.problem.lda = 7, SAME); /* SpMM has no X */
+    CHANGE(s.problem.a.ld = 7, SAME); /* SpMM has no X */
     CHANGE(s.problem.assume_finite = true, OTHER);
     CHANGE(s.problem.static_values = true, OTHER);
     CHANGE(s.problem.cache = SPK_WARM, OTHER);
@@ -140,9 +133,9 @@ static void test_what_separates(void **state)
 
 static void as_sddmm(spk_problem *p)
 {
-    p->operation = SPK_SDDMM;
-    p->lda = 512;
-    p->ldc = p->ldd = 64;
+    p->op = &spk_op_sddmm;
+    p->a.ld = 512;
+    p->d.ld = 64;
     p->k = 512;
     p->n = 2048;
 }
@@ -150,21 +143,21 @@ static void as_sddmm(spk_problem *p)
 static void as_batch(spk_problem *p)
 {
     p->batch = 100;
-    p->stride_b = p->stride_d = p->stride_c = 1 << 20;
+    p->b.stride = p->d.stride = 1 << 20;
 }
 
 static void as_batch_of_values(spk_problem *p)
 {
     as_batch(p);
-    p->stride_a = 1 << 20;
+    p->a.stride = 1 << 20;
 }
 
 static void test_other_operations(void **state)
 {
     (void)state;
     CHANGE_FROM(as_sddmm, (void)0, SAME);
-    CHANGE_FROM(as_sddmm, s.problem.layout_a = SPK_COL_MAJOR, OTHER);
-    CHANGE_FROM(as_sddmm, s.problem.lda = 516, OTHER);
+    CHANGE_FROM(as_sddmm, s.problem.a.layout = SPK_COL_MAJOR, OTHER);
+    CHANGE_FROM(as_sddmm, s.problem.a.ld = 516, OTHER);
     CHANGE_FROM(as_sddmm, s.problem.k = 500, SAME); /* the free size has classes */
     CHANGE_FROM(as_sddmm, s.problem.k = 700, NEARBY);
     CHANGE_FROM(as_sddmm, s.problem.n = 2049, NEARBY);
@@ -172,29 +165,28 @@ static void test_other_operations(void **state)
     CHANGE_FROM(as_batch, s.problem.batch = 101, SAME);
     CHANGE_FROM(as_batch, s.problem.batch = 200, NEARBY);
     CHANGE_FROM(as_batch, s.problem.batch = 1, OTHER);
-    CHANGE_FROM(as_batch, s.problem.stride_a = 1 << 20, OTHER);
-    CHANGE_FROM(as_batch, s.problem.stride_b = 0, OTHER);
-    CHANGE_FROM(as_batch, s.problem.stride_b = (1 << 20) + 4, OTHER);
-    CHANGE_FROM(as_batch, s.problem.stride_d = (1 << 20) + 4, OTHER);
-    CHANGE_FROM(as_batch, s.problem.stride_c = (1 << 20) + 4, SAME);
-    CHANGE_FROM(as_batch_of_values, s.problem.stride_a = (1 << 20) + 4, OTHER);
-    CHANGE_FROM(as_batch_of_values, s.problem.stride_a = 1 << 21, SAME);
+    CHANGE_FROM(as_batch, s.problem.a.stride = 1 << 20, OTHER);
+    CHANGE_FROM(as_batch, s.problem.b.stride = 0, OTHER);
+    CHANGE_FROM(as_batch, s.problem.b.stride = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch, s.problem.d.stride = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch_of_values, s.problem.a.stride = (1 << 20) + 4, OTHER);
+    CHANGE_FROM(as_batch_of_values, s.problem.a.stride = 1 << 21, SAME);
 }
 
 static void test_alignment(void **state)
 {
     (void)state;
-    CHANGE(s.problem.ldb = 1024, SAME); /* the leading dimension itself does not count */
-    CHANGE(s.problem.ldb = 528, SAME);
-    CHANGE(s.problem.ldb = 520, OTHER);
-    CHANGE(s.problem.ldb = 513, OTHER);
-    CHANGE(s.problem.ldd = 516, OTHER);
-    CHANGE(s.problem.ldc = 513, SAME); /* C takes no part */
+    CHANGE(s.problem.b.ld = 1024, SAME); /* the leading dimension itself does not count */
+    CHANGE(s.problem.b.ld = 528, SAME);
+    CHANGE(s.problem.b.ld = 520, OTHER);
+    CHANGE(s.problem.b.ld = 513, OTHER);
+    CHANGE(s.problem.d.ld = 516, OTHER);
     sample a, b;
     make_sample(&a);
     make_sample(&b);
     a.problem.epilogue.use_c = b.problem.epilogue.use_c = true;
-    b.problem.ldc = 513;
+    a.problem.c.ld = 512;
+    b.problem.c.ld = 513;
     char key_a[SPK_MAX_KEY_TEXT], key_b[SPK_MAX_KEY_TEXT];
     key_of(&a, key_a);
     key_of(&b, key_b);
@@ -324,12 +316,12 @@ static void test_distance_of_bad_text(void **state)
     static const char *const bad[] = {"",
                                       "|",
                                       "x|",
-                                      "x|m=1",
-                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=",
-                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
-                                      "x|m=-1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0",
-                                      "x|m=1;k=1;br=1;bc=1;nz=1;n=one;rs=0;ov=0"};
-    const char *good = "x|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0";
+                                      "v=1;op=spmm|m=1",
+                                      "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=",
+                                      "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
+                                      "v=1;op=spmm|m=-1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0",
+                                      "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=one;rs=0;ov=0"};
+    const char *good = "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0";
     assert_true(spk_key_distance(good, good) == 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_true(isinf(spk_key_distance(good, bad[i])));
@@ -368,10 +360,10 @@ static void test_longest_key_fits(void **state)
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     device_text = text;
-    s.problem.operation = SPK_ATTENTION;
-    s.problem.dtype_a = s.problem.dtype_b = s.problem.dtype_d = SPK_F8E4M3;
+    s.problem.op = &spk_op_sddmm;
+    s.problem.a.dtype = s.problem.b.dtype = s.problem.d.dtype = SPK_F8E4M3;
     s.problem.m = s.problem.k = s.problem.n = s.problem.batch = s.pattern.nnzb = INT64_C(1) << 60;
-    s.problem.epilogue = (spk_epilogue){true, true, SPK_RESIDUAL_ADD, SPK_BIAS_PER_ROW, SPK_ACT_GELU_TANH};
+    s.problem.epilogue = (spk_epilogue){true, true, {false}, SPK_RESIDUAL_ADD, SPK_BIAS_PER_ROW, SPK_ACT_GELU_TANH};
     key_of(&s, key);
     assert_true(spk_key_distance(key, key) == 0);
     device_text = "cpu:Test_9000:threads=2";

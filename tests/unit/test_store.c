@@ -143,7 +143,7 @@ static void test_migration(void **state)
         " spread_us REAL NOT NULL, prepare_us REAL NOT NULL, error REAL NOT NULL, tolerance REAL NOT NULL, PRIMARY KEY (class_id, rank)) "
         "WITHOUT ROWID;"
         "PRAGMA application_id = 1936747313; PRAGMA user_version = 1;"
-        "INSERT INTO family VALUES (1, 'v=1;family=1');";
+        "INSERT INTO family VALUES (1, 'v=1;op=spmm;family=1');";
     /* Finished, interrupted, and a single sample. */
     static const char *const whys[3] = {"", "tuning was interrupted before it was decided", ""};
     static const double spreads[3] = {0.5, 0.5, 0};

@@ -79,7 +79,7 @@ static inline spk_store *open_store(const char *path)
 
 static inline const char *key_of(char *buffer, int family, int member)
 {
-    snprintf(buffer, 128, "v=1;family=%d|m=%d;k=64;br=8;bc=8;nz=16;n=64;rs=0;ov=0", family, member);
+    snprintf(buffer, 128, "v=1;op=spmm;family=%d|m=%d;k=64;br=8;bc=8;nz=16;n=64;rs=0;ov=0", family, member);
     return buffer;
 }
 

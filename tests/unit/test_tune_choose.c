@@ -99,7 +99,8 @@ static void estimates_run_nothing(void **state)
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
     spk_problem other = b.problem;
     b.problem.n = 8;
-    b.problem.ldb = b.problem.ldc = b.problem.ldd = b.problem.ldr = b.problem.ldp = 8;
+    b.problem.op->fit(&b.problem);
+    b.problem.b.ld = b.problem.c.ld = b.problem.d.ld = b.problem.residual.ld = b.problem.preact.ld = 8;
     assert_string_equal(choose(&b, "estimated: nearest class").kernel->name, "fake0");
     fakes[0].forbidden = true; /* the neighbour's choice cannot do it: the model */
     assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake1");
@@ -321,6 +322,7 @@ static void empty_problems(void **state)
     bench b;
     open_a(&b);
     b.problem.n = 0;
+    b.problem.op->fit(&b.problem);
     choose(&b, "estimated: cost model");
     spk_report *report = NULL;
     assert_int_equal(spk_tune_problem(&b.tuner, &b.problem, &b.options, &report), SPK_OK);

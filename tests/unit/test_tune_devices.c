@@ -53,8 +53,8 @@ static void noise_is_doubled_there(void **state)
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &near), SPK_OK);
         b.device.backend = &apart;
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &far), SPK_OK);
-        assert_memory_equal(near->args[0].b, far->args[0].b, near->bytes[SPK_OPERAND_B]);
-        assert_memory_equal(near->args[0].a, far->args[0].a, near->bytes[SPK_OPERAND_A]);
+        assert_memory_equal(near->args[0].b, far->args[0].b, near->bytes[SPK_B]);
+        assert_memory_equal(near->args[0].a, far->args[0].a, near->bytes[SPK_A]);
         spk_operands_release(&near);
         spk_operands_release(&far);
         bench_close(&b);
@@ -291,8 +291,8 @@ static void rows_of_a_far_output(void **state)
         spk_backend far = fake_backend;
         far.copy_out = copy_piece;
         far.gather = gather_here;
-        b.problem.layout_d = by_column ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
-        b.problem.ldd = by_column ? 300 : 40;
+        b.problem.d.layout = by_column ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+        b.problem.d.ld = by_column ? 300 : 40;
         spk_operands *operands = NULL;
         const void *view = NULL;
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 7, NULL, &operands), SPK_OK);
@@ -301,7 +301,7 @@ static void rows_of_a_far_output(void **state)
         copied_pieces = 0;
         gather_fails = false;
         const float *d = operands->args[0].d;
-        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view), SPK_OK);
+        assert_int_equal(spk_operands_view_rows(operands, SPK_D, rows, 3, &view), SPK_OK);
         assert_int_equal(copied_pieces, by_column ? 0 : 3);
         for (int i = 0; i < 3; i++)
             for (int64_t column = 0; column < 24; column++) {
@@ -309,8 +309,7 @@ static void rows_of_a_far_output(void **state)
                 assert_true(view != d && memcmp((const float *)view + at, d + at, sizeof(float)) == 0);
             }
         gather_fails = true;
-        assert_int_equal(spk_operands_view_rows(operands, SPK_OPERAND_D, b.problem.ldd, rows, 3, &view),
-                         by_column ? SPK_ERR_UNAVAILABLE : SPK_OK);
+        assert_int_equal(spk_operands_view_rows(operands, SPK_D, rows, 3, &view), by_column ? SPK_ERR_UNAVAILABLE : SPK_OK);
         b.device.backend = &fake_backend;
         spk_operands_release(&operands);
         bench_close(&b);

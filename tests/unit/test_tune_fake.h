@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "matrix/matrix.h"
 #include "tune/choose/tune.h"
+#include "op/product.h"
 
 typedef enum fake_mode {
     FAKE_RIGHT,
@@ -97,11 +98,14 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
         return SPK_OK;
     size_t count = (size_t)(p->m * p->n);
     double *d = malloc(count * sizeof *d), *preact = malloc(count * sizeof *preact);
-    spk_status status = spk_oracle_run(&spk_mem_system, p, args, NULL, p->m, d, preact, NULL);
+    spk_oracle_ask ask = {.row_count = p->m, .cols = p->n};
+    ask.out[SPK_D].want = d;
+    ask.out[SPK_PREACT].want = preact;
+    spk_status status = p->op->oracle(&spk_mem_system, p, args, &ask);
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
-            bool row = p->layout_d == SPK_ROW_MAJOR;
-            int64_t at = row ? i * p->ldd + j : j * p->ldd + i, at_preact = row ? i * p->ldp + j : j * p->ldp + i;
+            bool row = p->d.layout == SPK_ROW_MAJOR;
+            int64_t at = row ? i * p->d.ld + j : j * p->d.ld + i, at_preact = row ? i * p->preact.ld + j : j * p->preact.ld + i;
             double value = d[i * p->n + j] + f->off;
             if (f->mode == FAKE_UNWRITTEN && i == p->m / 2 && j == p->n / 2)
                 continue;
@@ -109,12 +113,12 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
                 value += 0.5;
             if (f->mode == FAKE_NAN && i == p->m - 1)
                 value = NAN;
-            spk_value_set(args->d, p->dtype_d, at, value);
+            spk_value_set(args->d, p->d.dtype, at, value);
             if (p->epilogue.keep_preact && f->mode != FAKE_NO_PREACT)
-                spk_value_set(args->preact, p->dtype_d, at_preact, preact[i * p->n + j]);
+                spk_value_set(args->preact, p->d.dtype, at_preact, preact[i * p->n + j]);
         }
     if (f->mode == FAKE_BESIDE)
-        spk_value_set(args->d, p->dtype_d, p->n, 1.0); /* needs ldd > n */
+        spk_value_set(args->d, p->d.dtype, p->n, 1.0); /* needs ldd > n */
     free(d);
     free(preact);
     return status;
@@ -304,7 +308,7 @@ static inline spk_problem fake_problem(spk_pattern *pattern, int64_t n)
 {
     spk_spmm spmm = {.struct_size = sizeof spmm, .n = n};
     spk_problem problem;
-    assert_int_equal(spk_problem_from_spmm(pattern, &spmm, NULL, &problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, pattern, &spmm, NULL, &problem), SPK_OK);
     return problem;
 }
 

@@ -13,7 +13,7 @@ static void cold_sets_exceed_the_cache(void **state)
     b.problem.cache = SPK_COLD;
     spk_operands *o = NULL;
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
-    double touched = (double)(o->bytes[SPK_OPERAND_A] + o->bytes[SPK_OPERAND_B] + o->bytes[SPK_OPERAND_D]);
+    double touched = (double)(o->bytes[SPK_A] + o->bytes[SPK_B] + o->bytes[SPK_D]);
     assert_true(o->sets > 1 && touched * (double)o->sets > 2.0 * (double)b.device.l3_bytes);
     for (int64_t i = 0; i < o->sets; i++) {
         assert_int_equal((uintptr_t)o->args[i].a % 64, 0);
@@ -186,7 +186,7 @@ static void the_noise_is_noise(void **state)
     spk_operands *o = NULL;
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &o), SPK_OK);
     const float *values = o->args[0].a, *dense = o->args[0].b;
-    int64_t count = spk_problem_operand_elements(&b.problem, SPK_OPERAND_B), equal = 0;
+    int64_t count = spk_problem_operand_elements(&b.problem, SPK_B), equal = 0;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++) {
         sum += dense[i];
@@ -207,20 +207,11 @@ static void every_option_is_checked(void **state)
     for (int i = 0; i < 64; i++) {
         bench b;
         bench_open(&b, one, 1, "");
-        spk_spmm spmm = {.struct_size = sizeof spmm,
-                         .n = i % 3 == 0 ? 17 : 130,
-                         .dtype_a = i & 1 ? SPK_F64 : SPK_F32,
-                         .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
-                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
-                         .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
-                         .use_c = (i >> 4) & 1,
-                         .bias = (spk_bias)(i % 3),
-                         .activation = (spk_activation)(i % 5),
-                         .residual = (spk_residual)((i >> 5) % 3),
-                         .keep_preact = (i >> 1) & 1,
-                         .ldb = i % 5 == 0 ? 300 : 0,
-                         .ldd = i % 7 == 0 ? 301 : 0};
-        assert_int_equal(spk_problem_from_spmm(b.pattern, &spmm, &b.options, &b.problem), SPK_OK);
+        spk_spmm spmm = {.struct_size = sizeof spmm, .n = i % 3 == 0 ? 17 : 130, .dtype_a = i & 1 ? SPK_F64 : SPK_F32, .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
+                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .use_c = (i >> 4) & 1,
+                         .bias = (spk_bias)(i % 3), .activation = (spk_activation)(i % 5), .residual = (spk_residual)((i >> 5) % 3), .keep_preact = (i >> 1) & 1,
+                         .ldb = i % 5 == 0 ? 300 : 0, .ldd = i % 7 == 0 ? 301 : 0};
+        assert_int_equal(spk_problem_read(&spk_op_spmm, b.pattern, &spmm, &b.options, &b.problem), SPK_OK);
         fake_whole_work = fake_work(&b.problem);
         spk_report *report = NULL;
         spk_status status = spk_tune_problem(&b.tuner, &b.problem, &b.options, &report);

@@ -175,7 +175,8 @@ static void nearest_class(void **state)
     open_careful(&b);
     spk_report *report = tune(&b);
     spk_report_release(&report);
-    b.problem.n = b.problem.ldb = b.problem.ldc = b.problem.ldd = b.problem.ldr = b.problem.ldp = 8;
+    b.problem.n = b.problem.b.ld = b.problem.d.ld = 8;
+    b.problem.op->fit(&b.problem);
     b.options.unknown = SPK_UNKNOWN_ESTIMATE;
     choose(&b, "fake0", "estimated: nearest class");
     record[0] = SPK_PROOF_NONE;
@@ -303,6 +304,7 @@ static void empty_problems(void **state)
     bench b;
     open_careful(&b);
     b.problem.n = 0;
+    b.problem.op->fit(&b.problem);
     forget_all();
     choose(&b, "fake0", "estimated: cost model");
     assert_int_equal(proved_now, 0);

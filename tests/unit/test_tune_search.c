@@ -47,7 +47,7 @@ static void check_refused(fake_mode mode, spk_candidate_status status, const cha
     bench b;
     bench_open(&b, three, 3, "");
     spk_spmm spmm = {.struct_size = sizeof spmm, .n = 150, .ldd = 160, .keep_preact = 1, .activation = SPK_ACT_RELU};
-    assert_int_equal(spk_problem_from_spmm(b.pattern, &spmm, NULL, &b.problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, b.pattern, &spmm, NULL, &b.problem), SPK_OK);
     fake_whole_work = fake_work(&b.problem);
     fakes[0].us = 50; /* would win */
     fakes[0].mode = mode;

@@ -13,6 +13,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/rng.h"
+#include "op/product.h"
 
 enum { SLACK = 3 };
 
@@ -129,7 +130,7 @@ static void make_problem(trial *t, bool plain)
     spmm.ldr = length_d + pick(rng, 0, SLACK);
     spmm.ldp = length_d + pick(rng, 0, SLACK);
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1, .static_values = (int)pick(rng, 0, 1)};
-    assert_int_equal(spk_problem_from_spmm(t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, &options, &t->problem), SPK_OK);
     t->alpha = pick(rng, 0, 3) == 0 ? 1 : pick(rng, 0, 5) == 0 ? 0 : 0.75;
     t->beta = pick(rng, 0, 3) == 0 ? 0 : -1.25;
 }
@@ -220,7 +221,7 @@ static void trial_make_simple(trial *t, uint64_t seed)
     make_pattern_of(t, 48, 64, 8, 8);
     spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 33, .dtype_a = SPK_F64};
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
-    assert_int_equal(spk_problem_from_spmm(t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, &options, &t->problem), SPK_OK);
     t->alpha = 0.5;
     trial_fill(t);
 }
@@ -254,26 +255,26 @@ static int64_t place(spk_layout layout, int64_t ld, int64_t i, int64_t j)
 }
 
 /* An array of exactly the elements that the problem promises, NaN where nothing belongs. source NULL: NaN everywhere. */
-static void *lay_out(const spk_problem *p, spk_operand operand, spk_layout layout, int64_t ld, int64_t height, const double *source)
+static void *lay_out(const spk_problem *p, int operand, spk_layout layout, int64_t ld, int64_t height, const double *source)
 {
     int64_t elements = spk_problem_operand_elements(p, operand);
-    void *array = malloc((size_t)elements * spk_dtype_bytes(p->dtype_a) + 1);
+    void *array = malloc((size_t)elements * spk_dtype_bytes(p->a.dtype) + 1);
     assert_non_null(array);
     for (int64_t i = 0; i < elements; i++)
-        put(array, p->dtype_a, i, NAN);
+        put(array, p->a.dtype, i, NAN);
     for (int64_t i = 0; source != NULL && elements > 0 && i < height; i++)
         for (int64_t j = 0; j < p->n; j++)
-            put(array, p->dtype_a, place(layout, ld, i, j), source[i * p->n + j]);
+            put(array, p->a.dtype, place(layout, ld, i, j), source[i * p->n + j]);
     return array;
 }
 
-static void *lay_out_list(const spk_problem *p, spk_operand operand, const double *source)
+static void *lay_out_list(const spk_problem *p, int operand, const double *source)
 {
     int64_t elements = spk_problem_operand_elements(p, operand);
-    void *array = malloc((size_t)elements * spk_dtype_bytes(p->dtype_a) + 1);
+    void *array = malloc((size_t)elements * spk_dtype_bytes(p->a.dtype) + 1);
     assert_non_null(array);
     for (int64_t i = 0; i < elements; i++)
-        put(array, p->dtype_a, i, source[i]);
+        put(array, p->a.dtype, i, source[i]);
     return array;
 }
 
@@ -288,7 +289,7 @@ static void poison_overhang(const trial *t, void *values)
                 int64_t row = i * a->block_rows + (row_major ? e / a->block_cols : e % a->block_rows);
                 int64_t col = (int64_t)a->index.columns[q] * a->block_cols + (row_major ? e % a->block_cols : e / a->block_rows);
                 if (row >= a->rows || col >= a->cols)
-                    put(values, t->problem.dtype_a, q * a->block_rows * a->block_cols + e, NAN);
+                    put(values, t->problem.a.dtype, q * a->block_rows * a->block_cols + e, NAN);
             }
 }
 
@@ -303,7 +304,7 @@ static void poison_unused_rows(const trial *t, void *b)
         used[view.columns[i]] = true;
     for (int64_t k = 0; k < p->k; k++)
         for (int64_t j = 0; !used[k / view.block_cols] && j < p->n; j++)
-            put(b, p->dtype_a, place(p->layout_b, p->ldb, k, j), NAN);
+            put(b, p->a.dtype, place(p->b.layout, p->b.ld, k, j), NAN);
     free(used);
 }
 
@@ -314,15 +315,15 @@ static void compare(const trial *t, const char *row, const char *params, const c
     double tolerance = spk_problem_tolerance(p);
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
-            double x = at(got, p->dtype_a, place(p->layout_d, ld, i, j)), error = fabs(x - want[i * p->n + j]);
+            double x = at(got, p->a.dtype, place(p->d.layout, ld, i, j)), error = fabs(x - want[i * p->n + j]);
             /* GELU and SILU have a slope up to 1.13 and a rounding of their own. */
             if (!(error <= 1.2 * tolerance * (t->magnitude[i * p->n + j] + fabs(t->preact[i * p->n + j]))))
                 fail_msg("%s %s, seed %llu: %s[%lld][%lld] is %.9g, not %.9g", row, params, (unsigned long long)t->seed, name, (long long)i,
                          (long long)j, x, want[i * p->n + j]);
         }
-    int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
+    int64_t length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; i < elements; i++)
-        if (i % ld >= length && !isnan(at(got, p->dtype_a, i)))
+        if (i % ld >= length && !isnan(at(got, p->a.dtype, i)))
             fail_msg("%s %s, seed %llu: it wrote between the lines of %s", row, params, (unsigned long long)t->seed, name);
 }
 
@@ -336,12 +337,12 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
     spk_status status = spk_bind(kernel, params, p, device, &bound);
     if (status != SPK_OK)
         fail_msg("%s %s, seed %llu: bind: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
-    void *values = lay_out_list(p, SPK_OPERAND_A, t->values), *bias = lay_out_list(p, SPK_OPERAND_BIAS, t->bias);
-    void *b = lay_out(p, SPK_OPERAND_B, p->layout_b, p->ldb, p->k, t->b);
-    void *c = lay_out(p, SPK_OPERAND_C, p->layout_d, p->ldc, p->m, t->beta != 0 ? t->c : NULL);
-    void *d = t->c_is_d ? c : lay_out(p, SPK_OPERAND_D, p->layout_d, p->ldd, p->m, NULL);
-    void *residual = lay_out(p, SPK_OPERAND_RESIDUAL, p->layout_d, p->ldr, p->m, t->residual);
-    void *preact = lay_out(p, SPK_OPERAND_PREACT, p->layout_d, p->ldp, p->m, NULL);
+    void *values = lay_out_list(p, SPK_A, t->values), *bias = lay_out_list(p, SPK_BIAS, t->bias);
+    void *b = lay_out(p, SPK_B, p->b.layout, p->b.ld, p->k, t->b);
+    void *c = lay_out(p, SPK_C, p->d.layout, p->c.ld, p->m, t->beta != 0 ? t->c : NULL);
+    void *d = t->c_is_d ? c : lay_out(p, SPK_D, p->d.layout, p->d.ld, p->m, NULL);
+    void *residual = lay_out(p, SPK_RESIDUAL, p->d.layout, p->residual.ld, p->m, t->residual);
+    void *preact = lay_out(p, SPK_PREACT, p->d.layout, p->preact.ld, p->m, NULL);
     poison_overhang(t, values);
     if (!kernel->fills_zeros)
         poison_unused_rows(t, b);
@@ -367,9 +368,9 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
     status = kernel->ops->run(&bound, &args, NULL);
     if (status != SPK_OK)
         fail_msg("%s %s, seed %llu: run: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
-    compare(t, kernel->name, text, "D", d, p->ldd, spk_problem_operand_elements(p, SPK_OPERAND_D), t->want);
+    compare(t, kernel->name, text, "D", d, p->d.ld, spk_problem_operand_elements(p, SPK_D), t->want);
     if (p->epilogue.keep_preact)
-        compare(t, kernel->name, text, "preact", preact, p->ldp, spk_problem_operand_elements(p, SPK_OPERAND_PREACT), t->preact);
+        compare(t, kernel->name, text, "preact", preact, p->preact.ld, spk_problem_operand_elements(p, SPK_PREACT), t->preact);
     assert_true(kernel->ops->predict_us(p, device, params) > 0);
     spk_unbind(&bound);
     void *all[] = {values, bias, b, c, t->c_is_d ? NULL : d, residual, preact, workspace};

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "backend/cuda/cuda.h"
+#include "op/operation.h"
 
 enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 }; /* CUpointer_attribute */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2 };  /* CUmemorytype; 0: CUDA does not know the address */
@@ -26,10 +27,9 @@ spk_status spk_cuda_check_pointer(const spk_cuda *cuda, const char *owner, const
 
 static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, const spk_args *args)
 {
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        if (spk_problem_operand_elements(problem, (spk_operand)i) > 0)
-            SPK_TRY(spk_cuda_check_pointer(cuda, "args.", spk_problem_operand_name(problem, (spk_operand)i),
-                                           spk_args_get(args, (spk_operand)i)));
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
+        if (spk_problem_operand_elements(problem, i) > 0)
+            SPK_TRY(spk_cuda_check_pointer(cuda, "args.", problem->op->operands[i].name, args->at[i]));
     return spk_cuda_check_pointer(cuda, "args.", "workspace", args->workspace);
 }
 

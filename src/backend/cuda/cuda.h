@@ -104,10 +104,6 @@ spk_status spk_cuda_function(const spk_device *device, const spk_build *build, C
  * ptxas's messages, also of a failure; it is always compiled then. */
 spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log);
 
-/* "-DDTYPE_A=3 -DLAYOUT_B=0 ..." for device code: one define for each fact of a problem that kernels are specialised for
- * (device/problem.cuh lists them). Blocks are not among them. Returns the length. */
-int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size);
-
 /* ---- index.c: a pattern's view in device memory */
 
 typedef struct spk_cuda_index {

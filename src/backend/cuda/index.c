@@ -31,9 +31,9 @@ static void set_shape(const spk_bound *bound, spk_cuda_arguments *a)
     const spk_problem *p = &bound->problem;
     *a = (spk_cuda_arguments){.m = p->m, .n = p->n, .k = p->k, .block_rows = view->block_rows, .block_cols = view->block_cols,
                               .grid_rows = (int)view->grid_rows, .grid_cols = (int)view->grid_cols, .nnzb = view->nnzb, .row_stride = view->row_stride,
-                              .col_stride = view->col_stride, .block_stride = view->block_stride, .ldb = p->ldb, .ldc = p->ldc, .ldd = p->ldd,
-                              .ldr = p->ldr, .ldp = p->ldp, .lda = p->lda, .items = (int)p->batch, .stride_a = p->stride_a, .stride_b = p->stride_b, .stride_c = p->stride_c,
-                              .stride_d = p->stride_d, .stride_r = p->stride_r, .stride_p = p->stride_p};
+                              .col_stride = view->col_stride, .block_stride = view->block_stride, .ldb = p->b.ld, .ldc = p->c.ld, .ldd = p->d.ld,
+                              .ldr = p->residual.ld, .ldp = p->preact.ld, .lda = p->a.ld, .items = (int)p->batch, .stride_a = p->a.stride, .stride_b = p->b.stride, .stride_c = p->c.stride,
+                              .stride_d = p->d.stride, .stride_r = p->residual.stride, .stride_p = p->preact.stride};
 }
 
 /* ------------------------------------------------------------------------------------------------ one copy for all plans of a pattern */

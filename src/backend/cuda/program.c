@@ -13,21 +13,6 @@ enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, KEY_BYTES = OPTION_BYTES + 160 };
 /* Compiling takes seconds at most; whoever waits longer for another compiles too. */
 static const double wait_limit_s = 60;
 
-int spk_cuda_problem_defines(const spk_problem *problem, char *text, size_t size)
-{
-    const spk_epilogue *epilogue = &problem->epilogue;
-    const bool turned = problem->trans_a == SPK_TRANS, sampled = problem->operation == SPK_SDDMM;
-    const spk_layout layout_d = sampled ? problem->block_layout : problem->layout_d;
-    const bool a_along_k = sampled ? problem->layout_a == SPK_ROW_MAJOR : (problem->block_layout == SPK_ROW_MAJOR) != turned;
-    return snprintf(text, size,
-                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d "
-                    "-DHAS_POSITIONS=%d -DUSE_C=%d -DBIAS=%d "
-                    "-DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
-                    (int)problem->dtype_a, (int)problem->dtype_b, (int)problem->dtype_d, (int)problem->compute, (int)problem->layout_b,
-                    (int)layout_d, a_along_k, turned, epilogue->use_c, (int)epilogue->bias, (int)epilogue->activation,
-                    (int)epilogue->residual, epilogue->keep_preact, problem->assume_finite, problem->batch > 1 ? " -DBATCHED=1" : "");
-}
-
 /* The words of the compiler's command line, in `text`. */
 static spk_status make_options(const spk_build *build, const char *arch, bool verbose, char *text, const char **words, int *count)
 {

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/proof_job.h"
 #include "backend/cuda/proving.h"
+#include "op/operation.h"
 
 static const double proof_bytes = 1 << 30; /* operands larger than that are cut down in N */
 
@@ -29,20 +30,21 @@ static bool put(int file, const void *bytes, size_t count)
 static double item_bytes(const spk_problem *p)
 {
     double bytes = 0;
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        bytes +=
-            (double)spk_problem_item_elements(p, (spk_operand)i) * (double)spk_dtype_bytes(spk_problem_operand_dtype(p, (spk_operand)i));
+    for (int i = 0; i < p->op->operand_count; i++)
+        bytes += (double)spk_operand_item_elements(&p->operand[i]) * (double)spk_dtype_bytes(p->operand[i].dtype);
     return bytes;
 }
 
-/* The size that no pattern fixes: columns of B and D of SpMM, K of SDDMM. */
-static int64_t *free_size(spk_problem *p)
+/* The free size cut down to `left`; what a kernel asks of alignment stays as it is: a leading dimension that spans it loses as many elements. */
+static void cut_size(spk_problem *p, int64_t left)
 {
-    return p->operation == SPK_SDDMM ? &p->k : &p->n;
+    const spk_problem whole = *p;
+    spk_problem_cut(p, NULL, left);
+    for (int i = 0; i < p->op->operand_count; i++)
+        p->operand[i].ld -= spk_operand_length(&whole.operand[i]) - spk_operand_length(&p->operand[i]);
 }
 
-/* The problem to prove with: fewer items of a batch, or a smaller free size, where all of it would take much memory; what a kernel asks of
- * alignment stays as it is: a leading dimension that is cut keeps its value modulo 256 elements. */
+/* The problem to prove with: fewer items of a batch, or a smaller free size, by a multiple of 256 elements, where all of it would take much memory. */
 static spk_problem cut_problem(const spk_problem *given)
 {
     spk_problem p = *given;
@@ -51,107 +53,45 @@ static spk_problem cut_problem(const spk_problem *given)
         p.batch = (double)p.batch <= most ? p.batch : most > 2 ? (int64_t)most : 2;
         return p;
     }
-    const int64_t whole = *free_size(&p);
-    *free_size(&p) = 0;
-    const double fixed = item_bytes(&p);
-    *free_size(&p) = whole;
-    const double most = fmax(proof_bytes - fixed, 0) / fmax((item_bytes(&p) - fixed) / (double)(whole > 0 ? whole : 1), 1);
-    if ((double)whole <= most || whole <= 1024)
+    const int64_t whole = spk_problem_free_size(&p);
+    if (whole <= 1024)
         return p;
-    const int64_t fewer = (int64_t)most / 256 * 256, left = (fewer < 512 ? 512 : fewer) + whole % 256, less = (whole - left) / 256 * 256;
-    *free_size(&p) = left;
-    if (p.operation == SPK_SDDMM) {
-        p.lda -= p.layout_a == SPK_ROW_MAJOR ? less : 0;
-        p.ldb -= p.layout_b == SPK_COL_MAJOR ? less : 0;
+    spk_problem least = p;
+    cut_size(&least, 1);
+    const double one_more = (item_bytes(&p) - item_bytes(&least)) / (double)(whole - 1), fixed = item_bytes(&least) - one_more;
+    const double most = fmax(proof_bytes - fixed, 0) / fmax(one_more, 1);
+    if ((double)whole <= most)
         return p;
-    }
-    p.ldb -= p.layout_b == SPK_ROW_MAJOR ? less : 0;
-    int64_t *const like_d[] = {&p.ldc, &p.ldd, &p.ldr, &p.ldp};
-    for (int i = 0; i < 4; i++)
-        *like_d[i] -= p.layout_d == SPK_ROW_MAJOR ? less : 0;
+    const int64_t fewer = (int64_t)most / 256 * 256, left = (fewer < 512 ? 512 : fewer) + whole % 256;
+    cut_size(&p, left < whole ? left : whole);
     return p;
-}
-
-/* The stride of an input as a caller gives it. */
-static int64_t given_stride(const spk_problem *p, int64_t stride)
-{
-    return p->batch > 1 && stride == 0 ? SPK_STRIDE_SHARED : stride;
-}
-
-static void describe_spmm(const spk_problem *q, spk_proof_job *job)
-{
-    job->spmm = (spk_spmm){SPK_SIZED(spk_spmm),
-                           .n = q->n,
-                           .dtype_a = q->dtype_a,
-                           .dtype_b = q->dtype_b,
-                           .dtype_d = q->dtype_d,
-                           .compute = q->compute,
-                           .trans_a = q->trans_a,
-                           .block_layout = q->block_layout,
-                           .layout_b = q->layout_b,
-                           .layout_d = q->layout_d,
-                           .ldb = q->ldb,
-                           .ldc = q->ldc,
-                           .ldd = q->ldd,
-                           .ldr = q->ldr,
-                           .ldp = q->ldp,
-                           .use_c = q->epilogue.use_c,
-                           .bias = q->epilogue.bias,
-                           .activation = q->epilogue.activation,
-                           .residual = q->epilogue.residual,
-                           .keep_preact = q->epilogue.keep_preact,
-                           .batch = q->batch,
-                           .stride_a = q->stride_a,
-                           .stride_b = given_stride(q, q->stride_b),
-                           .stride_c = given_stride(q, q->stride_c),
-                           .stride_d = q->stride_d,
-                           .stride_r = given_stride(q, q->stride_r),
-                           .stride_p = q->stride_p};
-}
-
-static void describe_sddmm(const spk_problem *q, spk_proof_job *job)
-{
-    job->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm),
-                             .k = q->k,
-                             .dtype_x = q->dtype_a,
-                             .dtype_y = q->dtype_b,
-                             .dtype_d = q->dtype_d,
-                             .compute = q->compute,
-                             .block_layout = q->block_layout,
-                             .layout_x = q->layout_a,
-                             .layout_y = q->layout_b,
-                             .ldx = q->lda,
-                             .ldy = q->ldb,
-                             .use_c = q->epilogue.use_c,
-                             .batch = q->batch,
-                             .stride_x = given_stride(q, q->stride_a),
-                             .stride_y = given_stride(q, q->stride_b),
-                             .stride_c = given_stride(q, q->stride_c),
-                             .stride_d = q->stride_d};
 }
 
 static spk_proof_job job_of(const spk_proving *p)
 {
     const spk_problem cut = cut_problem(p->problem);
     const spk_pattern *pattern = cut.pattern;
+    const spk_op *op = cut.op;
     spk_proof_job job = {.rows = pattern->rows,
                          .cols = pattern->cols,
                          .block_rows = pattern->block_rows,
                          .block_cols = pattern->block_cols,
                          .nnzb = pattern->nnzb,
                          .grid_rows = pattern->index.grid_rows,
-                         .operation = (int32_t)cut.operation,
+                         .operation = (int32_t)op->id,
+                         .args_bytes = (int32_t)op->args_bytes,
+                         .static_operand = spk_problem_static_operand(&cut),
+                         .operand_count = op->operand_count,
+                         .scalar_count = op->scalar_count,
                          .assume_finite = cut.assume_finite,
                          .static_values = cut.static_values};
     memcpy(job.magic, SPK_PROOF_MAGIC, sizeof job.magic);
     snprintf(job.device, sizeof job.device, "cuda:%d", spk_cuda_of(p->device)->ordinal);
-    if (cut.operation == SPK_SDDMM)
-        describe_sddmm(&cut, &job);
-    else
-        describe_spmm(&cut, &job);
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, (spk_operand)i),
-                                              (int32_t)spk_problem_operand_dtype(&cut, (spk_operand)i), 0};
+    op->write(&cut, &job.problem);
+    for (int i = 0; i < op->operand_count; i++)
+        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, i), (int32_t)cut.operand[i].dtype, (int32_t)op->operands[i].place};
+    for (int i = 0; i < op->scalar_count; i++)
+        job.scalars[i] = (spk_proof_scalar){op->scalars[i].check, (int64_t)op->scalars[i].place};
     return job;
 }
 

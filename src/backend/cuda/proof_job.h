@@ -8,22 +8,34 @@
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV3"
-enum { SPK_PROOF_OPERANDS = 7, SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
+#define SPK_PROOF_MAGIC "SPKPROV4"
+enum { SPK_PROOF_OPERANDS = 8, SPK_PROOF_SCALARS = 2, SPK_PROOF_STRUCT_BYTES = 512, SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
 
 typedef struct spk_proof_operand {
     int64_t elements;
-    int32_t dtype, reserved;
+    int32_t dtype; /* SPK_DTYPE_DEFAULT: the problem has no such operand */
+    int32_t place; /* of the pointer in the arguments of a run */
 } spk_proof_operand;
+
+typedef struct spk_proof_scalar {
+    double value;
+    int64_t place;
+} spk_proof_scalar;
 
 typedef struct spk_proof_job {
     char magic[8];
     char device[SPK_PROOF_DEVICE_BYTES]; /* "cuda:0" */
     int64_t rows, cols, block_rows, block_cols, nnzb, grid_rows;
-    int32_t operation, reserved; /* spk_operation: which of the two is meant */
-    spk_spmm spmm;
-    spk_sddmm sddmm;
-    spk_proof_operand operands[SPK_PROOF_OPERANDS]; /* values or X, b or Y, c, d, bias, residual, preact */
+    int32_t operation;      /* spk_operation */
+    int32_t args_bytes;     /* of the struct of a run's arguments */
+    int32_t static_operand; /* the one that spk_plan_update_values takes; -1: none */
+    int32_t operand_count, scalar_count, unused_too;
+    union {
+        char bytes[SPK_PROOF_STRUCT_BYTES];
+        double aligned;
+    } problem; /* the operation's own struct */
+    spk_proof_operand operands[SPK_PROOF_OPERANDS];
+    spk_proof_scalar scalars[SPK_PROOF_SCALARS];
     int32_t assume_finite, static_values;
     int32_t count, unused;
 } spk_proof_job;

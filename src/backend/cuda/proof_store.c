@@ -72,7 +72,7 @@ void spk_proof_key(const spk_device *device, const spk_problem *problem, const s
     if (kernel->ops->build != NULL)
         kernel->ops->build(problem, device, params, &build);
     else
-        spk_cuda_problem_defines(problem, build.options, sizeof build.options);
+        spk_problem_device_defines(problem, build.options, sizeof build.options);
     spk_candidate_hash(kernel, params, hash);
     uint64_t mixed = spk_hash_text(SPK_HASH_START, hash);
     mixed = spk_hash_text(mixed, build.options);

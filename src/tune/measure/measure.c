@@ -93,8 +93,9 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
         return status;
     }
     c->bound_now = true;
-    if (stage->problem.static_values && c->kernel->ops->update_values != NULL && stage->operands->bytes[SPK_OPERAND_A] > 0)
-        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].a);
+    const int packed = spk_problem_static_operand(&stage->problem);
+    if (packed >= 0 && c->kernel->ops->update_values != NULL && stage->operands->bytes[packed] > 0)
+        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].at[packed]);
     double spent = spk_work_us() - start;
     if (status == SPK_OK)
         status = spk_operands_workspace(stage->operands, c->bound.workspace_bytes);

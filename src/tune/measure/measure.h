@@ -21,11 +21,11 @@ typedef struct spk_operands {
     const spk_problem *problem; /* borrowed */
     spk_device *device;
     spk_mem mem;
-    size_t bytes[SPK_OPERAND_COUNT];  /* of one array, 0 where the problem has none */
-    int64_t sets, next;               /* next: the set of the next run */
-    spk_args *args;                   /* sets; alpha = beta = 1 */
-    spk_room *room, own;              /* room: the search's, or its own */
-    void *staging[SPK_OPERAND_COUNT]; /* host copies of set 0 where the host cannot read device memory */
+    size_t bytes[SPK_MAX_OPERANDS]; /* of one array, 0 where the problem has none */
+    int64_t sets, next;              /* next: the set of the next run */
+    spk_args *args;                  /* sets; alpha = beta = 1 */
+    spk_room *room, own;             /* room: the search's, or its own */
+    void *staging[SPK_MAX_OPERANDS]; /* host copies of set 0 where the host cannot read device memory */
 } spk_operands;
 
 /* room NULL: memory of its own. SPK_ERR_INTERRUPTED as soon as the tuner is. */
@@ -34,19 +34,18 @@ void spk_operands_release(spk_operands **operands); /* accepts NULL */
 size_t spk_operands_set_bytes(const spk_problem *problem);
 spk_status spk_operands_workspace(spk_operands *operands, size_t bytes);
 
-/* Fills D and preact of set 0 with all-one bits: a NaN in every dtype, which no sum of finite terms gives. */
+/* Fills the outputs of set 0 with all-one bits: a NaN in every dtype, which no sum of finite terms gives. */
 spk_status spk_operands_poison(spk_operands *operands);
 
 /* Set 0 for a check: alpha and beta that a kernel cannot ignore unnoticed. */
 spk_args spk_operands_check_args(const spk_operands *operands);
 
 /* An array of set 0 as the host sees it now. */
-spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view);
+spk_status spk_operands_view(spk_operands *operands, int operand, const void **view);
 
-/* The same of D or preact where only some rows are wanted (of a batch: where D is row-major and its items are rows of one array); what the
- * view holds elsewhere is anything. */
-spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count,
-                                  const void **view);
+/* The same of an output where only some rows are wanted (of a batch: where it is row-major and its items are rows of one array); what the view
+ * holds elsewhere is anything. */
+spk_status spk_operands_view_rows(spk_operands *operands, int operand, const int64_t *rows, int count, const void **view);
 
 /* `runs` runs over the next sets, each timed. */
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);

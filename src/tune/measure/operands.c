@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/callback.h"
+#include "op/operation.h"
 #include "matrix/matrix.h"
 #include "tune/measure/measure.h"
 
@@ -26,12 +27,11 @@ static size_t lines(size_t bytes)
 }
 
 /* Bytes of each array, and of a set of all with one line between them. */
-static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_OPERAND_COUNT])
+static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_MAX_OPERANDS])
 {
     size_t total = 0;
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        bytes[i] = (size_t)spk_problem_operand_elements(problem, (spk_operand)i) *
-                   spk_dtype_bytes(spk_problem_operand_dtype(problem, (spk_operand)i));
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+        bytes[i] = spk_operand_bytes(&problem->operand[i], problem->batch);
         size_t padded = lines(bytes[i]) + LINE;
         total = padded > SIZE_MAX / 16 - total ? SIZE_MAX / 16 : total + padded;
     }
@@ -40,7 +40,7 @@ static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_OPERAND_C
 
 size_t spk_operands_set_bytes(const spk_problem *problem)
 {
-    size_t bytes[SPK_OPERAND_COUNT];
+    size_t bytes[SPK_MAX_OPERANDS];
     return array_bytes(problem, bytes);
 }
 
@@ -48,9 +48,9 @@ size_t spk_operands_set_bytes(const spk_problem *problem)
 static double touched_bytes(const spk_operands *o)
 {
     double touched = 0;
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
-        if (i != SPK_OPERAND_A || !o->problem->static_values)
-            touched += spk_problem_touched_bytes(o->problem, (spk_operand)i);
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
+        if (i != spk_problem_static_operand(o->problem))
+            touched += spk_problem_touched_bytes(o->problem, i);
     return touched;
 }
 
@@ -128,22 +128,24 @@ static void lay_out(spk_operands *o)
     char *at = o->room->memory;
     for (int64_t set = 0; set < o->sets; set++) {
         spk_args *args = &o->args[set];
-        *args = (spk_args){.alpha = 1, .beta = 1};
-        for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-            bool shared = i == SPK_OPERAND_A && set > 0 && o->problem->static_values;
+        *args = (spk_args){.workspace = NULL};
+        for (int i = 0; i < SPK_MAX_SCALARS; i++)
+            args->scalar[i] = 1;
+        for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+            const bool shared = set > 0 && i == spk_problem_static_operand(o->problem);
             if (o->bytes[i] == 0)
                 continue;
-            spk_args_set(args, (spk_operand)i, shared ? (void *)o->args[0].a : at);
+            args->at[i] = shared ? o->args[0].at[i] : at;
             at += shared ? 0 : lines(o->bytes[i]) + LINE;
         }
     }
 }
 
-static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_OPERAND_COUNT])
+static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_MAX_OPERANDS])
 {
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++) {
-        spk_dtype dtype = spk_problem_operand_dtype(o->problem, (spk_operand)i);
-        int64_t elements = (int64_t)(o->bytes[i] / spk_dtype_bytes(dtype));
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+        const spk_dtype dtype = o->problem->operand[i].dtype;
+        const int64_t elements = spk_problem_operand_elements(o->problem, i);
         int have = 0;
         while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype ||
                             pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
@@ -159,7 +161,7 @@ static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_OPER
 /* Set by set, so that the time can end it: those that are full then are the sets. */
 static spk_status fill_all(spk_operands *o, uint64_t seed)
 {
-    noise pools[SPK_OPERAND_COUNT] = {0};
+    noise pools[SPK_MAX_OPERANDS] = {0};
     spk_rng rng;
     spk_rng_seed(&rng, seed);
     double deadline = spk_work_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
@@ -167,18 +169,18 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
     for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
         if (set > 0 && spk_work_us() > deadline)
             o->sets = set;
-        for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_OPERAND_COUNT; i++) {
+        for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_MAX_OPERANDS; i++) {
             size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
-            if (o->bytes[i] == 0 || (i == SPK_OPERAND_A && set > 0 && o->problem->static_values))
+            if (o->bytes[i] == 0 || (set > 0 && i == spk_problem_static_operand(o->problem)))
                 continue;
             size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
-            char *at = spk_args_get(&o->args[set], (spk_operand)i);
+            char *at = o->args[set].at[i];
             status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
             size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
             o->room->touched = o->room->touched > end ? o->room->touched : end;
         }
     }
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
         if (!pools[i].shared)
             spk_free(&o->mem, pools[i].values);
     return status;
@@ -219,7 +221,9 @@ spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem,
     size_t set_bytes = array_bytes(problem, made->bytes);
     SPK_GOTO(choose_sets(made, set_bytes));
     SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
-    size_t again = problem->static_values ? set_bytes - lines(made->bytes[SPK_OPERAND_A]) : set_bytes; /* of each set but the first */
+    size_t again = set_bytes; /* of each set but the first */
+    if (spk_problem_static_operand(problem) >= 0)
+        again -= lines(made->bytes[spk_problem_static_operand(problem)]);
     SPK_GOTO(take_room(made, set_bytes + again * (size_t)(made->sets - 1)));
     lay_out(made);
     SPK_GOTO(fill_all(made, seed));
@@ -238,7 +242,7 @@ void spk_operands_release(spk_operands **operands)
         return;
     spk_mem mem = old->mem;
     spk_room_release(old->device, &old->own);
-    for (int i = 0; i < SPK_OPERAND_COUNT; i++)
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
         spk_free(&mem, old->staging[i]);
     spk_free(&mem, old->args);
     spk_free(&mem, old);
@@ -292,29 +296,33 @@ spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
 
 spk_status spk_operands_poison(spk_operands *operands)
 {
-    SPK_TRY(fill_ones(operands, operands->args[0].d, operands->bytes[SPK_OPERAND_D]));
-    return fill_ones(operands, operands->args[0].preact, operands->bytes[SPK_OPERAND_PREACT]);
+    const spk_op *op = operands->problem->op;
+    for (int i = 0; i < op->operand_count; i++)
+        if (op->operands[i].role == SPK_ROLE_OUT)
+            SPK_TRY(fill_ones(operands, operands->args[0].at[i], operands->bytes[i]));
+    return SPK_OK;
 }
 
 spk_args spk_operands_check_args(const spk_operands *operands)
 {
     spk_args args = operands->args[0];
-    args.alpha = 0.75;
-    args.beta = -0.5;
+    const spk_op *op = operands->problem->op;
+    for (int i = 0; i < op->scalar_count; i++)
+        args.scalar[i] = op->scalars[i].check;
     return args;
 }
 
-static spk_status make_staging(spk_operands *operands, spk_operand operand)
+static spk_status make_staging(spk_operands *operands, int operand)
 {
     if (operands->staging[operand] != NULL)
         return SPK_OK;
     return spk_alloc(&operands->mem, operands->bytes[operand], 1, &operands->staging[operand]);
 }
 
-spk_status spk_operands_view(spk_operands *operands, spk_operand operand, const void **view)
+spk_status spk_operands_view(spk_operands *operands, int operand, const void **view)
 {
     spk_device *device = operands->device;
-    const char *memory = spk_args_get(&operands->args[0], operand);
+    const char *memory = operands->args[0].at[operand];
     const size_t bytes = operands->bytes[operand];
     if (device->backend->id == SPK_BACKEND_CPU || bytes == 0) {
         *view = memory;
@@ -334,35 +342,33 @@ static void scatter(char *to, size_t size, int64_t ld, const int64_t *rows, int 
             memcpy(to + (size_t)(column * ld + rows[i]) * size, from, size);
 }
 
-static spk_status gather_rows(spk_operands *o, spk_operand operand, int64_t ld, const int64_t *rows, int count, const char *memory)
+static spk_status gather_rows(spk_operands *o, int operand, const int64_t *rows, int count, const char *memory)
 {
-    const spk_problem *p = o->problem;
-    const size_t size = spk_dtype_bytes(p->dtype_d);
-    const spk_scan lines = {.dtype = p->dtype_d, .array = memory, .lines = p->n, .length = p->m, .ld = ld};
+    const spk_operand *of = &o->problem->operand[operand];
+    const size_t size = spk_dtype_bytes(of->dtype);
+    const spk_scan lines = {.dtype = of->dtype, .array = memory, .lines = of->cols, .length = of->rows, .ld = of->ld};
     char *gathered = NULL;
-    SPK_TRY(spk_alloc(&o->mem, (size_t)p->n * (size_t)count, size, &gathered));
+    SPK_TRY(spk_alloc(&o->mem, (size_t)of->cols * (size_t)count, size, &gathered));
     spk_status status = o->device->backend->gather(o->device, &lines, rows, count, gathered);
     if (status == SPK_OK)
-        scatter(o->staging[operand], size, ld, rows, count, p->n, gathered);
+        scatter(o->staging[operand], size, of->ld, rows, count, of->cols, gathered);
     spk_free(&o->mem, gathered);
     return status;
 }
 
-spk_status spk_operands_view_rows(spk_operands *operands, spk_operand operand, int64_t ld, const int64_t *rows, int count,
-                                  const void **view)
+spk_status spk_operands_view_rows(spk_operands *operands, int operand, const int64_t *rows, int count, const void **view)
 {
     spk_device *device = operands->device;
-    const spk_problem *p = operands->problem;
-    const char *memory = spk_args_get(&operands->args[0], operand);
+    const spk_operand *of = &operands->problem->operand[operand];
+    const char *memory = operands->args[0].at[operand];
     if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0)
         return spk_operands_view(operands, operand, view);
     SPK_TRY(make_staging(operands, operand));
-    if (p->layout_d == SPK_COL_MAJOR)
-        SPK_TRY(gather_rows(operands, operand, ld, rows, count, memory));
-    for (int i = 0; i < count && p->layout_d == SPK_ROW_MAJOR; i++) {
-        const size_t element = spk_dtype_bytes(p->dtype_d), at = (size_t)(rows[i] * ld) * element;
-        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at,
-                                          (size_t)spk_problem_d_cols(p) * element));
+    if (of->layout == SPK_COL_MAJOR)
+        SPK_TRY(gather_rows(operands, operand, rows, count, memory));
+    for (int i = 0; i < count && of->layout == SPK_ROW_MAJOR; i++) {
+        const size_t element = spk_dtype_bytes(of->dtype), at = (size_t)(rows[i] * of->ld) * element;
+        SPK_TRY(device->backend->copy_out(device, (char *)operands->staging[operand] + at, memory + at, (size_t)of->cols * element));
     }
     *view = operands->staging[operand];
     return SPK_OK;

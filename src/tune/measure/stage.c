@@ -82,24 +82,16 @@ static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int6
     spk_free(stage->tuner->mem, chosen);
     if (status != SPK_OK)
         return status;
-    stage->problem.pattern = stage->sample;
-    stage->problem.m = problem->trans_a == SPK_TRANS ? stage->sample->cols : stage->sample->rows;
+    spk_problem_cut(&stage->problem, stage->sample, 0);
     return SPK_OK;
-}
-
-/* The size that no pattern fixes: columns of B, or the depth of SDDMM's sums. */
-static int64_t free_size(const spk_problem *problem)
-{
-    return problem->operation == SPK_SDDMM ? problem->k : problem->n;
 }
 
 /* Items of a batch first, then rows, several of each a thread; then the free size. Little less than all is all. */
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const spk_pattern *pattern = problem->pattern;
-    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows,
-                  grid = (problem->m + height - 1) / height;
-    const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = free_size(problem);
+    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = spk_problem_free_size(problem);
     int64_t cols = all_cols, items = problem->batch;
     if (share >= 0.7)
         return (spk_level){0, 0, 1, 0};
@@ -127,10 +119,11 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
 /* Cuts the free size and the batch; the share of the work that is left of them. */
 static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem *cut)
 {
+    const int64_t size = spk_problem_free_size(problem);
     double share = 1;
-    if (level.cols > 0 && level.cols < free_size(problem)) {
-        *(problem->operation == SPK_SDDMM ? &cut->k : &cut->n) = level.cols;
-        share = (double)level.cols / (double)free_size(problem);
+    if (level.cols > 0 && level.cols < size) {
+        spk_problem_cut(cut, NULL, level.cols);
+        share = (double)level.cols / (double)size;
     }
     if (level.items > 0 && level.items < problem->batch) {
         cut->batch = level.items;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/callback.h"
+#include "op/operation.h"
 #include "matrix/matrix.h"
 #include "tune/measure/measure.h"
 
@@ -25,12 +26,14 @@ struct spk_checks {
     spk_mem mem;
     const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
-    int64_t rows[MOST_ROWS];    /* of D as a matrix, item after item */
+    int64_t rows[MOST_ROWS];    /* of the outputs, of all items */
     int row_count;
     piece *pieces;
     int piece_count;
     int64_t used;
-    double *want, *preact, *magnitude;
+    struct {
+        double *want, *magnitude; /* NULL: the problem has no such output */
+    } out[SPK_MAX_OPERANDS];
 };
 
 void spk_checks_release(spk_checks **checks)
@@ -41,107 +44,56 @@ void spk_checks_release(spk_checks **checks)
         return;
     spk_mem mem = old->mem;
     spk_free(&mem, old->pieces);
-    spk_free(&mem, old->want);
-    spk_free(&mem, old->preact);
-    spk_free(&mem, old->magnitude);
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+        spk_free(&mem, old->out[i].want);
+        spk_free(&mem, old->out[i].magnitude);
+    }
     spk_free(&mem, old);
 }
 
 /* ------------------------------------------------------------------------------------------------ which places */
 
-static void add_row(spk_checks *c, int64_t row)
+static bool is_output(const spk_problem *problem, int i)
 {
-    for (int i = 0; i < c->row_count; i++)
-        if (c->rows[i] == row)
-            return;
-    if (row >= 0 && row < c->problem->batch * spk_problem_d_rows(c->problem) && c->row_count < MOST_ROWS)
-        c->rows[c->row_count++] = row;
-}
-
-/* SpMM: rows of the longest and of an empty block row, and at the edges. */
-static spk_status choose_product_rows(spk_checks *c, int64_t item_row, spk_rng *rng)
-{
-    const spk_problem *p = c->problem;
-    spk_bsr_view view;
-    SPK_TRY(spk_pattern_view(p->pattern, p->trans_a, p->block_layout, &view));
-    int64_t longest = 0, empty = -1;
-    for (int64_t i = 0; i < view.grid_rows; i++) {
-        int64_t length = view.offsets[i + 1] - view.offsets[i];
-        if (length > view.offsets[longest + 1] - view.offsets[longest])
-            longest = i;
-        if (length == 0 && empty < 0)
-            empty = i;
-    }
-    int64_t height = view.block_rows;
-    add_row(c, item_row + p->m - 1);
-    add_row(c, 0);
-    add_row(c, item_row + longest * height + (int64_t)spk_rng_below(rng, (uint64_t)height));
-    if (empty >= 0)
-        add_row(c, item_row + empty * height);
-    add_row(c, height - 1);
-    add_row(c, item_row + (view.grid_rows - 1) * height);
-    add_row(c, longest * height);
-    return SPK_OK;
-}
-
-/* SDDMM: the edges of the first block, of the last, and of the last of the first block row, which may hang over. */
-static void choose_value_rows(spk_checks *c, int64_t item_row)
-{
-    const spk_pattern *pattern = c->problem->pattern;
-    const int64_t all = spk_problem_d_rows(c->problem), height = all / pattern->nnzb, edge = pattern->index.offsets[1];
-    add_row(c, item_row + all - 1);
-    add_row(c, 0);
-    add_row(c, item_row + all - height);
-    add_row(c, height - 1);
-    add_row(c, item_row + edge * height - 1);
+    return problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]);
 }
 
 /* The rows where kernels go wrong first, then any. */
 static spk_status choose_rows(spk_checks *c, spk_rng *rng)
 {
     const spk_problem *p = c->problem;
-    const int64_t rows = spk_problem_d_rows(p), item_row = rows * (p->batch - 1); /* of the last item */
-    if (p->operation == SPK_SDDMM)
-        choose_value_rows(c, item_row);
-    else
-        SPK_TRY(choose_product_rows(c, item_row, rng));
-    for (int tries = 0; tries < 2 * MOST_ROWS && c->row_count < MOST_ROWS; tries++)
-        add_row(c, (int64_t)spk_rng_below(rng, (uint64_t)(rows * p->batch)));
+    spk_row_list list = {.rows = c->rows, .limit = p->batch * spk_problem_out_rows(p), .room = MOST_ROWS};
+    SPK_TRY(p->op->hard_rows(p, rng, &list));
+    for (int tries = 0; tries < 2 * MOST_ROWS && list.count < MOST_ROWS; tries++)
+        spk_row_list_add(&list, (int64_t)spk_rng_below(rng, (uint64_t)list.limit));
+    c->row_count = list.count;
     return SPK_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ what must be there */
 
-static const void *shifted(const void *array, int64_t elements, spk_dtype dtype)
-{
-    return array != NULL ? (const char *)array + elements * (int64_t)spk_dtype_bytes(dtype) : NULL;
-}
-
 static spk_status make_room(spk_checks *c, int64_t more)
 {
-    size_t room = (size_t)(c->used + more);
-    SPK_TRY(spk_realloc(&c->mem, &c->want, room, sizeof *c->want));
-    SPK_TRY(spk_realloc(&c->mem, &c->magnitude, room, sizeof *c->magnitude));
-    if (c->problem->epilogue.keep_preact)
-        SPK_TRY(spk_realloc(&c->mem, &c->preact, room, sizeof *c->preact));
+    const size_t room = (size_t)(c->used + more);
+    for (int i = 0; i < c->problem->op->operand_count; i++)
+        if (is_output(c->problem, i)) {
+            SPK_TRY(spk_realloc(&c->mem, &c->out[i].want, room, sizeof(double)));
+            SPK_TRY(spk_realloc(&c->mem, &c->out[i].magnitude, room, sizeof(double)));
+        }
     return spk_realloc(&c->mem, &c->pieces, (size_t)c->piece_count + 1, sizeof *c->pieces);
 }
 
-/* The oracle over a range of columns: of SpMM the same problem, narrower, on arrays that begin further right; of SDDMM always all. */
+/* The oracle over some rows and a range of columns. */
 static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
 {
-    const spk_problem *p = c->problem;
-    spk_problem narrow = *p;
-    spk_args args = *host;
-    if (p->operation == SPK_SPMM)
-        narrow.n = cols;
-    args.b = shifted(host->b, p->layout_b == SPK_ROW_MAJOR ? col0 : col0 * p->ldb, p->dtype_b);
-    args.c = shifted(host->c, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldc, p->dtype_d);
-    args.residual = shifted(host->residual, p->layout_d == SPK_ROW_MAJOR ? col0 : col0 * p->ldr, p->dtype_d);
-    args.bias = shifted(host->bias, p->epilogue.bias == SPK_BIAS_PER_COL ? col0 : 0, p->dtype_d);
+    spk_oracle_ask asked = {.rows = c->rows + first_row, .row_count = rows, .col0 = col0, .cols = cols};
     SPK_TRY(make_room(c, rows * cols));
-    double *preact = c->preact != NULL ? c->preact + c->used : NULL;
-    SPK_TRY(spk_oracle_run(&c->mem, &narrow, &args, c->rows + first_row, rows, c->want + c->used, preact, c->magnitude + c->used));
+    for (int i = 0; i < c->problem->op->operand_count; i++)
+        if (is_output(c->problem, i)) {
+            asked.out[i].want = c->out[i].want + c->used;
+            asked.out[i].magnitude = c->out[i].magnitude + c->used;
+        }
+    SPK_TRY(c->problem->op->oracle(&c->mem, c->problem, host, &asked));
     c->pieces[c->piece_count++] = (piece){first_row, rows, col0, cols, c->used};
     c->used += rows * cols;
     return SPK_OK;
@@ -150,9 +102,9 @@ static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int ro
 /* Many rows at the first, some inner and the last columns; then a few rows over all columns. Each as far as the time goes. */
 static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
 {
-    int64_t n = spk_problem_d_cols(c->problem);
+    const int64_t n = spk_problem_out_cols(c->problem);
     double start = spk_work_us();
-    bool whole = n <= WINDOWS * WINDOW || c->problem->operation == SPK_SDDMM;
+    bool whole = n <= WINDOWS * WINDOW;
     int64_t inner = whole ? 0 : WINDOW + (int64_t)spk_rng_below(rng, (uint64_t)(n - WINDOWS * WINDOW) + 1);
     int64_t starts[WINDOWS] = {0, inner, n - WINDOW};
     int rows = 0;
@@ -188,11 +140,12 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
     made->tuner = tuner;
     made->problem = problem;
     spk_args host = spk_operands_check_args(operands);
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_A, &host.a));
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_B, &host.b));
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_C, &host.c));
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_BIAS, &host.bias));
-    SPK_GOTO(spk_operands_view(operands, SPK_OPERAND_RESIDUAL, &host.residual));
+    for (int i = 0; i < problem->op->operand_count; i++)
+        if (problem->op->operands[i].role != SPK_ROLE_OUT) {
+            const void *view = NULL;
+            SPK_GOTO(spk_operands_view(operands, i, &view));
+            host.at[i] = (void *)view;
+        }
     SPK_GOTO(choose_rows(made, &rng));
     SPK_GOTO(ask_all(made, &host, &rng, limit_us));
     *checks = made;
@@ -239,29 +192,29 @@ static bool all_poison(const char *from, int64_t bytes)
 
 /* An output of a run: items, one after another or side by side in each line, of lines with gaps between them. */
 typedef struct output {
-    spk_operand operand;
+    int operand;
     const char *name;
-    int64_t lines, length, ld; /* of an item: rows of a row-major D, else columns */
+    spk_dtype dtype;
+    int64_t lines, length, ld; /* of an item: rows of a row-major array, else columns */
     int64_t items, stride;
     bool by_row, side_by_side;
     int64_t element;
 } output;
 
-static output output_of(const spk_problem *p, spk_operand operand)
+static output output_of(const spk_problem *p, int operand)
 {
-    const bool by_row = p->layout_d == SPK_ROW_MAJOR, d = operand == SPK_OPERAND_D;
-    const int64_t rows = spk_problem_d_rows(p), cols = spk_problem_d_cols(p);
-    output out = {.operand = operand,
-                  .name = d ? "D" : "preact",
-                  .lines = by_row ? rows : cols,
-                  .length = by_row ? cols : rows,
-                  .ld = d ? p->ldd : p->ldp,
-                  .items = p->batch,
-                  .stride = spk_problem_operand_stride(p, operand),
-                  .by_row = by_row,
-                  .element = (int64_t)spk_dtype_bytes(p->dtype_d)};
-    out.side_by_side = out.items > 1 && out.stride < spk_problem_item_elements(p, operand);
-    return out;
+    const spk_operand *o = &p->operand[operand];
+    return (output){.operand = operand,
+                    .name = p->op->operands[operand].title,
+                    .dtype = o->dtype,
+                    .lines = spk_operand_lines(o),
+                    .length = spk_operand_length(o),
+                    .ld = o->ld,
+                    .items = p->batch,
+                    .stride = o->stride,
+                    .by_row = o->layout == SPK_ROW_MAJOR,
+                    .side_by_side = spk_operand_is_side_by_side(o, p->batch),
+                    .element = (int64_t)spk_dtype_bytes(o->dtype)};
 }
 
 /* Where element (row, column) of D as a matrix lies; rows go on from item to item. */
@@ -272,15 +225,14 @@ static int64_t place_of(const output *o, int64_t row, int64_t col)
 }
 
 /* Every element of a line written with a number, and `gap` elements behind it left alone. */
-static bool scan_line(const spk_checks *c, const output *o, const char *at, int64_t item, int64_t line, int64_t gap, spk_verdict *verdict)
+static bool scan_line(const output *o, const char *at, int64_t item, int64_t line, int64_t gap, spk_verdict *verdict)
 {
-    const spk_problem *p = c->problem;
     char where[32] = "";
     if (o->items > 1)
         snprintf(where, sizeof where, "item %" PRId64 ": ", item);
-    if (!all_finite(at, p->dtype_d, o->length)) {
+    if (!all_finite(at, o->dtype, o->length)) {
         int64_t i = 0;
-        while (i + 1 < o->length && all_finite(at + i * o->element, p->dtype_d, 1))
+        while (i + 1 < o->length && all_finite(at + i * o->element, o->dtype, 1))
             i++;
         const char *what = all_ones((const unsigned char *)at + i * o->element, (size_t)o->element) ? "was not written" : "is not finite";
         snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", where, o->name, o->by_row ? line : i,
@@ -308,7 +260,7 @@ static bool scan(const spk_checks *c, const output *o, const void *array, spk_ve
                 gap = o->stride - o->length;
             else if (!o->side_by_side && last_line && !last)
                 gap = o->stride - extent;
-            if (!scan_line(c, o, (const char *)array + (item * o->stride + line * o->ld) * o->element, item, line, gap, verdict))
+            if (!scan_line(o, (const char *)array + (item * o->stride + line * o->ld) * o->element, item, line, gap, verdict))
                 return false;
         }
     return true;
@@ -323,22 +275,20 @@ static double relative_error(spk_dtype dtype, double got, double want, double ma
 }
 
 /* Compares one output with the oracle's. */
-static void compare(const spk_checks *c, const output *o, const void *array, const double *want, double tolerance, spk_verdict *verdict)
+static void compare(const spk_checks *c, const output *o, const void *array, double tolerance, spk_verdict *verdict)
 {
-    const spk_problem *p = c->problem;
+    const double *want = c->out[o->operand].want, *magnitude = c->out[o->operand].magnitude;
     for (int k = 0; k < c->piece_count; k++) {
         const piece *part = &c->pieces[k];
         for (int64_t at = 0; at < part->rows * part->cols; at++) {
-            int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols;
-            double got = spk_value_get(array, p->dtype_d, place_of(o, row, col));
-            double error = relative_error(p->dtype_d, got, want[part->offset + at], c->magnitude[part->offset + at]);
+            const int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols, i = part->offset + at;
+            const double got = spk_value_get(array, o->dtype, place_of(o, row, col)), error = relative_error(o->dtype, got, want[i], magnitude[i]);
             if (error <= verdict->error)
                 continue;
             verdict->error = error;
             if (error > tolerance)
-                snprintf(verdict->why, sizeof verdict->why,
-                         "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col, got,
-                         want[part->offset + at], error, tolerance);
+                snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row,
+                         col, got, want[i], error, tolerance);
         }
     }
     verdict->wrong |= verdict->error > tolerance;
@@ -354,14 +304,13 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, cons
     if (operands->bytes[o->operand] == 0)
         return SPK_OK;
     if (one && device->backend->scan != NULL) {
-        const void *array = spk_args_get(&operands->args[0], o->operand);
-        const spk_scan whole = {
-            .dtype = c->problem->dtype_d, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
+        const void *array = operands->args[0].at[o->operand];
+        const spk_scan whole = {.dtype = o->dtype, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
         if (device->backend->scan(device, &whole, &clean) != SPK_OK) /* without a compiler, say */
             clean = false;
     }
     if (clean)
-        return spk_operands_view_rows(operands, o->operand, o->ld, c->rows, c->row_count, view);
+        return spk_operands_view_rows(operands, o->operand, c->rows, c->row_count, view);
     SPK_TRY(spk_operands_view(operands, o->operand, view));
     verdict->wrong = !scan(c, o, *view, verdict);
     return SPK_OK;
@@ -369,23 +318,27 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, cons
 
 spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict)
 {
-    const output out = output_of(checks->problem, SPK_OPERAND_D), before = output_of(checks->problem, SPK_OPERAND_PREACT);
+    const spk_op *op = checks->problem->op;
+    const void *views[SPK_MAX_OPERANDS] = {NULL};
     *verdict = (spk_verdict){.error = 0};
     SPK_TRY(spk_operands_poison(operands));
     spk_args args = spk_operands_check_args(operands);
     SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
-    const void *d = NULL, *preact = NULL;
-    SPK_TRY(look_through(checks, operands, &out, &d, verdict));
-    if (!verdict->wrong)
-        SPK_TRY(look_through(checks, operands, &before, &preact, verdict));
+    for (int i = 0; i < op->operand_count && !verdict->wrong; i++)
+        if (is_output(checks->problem, i)) {
+            const output out = output_of(checks->problem, i);
+            SPK_TRY(look_through(checks, operands, &out, &views[i], verdict));
+        }
     if (spk_interrupted(checks->tuner))
         return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
     if (verdict->wrong) {
         verdict->error = hopeless;
         return SPK_OK;
     }
-    compare(checks, &out, d, checks->want, tolerance, verdict);
-    if (preact != NULL && checks->preact != NULL)
-        compare(checks, &before, preact, checks->preact, tolerance, verdict);
+    for (int i = 0; i < op->operand_count; i++)
+        if (views[i] != NULL) {
+            const output out = output_of(checks->problem, i);
+            compare(checks, &out, views[i], tolerance, verdict);
+        }
     return SPK_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "op/operation.h"
 #include "tune/search/search.h"
 
 const spk_kernel *spk_tuner_table(const spk_tuner *tuner, int *count)
@@ -112,7 +113,7 @@ static void look_at(const spk_tuner *tuner, const spk_problem *problem, const sp
 /* How many candidates a row has here: those for another kind of device, or another operation, are none. */
 static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel)
 {
-    return kernel->operation == problem->operation && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
+    return kernel->operation == problem->op->id && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
 }
 
 spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,

@@ -192,9 +192,10 @@ static bool has_room(const spk_search *search, int in, double round_us, bool hav
 /* Packed values stay with each finalist: all of them within a quarter of the free memory. */
 static int most_finalists(const spk_search *search)
 {
-    if (!search->problem->static_values)
+    const int packed = spk_problem_static_operand(search->problem);
+    if (packed < 0)
         return INT_MAX;
-    double bytes = (double)spk_problem_operand_elements(search->problem, SPK_OPERAND_A) * (double)spk_dtype_bytes(search->problem->dtype_a);
+    double bytes = (double)spk_operand_bytes(&search->problem->operand[packed], search->problem->batch);
     double room = 0.25 * (double)search->tuner->device->backend->free_memory(search->tuner->device) / fmax(bytes, 1);
     return room > 1e6 ? INT_MAX : room > 2 ? (int)room : 2;
 }

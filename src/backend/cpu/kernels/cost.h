@@ -26,8 +26,8 @@ static inline double cost_of_epilogue(const spk_problem *problem, double lanes)
     const bool plain =
         !e->use_c && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
     const double operands = 2 * (e->use_c + (e->residual != SPK_RESIDUAL_NONE) + e->keep_preact) + (e->bias != SPK_BIAS_NONE);
-    const double turned = problem->layout_d == SPK_COL_MAJOR ? 1.5 * lanes : 0;
-    return plain && turned == 0 ? 1 : 4 + operands + activation[e->activation] * (problem->dtype_a == SPK_F64 ? 1.8 : 1) + turned;
+    const double turned = problem->d.layout == SPK_COL_MAJOR ? 1.5 * lanes : 0;
+    return plain && turned == 0 ? 1 : 4 + operands + activation[e->activation] * (problem->a.dtype == SPK_F64 ? 1.8 : 1) + turned;
 }
 
 /* Microseconds from cycles of all cores together: what no cache holds must also come from memory. */
@@ -81,7 +81,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
-        cycles *= lines ? 1 + 3 / (depth + 2) : problem->ldb * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+        cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values && tile_converts(problem))
         cycles += 0.4 * (double)cut.slices * value_bytes / (double)element_bytes;
@@ -90,7 +90,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     else if (!cut.values && !narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
         cycles *= depth >= 32 ? 1.28 : 1.08;
     if (cut.first_packed < cut.panels)
-        cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
+        cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
     /* A group wider than the second cache reads B from the third. */
     const double l2 = device->l2_bytes > 0 ? (double)device->l2_bytes : 512e3;
     if (panel_bytes / groups > l2 && !(lines && cut.first_packed > 0))

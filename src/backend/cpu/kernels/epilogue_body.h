@@ -102,11 +102,10 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                         int64_t col0, int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
-    const bool tight = problem->ldd == problem->n && (!want->use_c || problem->ldc == problem->n) &&
-                       (want->residual == SPK_RESIDUAL_NONE || problem->ldr == problem->n) &&
-                       (!want->keep_preact || problem->ldp == problem->n);
+    const bool tight = problem->d.ld == problem->n && (!want->use_c || problem->c.ld == problem->n) && (want->residual == SPK_RESIDUAL_NONE || problem->residual.ld == problem->n) &&
+                       (!want->keep_preact || problem->preact.ld == problem->n);
     /* A single tight column is contiguous either way: better one long line than many of one element. */
-    const bool row_major = problem->layout_d == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
+    const bool row_major = problem->d.layout == SPK_ROW_MAJOR && !(problem->n == 1 && tight);
     const int64_t line0 = row_major ? row0 : col0, along0 = row_major ? col0 : row0;
     S(epilogue_lines) e = {.acc = acc,
                            .acc_ld = acc_ld,
@@ -115,11 +114,11 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                            .alpha = (REAL)args->alpha,
                            .beta = (REAL)args->beta,
                            .multiplies = want->residual == SPK_RESIDUAL_MULTIPLY,
-                           .ldc = problem->ldc,
-                           .ldr = problem->ldr,
-                           .ldp = problem->ldp,
-                           .ldd = problem->ldd,
-                           .d = (STORED *)args->d + line0 * problem->ldd + along0};
+                           .ldc = problem->c.ld,
+                           .ldr = problem->residual.ld,
+                           .ldp = problem->preact.ld,
+                           .ldd = problem->d.ld,
+                           .d = (STORED *)args->d + line0 * problem->d.ld + along0};
     if (want->use_c && args->beta != 0)
         e.c = (const STORED *)args->c + line0 * e.ldc + along0;
     if (want->residual != SPK_RESIDUAL_NONE)

@@ -104,8 +104,8 @@ static void S(narrow_flush)(const S(narrow_run) *run, S(narrow_buffer) *buffer, 
         return;
     if (run->state->way == NARROW_ALONG_K && !run->state->scalar)
         S(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
-    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held,
-                                                                       buffer->held, 0, problem->n);
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0,
+                                                                       problem->n);
     buffer->held = 0;
 }
 
@@ -115,7 +115,7 @@ static void S(narrow_task)(void *arg, int64_t task)
     const S(narrow_state) *state = run->state;
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
-    const bool row_major = problem->layout_b == SPK_ROW_MAJOR;
+    const bool row_major = problem->b.layout == SPK_ROW_MAJOR;
     S(narrow_job) job = {.columns = view->columns, .values = run->args->a, .positions = view->positions};
     job.stride = state->way == NARROW_ALONG_ROWS ? view->col_stride : view->row_stride;
     job.block_stride = view->block_stride;
@@ -125,8 +125,8 @@ static void S(narrow_task)(void *arg, int64_t task)
     job.n = problem->n;
     job.ahead_bytes = NARROW_AHEAD;
     job.b = state->turned ? run->args->workspace : run->args->b;
-    job.b_down = row_major ? problem->ldb : 1;
-    job.b_across = row_major ? 1 : problem->ldb;
+    job.b_down = row_major ? problem->b.ld : 1;
+    job.b_across = row_major ? 1 : problem->b.ld;
     if (state->turned) {
         job.b_down = state->way == NARROW_ALONG_K ? 1 : problem->n;
         job.b_across = state->way == NARROW_ALONG_K ? problem->k : 1;
@@ -158,16 +158,16 @@ static void S(narrow_turn)(void *arg, int64_t task)
 {
     const S(narrow_run) *run = arg;
     const spk_problem *problem = &run->bound->problem;
-    const bool along_k = run->state->way == NARROW_ALONG_K, row_major = problem->layout_b == SPK_ROW_MAJOR;
+    const bool along_k = run->state->way == NARROW_ALONG_K, row_major = problem->b.layout == SPK_ROW_MAJOR;
     const int64_t begin = task * run->turn_step, end = begin + run->turn_step < problem->k ? begin + run->turn_step : problem->k;
     const int64_t down = along_k ? 1 : problem->n, across = along_k ? problem->k : 1;
-    const int64_t from_down = row_major ? problem->ldb : 1, from_across = row_major ? 1 : problem->ldb;
+    const int64_t from_down = row_major ? problem->b.ld : 1, from_across = row_major ? 1 : problem->b.ld;
     const STORED *b = run->args->b;
     REAL *to = run->args->workspace;
     if (from_down == 1 && down == 1)
         for (int64_t j = 0; j < problem->n; j++)
             S(widen_all)(b + j * from_across + begin, end - begin, to + j * across + begin);
-    else if (from_across == 1 && across == 1 && problem->ldb == problem->n)
+    else if (from_across == 1 && across == 1 && problem->b.ld == problem->n)
         S(widen_all)(b + begin * problem->n, (end - begin) * problem->n, to + begin * problem->n);
     else
         for (int64_t k = begin; k < end; k++)
@@ -185,11 +185,11 @@ static spk_status S(narrow_bind)(spk_bound *bound)
     state->way = narrow_way_of(problem);
     state->scalar = problem->n == 1 && bound->view.block_stride == 1;
     if (state->way == NARROW_ALONG_K)
-        state->turned = !state->scalar && problem->layout_b == SPK_ROW_MAJOR && problem->ldb > 1;
+        state->turned = !state->scalar && problem->b.layout == SPK_ROW_MAJOR && problem->b.ld > 1;
     else if (state->way == NARROW_ALONG_N)
-        state->turned = problem->layout_b == SPK_COL_MAJOR;
+        state->turned = problem->b.layout == SPK_COL_MAJOR;
     state->turned = state->turned || S(narrow_converts);
-    const double bytes = (double)spk_problem_operand_elements(problem, SPK_OPERAND_A) * sizeof(STORED);
+    const double bytes = (double)spk_problem_operand_elements(problem, SPK_A) * sizeof(STORED);
     state->parts = bytes < 128e3 ? 1 : 4 * (int64_t)threads;
     state->ahead = bytes >= NARROW_AHEAD_FROM;
     spk_status status = spk_partition_rows(mem, &bound->view, (int)state->parts, &state->bounds);

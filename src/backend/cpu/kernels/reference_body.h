@@ -8,8 +8,7 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *problem = &bound->problem;
-    const int64_t down = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1,
-                  across = problem->layout_b == SPK_ROW_MAJOR ? 1 : problem->ldb;
+    const int64_t down = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1, across = problem->b.layout == SPK_ROW_MAJOR ? 1 : problem->b.ld;
     const int64_t block_row = i / view->block_rows;
     for (int64_t j = 0; j < count; j++)
         sums[j] = 0;
@@ -26,23 +25,23 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
 static void T(finish)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, REAL sum)
 {
     const spk_epilogue *epilogue = &problem->epilogue;
-    const spk_dtype dtype = problem->dtype_d;
-    const bool row_major = problem->layout_d == SPK_ROW_MAJOR;
+    const spk_dtype dtype = problem->d.dtype;
+    const bool row_major = problem->d.layout == SPK_ROW_MAJOR;
     const int64_t line = row_major ? i : j, along = row_major ? j : i;
     REAL value = (REAL)args->alpha * sum;
     if (epilogue->use_c && args->beta != 0)
-        value += (REAL)args->beta * (REAL)spk_value_get(args->c, dtype, line * problem->ldc + along);
+        value += (REAL)args->beta * (REAL)spk_value_get(args->c, dtype, line * problem->c.ld + along);
     if (epilogue->bias != SPK_BIAS_NONE)
         value += (REAL)spk_value_get(args->bias, dtype, epilogue->bias == SPK_BIAS_PER_ROW ? i : j);
     if (epilogue->keep_preact)
-        spk_value_set(args->preact, dtype, line * problem->ldp + along, (double)value);
+        spk_value_set(args->preact, dtype, line * problem->preact.ld + along, (double)value);
     if (epilogue->activation != SPK_ACT_NONE)
         value = (REAL)spk_activate_f64(epilogue->activation, (double)value);
     if (epilogue->residual != SPK_RESIDUAL_NONE) {
-        const REAL other = (REAL)spk_value_get(args->residual, dtype, line * problem->ldr + along);
+        const REAL other = (REAL)spk_value_get(args->residual, dtype, line * problem->residual.ld + along);
         value = epilogue->residual == SPK_RESIDUAL_MULTIPLY ? value * other : value + other;
     }
-    spk_value_set(args->d, dtype, line * problem->ldd + along, (double)value);
+    spk_value_set(args->d, dtype, line * problem->d.ld + along, (double)value);
 }
 
 static void T(product)(const spk_bound *bound, const spk_args *args)

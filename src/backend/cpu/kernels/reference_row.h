@@ -3,6 +3,7 @@
 #include "backend/cpu/cpu.h"
 #include "base/half.h"
 #include "matrix/matrix.h"
+#include "op/product.h"
 
 #define REAL float
 #define ELEMENT float
@@ -38,7 +39,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device;
     (void)params;
-    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64 && problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16)
+    if (problem->a.dtype != SPK_F32 && problem->a.dtype != SPK_F64 && problem->a.dtype != SPK_F16 && problem->a.dtype != SPK_BF16)
         *why = "it knows f32, f64, f16 and bf16 only";
     return *why == NULL;
 }
@@ -46,7 +47,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
-    switch (bound->problem.dtype_a) {
+    switch (bound->problem.a.dtype) {
     case SPK_F64:
         product_f64(bound, args);
         break;

@@ -7,10 +7,9 @@ typedef struct T(sampling) {
 
 static REAL T(dot)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j)
 {
-    const int64_t x_step = problem->layout_a == SPK_ROW_MAJOR ? 1 : problem->lda,
-                  y_step = problem->layout_b == SPK_ROW_MAJOR ? problem->ldb : 1;
-    const ELEMENT *x = (const ELEMENT *)args->a + (problem->layout_a == SPK_ROW_MAJOR ? i * problem->lda : i);
-    const ELEMENT *y = (const ELEMENT *)args->b + (problem->layout_b == SPK_ROW_MAJOR ? j : j * problem->ldb);
+    const int64_t x_step = problem->a.layout == SPK_ROW_MAJOR ? 1 : problem->a.ld, y_step = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1;
+    const ELEMENT *x = (const ELEMENT *)args->a + (problem->a.layout == SPK_ROW_MAJOR ? i * problem->a.ld : i);
+    const ELEMENT *y = (const ELEMENT *)args->b + (problem->b.layout == SPK_ROW_MAJOR ? j : j * problem->b.ld);
     REAL sum = 0;
     for (int64_t k = 0; k < problem->k; k++)
         sum += LOAD(x[k * x_step]) * LOAD(y[k * y_step]);
@@ -31,9 +30,9 @@ static void T(sample_block)(const T(sampling) *s, int64_t row0, int64_t col0, in
             if (row0 + i < view->rows && col0 + j < view->cols) {
                 value = (REAL)args->alpha * T(dot)(problem, args, row0 + i, col0 + j);
                 if (with_c)
-                    value += (REAL)args->beta * (REAL)spk_value_get(args->c, problem->dtype_d, place);
+                    value += (REAL)args->beta * (REAL)spk_value_get(args->c, problem->d.dtype, place);
             }
-            spk_value_set(args->d, problem->dtype_d, place, (double)value);
+            spk_value_set(args->d, problem->d.dtype, place, (double)value);
         }
 }
 

@@ -47,7 +47,7 @@ static inline bool sddmm_applicable(const spk_problem *problem, const spk_params
         *why = "its vectors are more than four times as wide as a block";
     else if (nv > 2 && (tile_ceil(vectors, nv) == tile_ceil(vectors, 2) || (nv > 3 && tile_ceil(vectors, nv) == tile_ceil(vectors, 3))))
         *why = "a smaller NV makes the same panels";
-    else if (params->v[SDDMM_COPY] == 0 && (problem->layout_a != SPK_ROW_MAJOR || tile_converts(problem)))
+    else if (params->v[SDDMM_COPY] == 0 && (problem->a.layout != SPK_ROW_MAJOR || tile_converts(problem)))
         *why = "COPY=0 reads rows of X in place: X must be row-major, not f16 or bf16";
     else if (params->v[SDDMM_DEPTH] > 256 && problem->k <= 256)
         *why = "K is one step for DEPTH=256 too";
@@ -99,9 +99,8 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k), rows = (double)tile_grid_rows(problem);
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
-    cycles += packed * (double)tiles->element_bytes / (problem->layout_b == SPK_ROW_MAJOR ? 6 : 4);
-    cycles +=
-        (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
+    cycles += packed * (double)tiles->element_bytes / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
+    cycles += (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
     const int64_t splits = sddmm_splits(pattern->nnzb, device->executor.threads, (int64_t)steps + 1);
     return cost_finish(problem, device, &machine, cycles, blocks * (double)splits, splits > 1 ? 3 : 2);
 }

@@ -56,7 +56,7 @@
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {
-    return problem->dtype_a == SPK_F64 ? &machine_f64 : &machine_f32;
+    return problem->a.dtype == SPK_F64 ? &machine_f64 : &machine_f32;
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -78,7 +78,7 @@ static spk_status bind(spk_bound *bound)
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
-    switch (bound->problem.dtype_a) {
+    switch (bound->problem.a.dtype) {
     case SPK_F64:
         return sddmm_execute_f64(bound, args);
     case SPK_F16:

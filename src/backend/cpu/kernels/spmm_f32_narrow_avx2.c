@@ -18,7 +18,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device;
     (void)params;
-    if (problem->dtype_a != SPK_F32)
+    if (problem->a.dtype != SPK_F32)
         *why = "it is for f32";
     return *why == NULL && narrow_applicable(problem, why);
 }

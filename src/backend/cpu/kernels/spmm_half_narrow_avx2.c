@@ -53,18 +53,18 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 
 static spk_status bind(spk_bound *bound)
 {
-    return bound->problem.dtype_a == SPK_BF16 ? narrow_bind_bf16(bound) : narrow_bind_f16(bound);
+    return bound->problem.a.dtype == SPK_BF16 ? narrow_bind_bf16(bound) : narrow_bind_f16(bound);
 }
 
 static void unbind(spk_bound *bound)
 {
-    (bound->problem.dtype_a == SPK_BF16 ? narrow_unbind_bf16 : narrow_unbind_f16)(bound);
+    (bound->problem.a.dtype == SPK_BF16 ? narrow_unbind_bf16 : narrow_unbind_f16)(bound);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     (void)stream;
-    return bound->problem.dtype_a == SPK_BF16 ? narrow_execute_bf16(bound, args) : narrow_execute_f16(bound, args);
+    return bound->problem.a.dtype == SPK_BF16 ? narrow_execute_bf16(bound, args) : narrow_execute_f16(bound, args);
 }
 
 const spk_kernel_ops spmm_half_narrow_avx2_ops = {

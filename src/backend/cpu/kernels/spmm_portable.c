@@ -41,13 +41,13 @@
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {
-    return problem->dtype_a == SPK_F64 ? &machine_f64 : &machine_f32;
+    return problem->a.dtype == SPK_F64 ? &machine_f64 : &machine_f32;
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    if (problem->dtype_a != SPK_F32 && problem->dtype_a != SPK_F64 && !tile_converts(problem))
+    if (problem->a.dtype != SPK_F32 && problem->a.dtype != SPK_F64 && !tile_converts(problem))
         *why = "it is for f32, f64, f16 and bf16";
     return *why == NULL && tile_applicable(problem, params, machine_of(problem), why);
 }
@@ -61,7 +61,7 @@ static spk_status bind(spk_bound *bound)
 {
     if (tile_converts(&bound->problem))
         return tile_bind_half(bound);
-    return bound->problem.dtype_a == SPK_F64 ? tile_bind_f64(bound) : tile_bind_f32(bound);
+    return bound->problem.a.dtype == SPK_F64 ? tile_bind_f64(bound) : tile_bind_f32(bound);
 }
 
 static void unbind(spk_bound *bound)
@@ -69,7 +69,7 @@ static void unbind(spk_bound *bound)
     if (tile_converts(&bound->problem))
         tile_unbind_half(bound);
     else
-        (bound->problem.dtype_a == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
+        (bound->problem.a.dtype == SPK_F64 ? tile_unbind_f64 : tile_unbind_f32)(bound);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -77,7 +77,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     (void)stream;
     if (tile_converts(&bound->problem))
         return tile_execute_half(bound, args);
-    return bound->problem.dtype_a == SPK_F64 ? tile_execute_f64(bound, args) : tile_execute_f32(bound, args);
+    return bound->problem.a.dtype == SPK_F64 ? tile_execute_f64(bound, args) : tile_execute_f32(bound, args);
 }
 
 const spk_kernel_ops spmm_portable_ops = {

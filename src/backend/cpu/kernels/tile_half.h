@@ -30,15 +30,15 @@
 
 static spk_status tile_bind_half(spk_bound *bound)
 {
-    return bound->problem.dtype_a == SPK_BF16 ? tile_bind_bf16(bound) : tile_bind_f16(bound);
+    return bound->problem.a.dtype == SPK_BF16 ? tile_bind_bf16(bound) : tile_bind_f16(bound);
 }
 
 static void tile_unbind_half(spk_bound *bound)
 {
-    (bound->problem.dtype_a == SPK_BF16 ? tile_unbind_bf16 : tile_unbind_f16)(bound);
+    (bound->problem.a.dtype == SPK_BF16 ? tile_unbind_bf16 : tile_unbind_f16)(bound);
 }
 
 static spk_status tile_execute_half(const spk_bound *bound, const spk_args *args)
 {
-    return bound->problem.dtype_a == SPK_BF16 ? tile_execute_bf16(bound, args) : tile_execute_f16(bound, args);
+    return bound->problem.a.dtype == SPK_BF16 ? tile_execute_bf16(bound, args) : tile_execute_f16(bound, args);
 }

@@ -99,7 +99,7 @@ static inline double tile_longest_row_bytes(const spk_problem *problem, int64_t 
 /* Whether A and B lie in fewer bits than the tiles multiply: then copies of them are what the tiles read. */
 static inline bool tile_converts(const spk_problem *problem)
 {
-    return problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16;
+    return problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
 }
 
 /* Below this much work a second thread costs more than it brings. */
@@ -150,7 +150,7 @@ static inline bool tile_applicable(const spk_problem *problem, const spk_params 
         *why = "PACK=0 reads B in place: f16 and bf16 are converted first";
     else if (converts && params->v[TILE_PACK] == 1 && params->v[TILE_GROUP] > 1)
         *why = "f16 and bf16 with PACK=1 always make large groups: GROUP=1 stands for them";
-    else if (params->v[TILE_PACK] == 0 && problem->layout_b != SPK_ROW_MAJOR)
+    else if (params->v[TILE_PACK] == 0 && problem->b.layout != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
     else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] == 1)
         *why = "PACK=2 copies the values once a group: it wants large ones";

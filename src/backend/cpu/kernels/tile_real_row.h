@@ -24,7 +24,7 @@
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    if (problem->dtype_a != TILE_DTYPE)
+    if (problem->a.dtype != TILE_DTYPE)
         *why = TILE_DTYPE == SPK_F64 ? "it is for f64" : "it is for f32";
     return *why == NULL && tile_applicable(problem, params, &T(machine), why);
 }

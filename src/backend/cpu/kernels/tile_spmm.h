@@ -49,8 +49,8 @@ static void S(pack_panels)(const S(tile_worker) *worker, int64_t first, int64_t 
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t start = run->state->starts[panel], column = start * T(lanes);
         const int width = (int)(run->state->starts[panel + 1] - start);
-        const STORED *b = (const STORED *)run->args->b + (problem->layout_b == SPK_ROW_MAJOR ? column : column * problem->ldb);
-        S(pack)(problem->layout_b, b, problem->ldb, k0, k1, width, problem->n - column, S(packed_panel)(worker, panel));
+        const STORED *b = (const STORED *)run->args->b + (problem->b.layout == SPK_ROW_MAJOR ? column : column * problem->b.ld);
+        S(pack)(problem->b.layout, b, problem->b.ld, k0, k1, width, problem->n - column, S(packed_panel)(worker, panel));
     }
 }
 
@@ -112,7 +112,7 @@ static void S(start_block_row)(S(tile_worker) *worker, int64_t block_row)
 SPK_INLINE void S(fetch_piece)(const spk_problem *problem, const void *array, int64_t ld, int64_t row, int64_t rows, int64_t column,
                                int64_t columns)
 {
-    const int64_t element = problem->dtype_d == problem->dtype_a ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL);
+    const int64_t element = problem->d.dtype == problem->a.dtype ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL);
     const char *line = (const char *)array + (row * ld + column) * element;
     for (int64_t i = 0; i < rows; i++, line += ld * element)
         for (int64_t at = 0; at < columns * element; at += 64)
@@ -124,19 +124,19 @@ SPK_INLINE void S(fetch_for_epilogue)(const S(tile_run) *run, int64_t row, int64
 {
     const spk_problem *problem = &run->bound->problem;
     const spk_epilogue *e = &problem->epilogue;
-    S(fetch_piece)(problem, run->args->d, problem->ldd, row, rows, column, columns);
+    S(fetch_piece)(problem, run->args->d, problem->d.ld, row, rows, column, columns);
     if (e->residual != SPK_RESIDUAL_NONE && run->args->residual != run->args->d)
-        S(fetch_piece)(problem, run->args->residual, problem->ldr, row, rows, column, columns);
+        S(fetch_piece)(problem, run->args->residual, problem->residual.ld, row, rows, column, columns);
     if (e->use_c && run->args->beta != 0 && run->args->c != run->args->d)
-        S(fetch_piece)(problem, run->args->c, problem->ldc, row, rows, column, columns);
+        S(fetch_piece)(problem, run->args->c, problem->c.ld, row, rows, column, columns);
 }
 
 /* The buffer's rows, the last of which is row end - 1 of D. */
 static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t out_stride, int64_t end, int64_t column0, int64_t columns)
 {
     const spk_problem *problem = &run->bound->problem;
-    (problem->dtype_d == problem->dtype_a ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held,
-                                                                       buffer->held, column0, columns);
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held, buffer->held, column0,
+                                                                       columns);
     buffer->held = 0;
 }
 
@@ -150,7 +150,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
     T(tile_job) *job = &worker->job;
     int64_t row = 0;
     if (buffer == NULL)
-        job->out = (REAL *)run->args->d + row0 * problem->ldd + column0;
+        job->out = (REAL *)run->args->d + row0 * problem->d.ld + column0;
     for (int tile = 0; tile < split->tiles; tile++) {
         const int height = split->low + (tile < split->taller);
         if (run->state->cut.by_tile) {
@@ -169,7 +169,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
         }
         if (buffer != NULL) {
             job->out = buffer->sums + buffer->held * job->out_stride;
-            if (problem->layout_d == SPK_ROW_MAJOR)
+            if (problem->d.layout == SPK_ROW_MAJOR)
                 S(fetch_for_epilogue)(run, row0 + row, height, column0, columns);
         }
         T(tiles)[width - 1][height - 1](job);
@@ -210,12 +210,12 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         job->panel_stride = 0;
     } else if (panel < state->cut.first_packed && !S(converts)) {
         job->panel = (const REAL *)run->args->b + column0;
-        job->panel_stride = problem->ldb;
+        job->panel_stride = problem->b.ld;
     } else {
         job->panel = S(packed_panel)(worker, panel);
         job->panel_stride = width * T(lanes);
     }
-    job->out_stride = direct ? problem->ldd : width * T(lanes);
+    job->out_stride = direct ? problem->d.ld : width * T(lanes);
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = S(rows_of)(bound, block_row);
@@ -347,7 +347,7 @@ static spk_status S(tile_execute)(const spk_bound *bound, const spk_args *args)
     if (problem->m == 0 || problem->n == 0)
         return SPK_OK;
     S(tile_run) run = {.bound = bound, .args = args, .state = state, .plain = spk_epilogue_is_plain(problem, args)};
-    if (problem->dtype_d == problem->dtype_a && S(converts))
+    if (problem->d.dtype == problem->a.dtype && S(converts))
         run.plain = false; /* tiles store REAL */
 
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {

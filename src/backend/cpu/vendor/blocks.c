@@ -24,7 +24,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 static int64_t panel_width(const spk_bound *bound, int64_t wanted, int col_parts)
 {
     const spk_problem *p = &bound->problem;
-    int64_t limit = (int64_t)TILE_BYTES / ((int64_t)bound->view.block_rows * (int64_t)spk_dtype_bytes(p->dtype_a));
+    int64_t limit = (int64_t)TILE_BYTES / ((int64_t)bound->view.block_rows * (int64_t)spk_dtype_bytes(p->a.dtype));
     int64_t width = wanted > 0 && wanted < limit ? wanted : limit;
     int64_t share = ceil_div(p->n, col_parts);
     width = ceil_div(width < share ? width : share, COLUMN_STEP) * COLUMN_STEP;
@@ -38,7 +38,7 @@ spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, 
     const spk_bsr_view *view = &bound->view;
     int64_t threads = bound->device->executor.threads > 1 ? bound->device->executor.threads : 1;
     int64_t parts = threads > 1 ? threads * PARTS_A_THREAD : 1;
-    spk_blocks made = {.library = *library, .user = user, .direct = direct, .layout = direct ? p->layout_d : SPK_ROW_MAJOR};
+    spk_blocks made = {.library = *library, .user = user, .direct = direct, .layout = direct ? p->d.layout : SPK_ROW_MAJOR};
     made.row_parts = (int)(view->grid_rows < parts ? view->grid_rows : parts);
     made.col_parts = made.row_parts >= threads ? 1 : (int)ceil_div(threads, made.row_parts);
     made.panel = panel_width(bound, panel, made.col_parts);
@@ -46,7 +46,7 @@ spk_status spk_blocks_make(spk_bound *bound, const spk_blocks_library *library, 
     if (made.col_parts > made.panels)
         made.col_parts = (int)made.panels;
     made.layout_a = spk_block_layout_of(view, &made.lda);
-    size_t bytes = direct ? 0 : (size_t)made.panel * (size_t)view->block_rows * spk_dtype_bytes(p->dtype_a);
+    size_t bytes = direct ? 0 : (size_t)made.panel * (size_t)view->block_rows * spk_dtype_bytes(p->a.dtype);
     made.tile_bytes = (bytes + 63) / 64 * 64;
     SPK_TRY(spk_partition_rows(&bound->device->mem, view, made.row_parts, &made.bounds));
     bound->workspace_bytes = made.tile_bytes * (size_t)made.row_parts * (size_t)made.col_parts;
@@ -87,17 +87,17 @@ static void sum_row(const blocks_run *run, int64_t row, int rows, int64_t col0, 
     const spk_problem *p = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const spk_blocks *blocks = run->blocks;
-    size_t bytes = spk_dtype_bytes(p->dtype_a);
+    size_t bytes = spk_dtype_bytes(p->a.dtype);
     const char *values = run->args->a, *b = run->args->b;
-    spk_product product = {.dtype = p->dtype_a,
+    spk_product product = {.dtype = p->a.dtype,
                            .m = rows,
                            .n = cols,
                            .layout_a = blocks->layout_a,
-                           .layout_b = p->layout_b,
+                           .layout_b = p->b.layout,
                            .layout_d = blocks->layout,
                            .d = acc,
                            .lda = blocks->lda,
-                           .ldb = (int)p->ldb,
+                           .ldb = (int)p->b.ld,
                            .ldd = ld,
                            .alpha = run->alpha};
     int64_t first = view->offsets[row], last = view->offsets[row + 1];
@@ -108,7 +108,7 @@ static void sum_row(const blocks_run *run, int64_t row, int rows, int64_t col0, 
         int64_t left = view->cols - k0;
         product.k = (int)(left < view->block_cols ? left : view->block_cols);
         product.a = values + (size_t)(position * view->block_stride) * bytes;
-        product.b = b + (size_t)(p->layout_b == SPK_ROW_MAJOR ? k0 * p->ldb + col0 : k0 + col0 * p->ldb) * bytes;
+        product.b = b + (size_t)(p->b.layout == SPK_ROW_MAJOR ? k0 * p->b.ld + col0 : k0 + col0 * p->b.ld) * bytes;
         product.beta = i == first ? 0 : 1;
         blocks->library.multiply(blocks->user, &product);
     }
@@ -119,8 +119,8 @@ static void finish_piece(const blocks_run *run, int64_t row0, int rows, int64_t 
     const spk_problem *p = &run->bound->problem;
     if (run->blocks->direct) {
         if (run->scale != 1)
-            scale_piece(acc, p->dtype_a, run->blocks->layout, ld, rows, cols, run->scale);
-    } else if (p->dtype_a == SPK_F32) {
+            scale_piece(acc, p->a.dtype, run->blocks->layout, ld, rows, cols, run->scale);
+    } else if (p->a.dtype == SPK_F32) {
         spk_epilogue_f32(p, run->args, acc, ld, row0, rows, col0, cols);
     } else {
         spk_epilogue_f64(p, run->args, acc, ld, row0, rows, col0, cols);
@@ -133,7 +133,7 @@ static void run_part(void *arg, int64_t task)
     const spk_problem *p = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const spk_blocks *blocks = run->blocks;
-    size_t bytes = spk_dtype_bytes(p->dtype_a);
+    size_t bytes = spk_dtype_bytes(p->a.dtype);
     int64_t row_part = task / blocks->col_parts, col_part = task % blocks->col_parts;
     char *tile = (char *)run->args->workspace + (size_t)task * blocks->tile_bytes;
     int token = blocks->library.begin != NULL ? blocks->library.begin(blocks->user) : 0;
@@ -145,8 +145,8 @@ static void run_part(void *arg, int64_t task)
             char *acc = tile;
             int ld = (int)blocks->panel;
             if (blocks->direct) {
-                acc = (char *)run->args->d + (size_t)(p->layout_d == SPK_ROW_MAJOR ? row0 * p->ldd + col0 : row0 + col0 * p->ldd) * bytes;
-                ld = (int)p->ldd;
+                acc = (char *)run->args->d + (size_t)(p->d.layout == SPK_ROW_MAJOR ? row0 * p->d.ld + col0 : row0 + col0 * p->d.ld) * bytes;
+                ld = (int)p->d.ld;
             }
             sum_row(run, row, (int)height, col0, (int)width, acc, ld);
             finish_piece(run, row0, (int)height, col0, (int)width, acc, ld);
@@ -161,7 +161,7 @@ void spk_blocks_run(const spk_bound *bound, const spk_blocks *blocks, const spk_
     blocks_run run = {.bound = bound, .blocks = blocks, .args = args, .alpha = 1, .scale = 1};
     if (blocks->direct) {
         /* BLAS reads nothing where alpha is 0, and would lose the NaN of 0 * inf that every other kernel gives. */
-        double rounded = bound->problem.dtype_a == SPK_F32 ? (double)(float)args->alpha : args->alpha;
+        double rounded = bound->problem.a.dtype == SPK_F32 ? (double)(float)args->alpha : args->alpha;
         bool inside = blocks->library.takes_alpha && rounded != 0;
         run.alpha = inside ? args->alpha : 1;
         run.scale = inside ? 1 : args->alpha;
@@ -174,7 +174,7 @@ double spk_blocks_predict_us(const spk_problem *problem, const spk_device *devic
     const spk_pattern *pattern = problem->pattern;
     int64_t block_rows = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows;
     double threads = device->executor.threads > 1 ? device->executor.threads : 1;
-    double width = (double)TILE_BYTES / ((double)block_rows * (double)spk_dtype_bytes(problem->dtype_a));
+    double width = (double)TILE_BYTES / ((double)block_rows * (double)spk_dtype_bytes(problem->a.dtype));
     double calls = (double)pattern->nnzb * fmax(1, ceil((double)problem->n / width));
     double compute = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3) + calls * call_us / threads;
     double stream = spk_problem_bytes(problem) / (fmax(device->stream_gbs, 1) * 1e3);

@@ -9,12 +9,12 @@ enum { PARTS_A_THREAD = 4 };
 
 static double dense_bytes_of(const spk_problem *problem)
 {
-    return (double)problem->m * (double)problem->k * (double)spk_dtype_bytes(problem->dtype_a);
+    return (double)problem->m * (double)problem->k * (double)spk_dtype_bytes(problem->a.dtype);
 }
 
 static double acc_bytes_of(const spk_problem *problem)
 {
-    return spk_product_is_result(problem, true) ? 0 : (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->dtype_a);
+    return spk_product_is_result(problem, true) ? 0 : (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->a.dtype);
 }
 
 bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why)
@@ -40,7 +40,7 @@ spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const
     const spk_problem *p = &bound->problem;
     int lda = 0;
     spk_dense made = {.multiply = multiply, .user = user, .layout = spk_block_layout_of(&bound->view, &lda)};
-    size_t bytes = spk_dtype_bytes(p->dtype_a);
+    size_t bytes = spk_dtype_bytes(p->a.dtype);
     made.dense_bytes = ((size_t)p->m * (size_t)p->k * bytes + 63) / 64 * 64;
     made.acc_bytes = spk_product_is_result(p, true) ? 0 : (size_t)p->m * (size_t)p->n * bytes;
     if (p->static_values)
@@ -112,7 +112,7 @@ static void densify(const spk_bound *bound, const spk_dense *dense, const void *
                  .layout = dense->layout,
                  .ld = dense_ld(bound, dense),
                  .parts = bound->view.grid_rows < most ? bound->view.grid_rows : most,
-                 .bytes = spk_dtype_bytes(bound->problem.dtype_a)};
+                 .bytes = spk_dtype_bytes(bound->problem.a.dtype)};
     spk_execute(executor, f.parts, fill_rows, &f);
 }
 
@@ -137,19 +137,19 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
     } else if (!dense->ready) {
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     }
-    spk_product product = {.dtype = p->dtype_a,
+    spk_product product = {.dtype = p->a.dtype,
                            .m = (int)p->m,
                            .n = (int)p->n,
                            .k = (int)p->k,
                            .layout_a = dense->layout,
-                           .layout_b = p->layout_b,
-                           .layout_d = p->layout_d,
+                           .layout_b = p->b.layout,
+                           .layout_d = p->d.layout,
                            .a = a,
                            .b = args->b,
                            .d = args->d,
                            .lda = (int)dense_ld(bound, dense),
-                           .ldb = (int)p->ldb,
-                           .ldd = (int)p->ldd,
+                           .ldb = (int)p->b.ld,
+                           .ldd = (int)p->d.ld,
                            .alpha = args->alpha};
     int threads = spk_executor_library_threads(&bound->device->executor);
     if (dense->acc_bytes > 0) {

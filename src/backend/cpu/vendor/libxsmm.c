@@ -27,7 +27,7 @@ const char *spk_libxsmm_version(void)
 
 static bool col_major_result(const spk_problem *problem)
 {
-    return spk_product_is_result(problem, false) && problem->layout_d == SPK_COL_MAJOR;
+    return spk_product_is_result(problem, false) && problem->d.layout == SPK_COL_MAJOR;
 }
 
 /* Of op(A), whose blocks are transposed by op T. */
@@ -40,7 +40,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device, (void)params;
     *why = spk_vendor_refusal(problem);
-    if (*why == NULL && problem->layout_b == SPK_COL_MAJOR && !(col_major_result(problem) && col_major_blocks(problem)))
+    if (*why == NULL && problem->b.layout == SPK_COL_MAJOR && !(col_major_result(problem) && col_major_blocks(problem)))
         *why = "LIBXSMM transposes its second operand only: a column-major B needs a plain column-major result and column-major blocks";
     return *why == NULL;
 }
@@ -96,13 +96,13 @@ static spk_status make_codes(const spk_bound *bound, libxsmm_state *state)
                                .n = n[ni],
                                .k = k[ki],
                                .layout_a = blocks->layout_a,
-                               .layout_b = p->layout_b,
+                               .layout_b = p->b.layout,
                                .layout_d = blocks->layout,
                                .lda = blocks->lda,
-                               .ldb = (int)p->ldb,
-                               .ldd = blocks->direct ? (int)p->ldd : (int)blocks->panel,
+                               .ldb = (int)p->b.ld,
+                               .ldd = blocks->direct ? (int)p->d.ld : (int)blocks->panel,
                                .beta = beta};
-        if (!make_code(p->dtype_a, &product, &state->codes[mi][ni][ki][beta]))
+        if (!make_code(p->a.dtype, &product, &state->codes[mi][ni][ki][beta]))
             return spk_fail(SPK_ERR_UNSUPPORTED, "libxsmm: it makes no code for a product of %d x %d x %d", m[mi], n[ni], k[ki]);
         /* Where it got no memory that is executable, LIBXSMM takes other memory without a word. */
         if (!spk_is_executable((uintptr_t)state->codes[mi][ni][ki][beta].f32))
@@ -130,9 +130,8 @@ static spk_status bind(spk_bound *bound)
     if (!spk_code_may_be_made()) /* it may have been forbidden since the device was opened */
         return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
     if (!spk_stack_suffices(STACK_BYTES))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
-                        STACK_BYTES / 1024);
-    bool direct = spk_product_is_result(p, false) && (p->layout_d == SPK_ROW_MAJOR || col_major_blocks(p));
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left", STACK_BYTES / 1024);
+    bool direct = spk_product_is_result(p, false) && (p->d.layout == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
     SPK_GOTO(spk_blocks_make(bound, &calls, state, 0, direct, &state->blocks));

@@ -39,7 +39,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device, (void)params;
     const spk_pattern *a = problem->pattern;
     /* Without its optimisation step MKL transposes only where the blocks and B have one layout. */
-    bool mixed = problem->trans_a == SPK_TRANS && problem->block_layout != problem->layout_b;
+    bool mixed = problem->trans_a == SPK_TRANS && problem->block_layout != problem->b.layout;
     *why = spk_vendor_refusal(problem);
     if (*why != NULL)
         return false;
@@ -59,7 +59,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    double share = problem->layout_b == SPK_ROW_MAJOR ? fmax(0.13, 0.4 - 0.05 * log2(problem->pattern->block_rows)) : 0.05;
+    double share = problem->b.layout == SPK_ROW_MAJOR ? fmax(0.13, 0.4 - 0.05 * log2(problem->pattern->block_rows)) : 0.05;
     double compute = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3);
     return 10 + fmax(compute, spk_problem_bytes(problem) / (fmax(device->stream_gbs, 1) * 1e3));
 }
@@ -122,7 +122,7 @@ static spk_status bind(spk_bound *bound)
     bsr_state *state = NULL;
     void *handle = NULL;
     spk_status status = SPK_OK;
-    size_t bytes = spk_dtype_bytes(p->dtype_a);
+    size_t bytes = spk_dtype_bytes(p->a.dtype);
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
     SPK_GOTO(spk_mkl_open(bound->device, &handle, &state->mkl));
@@ -130,11 +130,11 @@ static spk_status bind(spk_bound *bound)
         SPK_GOTO(spk_fail(SPK_ERR_UNAVAILABLE, "mkl: it lacks functions of mkl_sparse"));
     SPK_GOTO(make_index(bound, state));
     if (p->static_values)
-        SPK_GOTO(spk_alloc(&bound->device->mem, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_A), bytes, &state->values));
+        SPK_GOTO(spk_alloc(&bound->device->mem, (size_t)spk_problem_operand_elements(p, SPK_A), bytes, &state->values));
     /* MKL has one layout for B and the result. */
-    if (!spk_product_is_result(p, true) || p->layout_d != p->layout_b)
+    if (!spk_product_is_result(p, true) || p->d.layout != p->b.layout)
         state->acc_bytes = ((size_t)p->m * (size_t)p->n * bytes + 63) / 64 * 64;
-    bound->workspace_bytes = state->acc_bytes > 0 ? state->acc_bytes + spk_finish_bytes(bound, p->layout_b) : 0;
+    bound->workspace_bytes = state->acc_bytes > 0 ? state->acc_bytes + spk_finish_bytes(bound, p->b.layout) : 0;
     return SPK_OK;
 done:
     unbind(bound);
@@ -147,10 +147,10 @@ static spk_status create(const spk_problem *p, const bsr_state *state, const voi
     int base = row_major ? BASE_ZERO : BASE_ONE, layout = row_major ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
     void *address = NULL; /* MKL's prototype takes values that it does not change */
     memcpy(&address, &values, sizeof address);
-    int code = p->dtype_a == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
-                                                              state->offsets, state->offsets + 1, state->columns, address)
-                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
-                                                              state->offsets, state->offsets + 1, state->columns, address);
+    int code = p->a.dtype == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
+                                                              state->offsets + 1, state->columns, address)
+                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
+                                                              state->offsets + 1, state->columns, address);
     return code == 0 ? SPK_OK : failed("mkl_sparse_create_bsr", code);
 }
 
@@ -162,11 +162,11 @@ static spk_status update_values(spk_bound *bound, const void *values)
     if (!p->static_values)
         return SPK_OK;
     void *handle = NULL;
-    memcpy(state->values, values, (size_t)spk_problem_operand_elements(p, SPK_OPERAND_A) * spk_dtype_bytes(p->dtype_a));
+    memcpy(state->values, values, (size_t)spk_problem_operand_elements(p, SPK_A) * spk_dtype_bytes(p->a.dtype));
     SPK_TRY(create(p, state, state->values, &handle));
     int before = state->mkl.set_threads(spk_executor_library_threads(&bound->device->executor));
     int code = state->call.hint(handle, p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N, general,
-                                p->layout_b == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR, (int)p->n, EXPECTED_RUNS);
+                                p->b.layout == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR, (int)p->n, EXPECTED_RUNS);
     if (code == 0)
         code = state->call.optimize(handle);
     state->mkl.set_threads(before);
@@ -182,11 +182,10 @@ static spk_status update_values(spk_bound *bound, const void *values)
 
 static int multiply(const spk_problem *p, const bsr_state *state, void *handle, const void *b, double alpha, double beta, void *d, int ldd)
 {
-    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N,
-        layout = p->layout_b == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
-    if (p->dtype_a == SPK_F32)
-        return state->call.multiply_f32(operation, (float)alpha, handle, general, layout, b, (int)p->n, (int)p->ldb, (float)beta, d, ldd);
-    return state->call.multiply_f64(operation, alpha, handle, general, layout, b, (int)p->n, (int)p->ldb, beta, d, ldd);
+    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N, layout = p->b.layout == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
+    if (p->a.dtype == SPK_F32)
+        return state->call.multiply_f32(operation, (float)alpha, handle, general, layout, b, (int)p->n, (int)p->b.ld, (float)beta, d, ldd);
+    return state->call.multiply_f64(operation, alpha, handle, general, layout, b, (int)p->n, (int)p->b.ld, beta, d, ldd);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -200,9 +199,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     if (!p->static_values) /* a few microseconds: the handle borrows the arrays */
         SPK_TRY(create(p, state, args->a, &handle));
     bool direct = state->acc_bytes == 0;
-    int64_t acc_ld = p->layout_b == SPK_ROW_MAJOR ? p->n : p->m;
+    int64_t acc_ld = p->b.layout == SPK_ROW_MAJOR ? p->n : p->m;
     int before = state->mkl.set_threads(spk_executor_library_threads(&bound->device->executor));
-    int code = direct ? multiply(p, state, handle, args->b, args->alpha, spk_start_from_c(p, args), args->d, (int)p->ldd)
+    int code = direct ? multiply(p, state, handle, args->b, args->alpha, spk_start_from_c(p, args), args->d, (int)p->d.ld)
                       : multiply(p, state, handle, args->b, 1, 0, args->workspace, (int)acc_ld);
     state->mkl.set_threads(before);
     if (!p->static_values)
@@ -210,7 +209,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     if (code != 0)
         return failed("mkl_sparse_mm", code);
     if (!direct)
-        spk_finish(bound, args, args->workspace, p->layout_b, acc_ld, (char *)args->workspace + state->acc_bytes);
+        spk_finish(bound, args, args->workspace, p->b.layout, acc_ld, (char *)args->workspace + state->acc_bytes);
     return SPK_OK;
 }
 

@@ -33,13 +33,13 @@ spk_layout spk_block_layout_of(const spk_bsr_view *view, int *ld)
 const char *spk_vendor_refusal(const spk_problem *problem)
 {
     const spk_problem *p = problem;
-    if ((p->dtype_a != SPK_F32 && p->dtype_a != SPK_F64) || p->dtype_b != p->dtype_a || p->dtype_d != p->dtype_a)
+    if ((p->a.dtype != SPK_F32 && p->a.dtype != SPK_F64) || p->b.dtype != p->a.dtype || p->d.dtype != p->a.dtype)
         return "it multiplies f32 by f32 and f64 by f64 only";
     if (p->batch > 1)
         return "it multiplies one at a time";
     if (p->m == 0 || p->n == 0 || p->k == 0)
         return "the product is empty";
-    if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX || p->ldb > INT32_MAX || p->ldd > INT32_MAX)
+    if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX || p->b.ld > INT32_MAX || p->d.ld > INT32_MAX)
         return "its sizes are 32-bit integers";
     return NULL;
 }
@@ -56,18 +56,17 @@ double spk_start_from_c(const spk_problem *problem, const spk_args *args)
     const spk_problem *p = problem;
     if (!p->epilogue.use_c || args->beta == 0)
         return 0;
-    size_t bytes = spk_dtype_bytes(p->dtype_d);
-    int64_t lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n, length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
+    size_t bytes = spk_dtype_bytes(p->d.dtype);
+    int64_t lines = p->d.layout == SPK_ROW_MAJOR ? p->m : p->n, length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; args->c != args->d && i < lines; i++)
-        memcpy((char *)args->d + (size_t)(i * p->ldd) * bytes, (const char *)args->c + (size_t)(i * p->ldc) * bytes,
-               (size_t)length * bytes);
+        memcpy((char *)args->d + (size_t)(i * p->d.ld) * bytes, (const char *)args->c + (size_t)(i * p->c.ld) * bytes, (size_t)length * bytes);
     return args->beta;
 }
 
 double spk_peak_gflops(const spk_problem *problem, const spk_device *device)
 {
     double peak = device->peak_gflops_f32 > 1 ? device->peak_gflops_f32 : 1;
-    return problem->dtype_a == SPK_F64 ? peak / 2 : peak;
+    return problem->a.dtype == SPK_F64 ? peak / 2 : peak;
 }
 
 typedef struct finish {
@@ -87,12 +86,12 @@ static int64_t finish_chunks(const spk_bound *bound)
 
 size_t spk_finish_bytes(const spk_bound *bound, spk_layout layout)
 {
-    return layout == SPK_ROW_MAJOR ? 0 : (size_t)finish_chunks(bound) * FINISH_ROWS * FINISH_COLS * spk_dtype_bytes(bound->problem.dtype_a);
+    return layout == SPK_ROW_MAJOR ? 0 : (size_t)finish_chunks(bound) * FINISH_ROWS * FINISH_COLS * spk_dtype_bytes(bound->problem.a.dtype);
 }
 
 static void store(const finish *f, const void *acc, int64_t ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
 {
-    if (f->bound->problem.dtype_a == SPK_F32)
+    if (f->bound->problem.a.dtype == SPK_F32)
         spk_epilogue_f32(&f->bound->problem, f->args, acc, ld, row0, rows, col0, cols);
     else
         spk_epilogue_f64(&f->bound->problem, f->args, acc, ld, row0, rows, col0, cols);
@@ -102,7 +101,7 @@ static void store(const finish *f, const void *acc, int64_t ld, int64_t row0, in
 static void transpose(const finish *f, char *tile, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
 {
     for (int64_t j = 0; j < cols; j++) {
-        if (f->bound->problem.dtype_a == SPK_F32) {
+        if (f->bound->problem.a.dtype == SPK_F32) {
             const float *column = (const float *)f->acc + (col0 + j) * f->ld + row0;
             for (int64_t i = 0; i < rows; i++)
                 ((float *)tile)[i * FINISH_COLS + j] = column[i];
@@ -118,7 +117,7 @@ static void finish_chunk(void *arg, int64_t task)
 {
     const finish *f = arg;
     const spk_problem *p = &f->bound->problem;
-    size_t bytes = spk_dtype_bytes(p->dtype_a);
+    size_t bytes = spk_dtype_bytes(p->a.dtype);
     int64_t from = p->m * task / f->chunks, to = p->m * (task + 1) / f->chunks;
     if (f->layout == SPK_ROW_MAJOR) {
         store(f, f->acc + (size_t)(from * f->ld) * bytes, f->ld, from, to - from, 0, p->n);

@@ -6,13 +6,13 @@
 
 static double whole_bytes_of(const spk_problem *problem)
 {
-    return (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->dtype_a);
+    return (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->a.dtype);
 }
 
 bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
     *why = spk_vendor_refusal(problem);
-    if (*why == NULL && problem->lda > INT32_MAX)
+    if (*why == NULL && problem->a.ld > INT32_MAX)
         *why = "its sizes are 32-bit integers";
     if (*why == NULL && whole_bytes_of(problem) > (double)device->memory_bytes / 4)
         *why = "the whole product would take more than a quarter of the memory";
@@ -22,7 +22,7 @@ bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device
 double spk_sampled_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    const double stream = fmax(device->stream_gbs, 1) * 1e3, bytes = (double)spk_dtype_bytes(problem->dtype_a);
+    const double stream = fmax(device->stream_gbs, 1) * 1e3, bytes = (double)spk_dtype_bytes(problem->a.dtype);
     const double values = (double)problem->pattern->nnzb * (double)problem->pattern->block_rows * (double)problem->pattern->block_cols;
     const double multiply = spk_problem_dense_flops(problem) / (spk_peak_gflops(problem, device) * 1.05 * 1e3);
     return 10 + multiply + (2 * whole_bytes_of(problem) + 2 * values * bytes) / stream;
@@ -30,7 +30,7 @@ double spk_sampled_predict_us(const spk_problem *problem, const spk_device *devi
 
 size_t spk_sampled_workspace_bytes(const spk_problem *problem)
 {
-    return (size_t)problem->m * (size_t)problem->n * spk_dtype_bytes(problem->dtype_a);
+    return (size_t)problem->m * (size_t)problem->n * spk_dtype_bytes(problem->a.dtype);
 }
 
 typedef struct sampling {
@@ -50,7 +50,7 @@ static void take_block(const sampling *s, int64_t row0, int64_t col0, int64_t at
         for (int64_t j = 0; j < view->block_cols; j++) {
             const int64_t place = at + i * view->row_stride + j * view->col_stride, from = (row0 + i) * n + col0 + j;
             const bool inside = row0 + i < view->rows && col0 + j < view->cols; /* what hangs over is zero */
-            if (s->bound->problem.dtype_a == SPK_F32) {
+            if (s->bound->problem.a.dtype == SPK_F32) {
                 const float more = inside && s->with_c ? (float)args->beta * ((const float *)args->c)[place] : 0;
                 ((float *)args->d)[place] = inside ? (float)args->alpha * ((const float *)args->workspace)[from] + more : 0;
             } else {
@@ -72,18 +72,18 @@ void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multip
                      const void *user)
 {
     const spk_problem *p = &bound->problem;
-    const spk_product product = {.dtype = p->dtype_a,
+    const spk_product product = {.dtype = p->a.dtype,
                                  .m = (int)p->m,
                                  .n = (int)p->n,
                                  .k = (int)p->k,
-                                 .layout_a = p->layout_a,
-                                 .layout_b = p->layout_b,
+                                 .layout_a = p->a.layout,
+                                 .layout_b = p->b.layout,
                                  .layout_d = SPK_ROW_MAJOR,
                                  .a = args->a,
                                  .b = args->b,
                                  .d = args->workspace,
-                                 .lda = (int)p->lda,
-                                 .ldb = (int)p->ldb,
+                                 .lda = (int)p->a.ld,
+                                 .ldb = (int)p->b.ld,
                                  .ldd = (int)p->n,
                                  .alpha = 1};
     multiply(user, &product, spk_executor_library_threads(&bound->device->executor));

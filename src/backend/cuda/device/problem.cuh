@@ -1,4 +1,4 @@
-/* The facts of a problem that device programs are specialised for: the host defines each (spk_cuda_problem_defines). The defaults are for reading
+/* The facts of a problem that device programs are specialised for: the host defines each (spk_problem_device_defines). The defaults are for reading
  * and for a compiler run by hand.
  *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
  *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)

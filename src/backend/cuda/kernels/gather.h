@@ -83,14 +83,14 @@ static inline int64_t gather_columns(const spk_problem *problem, const gather_sh
 static inline void gather_complete(const spk_problem *problem, gather_shape *s)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem);
-    const int bytes_a = (int)spk_dtype_bytes(problem->dtype_a), bytes_b = (int)spk_dtype_bytes(problem->dtype_b);
-    const bool along_a = gather_a_along_k(problem), along_b = problem->layout_b == SPK_COL_MAJOR;
+    const int bytes_a = (int)spk_dtype_bytes(problem->a.dtype), bytes_b = (int)spk_dtype_bytes(problem->b.dtype);
+    const bool along_a = gather_a_along_k(problem), along_b = problem->b.layout == SPK_COL_MAJOR;
     s->pitch_a = gather_pitch(along_a ? s->tile_k : s->tile_m, bytes_a, along_a);
     s->pitch_b = gather_pitch(along_b ? s->tile_k : s->tile_n, bytes_b, along_b);
-    s->pitch_d = problem->layout_d == SPK_ROW_MAJOR ? s->tile_n + 8 : gather_round(s->tile_m, 8) + 4;
-    s->vector_a = along_a ? gather_vector(problem->dtype_a, cols, s->tile_k, cols) : gather_vector(problem->dtype_a, rows, s->tile_m, rows);
-    s->vector_b = along_b ? gather_vector(problem->dtype_b, problem->ldb, s->tile_k, cols) : gather_vector(problem->dtype_b, problem->ldb, s->tile_n, s->tile_n);
-    s->tile_sums = (problem->layout_d == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
+    s->pitch_d = problem->d.layout == SPK_ROW_MAJOR ? s->tile_n + 8 : gather_round(s->tile_m, 8) + 4;
+    s->vector_a = along_a ? gather_vector(problem->a.dtype, cols, s->tile_k, cols) : gather_vector(problem->a.dtype, rows, s->tile_m, rows);
+    s->vector_b = along_b ? gather_vector(problem->b.dtype, problem->b.ld, s->tile_k, cols) : gather_vector(problem->b.dtype, problem->b.ld, s->tile_n, s->tile_n);
+    s->tile_sums = (problem->d.layout == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
     gather_fit(s, (along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b,
                s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4));
 }
@@ -146,7 +146,7 @@ static inline void gather_build(const spk_problem *problem, const gather_shape *
     build->file = file;
     build->entry = entry;
     build->shared_bytes = s->teams * s->team_bytes;
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d -DPITCH_A=%d "
              "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d -DPIECES=%d %s",
@@ -162,7 +162,7 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
     const double columns = (double)gather_columns(problem, s), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
     const double passes = blocks * splits * columns; /* of a block through a tile */
     const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
-    const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->dtype_a) + s->tile_n * (double)spk_dtype_bytes(problem->dtype_b));
+    const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->a.dtype) + s->tile_n * (double)spk_dtype_bytes(problem->b.dtype));
     const double tiles = grid_rows * splits * columns, slots = processors * resident, waves = tiles / slots;
     const double whole = (double)gather_ceil((int64_t)(waves * 100 + 1), 100), uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
     double mean = grid_rows > 0 ? blocks / grid_rows : 0, longest = gather_longest_row(problem), adding = 0; /* of a tile, in blocks */
@@ -172,7 +172,7 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
         adding = 2.5;
     }
     const double step_us = 0.12 + 0.5 / s->stages, steps = mean * cols / s->tile_k;
-    const double small = s->vector_b * (double)spk_dtype_bytes(problem->dtype_b) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->dtype_b)) : 1;
+    const double small = s->vector_b * (double)spk_dtype_bytes(problem->b.dtype) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->b.dtype)) : 1;
     const double computing = flops / tflops / 1e6, filling = bytes * (1 + 0.5 * (small - 1)) / 6.0e6;
     const double chain = whole * (1.5 + steps * step_us);
     const double alone = 1.5 + longest * cols / s->tile_k * step_us * ((int)cols % s->tile_k == 0 ? 1.4 : 2.8); /* measured on an H200 */

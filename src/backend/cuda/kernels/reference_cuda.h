@@ -22,7 +22,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device;
     (void)params;
-    if (!knows(problem->dtype_a) || !knows(problem->dtype_b) || !knows(problem->dtype_d))
+    if (!knows(problem->a.dtype) || !knows(problem->b.dtype) || !knows(problem->d.dtype))
         *why = "it knows f16, bf16, f32 and f64 only";
     else if (problem->compute != SPK_F32 && problem->compute != SPK_F64 && problem->compute != SPK_TF32)
         *why = "it computes in f32 and f64 only";
@@ -41,7 +41,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     (void)device;
     (void)params;
     *build = (spk_build){.file = REFERENCE_ENTRY ".cu", .entry = REFERENCE_ENTRY};
-    spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    spk_problem_device_defines(problem, build->options, sizeof build->options);
 }
 
 static void unbind(spk_bound *bound)
@@ -78,7 +78,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 {
     const state *made = bound->state;
     const spk_problem *problem = &bound->problem;
-    const int64_t elements = problem->batch * spk_problem_d_rows(problem) * spk_problem_d_cols(problem), blocks = (elements + THREADS - 1) / THREADS;
+    const int64_t elements = problem->batch * problem->d.rows * problem->d.cols, blocks = (elements + THREADS - 1) / THREADS;
     if (elements == 0)
         return SPK_OK;
     spk_cuda_arguments arguments;

@@ -36,13 +36,13 @@ static inline int sddmm_vector(spk_dtype dtype, int64_t ld, int64_t tile, int64_
 
 static inline void sddmm_gather_complete(const spk_problem *problem, gather_shape *s)
 {
-    const int rows = problem->pattern->block_rows, cols = problem->pattern->block_cols, bytes = (int)spk_dtype_bytes(problem->dtype_a);
-    const bool along_a = problem->layout_a == SPK_ROW_MAJOR, along_b = problem->layout_b == SPK_COL_MAJOR, down = problem->block_layout == SPK_COL_MAJOR;
+    const int rows = problem->pattern->block_rows, cols = problem->pattern->block_cols, bytes = (int)spk_dtype_bytes(problem->a.dtype);
+    const bool along_a = problem->a.layout == SPK_ROW_MAJOR, along_b = problem->b.layout == SPK_COL_MAJOR, down = problem->block_layout == SPK_COL_MAJOR;
     s->pitch_a = gather_pitch(along_a ? s->tile_k : s->tile_m, bytes, along_a);
     s->pitch_b = gather_pitch(along_b ? s->tile_k : s->tile_n, bytes, along_b);
     s->pitch_d = down ? gather_round(s->tile_m, 8) + 4 : s->tile_n + 8;
-    s->vector_a = sddmm_vector(problem->dtype_a, problem->lda, along_a ? s->tile_k : s->tile_m, along_a ? s->tile_k : rows, problem->stride_a);
-    s->vector_b = sddmm_vector(problem->dtype_b, problem->ldb, along_b ? s->tile_k : s->tile_n, along_b ? s->tile_k : cols, problem->stride_b);
+    s->vector_a = sddmm_vector(problem->a.dtype, problem->a.ld, along_a ? s->tile_k : s->tile_m, along_a ? s->tile_k : rows, problem->a.stride);
+    s->vector_b = sddmm_vector(problem->b.dtype, problem->b.ld, along_b ? s->tile_k : s->tile_n, along_b ? s->tile_k : cols, problem->b.stride);
     gather_fit(s, ((along_a ? s->tile_m : s->tile_k) * s->pitch_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b) * bytes,
                (down ? s->tile_n : s->tile_m) * s->pitch_d * (problem->compute == SPK_F64 ? 8 : 4));
 }
@@ -64,7 +64,7 @@ static inline bool sddmm_gather_applicable(const spk_problem *problem, const spk
 {
     const double tiles = sddmm_gather_tiles(problem, s) * (double)problem->batch;
     const double columns = (double)problem->pattern->features.longest_row * problem->pattern->block_cols;
-    if (problem->dtype_b != problem->dtype_a)
+    if (problem->b.dtype != problem->a.dtype)
         *why = "X and Y must have the same type";
     else if (problem->m > INT32_MAX / 2 || problem->n > INT32_MAX / 2 || problem->k > INT32_MAX / 2 || problem->batch > 65535)
         *why = "M, N and K must be less than 2^30, and the batch 2^16";
@@ -85,7 +85,7 @@ static inline void sddmm_gather_build(const spk_problem *problem, const gather_s
     build->file = file;
     build->entry = entry;
     build->shared_bytes = s->teams * s->team_bytes;
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(
         build->options + used, sizeof build->options - (size_t)used,
         " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DSPLITS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d "
@@ -98,7 +98,7 @@ static inline void sddmm_gather_build(const spk_problem *problem, const gather_s
 static inline double sddmm_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts, double tflops)
 {
     const double processors = device->processors > 0 ? device->processors : 100, tiles = sddmm_gather_tiles(problem, s) * (double)problem->batch;
-    const double bytes = (double)spk_dtype_bytes(problem->dtype_a), k = (double)problem->k;
+    const double bytes = (double)spk_dtype_bytes(problem->a.dtype), k = (double)problem->k;
     int resident = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams;
     const int most = 1024 / s->threads;
     resident = resident > most ? most : resident < 1 ? 1 : resident;

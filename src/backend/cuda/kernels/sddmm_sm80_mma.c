@@ -6,7 +6,7 @@ enum { HALF_SUMS = 2048, WIDE_SUMS = 1024 }; /* of a warp */
 
 static int sums_of(const spk_problem *problem)
 {
-    return problem->dtype_a == SPK_F64 ? WIDE_SUMS : HALF_SUMS;
+    return problem->a.dtype == SPK_F64 ? WIDE_SUMS : HALF_SUMS;
 }
 
 static warp_mma_shape shape_of(const spk_problem *problem, const spk_params *params)
@@ -18,10 +18,10 @@ static warp_mma_shape shape_of(const spk_problem *problem, const spk_params *par
 
 static bool types_fit(const spk_problem *problem, const char **why)
 {
-    const bool halves = problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16;
+    const bool halves = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
     if (halves && problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
-    else if (!halves && problem->dtype_a != SPK_F64 && (problem->dtype_a != SPK_F32 || problem->compute != SPK_TF32))
+    else if (!halves && problem->a.dtype != SPK_F64 && (problem->a.dtype != SPK_F32 || problem->compute != SPK_TF32))
         *why = "it is for f16, bf16, f64, and f32 with TF32 products";
     return *why == NULL;
 }
@@ -38,7 +38,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "blocks of so few rows fill the side of 8 only";
     else if (most > 64 && gather_round(rows, swap ? 8 : 16) <= most / 2)
         *why = "a lower tile holds the block's rows";
-    else if (problem->dtype_a == SPK_F64 ? depth > 32 || most > 64 : depth < 32)
+    else if (problem->a.dtype == SPK_F64 ? depth > 32 || most > 64 : depth < 32)
         *why = "steps are of 32 to 128 bytes a line";
     else if (shape.team.tile_m / shape.warps_m * (shape.team.tile_n / shape.warps_n) > 2 * sums_of(problem))
         *why = "a warp would keep too many sums";
@@ -50,11 +50,11 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const warp_mma_shape shape = shape_of(problem, params);
-    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->dtype_a == SPK_F64   ? 1
-                                                                                              : problem->dtype_a == SPK_F32 ? 3
+    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->a.dtype == SPK_F64   ? 1
+                                                                                              : problem->a.dtype == SPK_F32 ? 3
                                                                                                                             : 7);
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n,
-                 busy = m * n / (m * n + (problem->dtype_a == SPK_F64 ? 16 : 8) * (m + n));
+                 busy = m * n / (m * n + (problem->a.dtype == SPK_F64 ? 16 : 8) * (m + n));
     return sddmm_gather_predict(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], peak * busy);
 }
 

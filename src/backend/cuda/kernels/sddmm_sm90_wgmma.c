@@ -100,8 +100,8 @@ static const double FLOPS_US = 5.4e6, L2_BYTES_US = 72e3, LINE_US = 1.04e-3;
 /* A stage's microseconds: the longest of the tensor cores, L2, TMA's lines and issuing. */
 static double stage_us(const spk_problem *problem, const spk_params *params, const shape *s, double columns)
 {
-    const double x_lines = problem->layout_a == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
-    const double y_lines = problem->layout_b == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
+    const double x_lines = problem->a.layout == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
+    const double y_lines = problem->b.layout == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
     const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US,
                             2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US, LINE_US * (x_lines / params->v[SHARE] + y_lines),
                             (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
@@ -131,9 +131,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 
 static bool dtypes_fit(const spk_problem *problem, const char **why)
 {
-    if ((problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16) || problem->dtype_b != problem->dtype_a)
+    if ((problem->a.dtype != SPK_F16 && problem->a.dtype != SPK_BF16) || problem->b.dtype != problem->a.dtype)
         *why = "it is for f16 and bf16";
-    else if (problem->dtype_d != SPK_F32 && problem->dtype_d != SPK_F16 && problem->dtype_d != SPK_BF16)
+    else if (problem->d.dtype != SPK_F32 && problem->d.dtype != SPK_F16 && problem->d.dtype != SPK_BF16)
         *why = "D must be f16, bf16 or f32";
     else if (problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
@@ -145,9 +145,9 @@ static bool sizes_fit(const spk_problem *problem, const char **why)
     const int64_t high = INT_MAX - 256;
     if (problem->pattern->block_rows % 16 != 0 || problem->pattern->block_cols % 16 != 0)
         *why = "the sides of a block are not multiples of 16";
-    else if (problem->lda % 8 != 0 || problem->ldb % 8 != 0)
+    else if (problem->a.ld % 8 != 0 || problem->b.ld % 8 != 0)
         *why = "the leading dimension of X or Y is not a multiple of 8";
-    else if (problem->batch > 1 && (problem->stride_a % 8 != 0 || problem->stride_b % 8 != 0))
+    else if (problem->batch > 1 && (problem->a.stride % 8 != 0 || problem->b.stride % 8 != 0))
         *why = "the stride of X or Y in the batch is not a multiple of 8";
     else if (problem->m > high || problem->n > high || problem->k > high || problem->pattern->nnzb > high / 64 || problem->batch > 65535)
         *why = "it counts with 31 bits";
@@ -207,7 +207,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     (void)device;
     const shape s = shape_of(problem, params);
     *build = (spk_build){.file = "sddmm_sm90_wgmma.cu", .entry = "sddmm_sm90_wgmma", .shared_bytes = s.shared_bytes};
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
              "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
@@ -346,9 +346,9 @@ static spk_status make_maps(const spk_bound *bound, const state *made, const spk
     if (p->k == 0)
         return SPK_OK;
     const spk_tensor_map_desc x =
-        map_of(args->a, p->dtype_a, p->layout_a == SPK_ROW_MAJOR, p->k, p->m, p->lda, made->shape.tiling.cell_rows, p->batch, p->stride_a);
+        map_of(args->a, p->a.dtype, p->a.layout == SPK_ROW_MAJOR, p->k, p->m, p->a.ld, made->shape.tiling.cell_rows, p->batch, p->a.stride);
     const spk_tensor_map_desc y =
-        map_of(args->b, p->dtype_b, p->layout_b == SPK_COL_MAJOR, p->k, p->n, p->ldb, made->shape.tiling.cell_cols, p->batch, p->stride_b);
+        map_of(args->b, p->b.dtype, p->b.layout == SPK_COL_MAJOR, p->k, p->n, p->b.ld, made->shape.tiling.cell_cols, p->batch, p->b.stride);
     SPK_TRY(spk_cuda_tensor_map(driver, &x, &maps[0]));
     return spk_cuda_tensor_map(driver, &y, &maps[1]);
 }

@@ -53,22 +53,22 @@ static inline int sm90_chunk(int block_cols)
 /* One box brings a tile of B. */
 static inline bool sm90_b_whole(const spk_problem *problem)
 {
-    return problem->layout_b == SPK_COL_MAJOR || problem->n % 64 == 0;
+    return problem->b.layout == SPK_COL_MAJOR || problem->n % 64 == 0;
 }
 
 /* What both rows ask of a problem. */
 static inline bool sm90_applicable(const spk_problem *problem, const char **why)
 {
     const int64_t high = INT_MAX;
-    if ((problem->dtype_a != SPK_F16 && problem->dtype_a != SPK_BF16) || problem->dtype_b != problem->dtype_a)
+    if ((problem->a.dtype != SPK_F16 && problem->a.dtype != SPK_BF16) || problem->b.dtype != problem->a.dtype)
         *why = "it is for f16 and bf16";
-    else if (problem->dtype_d != problem->dtype_a && problem->dtype_d != SPK_F32 && problem->dtype_d != SPK_F16 && problem->dtype_d != SPK_BF16)
+    else if (problem->d.dtype != problem->a.dtype && problem->d.dtype != SPK_F32 && problem->d.dtype != SPK_F16 && problem->d.dtype != SPK_BF16)
         *why = "D must be f16, bf16 or f32";
     else if (problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
-    else if (problem->ldb % 8 != 0)
+    else if (problem->b.ld % 8 != 0)
         *why = "the leading dimension of B is not a multiple of 8";
-    else if (problem->stride_a % 8 != 0 || problem->stride_b % 8 != 0)
+    else if (problem->a.stride % 8 != 0 || problem->b.stride % 8 != 0)
         *why = "the items of the batch are not a multiple of 8 elements apart";
     else if (problem->m > high - 256 || problem->n > high - 256 || problem->k > high - 256 ||
              problem->pattern->nnzb * (problem->pattern->block_rows > problem->pattern->block_cols ? problem->pattern->block_rows : problem->pattern->block_cols) > high - 256)
@@ -93,7 +93,7 @@ static inline spk_tensor_map_desc sm90_map_items(const spk_problem *problem, spk
 static inline spk_tensor_map_desc sm90_map_values(const spk_bound *bound, const void *values, int rows, int chunk)
 {
     const spk_bsr_view *view = &bound->view;
-    const spk_dtype dtype = bound->problem.dtype_a;
+    const spk_dtype dtype = bound->problem.a.dtype;
     if (view->col_stride == 1)
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = values, .sizes = {view->block_cols, view->nnzb * view->block_rows},
                                      .strides = {0, view->block_cols}, .box = {chunk, rows}};
@@ -107,40 +107,40 @@ static inline spk_tensor_map_desc sm90_map_block(const spk_bound *bound, const v
     const spk_bsr_view *view = &bound->view;
     if (view->col_stride == 1)
         return sm90_map_values(bound, values, view->block_rows, chunk);
-    return (spk_tensor_map_desc){.dtype = bound->problem.dtype_a, .rank = 2, .swizzle_bytes = view->block_rows * 2, .address = values,
+    return (spk_tensor_map_desc){.dtype = bound->problem.a.dtype, .rank = 2, .swizzle_bytes = view->block_rows * 2, .address = values,
                                  .sizes = {view->block_rows, view->nnzb * view->block_cols}, .strides = {0, view->block_rows}, .box = {view->block_rows, chunk}};
 }
 
 static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const void *b, int columns, int chunk)
 {
-    const spk_dtype dtype = problem->dtype_b;
-    if (problem->layout_b == SPK_COL_MAJOR)
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->ldb},
+    const spk_dtype dtype = problem->b.dtype;
+    if (problem->b.layout == SPK_COL_MAJOR)
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->b.ld},
                                      .box = {chunk, columns}, .short_lines = chunk < 64};
     if (columns < 64)
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = columns * 2, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->ldb},
+        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = columns * 2, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->b.ld},
                                      .box = {columns, chunk}};
     if (sm90_b_whole(problem))
         return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = b, .sizes = {64, problem->k, problem->n / 64},
-                                     .strides = {0, problem->ldb, 64}, .box = {64, chunk, columns / 64}};
-    return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = 128, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->ldb},
+                                     .strides = {0, problem->b.ld, 64}, .box = {64, chunk, columns / 64}};
+    return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = 128, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->b.ld},
                                  .box = {64, chunk}};
 }
 
 /* columns: of a staging tile, up to 64. */
 static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d, int piece_rows, int columns)
 {
-    const bool down = problem->layout_d == SPK_COL_MAJOR;
-    return (spk_tensor_map_desc){.dtype = problem->dtype_d, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : columns * 2, .address = d,
-                                 .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m}, .strides = {0, problem->ldd},
+    const bool down = problem->d.layout == SPK_COL_MAJOR;
+    return (spk_tensor_map_desc){.dtype = problem->d.dtype, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : columns * 2, .address = d,
+                                 .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m}, .strides = {0, problem->d.ld},
                                  .box = {down ? piece_rows : columns, down ? columns : piece_rows}};
 }
 
 /* TMA writes whole 16 bytes, also where the last of them reach beyond the end of a line of D: what lies there between the lines is not ours. */
 static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
 {
-    const int64_t line = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
-    return problem->dtype_d == SPK_F32 || problem->ldd % 8 != 0 || problem->stride_d % 8 != 0 || line % 8 != 0 || (uintptr_t)d % 16 != 0;
+    const int64_t line = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
+    return problem->d.dtype == SPK_F32 || problem->d.ld % 8 != 0 || problem->d.stride % 8 != 0 || line % 8 != 0 || (uintptr_t)d % 16 != 0;
 }
 
 static inline spk_status sm90_check_alignment(const spk_problem *problem, const spk_args *args)

@@ -19,14 +19,14 @@ static int power_up_to(int most, int value)
 
 static bool fits_tensor(const spk_problem *problem)
 {
-    return (problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16) && gather_a_along_k(problem) && problem->layout_b == SPK_COL_MAJOR &&
+    return (problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16) && gather_a_along_k(problem) && problem->b.layout == SPK_COL_MAJOR &&
            gather_block_cols(problem) % 8 == 0;
 }
 
 static narrow_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem), split = params->v[SPLIT];
-    narrow_shape s = {.tensor = problem->n > MOST_PLAIN, .b_along_k = problem->layout_b == SPK_COL_MAJOR || (problem->n == 1 && problem->ldb == 1)};
+    narrow_shape s = {.tensor = problem->n > MOST_PLAIN, .b_along_k = problem->b.layout == SPK_COL_MAJOR || (problem->n == 1 && problem->b.ld == 1)};
     s.units = split >= 4 ? 1 : 4 / split;
     if (s.tensor) {
         s.chunk = 8;
@@ -34,17 +34,17 @@ static narrow_shape shape_of(const spk_problem *problem, const spk_params *param
         s.depth_lanes = 4;
         s.unit_rows = 16 * s.lane_rows;
     } else if (gather_a_along_k(problem)) {
-        s.chunk = gather_vector(problem->dtype_a, cols, cols, cols);
+        s.chunk = gather_vector(problem->a.dtype, cols, cols, cols);
         s.depth_lanes = rows >= 4 ? 8 : rows >= 2 ? 16 : 32;
         s.lane_rows = params->v[ROWS];
         s.unit_rows = 32 / s.depth_lanes * s.lane_rows;
     } else {
         s.chunk = 1;
-        s.lane_rows = gather_vector(problem->dtype_a, rows, rows, rows);
+        s.lane_rows = gather_vector(problem->a.dtype, rows, rows, rows);
         s.depth_lanes = 32 / power_up_to(8, rows / s.lane_rows);
         s.unit_rows = 32 / s.depth_lanes * s.lane_rows;
     }
-    s.vector_b = s.b_along_k && (problem->n == 1 || problem->ldb % s.chunk == 0) ? s.chunk : 1;
+    s.vector_b = s.b_along_k && (problem->n == 1 || problem->b.ld % s.chunk == 0) ? s.chunk : 1;
     return s;
 }
 
@@ -61,7 +61,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "it is for 1 to 64 columns";
     else if (problem->n > MOST_PLAIN && !fits_tensor(problem))
         *why = "more than 8 columns need f16 or bf16, A and B contiguous along K, and blocks of 8 columns or a multiple";
-    else if (problem->dtype_a != problem->dtype_b || (problem->compute != SPK_F32 && problem->compute != SPK_F64))
+    else if (problem->a.dtype != problem->b.dtype || (problem->compute != SPK_F32 && problem->compute != SPK_F64))
         *why = "A and B must have the same type, and sums f32 or f64";
     else if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
         *why = "M and K must be less than 2^30";
@@ -87,7 +87,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const spk_cuda *cuda = spk_cuda_of(device);
     const double processors = cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
     const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), blocks = (double)problem->pattern->nnzb, split = params->v[SPLIT];
-    const double grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), bytes = (double)spk_dtype_bytes(problem->dtype_a);
+    const double grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), bytes = (double)spk_dtype_bytes(problem->a.dtype);
     const double units = grid_rows * (double)gather_ceil((int64_t)rows, s.unit_rows) * (double)problem->batch, warps = units * split;
     /* A warp's chain of loads, and what it reads of B beside its values. */
     const double group = 4.0 * (s.tensor ? 2.0 * s.lane_rows : s.lane_rows), groups = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / (s.chunk * s.depth_lanes * split);
@@ -108,7 +108,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     build->file = "spmm_cuda_narrow.cu";
     build->entry = "spmm_cuda_narrow";
     build->shared_bytes = 0;
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DCOLUMNS=%d -DRAGGED_K=%d -DB_ALONG_K=%d -DCUT_CHUNKS=%d -DVECTOR_B=%d -DTENSOR=%d -DCHUNK=%d -DLANE_ROWS=%d "
              "-DDEPTH_LANES=%d -DUNIT_ROWS=%d -DUNITS=%d -DSPLIT=%d -DAHEAD=%d",

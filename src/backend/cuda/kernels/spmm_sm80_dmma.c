@@ -6,7 +6,7 @@ static const char adding[] = "spmm_sm80_dmma_add";
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    if (problem->dtype_a != SPK_F64 || problem->dtype_b != SPK_F64 || problem->compute != SPK_F64)
+    if (problem->a.dtype != SPK_F64 || problem->b.dtype != SPK_F64 || problem->compute != SPK_F64)
         *why = "it is for f64";
     else
         warp_mma_applicable(problem, device, params, SUMS, adding, why);

@@ -7,10 +7,10 @@ static const char adding[] = "spmm_sm80_mma_add";
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
-    const bool halves = problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16;
-    if (!halves && (problem->dtype_a != SPK_F32 || problem->compute != SPK_TF32))
+    const bool halves = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
+    if (!halves && (problem->a.dtype != SPK_F32 || problem->compute != SPK_TF32))
         *why = "it is for f16, bf16, and f32 with TF32 products";
-    else if (problem->dtype_b != problem->dtype_a)
+    else if (problem->b.dtype != problem->a.dtype)
         *why = "A and B must have the same type";
     else if (halves && problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
@@ -24,7 +24,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
-    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->dtype_a == SPK_F32 ? 3 : 7);
+    const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->a.dtype == SPK_F32 ? 3 : 7);
     /* What a warp loads from shared memory for its products. */
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 8 * (m + n));
     return gather_predict(problem, device, &shape.team, peak * busy);

@@ -127,7 +127,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     (void)device;
     const group_shape shape = shape_of(problem, params);
     *build = (spk_build){.file = "spmm_sm90_groups.cu", .entry = "spmm_sm90_groups", .shared_bytes = shape.shared_bytes};
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DCLUSTER=%d", shape.block_rows,
              shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages, shape.buffers,

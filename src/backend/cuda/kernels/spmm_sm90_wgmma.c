@@ -191,7 +191,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     (void)device;
     const wgmma_shape shape = shape_of(problem, params);
     *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
-    const int used = spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DSPLIT=%d -DCUT=%d",
              shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem),
@@ -338,9 +338,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     sm90_tile_order tiles = made->tiles;
     tiles.direct = sm90_d_direct(&bound->problem, args->d);
     const spk_problem *p = &bound->problem;
-    const spk_tensor_map_desc a = sm90_map_items(p, sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->stride_a);
-    const spk_tensor_map_desc b = sm90_map_items(p, sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->stride_b);
-    const spk_tensor_map_desc d = sm90_map_items(p, sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->stride_d);
+    const spk_tensor_map_desc a = sm90_map_items(p, sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->a.stride);
+    const spk_tensor_map_desc b = sm90_map_items(p, sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->b.stride);
+    const spk_tensor_map_desc d = sm90_map_items(p, sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->d.stride);
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};

@@ -14,20 +14,20 @@ static bool is_direct(const spk_problem *p)
 static void finish_build(const spk_problem *problem, spk_build *build)
 {
     *build = (spk_build){.file = "finish.cu", .entry = "finish_product"};
-    spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    spk_problem_device_defines(problem, build->options, sizeof build->options);
 }
 
 static spk_dtype sum_dtype(const spk_problem *p)
 {
-    return p->dtype_a == SPK_F64 ? SPK_F64 : SPK_F32;
+    return p->a.dtype == SPK_F64 ? SPK_F64 : SPK_F32;
 }
 
 static spk_status make(const spk_bound *bound, bool direct, spk_around *around)
 {
     const spk_problem *p = &bound->problem;
-    spk_around made = {.direct = direct, .acc_dtype = p->dtype_d};
+    spk_around made = {.direct = direct, .acc_dtype = p->d.dtype};
     if (!made.direct) {
-        int64_t length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m, lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n;
+        int64_t length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m, lines = p->d.layout == SPK_ROW_MAJOR ? p->m : p->n;
         made.acc_dtype = sum_dtype(p);
         made.acc_ld = (length + 7) / 8 * 8; /* libraries like aligned columns */
         made.acc_bytes = spk_round_up((size_t)(made.acc_ld * lines) * spk_dtype_bytes(made.acc_dtype), 256);
@@ -48,7 +48,7 @@ spk_status spk_around_make(const spk_bound *bound, spk_around *around)
 spk_status spk_around_make_summing(const spk_bound *bound, bool may_be_direct, spk_around *around)
 {
     const spk_problem *p = &bound->problem;
-    return make(bound, may_be_direct && is_direct(p) && !p->epilogue.use_c && p->dtype_d == sum_dtype(p), around);
+    return make(bound, may_be_direct && is_direct(p) && !p->epilogue.use_c && p->d.dtype == sum_dtype(p), around);
 }
 
 void spk_around_release(const spk_bound *bound, spk_around *around)

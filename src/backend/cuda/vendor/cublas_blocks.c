@@ -71,7 +71,7 @@ typedef struct shape {
 /* Where the library may use its tensor cores, it wants every matrix on 16 bytes. */
 static bool is_fast(const spk_problem *p)
 {
-    return p->dtype_a == SPK_F16 || p->dtype_a == SPK_BF16 || (p->dtype_a == SPK_F32 && p->compute == SPK_TF32);
+    return p->a.dtype == SPK_F16 || p->a.dtype == SPK_BF16 || (p->a.dtype == SPK_F32 && p->compute == SPK_TF32);
 }
 
 static int64_t block_height(const spk_problem *p)
@@ -87,18 +87,18 @@ static int64_t block_width(const spk_problem *p)
 /* Row-major D is D^T = B^T A^T to the library. */
 static shape shape_of(const spk_problem *p, int64_t ld_sums)
 {
-    const int64_t height = block_height(p), width = block_width(p), size = (int64_t)spk_dtype_bytes(p->dtype_a);
-    const bool rows = p->layout_d == SPK_ROW_MAJOR, k_inside = (p->block_layout == SPK_ROW_MAJOR) == (p->trans_a == SPK_NO_TRANS);
-    const bool block_turned = rows != k_inside, b_turned = rows == (p->layout_b == SPK_COL_MAJOR);
+    const int64_t height = block_height(p), width = block_width(p), size = (int64_t)spk_dtype_bytes(p->a.dtype);
+    const bool rows = p->d.layout == SPK_ROW_MAJOR, k_inside = (p->block_layout == SPK_ROW_MAJOR) == (p->trans_a == SPK_NO_TRANS);
+    const bool block_turned = rows != k_inside, b_turned = rows == (p->b.layout == SPK_COL_MAJOR);
     return (shape){.block_first = !rows,
                    .op_first = (rows ? b_turned : block_turned) ? BLAS_OP_T : BLAS_OP_N,
                    .op_second = (rows ? block_turned : b_turned) ? BLAS_OP_T : BLAS_OP_N,
                    .lda = (int)(k_inside ? width : height),
-                   .ldb = (int)p->ldb,
+                   .ldb = (int)p->b.ld,
                    .ldd = (int)ld_sums,
                    .value_step = height * width * size,
-                   .b_step = width * (p->layout_b == SPK_ROW_MAJOR ? p->ldb : 1) * size,
-                   .sum_step = height * (rows ? ld_sums : 1) * (p->dtype_a == SPK_F64 ? 8 : 4)};
+                   .b_step = width * (p->b.layout == SPK_ROW_MAJOR ? p->b.ld : 1) * size,
+                   .sum_step = height * (rows ? ld_sums : 1) * (p->a.dtype == SPK_F64 ? 8 : 4)};
 }
 
 /* Whether every block row of sums with that leading dimension begins where the library wants it. */
@@ -120,11 +120,11 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     *why = spk_cuda_vendor_refusal(p);
     if (*why == NULL && (p->m % block_height(p) != 0 || p->k % block_width(p) != 0))
         *why = "its matrices are whole blocks";
-    if (*why == NULL && (p->ldb > INT32_MAX || p->ldd > INT32_MAX))
+    if (*why == NULL && (p->b.ld > INT32_MAX || p->d.ld > INT32_MAX))
         *why = "its leading dimensions are 32-bit integers";
     if (*why == NULL && passes_at_most(p) > MOST_PASSES)
         *why = "the longest row would take more than 2048 products one after the other";
-    const shape s = shape_of(p, p->ldd);
+    const shape s = shape_of(p, p->d.ld);
     if (*why == NULL && is_fast(p) && (s.value_step % FAST_ALIGNMENT != 0 || s.b_step % FAST_ALIGNMENT != 0 || !sums_fit(p, FAST_ALIGNMENT)))
         *why = "its blocks would not all begin on 16 bytes";
     return *why == NULL;
@@ -136,7 +136,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const spk_problem *p = problem;
     const double dense = spk_problem_dense_flops(p), share = dense > 0 ? spk_problem_flops(p) / dense : 0;
     const double passes = (double)p->pattern->nnzb * (double)block_height(p) / fmax((double)p->m, 1);
-    const double sums_us = (double)p->m * (double)p->n * (p->dtype_a == SPK_F64 ? 16 : 8) / (fmax(device->stream_gbs, 1) * 1e3); /* read and written */
+    const double sums_us = (double)p->m * (double)p->n * (p->a.dtype == SPK_F64 ? 16 : 8) / (fmax(device->stream_gbs, 1) * 1e3); /* read and written */
     return 10 + 2 * share * spk_cuda_dense_us(p, device) + passes * (3 + 0.5 * sums_us);
 }
 
@@ -234,9 +234,9 @@ static spk_status bind(spk_bound *bound)
     }
     SPK_GOTO(get_handle(bound->device, &s->handle));
     SPK_GOTO(count_passes(bound, s));
-    SPK_GOTO(spk_around_make_summing(bound, !s->empty_rows && sums_fit(p, p->ldd), &s->around)); /* refuses 2^31 blocks and more */
+    SPK_GOTO(spk_around_make_summing(bound, !s->empty_rows && sums_fit(p, p->d.ld), &s->around)); /* refuses 2^31 blocks and more */
     SPK_GOTO(spk_cuda_function(bound->device, &pointers, &s->pointers));
-    s->shape = shape_of(p, s->around.direct ? p->ldd : s->around.acc_ld);
+    s->shape = shape_of(p, s->around.direct ? p->d.ld : s->around.acc_ld);
     s->count = (int)bound->view.nnzb;
     SPK_GOTO(upload_places(bound, s));
     s->list_bytes = spk_round_up((size_t)s->count * sizeof(void *), 256);
@@ -269,8 +269,8 @@ static spk_status multiply_some(const spk_bound *bound, const blocks_state *s, c
 {
     const spk_problem *p = &bound->problem;
     const shape *h = &s->shape;
-    const int type = spk_cuda_data_type(p->dtype_a), wide = p->dtype_a == SPK_F64, type_d = wide ? CUDA_R_64F_ : CUDA_R_32F_;
-    const int compute = wide ? BLAS_COMPUTE_64F : p->dtype_a == SPK_F32 && p->compute == SPK_TF32 ? BLAS_COMPUTE_TF32 : BLAS_COMPUTE_32F;
+    const int type = spk_cuda_data_type(p->a.dtype), wide = p->a.dtype == SPK_F64, type_d = wide ? CUDA_R_64F_ : CUDA_R_32F_;
+    const int compute = wide ? BLAS_COMPUTE_64F : p->a.dtype == SPK_F32 && p->compute == SPK_TF32 ? BLAS_COMPUTE_TF32 : BLAS_COMPUTE_32F;
     const int height = (int)block_height(p), width = (int)block_width(p), n = (int)p->n;
     const void *const *values = (const void *const *)(const void *)lists + from, *const *b = (const void *const *)(const void *)(lists + s->list_bytes) + from;
     void *const *sums = (void *const *)(const void *)(lists + 2 * s->list_bytes) + from;

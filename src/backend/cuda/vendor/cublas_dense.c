@@ -21,7 +21,7 @@ typedef struct dense_state {
 static size_t dense_size(const spk_problem *p)
 {
     size_t line = spk_round_up((size_t)p->k, 8);
-    return spk_round_up((size_t)p->m * line * spk_dtype_bytes(p->dtype_a), 256);
+    return spk_round_up((size_t)p->m * line * spk_dtype_bytes(p->a.dtype), 256);
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -42,26 +42,26 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 static void fill_build(const spk_problem *problem, spk_build *build)
 {
     *build = (spk_build){.file = "fill_dense.cu", .entry = "fill_dense"};
-    spk_cuda_problem_defines(problem, build->options, sizeof build->options);
+    spk_problem_device_defines(problem, build->options, sizeof build->options);
 }
 
 static spk_lt_spec describe(const spk_problem *p, const dense_state *s, int rank)
 {
-    const bool rows = p->layout_d == SPK_ROW_MAJOR, direct = s->around.direct, b_turned = rows == (p->layout_b == SPK_COL_MAJOR);
-    const int element = (int)spk_dtype_bytes(p->dtype_a);
+    const bool rows = p->d.layout == SPK_ROW_MAJOR, direct = s->around.direct, b_turned = rows == (p->b.layout == SPK_COL_MAJOR);
+    const int element = (int)spk_dtype_bytes(p->a.dtype);
     /* B in memory by columns: N x K if row-major, K x N if column-major; the dense A: K x M. */
     const spk_lt_operand dense = {(uint64_t)p->k, (uint64_t)p->m, s->lda, s->dense_first};
-    const spk_lt_operand b = {(uint64_t)(p->layout_b == SPK_ROW_MAJOR ? p->n : p->k), (uint64_t)(p->layout_b == SPK_ROW_MAJOR ? p->k : p->n), p->ldb, b_turned};
-    const int64_t ldd = direct ? p->ldd : s->around.acc_ld;
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a),
+    const spk_lt_operand b = {(uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->n : p->k), (uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->k : p->n), p->b.ld, b_turned};
+    const int64_t ldd = direct ? p->d.ld : s->around.acc_ld;
+    return (spk_lt_spec){.type = spk_cuda_data_type(p->a.dtype),
                          .out_type = spk_cuda_data_type(s->around.acc_dtype),
                          .compute = spk_lt_compute(p),
                          .first = s->dense_first ? dense : b,
                          .second = s->dense_first ? b : dense,
                          .d = {(uint64_t)(rows ? p->n : p->m), (uint64_t)(rows ? p->m : p->n), ldd, false},
-                         .ldc = direct && p->epilogue.use_c ? p->ldc : ldd,
+                         .ldc = direct && p->epilogue.use_c ? p->c.ld : ldd,
                          .element_bytes = element,
-                         .may_align = p->ldb * element % 16 == 0 && (!direct || p->ldd * (int64_t)spk_dtype_bytes(p->dtype_d) % 16 == 0),
+                         .may_align = p->b.ld * element % 16 == 0 && (!direct || p->d.ld * (int64_t)spk_dtype_bytes(p->d.dtype) % 16 == 0),
                          .rank = rank};
 }
 
@@ -98,7 +98,7 @@ static spk_status bind(spk_bound *bound)
     }
     s->lda = (int64_t)spk_round_up((size_t)p->k, 8);
     s->dense_bytes = dense_size(p);
-    s->dense_first = p->layout_d == SPK_COL_MAJOR;
+    s->dense_first = p->d.layout == SPK_COL_MAJOR;
     SPK_GOTO(spk_around_make(bound, &s->around));
     fill_build(p, &build);
     SPK_GOTO(spk_cuda_function(bound->device, &build, &s->fill));

@@ -20,7 +20,7 @@ typedef struct state {
 /* With C the product stays as sums until C is added; else it is finished by the library. */
 static spk_dtype acc_dtype(const spk_problem *p)
 {
-    return !p->epilogue.use_c ? p->dtype_d : p->dtype_a == SPK_F64 ? SPK_F64 : SPK_F32;
+    return !p->epilogue.use_c ? p->d.dtype : p->a.dtype == SPK_F64 ? SPK_F64 : SPK_F32;
 }
 
 static int64_t acc_ld(const spk_problem *p)
@@ -45,17 +45,17 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 +
-           sddmm_elements(problem) * (double)spk_dtype_bytes(problem->dtype_d) * 2 / (device->stream_gbs * 1e3);
+           sddmm_elements(problem) * (double)spk_dtype_bytes(problem->d.dtype) * 2 / (device->stream_gbs * 1e3);
 }
 
 /* D^T = Y^T X^T, column by column. */
 static spk_lt_spec describe(const spk_problem *p, int rank)
 {
-    const int element = (int)spk_dtype_bytes(p->dtype_a);
-    const bool y_rows = p->layout_b == SPK_ROW_MAJOR, x_rows = p->layout_a == SPK_ROW_MAJOR;
-    const spk_lt_operand y = {(uint64_t)(y_rows ? p->n : p->k), (uint64_t)(y_rows ? p->k : p->n), p->ldb, !y_rows};
-    const spk_lt_operand x = {(uint64_t)(x_rows ? p->k : p->m), (uint64_t)(x_rows ? p->m : p->k), p->lda, !x_rows};
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->dtype_a),
+    const int element = (int)spk_dtype_bytes(p->a.dtype);
+    const bool y_rows = p->b.layout == SPK_ROW_MAJOR, x_rows = p->a.layout == SPK_ROW_MAJOR;
+    const spk_lt_operand y = {(uint64_t)(y_rows ? p->n : p->k), (uint64_t)(y_rows ? p->k : p->n), p->b.ld, !y_rows};
+    const spk_lt_operand x = {(uint64_t)(x_rows ? p->k : p->m), (uint64_t)(x_rows ? p->m : p->k), p->a.ld, !x_rows};
+    return (spk_lt_spec){.type = spk_cuda_data_type(p->a.dtype),
                          .out_type = spk_cuda_data_type(acc_dtype(p)),
                          .compute = spk_lt_compute(p),
                          .first = y,
@@ -63,7 +63,7 @@ static spk_lt_spec describe(const spk_problem *p, int rank)
                          .d = {(uint64_t)p->n, (uint64_t)p->m, acc_ld(p), false},
                          .ldc = acc_ld(p),
                          .element_bytes = element,
-                         .may_align = p->lda * element % 16 == 0 && p->ldb * element % 16 == 0,
+                         .may_align = p->a.ld * element % 16 == 0 && p->b.ld * element % 16 == 0,
                          .rank = rank};
 }
 
@@ -87,7 +87,7 @@ static void unbind(spk_bound *bound)
 static void gather_build(const spk_problem *p, spk_build *build)
 {
     *build = (spk_build){.file = "gather_dense.cu", .entry = "gather_dense"};
-    const int used = spk_cuda_problem_defines(p, build->options, sizeof build->options);
+    const int used = spk_problem_device_defines(p, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d", p->pattern->block_rows,
              p->pattern->block_cols, sddmm_ragged(p), !p->epilogue.use_c);
 }
@@ -124,7 +124,7 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     void *acc = args->workspace;
     spk_cuda_arguments arguments;
     const bool vanishes = spk_vendor_alpha_vanishes(&bound->problem, args);
-    const double least = bound->problem.dtype_a == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
+    const double least = bound->problem.a.dtype == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
     /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes after. */
     SPK_TRY(spk_lt_run(&s->product, !finished ? 1 : vanishes ? least : args->alpha, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
     spk_cuda_arguments_fill(&s->index, args, &arguments);

@@ -177,5 +177,5 @@ spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void 
 
 int spk_lt_compute(const spk_problem *problem)
 {
-    return problem->dtype_a == SPK_F64 ? LT_COMPUTE_64F : problem->dtype_a == SPK_F32 && problem->compute == SPK_TF32 ? LT_COMPUTE_TF32 : LT_COMPUTE_32F;
+    return problem->a.dtype == SPK_F64 ? LT_COMPUTE_64F : problem->a.dtype == SPK_F32 && problem->compute == SPK_TF32 ? LT_COMPUTE_TF32 : LT_COMPUTE_32F;
 }

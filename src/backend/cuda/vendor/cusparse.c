@@ -58,8 +58,8 @@ static bool bsr_applicable(const spk_problem *problem, const spk_device *device,
 /* Its product writes lines of D in pieces of 16 bytes, beyond the end of one that is no whole number of them (seen with CUDA 13.0 at one column). */
 static bool writes_beyond_lines(const spk_problem *problem)
 {
-    const int64_t length = problem->layout_d == SPK_ROW_MAJOR ? problem->n : problem->m;
-    return problem->ldd != length && length * (int64_t)spk_dtype_bytes(problem->dtype_d) % 16 != 0;
+    const int64_t length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
+    return problem->d.ld != length && length * (int64_t)spk_dtype_bytes(problem->d.dtype) % 16 != 0;
 }
 
 static bool ell_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -69,7 +69,7 @@ static bool ell_applicable(const spk_problem *problem, const spk_device *device,
     *why = refusal(problem);
     if (*why == NULL && p->block_rows != p->block_cols)
         *why = "its blocks are square";
-    if (*why == NULL && problem->dtype_a == SPK_F32 && problem->compute != SPK_TF32)
+    if (*why == NULL && problem->a.dtype == SPK_F32 && problem->compute != SPK_TF32)
         *why = "it multiplies f32 in TF32";
     if (*why == NULL && writes_beyond_lines(problem))
         *why = "it writes beyond lines of D that are no whole 16 bytes";
@@ -78,7 +78,7 @@ static bool ell_applicable(const spk_problem *problem, const spk_device *device,
         *why = "rows of one length would be more than four times the stored blocks";
     if (*why == NULL && problem->trans_a == SPK_TRANS)
         *why = "it multiplies the stored matrix only, not its transpose";
-    if (*why == NULL && slots * p->block_rows * p->block_cols * (double)spk_dtype_bytes(problem->dtype_a) > (double)device->memory_bytes / 4)
+    if (*why == NULL && slots * p->block_rows * p->block_cols * (double)spk_dtype_bytes(problem->a.dtype) > (double)device->memory_bytes / 4)
         *why = "its rows of one length would take more than a quarter of the memory";
     return *why == NULL;
 }
@@ -115,7 +115,7 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
-    int type = spk_cuda_data_type(p->dtype_a), out = spk_cuda_data_type(s->around.acc_dtype);
+    int type = spk_cuda_data_type(p->a.dtype), out = spk_cuda_data_type(s->around.acc_dtype);
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
         SPK_TRY(spk_sparse_try(
@@ -126,14 +126,14 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
                                              (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0, type,
                                              spk_sparse_order(p->block_layout)),
                            "cusparseCreateBsr"));
-    SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->ldb, (void *)b, type, spk_sparse_order(p->layout_b)), "cusparseCreateDnMat"));
-    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->ldd : s->around.acc_ld, d, out, spk_sparse_order(p->layout_d)),
+    SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->b.ld, (void *)b, type, spk_sparse_order(p->b.layout)), "cusparseCreateDnMat"));
+    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->d.ld : s->around.acc_ld, d, out, spk_sparse_order(p->d.layout)),
                           "cusparseCreateDnMat");
 }
 
 static int compute_of(const spk_problem *p)
 {
-    return p->dtype_a == SPK_F64 ? CUDA_R_64F_ : CUDA_R_32F_;
+    return p->a.dtype == SPK_F64 ? CUDA_R_64F_ : CUDA_R_32F_;
 }
 
 /* Asks for the buffer with addresses that are only looked at. */
@@ -145,7 +145,7 @@ static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
     descriptors all = {NULL, NULL, NULL};
     double one64 = 1, zero64 = 0;
     float one32 = 1, zero32 = 0;
-    bool wide = p->dtype_a == SPK_F64;
+    bool wide = p->a.dtype == SPK_F64;
     void *somewhere = (void *)s->around.index.arguments.offsets;
     spk_status status = spk_sparse_begin(bound->device, &sparse, &handle);
     if (status == SPK_OK)
@@ -203,10 +203,10 @@ static spk_status bind_ell(spk_bound *bound, sparse_state *s)
 {
     const spk_problem *p = &bound->problem;
     spk_build build = {.file = "fill_ell.cu", .entry = "fill_ell"};
-    spk_cuda_problem_defines(p, build.options, sizeof build.options);
+    spk_problem_device_defines(p, build.options, sizeof build.options);
     s->is_ell = true;
     s->slots = longest_row(&bound->view);
-    s->ell_bytes = spk_round_up((size_t)(bound->view.grid_rows * s->slots * bound->view.block_stride) * spk_dtype_bytes(p->dtype_a), 256);
+    s->ell_bytes = spk_round_up((size_t)(bound->view.grid_rows * s->slots * bound->view.block_stride) * spk_dtype_bytes(p->a.dtype), 256);
     SPK_TRY(spk_cuda_function(bound->device, &build, &s->fill));
     SPK_TRY(upload_ell_columns(bound, s));
     return p->static_values ? bound->device->backend->allocate(bound->device, s->ell_bytes, &s->values) : SPK_OK;
@@ -280,18 +280,18 @@ static spk_status start_from_c(const spk_bound *bound, const spk_args *args, CUs
 {
     const spk_problem *p = &bound->problem;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
-    size_t bytes = spk_dtype_bytes(p->dtype_d);
-    int64_t lines = p->layout_d == SPK_ROW_MAJOR ? p->m : p->n, length = p->layout_d == SPK_ROW_MAJOR ? p->n : p->m;
+    size_t bytes = spk_dtype_bytes(p->d.dtype);
+    int64_t lines = p->d.layout == SPK_ROW_MAJOR ? p->m : p->n, length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m;
     if (args->c == args->d)
         return SPK_OK;
-    if (p->ldc == length && p->ldd == length)
+    if (p->c.ld == length && p->d.ld == length)
         return spk_cuda_try(
             cuda->driver, cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c, (size_t)(lines * length) * bytes, stream),
             "cuMemcpyDtoDAsync");
     for (int64_t i = 0; i < lines; i++)
         SPK_TRY(spk_cuda_try(cuda->driver,
-                             cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d + (size_t)(i * p->ldd) * bytes,
-                                                       (CUdeviceptr)(uintptr_t)args->c + (size_t)(i * p->ldc) * bytes, (size_t)length * bytes, stream),
+                             cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d + (size_t)(i * p->d.ld) * bytes,
+                                                       (CUdeviceptr)(uintptr_t)args->c + (size_t)(i * p->c.ld) * bytes, (size_t)length * bytes, stream),
                              "cuMemcpyDtoDAsync"));
     return SPK_OK;
 }
@@ -308,7 +308,7 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
             SPK_TRY(fill(bound, s, args, out, stream));
         values = out;
     }
-    bool with_c = s->around.direct && p->epilogue.use_c && args->beta != 0, wide = p->dtype_a == SPK_F64;
+    bool with_c = s->around.direct && p->epilogue.use_c && args->beta != 0, wide = p->a.dtype == SPK_F64;
     if (with_c)
         SPK_TRY(start_from_c(bound, args, stream));
     double alpha64 = s->around.direct ? args->alpha : 1, beta64 = with_c ? args->beta : 0;

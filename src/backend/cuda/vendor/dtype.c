@@ -22,9 +22,9 @@ int spk_cuda_data_type(spk_dtype dtype)
 const char *spk_cuda_vendor_refusal(const spk_problem *problem)
 {
     const spk_problem *p = problem;
-    if (spk_cuda_data_type(p->dtype_a) < 0 || spk_cuda_data_type(p->dtype_d) < 0 || p->dtype_b != p->dtype_a)
+    if (spk_cuda_data_type(p->a.dtype) < 0 || spk_cuda_data_type(p->d.dtype) < 0 || p->b.dtype != p->a.dtype)
         return "it multiplies f16, bf16, f32 and f64, A and B alike";
-    if (p->dtype_d != p->dtype_a && (p->dtype_d != SPK_F32 || p->dtype_a == SPK_F64))
+    if (p->d.dtype != p->a.dtype && (p->d.dtype != SPK_F32 || p->a.dtype == SPK_F64))
         return "it writes the dtype of A, or f32";
     if (p->batch > 1)
         return "it multiplies one at a time";
@@ -38,7 +38,7 @@ const char *spk_cuda_vendor_refusal(const spk_problem *problem)
 double spk_cuda_dense_us(const spk_problem *problem, const spk_device *device)
 {
     /* Multiples of the rate of plain f32 multiply-adds. */
-    double faster = problem->dtype_a == SPK_F16 || problem->dtype_a == SPK_BF16 ? 11 : problem->dtype_a == SPK_F64 ? 0.9 : problem->compute == SPK_TF32 ? 5.5 : 0.8;
+    double faster = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16 ? 11 : problem->a.dtype == SPK_F64 ? 0.9 : problem->compute == SPK_TF32 ? 5.5 : 0.8;
     double peak = fmax(device->peak_gflops_f32, 1) * 1e3, stream = fmax(device->stream_gbs, 1) * 1e3;
     return 4 + fmax(spk_problem_dense_flops(problem) / (peak * faster), spk_problem_bytes(problem) / stream);
 }

@@ -56,7 +56,7 @@ void spk_around_release(const spk_bound *bound, spk_around *around);
 /* Whether alpha is 0 in the type of the sums. */
 static inline bool spk_vendor_alpha_vanishes(const spk_problem *problem, const spk_args *args)
 {
-    return problem->dtype_a == SPK_F64 ? args->alpha == 0 : (float)args->alpha == 0;
+    return problem->a.dtype == SPK_F64 ? args->alpha == 0 : (float)args->alpha == 0;
 }
 
 /* spk_kernel_ops.takes: libraries read nothing where alpha is 0, and would lose the NaN of 0 * inf that every kernel of ours gives. */

@@ -1,0 +1,71 @@
+/* The epilogue of matrix products, as sparsek.h defines it: as text, and in float64. */
+#include <math.h>
+#include <stdio.h>
+
+#include "op/product.h"
+
+double spk_activate_f64(spk_activation activation, double x)
+{
+    const double sqrt_half = 0.70710678118654752440, sqrt_two_over_pi = 0.79788456080286535588;
+    switch (activation) {
+    case SPK_ACT_NONE:
+        break;
+    case SPK_ACT_RELU:
+        return x > 0 || isnan(x) ? x : 0;
+    case SPK_ACT_GELU_ERF:
+        /* erfc keeps the relative accuracy of the left tail, and gives -0 rather than NaN at minus infinity through the guard. */
+        return x == -INFINITY ? -0.0 : 0.5 * x * erfc(-x * sqrt_half);
+    case SPK_ACT_GELU_TANH:
+        return x == -INFINITY ? -0.0 : 0.5 * x * (1 + tanh(sqrt_two_over_pi * (x + 0.044715 * x * x * x)));
+    case SPK_ACT_SILU:
+        return x == -INFINITY ? -0.0 : x / (1 + exp(-x));
+    }
+    return x;
+}
+
+void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
+{
+    static const char *const activations[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
+    static const char *const biases[] = {"", "+bias_row", "+bias_col"}, *const residuals[] = {"", "+residual", "+factor"};
+    char text[96];
+    snprintf(text, sizeof text, "%s%s%s%s%s", epilogue->use_c ? "+beta" : "", biases[epilogue->bias], activations[epilogue->activation],
+             residuals[epilogue->residual], epilogue->keep_preact ? "+preact" : "");
+    snprintf(buffer, size, "%s", text[0] == '+' ? text + 1 : "none");
+}
+
+static double element(const spk_operand *operand, const void *array, int64_t i, int64_t j)
+{
+    return spk_value_get(array, operand->dtype, i * spk_operand_row_step(operand) + j * spk_operand_col_step(operand));
+}
+
+double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i, int64_t j, long double sum, long double size, double *preact,
+                          double *magnitude)
+{
+    const spk_epilogue *e = &p->epilogue;
+    long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
+    if (e->use_c && args->beta != 0) {
+        const long double term = (long double)args->beta * element(&p->c, args->c, i, j);
+        value += term;
+        total += fabsl(term);
+    }
+    if (e->bias != SPK_BIAS_NONE) {
+        const long double term = spk_value_get(args->bias, p->bias.dtype, e->bias == SPK_BIAS_PER_ROW ? i : j);
+        value += term;
+        total += fabsl(term);
+    }
+    *preact = (double)value;
+    double result = (double)value;
+    if (e->activation != SPK_ACT_NONE) {
+        result = spk_activate_f64(e->activation, result);
+        total *= 1.13L;
+    }
+    if (e->residual != SPK_RESIDUAL_NONE) {
+        const double term = element(&p->residual, args->residual, i, j);
+        const bool factor = e->residual == SPK_RESIDUAL_MULTIPLY;
+        result = factor ? result * term : result + term;
+        /* What is kept before it is judged by the same magnitude. */
+        total = !factor ? total + fabs(term) : e->keep_preact ? total * fmax(1, fabs(term)) : total * fabs(term);
+    }
+    *magnitude = (double)total;
+    return result;
+}

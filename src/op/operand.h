@@ -1,0 +1,82 @@
+/* An operand: an array that an operation reads or writes, as data. What is done to all of them (checks, poison, sizes, items of a batch, proofs,
+ * equality, hash) loops over the table of the operation's operands. */
+#ifndef SPK_OP_OPERAND_H
+#define SPK_OP_OPERAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "matrix/matrix.h"
+
+enum { SPK_MAX_OPERANDS = 8, SPK_MAX_SCALARS = 2 };
+
+typedef enum spk_role {
+    SPK_ROLE_IN,
+    SPK_ROLE_IN_SCALED, /* not read where the scalar that it is multiplied by is 0 */
+    SPK_ROLE_OUT
+} spk_role;
+
+/* What an operation says of an operand, whatever the problem. */
+typedef struct spk_operand_row {
+    const char *name;  /* as the caller's arguments call it */
+    const char *title; /* in messages on an element of it: "D" */
+    spk_role role;
+    int scalar;          /* of IN_SCALED: its number */
+    unsigned may_be;     /* of an output: bit i: it may be the same array as operand i */
+    size_t place;        /* of the pointer in the caller's arguments */
+    bool may_be_static;  /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
+} spk_operand_row;
+
+/* An operand of a problem: a matrix for each item of a batch. All zero: it has none. */
+typedef struct spk_operand {
+    int64_t rows, cols;
+    int64_t ld;     /* elements from one line to the next; a line is a row of a row-major matrix, else a column */
+    int64_t stride; /* elements from one item to the next; 0: one matrix for all */
+    spk_dtype dtype;
+    spk_layout layout;
+} spk_operand;
+
+static inline bool spk_operand_is_empty(const spk_operand *o)
+{
+    return o->rows == 0 || o->cols == 0;
+}
+
+static inline int64_t spk_operand_lines(const spk_operand *o)
+{
+    return o->layout == SPK_ROW_MAJOR ? o->rows : o->cols;
+}
+
+/* Elements of a line. */
+static inline int64_t spk_operand_length(const spk_operand *o)
+{
+    return o->layout == SPK_ROW_MAJOR ? o->cols : o->rows;
+}
+
+/* Elements between neighbours along a column, and along a row. */
+static inline int64_t spk_operand_row_step(const spk_operand *o)
+{
+    return o->layout == SPK_ROW_MAJOR ? o->ld : 1;
+}
+
+static inline int64_t spk_operand_col_step(const spk_operand *o)
+{
+    return o->layout == SPK_ROW_MAJOR ? 1 : o->ld;
+}
+
+/* Elements from the first to the last of an item: ld * (lines - 1) + length; 0 for an empty one. And of `items` items. */
+int64_t spk_operand_item_elements(const spk_operand *operand);
+int64_t spk_operand_elements(const spk_operand *operand, int64_t items);
+
+static inline size_t spk_operand_bytes(const spk_operand *operand, int64_t items)
+{
+    return (size_t)spk_operand_elements(operand, items) * spk_dtype_bytes(operand->dtype);
+}
+
+/* Whether the items lie side by side in each line, in place of one after another. */
+static inline bool spk_operand_is_side_by_side(const spk_operand *operand, int64_t items)
+{
+    return items > 1 && operand->stride < spk_operand_item_elements(operand);
+}
+
+#endif

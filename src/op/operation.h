@@ -1,0 +1,90 @@
+/* The operation, as data: a folder beside this file defines one, and operations.def has a line for it. Whatever else in the library
+ * knows operations knows them through this. */
+#ifndef SPK_OP_OPERATION_H
+#define SPK_OP_OPERATION_H
+
+#include "base/rng.h"
+#include "op/problem.h"
+
+typedef struct spk_scalar_row {
+    const char *name;
+    size_t place; /* in the caller's arguments */
+    int operand;  /* it counts where the problem has this operand; -1: always */
+    double check; /* its value where a candidate is checked: none that a kernel can ignore unnoticed. It is timed with 1 */
+} spk_scalar_row;
+
+/* A field of the tuning key, in the order of the key's text (tune/key.c). One of the two functions. */
+typedef struct spk_key_row {
+    const char *name;
+    /* Writes the value; false: the problem has no such field. Classes with different values are different. Of a number, only one that is optional may be
+     * missing. */
+    bool (*exact)(const spk_problem *problem, char *text, size_t size);
+    /* The same of a number, that the nearest class may differ in: by `weight` an octave, or where it numbers classes, a step. */
+    bool (*near)(const spk_problem *problem, int64_t *value);
+    double weight;
+    bool is_class, optional;
+} spk_key_row;
+
+/* What the oracle is asked: rows of the outputs, counted on from item to item, and a range of their columns. */
+typedef struct spk_oracle_ask {
+    const int64_t *rows; /* NULL: the first row_count */
+    int64_t row_count, col0, cols;
+    struct {
+        double *want, *magnitude; /* row_count x cols; NULL: not asked */
+    } out[SPK_MAX_OPERANDS];
+} spk_oracle_ask;
+
+/* Rows of the outputs, of all items, in which kernels go wrong first. */
+typedef struct spk_row_list {
+    int64_t *rows, limit; /* limit: of what a row may be */
+    int count, room;
+} spk_row_list;
+void spk_row_list_add(spk_row_list *list, int64_t row); /* each once, while there is room */
+
+typedef struct spk_op {
+    spk_operation id;
+    const char *name;
+    const char *problem_type, *args_type; /* the caller's structs, which begin with their size */
+    size_t problem_bytes, args_bytes;
+    size_t workspace_place, workspace_bytes_place, stream_place; /* in the caller's arguments */
+    const spk_operand_row *operands;
+    int operand_count;
+    const spk_scalar_row *scalars;
+    int scalar_count;
+    const spk_key_row *key; /* ends with a NULL name */
+    bool needs_pattern;
+
+    /* Checks a copy of the caller's description and makes it a problem: all but the promises. */
+    spk_status (*read)(spk_pattern *pattern, const void *given, spk_problem *problem);
+    /* The description that `read` makes this problem of. */
+    void (*write)(const spk_problem *problem, void *given);
+    /* As spk_problem_fold. NULL: never. */
+    void (*fold)(spk_problem *problem);
+    /* Makes the operands' rows and columns anew, where pattern or sizes have changed. */
+    void (*fit)(spk_problem *problem);
+    /* Of an item. */
+    double (*flops)(const spk_problem *problem), (*dense_flops)(const spk_problem *problem);
+    /* Elements of operand i, of an item, that a run touches at most. NULL: all. */
+    double (*touched)(const spk_problem *problem, int i);
+    double (*tolerance)(const spk_problem *problem);
+    /* The member that holds the size which no pattern fixes. */
+    int64_t *(*free_size)(spk_problem *problem);
+    /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
+    int (*device_defines)(const spk_problem *problem, char *text, size_t size);
+    spk_status (*hard_rows)(const spk_problem *problem, spk_rng *rng, spk_row_list *list);
+    /* args point to host memory; problem and rows are checked. Results are not rounded to the outputs' dtypes. */
+    spk_status (*oracle)(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask);
+} spk_op;
+
+#define SPK_OP(name) extern const spk_op spk_op_##name;
+#include "op/operations.def"
+#undef SPK_OP
+
+/* NULL for an unknown one. */
+const spk_op *spk_op_get(spk_operation operation);
+const spk_op *spk_op_at(int index);
+
+/* The operand that may be static; -1: none. */
+int spk_op_static_operand(const spk_op *op);
+
+#endif

@@ -1,0 +1,60 @@
+#include "op/oracle_rows.h"
+
+#include <string.h>
+
+static spk_oracle_sums sums_of(const spk_oracle *o)
+{
+    switch (o->problem->a.dtype) {
+    case SPK_F64:
+        return o->f64;
+    case SPK_F16:
+        return o->f16;
+    case SPK_BF16:
+        return o->bf16;
+    default:
+        return o->f32;
+    }
+}
+
+static void run_row(spk_oracle *o, int64_t row, char *sums, const spk_oracle_ask *ask, int64_t offset)
+{
+    const bool wide = o->problem->a.dtype == SPK_F64;
+    char *sizes = sums + (size_t)o->cols * (wide ? sizeof(long double) : sizeof(double));
+    double *want = ask->out[SPK_D].want, *preact = ask->out[SPK_PREACT].want, *magnitude = ask->out[SPK_D].magnitude;
+    memset(sums, 0, 2 * (size_t)(sizes - sums));
+    if (o->begin_row != NULL)
+        o->begin_row(o, row);
+    sums_of(o)(o, row, sums, sizes);
+    for (int64_t j = 0; j < o->cols; j++) {
+        const long double sum = wide ? ((long double *)(void *)sums)[j] : (long double)((double *)(void *)sums)[j];
+        const long double size = wide ? ((long double *)(void *)sizes)[j] : (long double)((double *)(void *)sizes)[j];
+        double before = 0, total = 0, result = 0;
+        if (o->is_there == NULL || o->is_there(o, row, o->col0 + j))
+            result = spk_product_finish(o->problem, o->args, row, o->col0 + j, sum, size, &before, &total);
+        if (want != NULL)
+            want[offset + j] = result;
+        if (preact != NULL)
+            preact[offset + j] = before;
+        if (magnitude != NULL)
+            magnitude[offset + j] = total;
+        if (ask->out[SPK_PREACT].magnitude != NULL)
+            ask->out[SPK_PREACT].magnitude[offset + j] = total;
+    }
+}
+
+spk_status spk_oracle_rows(const spk_mem *mem, spk_oracle *o, const spk_args *args, const spk_oracle_ask *ask)
+{
+    const spk_problem *p = o->problem;
+    char *sums = NULL;
+    o->col0 = ask->col0;
+    o->cols = ask->cols;
+    SPK_TRY(spk_alloc(mem, 2 * (size_t)o->cols, p->a.dtype == SPK_F64 ? sizeof(long double) : sizeof(double), &sums));
+    for (int64_t r = 0; r < ask->row_count; r++) {
+        const int64_t row = ask->rows != NULL ? ask->rows[r] : r;
+        const spk_args item = spk_args_item(p, args, row / p->d.rows);
+        o->args = &item;
+        run_row(o, row % p->d.rows, sums, ask, r * o->cols);
+    }
+    spk_free(mem, sums);
+    return SPK_OK;
+}

@@ -1,0 +1,56 @@
+/* Sizes and tolerance of matrix products. */
+#include "op/product.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+void spk_values_fit(const spk_pattern *pattern, spk_layout block_layout, spk_operand *operand)
+{
+    const bool by_row = block_layout == SPK_ROW_MAJOR;
+    operand->rows = pattern->nnzb * (by_row ? pattern->block_rows : pattern->block_cols);
+    operand->cols = by_row ? pattern->block_cols : pattern->block_rows;
+    operand->layout = SPK_ROW_MAJOR;
+}
+
+void spk_product_fit(spk_problem *p, int64_t rows, int64_t cols)
+{
+    spk_operand *const like_d[] = {&p->c, &p->d, &p->residual, &p->preact};
+    for (size_t i = 0; i < sizeof like_d / sizeof like_d[0]; i++)
+        if (like_d[i]->dtype != SPK_DTYPE_DEFAULT) {
+            like_d[i]->rows = rows;
+            like_d[i]->cols = cols;
+        }
+    if (p->epilogue.bias != SPK_BIAS_NONE) {
+        const int64_t length = p->epilogue.bias == SPK_BIAS_PER_ROW ? p->m : p->n;
+        p->bias = (spk_operand){.rows = 1, .cols = length, .ld = length, .dtype = p->d.dtype};
+    }
+}
+
+int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)
+{
+    return problem->batch > 1 && input->stride == 0 ? SPK_STRIDE_SHARED : input->stride;
+}
+
+int spk_product_defines(const spk_problem *p, spk_layout layout_d, bool a_along_k, char *text, size_t size)
+{
+    const spk_epilogue *e = &p->epilogue;
+    return snprintf(text, size,
+                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d "
+                    "-DBIAS=%d -DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
+                    (int)p->a.dtype, (int)p->b.dtype, (int)p->d.dtype, (int)p->compute, (int)p->b.layout, (int)layout_d, a_along_k, p->trans_a == SPK_TRANS,
+                    e->use_c, (int)e->bias, (int)e->activation, (int)e->residual, e->keep_preact, p->assume_finite, p->batch > 1 ? " -DBATCHED=1" : "");
+}
+
+double spk_product_dense_flops(const spk_problem *problem)
+{
+    return 2.0 * (double)problem->m * (double)problem->k * (double)problem->n;
+}
+
+double spk_product_tolerance(const spk_problem *problem, double terms)
+{
+    const double eps = problem->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON;
+    const double inputs = problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
+    const double output = problem->d.dtype == SPK_F16 ? 0x1p-11 : problem->d.dtype == SPK_BF16 ? 0x1p-8 : 0; /* |D| <= magnitude */
+    return inputs + output + eps * (8.0 + 2.0 * sqrt(terms));
+}

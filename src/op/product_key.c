@@ -1,0 +1,231 @@
+/* Fields of the tuning key of matrix products. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "op/product.h"
+
+enum { MAX_ALIGNMENT = 16 };
+
+/* ------------------------------------------------------------------------------------------------ exact fields */
+
+static bool text_of(char *text, size_t size, const char *value)
+{
+    snprintf(text, size, "%s", value);
+    return true;
+}
+
+static bool number_of(char *text, size_t size, int value)
+{
+    snprintf(text, size, "%d", value);
+    return true;
+}
+
+static bool layout_of(char *text, size_t size, spk_layout layout)
+{
+    return text_of(text, size, layout == SPK_ROW_MAJOR ? "r" : "c");
+}
+
+/* The largest power of two up to 16 elements that divides every step given: what vector and TMA loads ask about. */
+static int alignment_class(int64_t all_bits)
+{
+    int class = 1;
+    while (class < MAX_ALIGNMENT && all_bits % (2 * class) == 0)
+        class *= 2;
+    return class;
+}
+
+static int64_t steps_of(const spk_operand *operand)
+{
+    return operand->ld | operand->stride;
+}
+
+bool spk_key_a(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, spk_dtype_name(p->a.dtype));
+}
+
+bool spk_key_b(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, spk_dtype_name(p->b.dtype));
+}
+
+bool spk_key_d(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, spk_dtype_name(p->d.dtype));
+}
+
+bool spk_key_compute(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, spk_dtype_name(p->compute));
+}
+
+bool spk_key_trans(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, p->trans_a == SPK_TRANS ? "t" : "n");
+}
+
+bool spk_key_block_layout(const spk_problem *p, char *text, size_t size)
+{
+    return layout_of(text, size, p->block_layout);
+}
+
+bool spk_key_layout_a(const spk_problem *p, char *text, size_t size)
+{
+    return layout_of(text, size, p->a.layout);
+}
+
+bool spk_key_layout_b(const spk_problem *p, char *text, size_t size)
+{
+    return layout_of(text, size, p->b.layout);
+}
+
+bool spk_key_layout_d(const spk_problem *p, char *text, size_t size)
+{
+    return layout_of(text, size, p->d.layout);
+}
+
+bool spk_key_alignment_a(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, alignment_class(steps_of(&p->a)));
+}
+
+bool spk_key_alignment_b(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, alignment_class(steps_of(&p->b)));
+}
+
+bool spk_key_alignment_d(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, alignment_class(steps_of(&p->c) | steps_of(&p->d) | steps_of(&p->residual) | steps_of(&p->preact)));
+}
+
+bool spk_key_epilogue(const spk_problem *p, char *text, size_t size)
+{
+    spk_epilogue_text(&p->epilogue, text, size);
+    return true;
+}
+
+bool spk_key_batch(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, p->batch > 1 ? 2 : 1);
+}
+
+bool spk_key_finite(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, p->assume_finite);
+}
+
+bool spk_key_static(const spk_problem *p, char *text, size_t size)
+{
+    return number_of(text, size, p->static_values);
+}
+
+bool spk_key_cache(const spk_problem *p, char *text, size_t size)
+{
+    return text_of(text, size, p->cache == SPK_WARM ? "warm" : "cold");
+}
+
+/* Fewer candidates take indices that only the device has. */
+bool spk_key_indices(const spk_problem *p, char *text, size_t size)
+{
+    return p->pattern != NULL && p->pattern->direct && text_of(text, size, "device");
+}
+
+/* A batch of values differs from a batch on one A. */
+bool spk_key_stride_a(const spk_problem *p, char *text, size_t size)
+{
+    return p->batch > 1 && number_of(text, size, p->a.stride == 0 ? 0 : alignment_class(p->a.stride));
+}
+
+bool spk_key_stride_b(const spk_problem *p, char *text, size_t size)
+{
+    return p->batch > 1 && number_of(text, size, p->b.stride != 0);
+}
+
+/* ------------------------------------------------------------------------------------------------ numbers */
+
+/* Exact up to 8, then four classes an octave with the powers of two in the middle of theirs; a class is named by its middle. */
+static int64_t class_of_size(int64_t n)
+{
+    return n <= 8 ? n : llround(exp2(round(4 * log2((double)n)) / 4));
+}
+
+/* A size that the pattern fixes. Patterns whose indices stay on the device are new ones at each step, often of other sizes. */
+static bool size_of(const spk_problem *p, int64_t size, int64_t *value)
+{
+    *value = p->pattern != NULL && p->pattern->direct ? class_of_size(size) : size;
+    return true;
+}
+
+bool spk_key_m(const spk_problem *p, int64_t *value)
+{
+    return size_of(p, p->m, value);
+}
+
+bool spk_key_n(const spk_problem *p, int64_t *value)
+{
+    *value = p->n;
+    return true;
+}
+
+bool spk_key_k(const spk_problem *p, int64_t *value)
+{
+    return size_of(p, p->k, value);
+}
+
+bool spk_key_n_class(const spk_problem *p, int64_t *value)
+{
+    *value = class_of_size(p->n);
+    return true;
+}
+
+bool spk_key_k_class(const spk_problem *p, int64_t *value)
+{
+    return size_of(p, class_of_size(p->k), value);
+}
+
+bool spk_key_block_rows(const spk_problem *p, int64_t *value)
+{
+    *value = p->pattern->block_rows;
+    return true;
+}
+
+bool spk_key_block_cols(const spk_problem *p, int64_t *value)
+{
+    *value = p->pattern->block_cols;
+    return true;
+}
+
+/* Two classes an octave. */
+bool spk_key_blocks(const spk_problem *p, int64_t *value)
+{
+    const int64_t blocks = p->pattern->nnzb;
+    *value = blocks <= 1 ? blocks : llround(exp2(round(2 * log2((double)blocks)) / 2));
+    return true;
+}
+
+bool spk_key_spread(const spk_problem *p, int64_t *value)
+{
+    static const double limits[] = {0.25, 0.5, 1, 2};
+    const double spread = p->trans_a == SPK_TRANS ? p->pattern->features.col_spread : p->pattern->features.row_spread;
+    for (*value = 0; *value < 4 && spread >= limits[*value];)
+        ++*value;
+    return true;
+}
+
+/* How much more two neighbouring rows share than two random rows of this density would. The raw overlap of a random pattern lies at
+ * its density and strays by chance, so that fresh patterns of one family would fall into different classes. */
+bool spk_key_overlap(const spk_problem *p, int64_t *value)
+{
+    const double overlap = p->pattern->features.row_overlap, density = p->pattern->density;
+    const double excess = density < 1 ? (overlap - density) / (1 - density) : 0;
+    *value = excess < 0.5 ? 0 : excess < 0.75 ? 1 : 2;
+    return true;
+}
+
+bool spk_key_items(const spk_problem *p, int64_t *value)
+{
+    *value = class_of_size(p->batch);
+    return p->batch > 1;
+}

@@ -1,0 +1,32 @@
+/* What the operations share as a caller's description becomes a problem: checks whose messages name the caller's field, its value and the limit. */
+#ifndef SPK_OP_READ_H
+#define SPK_OP_READ_H
+
+#include "op/problem.h"
+
+spk_status spk_read_enum(const char *name, int value, int last);
+
+/* A size that is not a pattern's: 0 .. 2^40. */
+spk_status spk_read_size(const char *name, int64_t value);
+
+/* The number of items of a batch: 0 counts as 1. */
+spk_status spk_read_batch(int64_t given, spk_problem *problem);
+
+/* The dtypes of a product as given, under these names, and their defaults: checked, and into problem->a, b, d and compute. */
+typedef struct spk_given_dtypes {
+    const char *name_a, *name_b;
+    spk_dtype a, b, d, compute;
+} spk_given_dtypes;
+spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem);
+
+/* The leading dimension and the stride of the batch as given: 0 is tight; SPK_STRIDE_SHARED is one matrix for all, of inputs. */
+typedef struct spk_given_array {
+    const char *ld_name, *stride_name;
+    int64_t ld, stride;
+    bool output; /* its items must not overlap */
+} spk_given_array;
+
+/* Into an operand whose rows, columns, dtype and layout are set. The whole must stay below 2^62 bytes. */
+spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *operand);
+
+#endif
