@@ -1,0 +1,242 @@
+/* Problems: nothing of a caller's description is lost on the way into one, and two descriptions that differ give problems that differ. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/operation.h"
+#include "base/rng.h"
+
+static spk_pattern *pattern;
+static spk_rng rng;
+static uint64_t seed;
+
+static int64_t below(int64_t n)
+{
+    return (int64_t)spk_rng_below(&rng, (uint64_t)n);
+}
+
+static int set_up(void **state)
+{
+    const int64_t offsets[] = {0, 2, 2, 5}, columns[] = {0, 3, 1, 2, 3};
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 22, .cols = 15, .block_rows = 8, .block_cols = 4, .nnzb = 5, .row_offsets = offsets,
+                                     .col_indices = columns, .index_type = SPK_I64};
+    (void)state;
+    seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 0) : (uint64_t)(uintptr_t)&seed >> 4;
+    spk_rng_seed(&rng, seed);
+    printf("SEED=%llu\n", (unsigned long long)seed);
+    return spk_pattern_make(&spk_mem_system, &indices, &pattern) != SPK_OK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    spk_pattern_release(&pattern);
+    return 0;
+}
+
+static void draw_dtypes(spk_dtype *a, spk_dtype *b, spk_dtype *d, spk_dtype *compute)
+{
+    static const spk_dtype all[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
+    *a = *b = *d = all[below(4)];
+    if ((*a == SPK_F16 || *a == SPK_BF16) && below(2))
+        *d = SPK_F32;
+    *compute = *a == SPK_F64 ? SPK_F64 : *a == SPK_F32 && below(2) ? SPK_TF32 : SPK_F32;
+}
+
+/* A description in which every field counts, and none has its default. */
+static spk_spmm draw_spmm(void)
+{
+    spk_spmm s = {SPK_SIZED(spk_spmm), .n = 1 + below(40)};
+    draw_dtypes(&s.dtype_a, &s.dtype_b, &s.dtype_d, &s.compute);
+    s.trans_a = (spk_trans)below(2);
+    s.block_layout = (spk_layout)below(2);
+    s.layout_b = (spk_layout)below(2);
+    s.layout_d = (spk_layout)below(2);
+    s.ldb = 50 + below(20);
+    s.ldc = 50 + below(20);
+    s.ldd = 50 + below(20);
+    s.ldr = 50 + below(20);
+    s.ldp = 50 + below(20);
+    s.use_c = s.keep_preact = 1;
+    s.bias = (spk_bias)(1 + below(2));
+    s.activation = (spk_activation)below(5);
+    s.residual = (spk_residual)(1 + below(2));
+    s.batch = 2 + below(5);
+    s.stride_a = 1 + below(1000);
+    s.stride_b = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_c = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_d = 4000 + below(1000);
+    s.stride_r = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_p = 4000 + below(1000);
+    return s;
+}
+
+static spk_sddmm draw_sddmm(void)
+{
+    spk_sddmm s = {SPK_SIZED(spk_sddmm), .k = 1 + below(40)};
+    draw_dtypes(&s.dtype_x, &s.dtype_y, &s.dtype_d, &s.compute);
+    s.block_layout = (spk_layout)below(2);
+    s.layout_x = (spk_layout)below(2);
+    s.layout_y = (spk_layout)below(2);
+    s.ldx = 50 + below(20);
+    s.ldy = 50 + below(20);
+    s.use_c = 1;
+    s.batch = 2 + below(5);
+    s.stride_x = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_y = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_c = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    s.stride_d = 4000 + below(1000);
+    return s;
+}
+
+typedef union description {
+    spk_spmm spmm;
+    spk_sddmm sddmm;
+} description;
+
+static description draw(const spk_op *op)
+{
+    description d;
+    memset(&d, 0, sizeof d);
+    if (op->id == SPK_SPMM)
+        d.spmm = draw_spmm();
+    else
+        d.sddmm = draw_sddmm();
+    return d;
+}
+
+static void read_into(const spk_op *op, const description *d, spk_problem *problem)
+{
+    if (spk_problem_read(op, pattern, d, NULL, problem) != SPK_OK)
+        fail_msg("%s: %s (SEED=%llu)", op->name, spk_error_last(), (unsigned long long)seed);
+}
+
+static void nothing_is_lost(void **state)
+{
+    (void)state;
+    for (int i = 0; spk_op_at(i) != NULL; i++)
+        for (int turn = 0; turn < 2000; turn++) {
+            const spk_op *op = spk_op_at(i);
+            const description given = draw(op);
+            description written;
+            spk_problem problem, again;
+            memset(&written, 0, sizeof written);
+            read_into(op, &given, &problem);
+            op->write(&problem, &written);
+            for (size_t byte = 0; byte < op->problem_bytes; byte++)
+                if (((const char *)&given)[byte] != ((const char *)&written)[byte])
+                    fail_msg("%s: byte %zu is lost (SEED=%llu)", op->name, byte, (unsigned long long)seed);
+            read_into(op, &written, &again);
+            assert_true(spk_problem_equal(&problem, &again));
+            assert_true(spk_problem_hash(&problem) == spk_problem_hash(&again));
+        }
+}
+
+/* One draw's bytes from `at` on, in another: a field changed, if both are the same kind of thing. */
+static void what_differs_differs(void **state)
+{
+    int64_t changed = 0, same_hash = 0;
+    (void)state;
+    for (int i = 0; spk_op_at(i) != NULL; i++)
+        for (int turn = 0; turn < 20000; turn++) {
+            const spk_op *op = spk_op_at(i);
+            const description one = draw(op), other = draw(op);
+            description mixed = one;
+            const size_t words = op->problem_bytes / 4, at = 4 * (2 + (size_t)below((int64_t)words - 2)); /* behind struct_size */
+            memcpy((char *)&mixed + at, (const char *)&other + at, 4);
+            spk_problem a, b;
+            read_into(op, &one, &a);
+            if (memcmp(&mixed, &one, op->problem_bytes) == 0 || spk_problem_read(op, pattern, &mixed, NULL, &b) != SPK_OK)
+                continue;
+            changed++;
+            if (spk_problem_equal(&a, &b))
+                fail_msg("%s: a change at byte %zu is not seen (SEED=%llu)", op->name, at, (unsigned long long)seed);
+            same_hash += spk_problem_hash(&a) == spk_problem_hash(&b);
+        }
+    assert_true(changed > 5000);
+    assert_int_equal(same_hash, 0);
+}
+
+static void promises_count(void **state)
+{
+    (void)state;
+    const description given = draw(&spk_op_spmm);
+    spk_problem plain, finite, fixed, warm;
+    spk_tune_options options = {SPK_SIZED(spk_tune_options)};
+    read_into(&spk_op_spmm, &given, &plain);
+    options.assume_finite = 1;
+    assert_int_equal(spk_problem_read(&spk_op_spmm, pattern, &given, &options, &finite), SPK_OK);
+    options = (spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1};
+    assert_int_equal(spk_problem_read(&spk_op_spmm, pattern, &given, &options, &fixed), SPK_OK);
+    options = (spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM};
+    assert_int_equal(spk_problem_read(&spk_op_spmm, pattern, &given, &options, &warm), SPK_OK);
+    assert_true(!spk_problem_equal(&plain, &finite) && !spk_problem_equal(&plain, &fixed) && !spk_problem_equal(&plain, &warm));
+}
+
+/* What takes no part leaves no trace, so that it makes no other plan and no other class. */
+static void what_takes_no_part_does_not_count(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 500; turn++) {
+        description one = draw(&spk_op_spmm), other = draw(&spk_op_spmm);
+        spk_problem a, b;
+        one.spmm.use_c = one.spmm.keep_preact = 0;
+        one.spmm.residual = SPK_RESIDUAL_NONE;
+        description two = one;
+        two.spmm.ldc = other.spmm.ldc;
+        two.spmm.ldr = other.spmm.ldr;
+        two.spmm.ldp = other.spmm.ldp;
+        two.spmm.stride_c = other.spmm.stride_c;
+        two.spmm.stride_r = other.spmm.stride_r;
+        two.spmm.stride_p = other.spmm.stride_p;
+        read_into(&spk_op_spmm, &one, &a);
+        read_into(&spk_op_spmm, &two, &b);
+        assert_true(spk_problem_equal(&a, &b));
+        assert_true(spk_operand_is_empty(&a.c) && spk_operand_is_empty(&a.residual) && spk_operand_is_empty(&a.preact));
+    }
+}
+
+/* Every operation's table says what the library asks of it. */
+static void tables_are_whole(void **state)
+{
+    (void)state;
+    for (int i = 0; spk_op_at(i) != NULL; i++) {
+        const spk_op *op = spk_op_at(i);
+        int outputs = 0;
+        assert_true(spk_op_get(op->id) == op);
+        assert_true(op->operand_count <= SPK_MAX_OPERANDS && op->scalar_count <= SPK_MAX_SCALARS);
+        assert_true(op->read != NULL && op->write != NULL && op->fit != NULL && op->flops != NULL && op->dense_flops != NULL && op->tolerance != NULL);
+        assert_true(op->free_size != NULL && op->hard_rows != NULL && op->oracle != NULL && op->device_defines != NULL);
+        for (int o = 0; o < op->operand_count; o++) {
+            const spk_operand_row *row = &op->operands[o];
+            assert_non_null(row->name);
+            assert_non_null(row->title);
+            assert_true(row->place >= sizeof(size_t) && row->place + sizeof(void *) <= op->args_bytes);
+            outputs += row->role == SPK_ROLE_OUT;
+            for (int other = 0; other < o; other++)
+                assert_true(row->place != op->operands[other].place);
+        }
+        assert_true(outputs > 0);
+        for (const spk_key_row *row = op->key; row->name != NULL; row++)
+            assert_true((row->exact != NULL) != (row->near != NULL));
+    }
+    assert_null(spk_op_get((spk_operation)99));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_lost),
+        cmocka_unit_test(what_differs_differs),
+        cmocka_unit_test(promises_count),
+        cmocka_unit_test(what_takes_no_part_does_not_count),
+        cmocka_unit_test(tables_are_whole),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
