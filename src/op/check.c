@@ -5,14 +5,20 @@
 #include "op/operation.h"
 #include "op/overlap.h"
 
-static spk_status check_pointer(const spk_problem *problem, const spk_args *args, int i)
+/* Bytes from the first to the last of each operand; 0 where it has none, or is not looked at. */
+typedef struct ranges {
+    size_t bytes[SPK_MAX_OPERANDS];
+} ranges;
+
+static spk_status check_pointer(const spk_problem *problem, const spk_args *args, int i, ranges *all)
 {
     const spk_operand *o = &problem->operand[i];
     const char *name = problem->op->operands[i].name;
     const int64_t elements = spk_problem_operand_elements(problem, i);
-    const size_t element_bytes = spk_dtype_bytes(o->dtype);
     if (elements == 0)
         return SPK_OK;
+    const size_t element_bytes = spk_dtype_bytes(o->dtype);
+    all->bytes[i] = (size_t)elements * element_bytes;
     if (args->at[i] == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", name, (long long)elements, spk_dtype_name(o->dtype));
     if ((uintptr_t)args->at[i] % element_bytes != 0)
@@ -20,11 +26,10 @@ static spk_status check_pointer(const spk_problem *problem, const spk_args *args
     return SPK_OK;
 }
 
-static bool is_apart(const spk_problem *problem, const spk_args *args, int i, int j)
+static bool is_apart(const spk_args *args, const ranges *all, int i, int j)
 {
     const uintptr_t a = (uintptr_t)args->at[i], b = (uintptr_t)args->at[j];
-    const size_t a_bytes = spk_operand_bytes(&problem->operand[i], problem->batch), b_bytes = spk_operand_bytes(&problem->operand[j], problem->batch);
-    return a_bytes == 0 || b_bytes == 0 || a >= b + b_bytes || b >= a + a_bytes;
+    return all->bytes[i] == 0 || all->bytes[j] == 0 || a >= b + all->bytes[j] || b >= a + all->bytes[i];
 }
 
 /* The lines of all items of an operand that has elements. */
@@ -47,21 +52,18 @@ static bool is_same(const spk_problem *problem, const spk_args *args, int i, int
     return (problem->op->operands[i].may_be >> j & 1) != 0 && args->at[i] == args->at[j] && a->ld == b->ld && a->stride == b->stride;
 }
 
-static spk_status check_overlap(const spk_problem *problem, const spk_args *args, int i, int j)
+static spk_status check_overlap(const spk_problem *problem, const spk_args *args, const ranges *all, int i, int j)
 {
-    if (i == j || is_same(problem, args, i, j) || is_apart(problem, args, i, j))
-        return SPK_OK;
-    if (problem->op->operands[j].role != SPK_ROLE_OUT && !spk_problem_reads(problem, args, j))
+    if (i == j || is_apart(args, all, i, j) || is_same(problem, args, i, j))
         return SPK_OK;
     const spk_area a = operand_area(problem, args, i), b = operand_area(problem, args, j);
     if (!spk_areas_meet(&a, &b))
         return SPK_OK;
-    return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", problem->op->operands[i].name, args->at[i],
-                    spk_operand_bytes(&problem->operand[i], problem->batch), problem->op->operands[j].name, args->at[j],
-                    spk_operand_bytes(&problem->operand[j], problem->batch));
+    return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", problem->op->operands[i].name, args->at[i], all->bytes[i],
+                    problem->op->operands[j].name, args->at[j], all->bytes[j]);
 }
 
-spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args)
+static spk_status check_inputs(const spk_problem *problem, const spk_args *args, ranges *all)
 {
     const spk_op *op = problem->op;
     for (int i = 0; i < op->scalar_count; i++) {
@@ -71,19 +73,26 @@ spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *
     }
     for (int i = 0; i < op->operand_count; i++)
         if (spk_problem_reads(problem, args, i))
-            SPK_TRY(check_pointer(problem, args, i));
+            SPK_TRY(check_pointer(problem, args, i, all));
     return SPK_OK;
+}
+
+spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args)
+{
+    ranges all = {{0}};
+    return check_inputs(problem, args, &all);
 }
 
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args)
 {
     const spk_op *op = problem->op;
-    SPK_TRY(spk_problem_check_inputs(problem, args));
+    ranges all = {{0}};
+    SPK_TRY(check_inputs(problem, args, &all));
     for (int i = 0; i < op->operand_count; i++)
         if (op->operands[i].role == SPK_ROLE_OUT)
-            SPK_TRY(check_pointer(problem, args, i));
+            SPK_TRY(check_pointer(problem, args, i, &all));
     for (int i = 0; i < op->operand_count; i++)
-        for (int j = 0; op->operands[i].role == SPK_ROLE_OUT && j < op->operand_count; j++)
-            SPK_TRY(check_overlap(problem, args, i, j));
+        for (int j = 0; all.bytes[i] > 0 && op->operands[i].role == SPK_ROLE_OUT && j < op->operand_count; j++)
+            SPK_TRY(check_overlap(problem, args, &all, i, j));
     return SPK_OK;
 }

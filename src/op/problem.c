@@ -47,13 +47,18 @@ bool spk_problem_equal(const spk_problem *a, const spk_problem *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+/* Four chains of multiplications, none of which waits for another. */
 uint64_t spk_problem_hash(const spk_problem *problem)
 {
-    uint64_t words[sizeof *problem / sizeof(uint64_t)], hash = problem->pattern != NULL ? problem->pattern->id : 0;
-    _Static_assert(sizeof words == sizeof *problem, "a problem is a number of whole words");
+    enum { CHAINS = 4, WORDS = sizeof *problem / sizeof(uint64_t) };
+    _Static_assert(sizeof *problem % sizeof(uint64_t) == 0, "a problem is a number of whole words");
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t words[WORDS], chain[CHAINS] = {1, 2, 3, problem->pattern != NULL ? problem->pattern->id : 0}, hash = 0;
     memcpy(words, problem, sizeof words);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+    for (size_t i = 0; i < WORDS; i++)
+        chain[i % CHAINS] = (chain[i % CHAINS] ^ words[i]) * factor;
+    for (size_t i = 0; i < CHAINS; i++)
+        hash = (hash ^ chain[i] ^ chain[i] >> 32) * factor;
     return hash ^ hash >> 32;
 }
 
