@@ -39,8 +39,9 @@ static int is_inside(const spk_proof_job *head, int64_t place, size_t bytes)
 
 static int operands_are_sound(const spk_proof_job *head)
 {
-    if (head->args_bytes < 0 || head->args_bytes > SPK_PROOF_STRUCT_BYTES || head->operand_count < 1 || head->operand_count > SPK_PROOF_OPERANDS ||
-        head->scalar_count < 0 || head->scalar_count > SPK_PROOF_SCALARS || head->static_operand >= head->operand_count)
+    if (head->args_bytes < 0 || head->args_bytes > SPK_PROOF_STRUCT_BYTES || head->operand_count < 1 ||
+        head->operand_count > SPK_PROOF_OPERANDS || head->scalar_count < 0 || head->scalar_count > SPK_PROOF_SCALARS ||
+        head->static_operand >= head->operand_count)
         return 0;
     for (int i = 0; i < head->scalar_count; i++)
         if (!is_inside(head, head->scalars[i].place, sizeof(double)))
@@ -49,7 +50,8 @@ static int operands_are_sound(const spk_proof_job *head)
         const spk_proof_operand *operand = &head->operands[i];
         if (!is_inside(head, operand->place, sizeof(void *)))
             return 0;
-        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 || (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
+        if (operand->elements < 0 || operand->elements > INT64_C(1) << 48 ||
+            (operand->elements > 0 && spk_dtype_bytes((spk_dtype)operand->dtype) == 0))
             return 0;
     }
     return 1;

@@ -1,7 +1,8 @@
 /* The entry points of SDDMM. */
 #include "api/context.h"
 
-spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options, spk_plan **plan)
+spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
+                          spk_plan **plan)
 {
     return spk_asked_plan(&(spk_asked){&spk_op_sddmm, context, pattern, problem, options}, plan);
 }
@@ -20,7 +21,8 @@ spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const 
 spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
                             const int64_t *rows, int64_t row_count, double *out, double *magnitude)
 {
-    return spk_asked_oracle(&(spk_asked){&spk_op_sddmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, NULL, magnitude);
+    return spk_asked_oracle(&(spk_asked){&spk_op_sddmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, NULL,
+                            magnitude);
 }
 
 spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, double *tolerance)

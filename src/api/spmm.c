@@ -1,7 +1,8 @@
 /* The entry points of SpMM. */
 #include "api/context.h"
 
-spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options, spk_plan **plan)
+spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                         spk_plan **plan)
 {
     return spk_asked_plan(&(spk_asked){&spk_op_spmm, context, pattern, problem, options}, plan);
 }
@@ -20,7 +21,8 @@ spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm
 spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
                            const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude)
 {
-    return spk_asked_oracle(&(spk_asked){&spk_op_spmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, preact, magnitude);
+    return spk_asked_oracle(&(spk_asked){&spk_op_spmm, context, (spk_pattern *)pattern, problem, NULL}, args, rows, row_count, out, preact,
+                            magnitude);
 }
 
 spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance)

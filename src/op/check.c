@@ -20,7 +20,8 @@ static spk_status check_pointer(const spk_problem *problem, const spk_args *args
     const size_t element_bytes = spk_dtype_bytes(o->dtype);
     all->bytes[i] = (size_t)elements * element_bytes;
     if (args->at[i] == NULL)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", name, (long long)elements, spk_dtype_name(o->dtype));
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s is NULL: %lld elements of %s are needed", name, (long long)elements,
+                        spk_dtype_name(o->dtype));
     if ((uintptr_t)args->at[i] % element_bytes != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %p is not aligned to its elements of %zu bytes", name, args->at[i], element_bytes);
     return SPK_OK;
@@ -42,7 +43,8 @@ static spk_area operand_area(const spk_problem *problem, const spk_args *args, i
         length = ld = lines * length;
         lines = 1;
     }
-    return (spk_area){.start = (uintptr_t)args->at[i], .width = length * bytes, .dims = {{lines, ld * bytes}, {problem->batch, o->stride * bytes}}};
+    return (spk_area){
+        .start = (uintptr_t)args->at[i], .width = length * bytes, .dims = {{lines, ld * bytes}, {problem->batch, o->stride * bytes}}};
 }
 
 /* Whether output i may be the very array j, and is. */
@@ -59,8 +61,8 @@ static spk_status check_overlap(const spk_problem *problem, const spk_args *args
     const spk_area a = operand_area(problem, args, i), b = operand_area(problem, args, j);
     if (!spk_areas_meet(&a, &b))
         return SPK_OK;
-    return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", problem->op->operands[i].name, args->at[i], all->bytes[i],
-                    problem->op->operands[j].name, args->at[j], all->bytes[j]);
+    return spk_fail(SPK_ERR_ARGUMENT, "args.%s [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", problem->op->operands[i].name,
+                    args->at[i], all->bytes[i], problem->op->operands[j].name, args->at[j], all->bytes[j]);
 }
 
 static spk_status check_inputs(const spk_problem *problem, const spk_args *args, ranges *all)

@@ -38,8 +38,8 @@ static double element(const spk_operand *operand, const void *array, int64_t i, 
     return spk_value_get(array, operand->dtype, i * spk_operand_row_step(operand) + j * spk_operand_col_step(operand));
 }
 
-double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i, int64_t j, long double sum, long double size, double *preact,
-                          double *magnitude)
+double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i, int64_t j, long double sum, long double size,
+                          double *preact, double *magnitude)
 {
     const spk_epilogue *e = &p->epilogue;
     long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;

@@ -1,5 +1,5 @@
-/* An operand: an array that an operation reads or writes, as data. What is done to all of them (checks, poison, sizes, items of a batch, proofs,
- * equality, hash) loops over the table of the operation's operands. */
+/* An operand: an array that an operation reads or writes, as data. What is done to all of them (checks, poison, sizes, items of a batch,
+ * proofs, equality, hash) loops over the table of the operation's operands. */
 #ifndef SPK_OP_OPERAND_H
 #define SPK_OP_OPERAND_H
 
@@ -22,10 +22,10 @@ typedef struct spk_operand_row {
     const char *name;  /* as the caller's arguments call it */
     const char *title; /* in messages on an element of it: "D" */
     spk_role role;
-    int scalar;          /* of IN_SCALED: its number */
-    unsigned may_be;     /* of an output: bit i: it may be the same array as operand i */
-    size_t place;        /* of the pointer in the caller's arguments */
-    bool may_be_static;  /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
+    int scalar;         /* of IN_SCALED: its number */
+    unsigned may_be;    /* of an output: bit i: it may be the same array as operand i */
+    size_t place;       /* of the pointer in the caller's arguments */
+    bool may_be_static; /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
 } spk_operand_row;
 
 /* An operand of a problem: a matrix for each item of a batch. All zero: it has none. */

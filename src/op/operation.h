@@ -16,8 +16,8 @@ typedef struct spk_scalar_row {
 /* A field of the tuning key, in the order of the key's text (tune/key.c). One of the two functions. */
 typedef struct spk_key_row {
     const char *name;
-    /* Writes the value; false: the problem has no such field. Classes with different values are different. Of a number, only one that is optional may be
-     * missing. */
+    /* Writes the value; false: the problem has no such field. Classes with different values are different. Of a number, only one that is
+     * optional may be missing. */
     bool (*exact)(const spk_problem *problem, char *text, size_t size);
     /* The same of a number, that the nearest class may differ in: by `weight` an octave, or where it numbers classes, a step. */
     bool (*near)(const spk_problem *problem, int64_t *value);

@@ -1,5 +1,5 @@
-/* What the oracles of matrix products share: sums of one row of D, in float64 or, for float64 inputs, in long double (where that is wider), so that
- * their own rounding stays far below every tolerance. */
+/* What the oracles of matrix products share: sums of one row of D, in float64 or, for float64 inputs, in long double (where that is wider),
+ * so that their own rounding stays far below every tolerance. */
 #ifndef SPK_OP_ORACLE_ROWS_H
 #define SPK_OP_ORACLE_ROWS_H
 

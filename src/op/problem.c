@@ -17,7 +17,8 @@ static spk_status read_promises(const spk_tune_options *options, spk_problem *pr
     return SPK_OK;
 }
 
-spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem)
+spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options,
+                            spk_problem *problem)
 {
     union {
         double aligned;

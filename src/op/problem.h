@@ -1,5 +1,5 @@
-/* The problem: what to compute, normalised, and what a run works on. One struct for every operation, so that the table, the tuner and the plan cache
- * have one shape. */
+/* The problem: what to compute, normalised, and what a run works on. One struct for every operation, so that the table, the tuner and the
+ * plan cache have one shape. */
 #ifndef SPK_OP_PROBLEM_H
 #define SPK_OP_PROBLEM_H
 
@@ -17,8 +17,8 @@ typedef struct spk_epilogue {
     spk_activation activation;
 } spk_epilogue;
 
-/* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A is X, B is
- * Y; C and D are values of the pattern. */
+/* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
+ * is X, B is Y; C and D are values of the pattern. */
 enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_PRODUCT_OPERANDS };
 
 /* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
@@ -33,7 +33,7 @@ typedef struct spk_problem {
             spk_operand a, b, c, d, bias, residual, preact;
         };
     };
-    int64_t batch; /* items, >= 1 */
+    int64_t batch;     /* items, >= 1 */
     spk_dtype compute; /* never SPK_DTYPE_DEFAULT */
     /* promises of the caller (spk_tune_options) */
     spk_cache_mode cache;
@@ -69,7 +69,8 @@ typedef struct spk_args {
 } spk_args;
 
 /* Checks a caller's description (the operation's own struct) and makes it a problem. options may be NULL. */
-spk_status spk_problem_read(const struct spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options, spk_problem *problem);
+spk_status spk_problem_read(const struct spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options,
+                            spk_problem *problem);
 
 /* A batch that is one larger product: becomes that, which every kernel can compute. */
 void spk_problem_fold(spk_problem *problem);

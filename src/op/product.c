@@ -35,11 +35,13 @@ int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)
 int spk_product_defines(const spk_problem *p, spk_layout layout_d, bool a_along_k, char *text, size_t size)
 {
     const spk_epilogue *e = &p->epilogue;
-    return snprintf(text, size,
-                    "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d "
-                    "-DBIAS=%d -DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
-                    (int)p->a.dtype, (int)p->b.dtype, (int)p->d.dtype, (int)p->compute, (int)p->b.layout, (int)layout_d, a_along_k, p->trans_a == SPK_TRANS,
-                    e->use_c, (int)e->bias, (int)e->activation, (int)e->residual, e->keep_preact, p->assume_finite, p->batch > 1 ? " -DBATCHED=1" : "");
+    return snprintf(
+        text, size,
+        "-DDTYPE_A=%d -DDTYPE_B=%d -DDTYPE_D=%d -DCOMPUTE=%d -DLAYOUT_B=%d -DLAYOUT_D=%d -DA_K_CONTIGUOUS=%d -DHAS_POSITIONS=%d -DUSE_C=%d "
+        "-DBIAS=%d -DACTIVATION=%d -DRESIDUAL=%d -DKEEP_PREACT=%d -DASSUME_FINITE=%d%s",
+        (int)p->a.dtype, (int)p->b.dtype, (int)p->d.dtype, (int)p->compute, (int)p->b.layout, (int)layout_d, a_along_k,
+        p->trans_a == SPK_TRANS, e->use_c, (int)e->bias, (int)e->activation, (int)e->residual, e->keep_preact, p->assume_finite,
+        p->batch > 1 ? " -DBATCHED=1" : "");
 }
 
 double spk_product_dense_flops(const spk_problem *problem)
@@ -50,7 +52,8 @@ double spk_product_dense_flops(const spk_problem *problem)
 double spk_product_tolerance(const spk_problem *problem, double terms)
 {
     const double eps = problem->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON;
-    const double inputs = problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
+    const double inputs =
+        problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
     const double output = problem->d.dtype == SPK_F16 ? 0x1p-11 : problem->d.dtype == SPK_BF16 ? 0x1p-8 : 0; /* |D| <= magnitude */
     return inputs + output + eps * (8.0 + 2.0 * sqrt(terms));
 }

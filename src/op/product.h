@@ -5,16 +5,23 @@
 #include "op/operation.h"
 
 /* Rows of the table of operands: the values that the epilogue takes and gives lie like D. */
-#define SPK_PRODUCT_D(args) [SPK_D] = {.name = "d", .title = "D", .role = SPK_ROLE_OUT, .may_be = 1u << SPK_C | 1u << SPK_RESIDUAL, .place = offsetof(args, d)}
+#define SPK_PRODUCT_D(args) \
+    [SPK_D] = {.name = "d", .title = "D", .role = SPK_ROLE_OUT, .may_be = 1u << SPK_C | 1u << SPK_RESIDUAL, .place = offsetof(args, d)}
 #define SPK_PRODUCT_C(args) [SPK_C] = {.name = "c", .title = "C", .role = SPK_ROLE_IN_SCALED, .scalar = 1, .place = offsetof(args, c)}
 
 /* The scalars of all products: alpha, and beta where C takes part. */
-#define SPK_PRODUCT_SCALARS(args) {{"alpha", offsetof(args, alpha), -1, 0.75}, {"beta", offsetof(args, beta), SPK_C, -0.5}}
+#define SPK_PRODUCT_SCALARS(args)                     \
+    {                                                 \
+        {"alpha", offsetof(args, alpha), -1, 0.75},   \
+        {                                             \
+            "beta", offsetof(args, beta), SPK_C, -0.5 \
+        }                                             \
+    }
 
 /* Where workspace and stream are in the caller's arguments. */
-#define SPK_ARGS_PLACES(args) \
-    .args_type = #args, .args_bytes = sizeof(args), .workspace_place = offsetof(args, workspace), .workspace_bytes_place = offsetof(args, workspace_bytes), \
-    .stream_place = offsetof(args, stream)
+#define SPK_ARGS_PLACES(args)                                                                     \
+    .args_type = #args, .args_bytes = sizeof(args), .workspace_place = offsetof(args, workspace), \
+    .workspace_bytes_place = offsetof(args, workspace_bytes), .stream_place = offsetof(args, stream)
 
 /* An array of a pattern's values, as a matrix with a row for each line of a block. */
 void spk_values_fit(const spk_pattern *pattern, spk_layout block_layout, spk_operand *operand);
@@ -40,25 +47,38 @@ void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
 /* activation in float64, for the oracle and for scalar tails. */
 double spk_activate_f64(spk_activation activation, double x);
 
-/* A sum through the epilogue, at element (i, j) of D: the result, the value before the activation, and the magnitude, which bounds what rounding the terms
- * and the activation (slope below 1.13) can do. `size`: the sum of the terms' absolute values. */
-double spk_product_finish(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, long double sum, long double size, double *preact,
-                          double *magnitude);
+/* A sum through the epilogue, at element (i, j) of D: the result, the value before the activation, and the magnitude, which bounds what
+ * rounding the terms and the activation (slope below 1.13) can do. `size`: the sum of the terms' absolute values. */
+double spk_product_finish(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, long double sum, long double size,
+                          double *preact, double *magnitude);
 
 /* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */
-#define SPK_PRODUCT_KEY_FIRST                                                                                                             \
-    {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d}, {.name = "acc", .exact = spk_key_compute}, \
-        {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout}, {.name = "lb", .exact = spk_key_layout_b},                 \
-        {.name = "ld", .exact = spk_key_layout_d}, {.name = "ab", .exact = spk_key_alignment_b}, {.name = "ad", .exact = spk_key_alignment_d},           \
-        {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite},               \
-        {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache}, {.name = "ix", .exact = spk_key_indices}
-#define SPK_PRODUCT_KEY_BATCH {.name = "sa", .exact = spk_key_stride_a}, {.name = "sb", .exact = spk_key_stride_b}
-#define SPK_PRODUCT_KEY_BLOCKS \
+#define SPK_PRODUCT_KEY_FIRST                                                                                                              \
+    {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
+        {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
+        {.name = "lb", .exact = spk_key_layout_b}, {.name = "ld", .exact = spk_key_layout_d},                                              \
+        {.name = "ab", .exact = spk_key_alignment_b}, {.name = "ad", .exact = spk_key_alignment_d},                                        \
+        {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
+        {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
+    {                                                                                                                                      \
+        .name = "ix", .exact = spk_key_indices                                                                                             \
+    }
+#define SPK_PRODUCT_KEY_BATCH                   \
+    {.name = "sa", .exact = spk_key_stride_a},  \
+    {                                           \
+        .name = "sb", .exact = spk_key_stride_b \
+    }
+#define SPK_PRODUCT_KEY_BLOCKS                                                                                        \
     {.name = "br", .near = spk_key_block_rows, .weight = 4}, {.name = "bc", .near = spk_key_block_cols, .weight = 4}, \
-        {.name = "nz", .near = spk_key_blocks, .weight = 1}
-#define SPK_PRODUCT_KEY_LAST \
-    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true}, {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true}, \
-        {.name = "items", .near = spk_key_items, .weight = 1, .optional = true}
+    {                                                                                                                 \
+        .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
+    }
+#define SPK_PRODUCT_KEY_LAST                                                      \
+    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},      \
+        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true}, \
+    {                                                                             \
+        .name = "items", .near = spk_key_items, .weight = 1, .optional = true     \
+    }
 
 bool spk_key_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_b(const spk_problem *problem, char *text, size_t size);

@@ -24,14 +24,14 @@ spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
     if (!half && a != SPK_F32 && a != SPK_F64)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies f32, f64, f16 and bf16", given->name_a, spk_dtype_name(a));
     if (b != a)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b, spk_dtype_name(b), given->name_a,
-                        spk_dtype_name(a));
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b,
+                        spk_dtype_name(b), given->name_a, spk_dtype_name(a));
     if (d != a && !(half && d == SPK_F32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s", spk_dtype_name(d), given->name_a, spk_dtype_name(a),
-                        spk_dtype_name(a), half ? " or f32" : "");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s", spk_dtype_name(d), given->name_a,
+                        spk_dtype_name(a), spk_dtype_name(a), half ? " or f32" : "");
     if (compute != natural && !(a == SPK_F32 && compute == SPK_TF32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s", spk_dtype_name(compute), given->name_a,
-                        spk_dtype_name(a), spk_dtype_name(natural), a == SPK_F32 ? ", or multiplies tf32" : "");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s", spk_dtype_name(compute),
+                        given->name_a, spk_dtype_name(a), spk_dtype_name(natural), a == SPK_F32 ? ", or multiplies tf32" : "");
     problem->a.dtype = a;
     problem->b.dtype = b;
     problem->d.dtype = d;
@@ -64,20 +64,23 @@ static spk_status check_output(const spk_given_array *array, int64_t batch, cons
     const int64_t length = spk_operand_length(o), extent = spk_operand_item_elements(o);
     const bool apart = o->stride >= extent, side_by_side = o->stride >= length && (batch - 1) * o->stride + length <= o->ld;
     if (extent > 0 && !apart && !side_by_side)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)o->stride, (long long)extent);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)o->stride,
+                        (long long)extent);
     return SPK_OK;
 }
 
 spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *o)
 {
-    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o), most = (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(o->dtype);
+    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o),
+                  most = (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(o->dtype);
     const char *what = o->layout == SPK_ROW_MAJOR ? "row" : "column";
     o->ld = array->ld != 0 ? array->ld : (length > 0 ? length : 1);
     o->stride = 0;
     if (o->ld < length || o->ld < 1)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: a %s has %lld elements", array->ld_name, (long long)o->ld, what, (long long)length);
     if (lines > 0 && o->ld > most / lines)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld %ss exceed 2^62 bytes", array->ld_name, (long long)o->ld, (long long)lines, what);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld %ss exceed 2^62 bytes", array->ld_name, (long long)o->ld, (long long)lines,
+                        what);
     if (array->stride < SPK_STRIDE_SHARED)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: it cannot be negative", array->stride_name, (long long)array->stride);
     if (array->stride == SPK_STRIDE_SHARED && array->output)
@@ -86,6 +89,7 @@ spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_opera
         return SPK_OK;
     o->stride = array->stride != 0 ? array->stride : o->ld * lines;
     if (o->stride > (most - spk_operand_item_elements(o)) / (batch - 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)o->stride, (long long)batch);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)o->stride,
+                        (long long)batch);
     return array->output ? check_output(array, batch, o) : SPK_OK;
 }

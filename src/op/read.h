@@ -1,4 +1,5 @@
-/* What the operations share as a caller's description becomes a problem: checks whose messages name the caller's field, its value and the limit. */
+/* What the operations share as a caller's description becomes a problem: checks whose messages name the caller's field, its value and the
+ * limit. */
 #ifndef SPK_OP_READ_H
 #define SPK_OP_READ_H
 

@@ -45,7 +45,8 @@ static bool is_shaped(const char *key)
     if (rest == NULL || *++rest == '\0')
         return false;
     while (*rest != '\0') {
-        const size_t name = strspn(rest, "abcdefghijklmnopqrstuvwxyz"), digits = rest[name] == '=' ? strspn(rest + name + 1, "0123456789") : 0;
+        const size_t name = strspn(rest, "abcdefghijklmnopqrstuvwxyz"),
+                     digits = rest[name] == '=' ? strspn(rest + name + 1, "0123456789") : 0;
         const char end = digits > 0 ? rest[name + 1 + digits] : '|';
         if (name == 0 || (end != ';' && end != '\0'))
             return false;
@@ -54,7 +55,8 @@ static bool is_shaped(const char *key)
     return true;
 }
 
-/* Sizes by the octaves between them, classes by the steps. A class of an operation that this version does not know is near to none but itself. */
+/* Sizes by the octaves between them, classes by the steps. A class of an operation that this version does not know is near to none but
+ * itself. */
 double spk_key_distance(const char *a, const char *b)
 {
     const char *bar_a = strchr(a, '|'), *bar_b = strchr(b, '|');

@@ -106,7 +106,8 @@ static void fill_values(spk_rng *rng, kernel_case *c)
                 for (int q = 0; q < p->block_cols; q++) {
                     bool inside = i * p->block_rows + r < p->rows && (int64_t)p->index.columns[b] * p->block_cols + q < p->cols;
                     int64_t inner = c->problem.block_layout == SPK_ROW_MAJOR ? r * p->block_cols + q : q * p->block_rows + r;
-                    put(c->operands[SPK_A], c->problem.a.dtype, b * p->block_rows * p->block_cols + inner, inside ? spk_rng_normal(rng) : (double)NAN);
+                    put(c->operands[SPK_A], c->problem.a.dtype, b * p->block_rows * p->block_cols + inner,
+                        inside ? spk_rng_normal(rng) : (double)NAN);
                 }
 }
 
@@ -170,7 +171,8 @@ static void expect(kernel_case *c)
             int64_t x = i * problem->n + j;
             long double value = (long double)c->args.alpha * sums[x], size = fabsl((long double)c->args.alpha) * sizes[x];
             if (e->use_c && c->args.beta != 0) {
-                long double term = (long double)c->args.beta * get(c->operands[SPK_C], problem->d.dtype, at(problem->d.layout, problem->c.ld, i, j));
+                long double term =
+                    (long double)c->args.beta * get(c->operands[SPK_C], problem->d.dtype, at(problem->d.layout, problem->c.ld, i, j));
                 value += term;
                 size += fabsl(term);
             }
@@ -249,7 +251,8 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
                        char *what, size_t size)
 {
     const spk_problem *problem = &c->problem;
-    int64_t lines = problem->d.layout == SPK_ROW_MAJOR ? problem->m : problem->n, length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
+    int64_t lines = problem->d.layout == SPK_ROW_MAJOR ? problem->m : problem->n,
+            length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
     double tolerance = spk_problem_tolerance(problem), mark[1];
     put(mark, problem->d.dtype, 0, MARK);
     if (length == 0)
@@ -268,8 +271,8 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
             int64_t i = problem->d.layout == SPK_ROW_MAJOR ? line : x, j = problem->d.layout == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
             if (!(spk_dtype_difference(problem->d.dtype, got, want) <= tolerance * scale)) {
-                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j, got, want, scale,
-                         tolerance);
+                snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j,
+                         got, want, scale, tolerance);
                 return 1;
             }
         }
@@ -280,7 +283,8 @@ static int case_check(const kernel_case *c, char *what, size_t size)
 {
     if (check_array(c, c->args.d, c->d_before, c->problem.d.ld, c->d, "D", what, size) != 0)
         return 1;
-    return c->problem.epilogue.keep_preact ? check_array(c, c->args.preact, NULL, c->problem.preact.ld, c->preact, "preact", what, size) : 0;
+    return c->problem.epilogue.keep_preact ? check_array(c, c->args.preact, NULL, c->problem.preact.ld, c->preact, "preact", what, size)
+                                           : 0;
 }
 
 /* Runs one candidate on fresh copies of D and preact, twice: right, and the same bits again. Returns 0, or 1 with what is wrong. */

@@ -184,8 +184,9 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype, drawn->block, p->batch > 1, p->op == &spk_op_sddmm, p->a.layout, p->b.layout, p->d.layout, p->block_layout, p->trans_a, (int)e->activation, (int)e->bias, e->use_c, (int)e->residual,
-                         e->keep_preact, p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->op == &spk_op_sddmm, p->a.layout,  p->b.layout,
+                              p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation,     (int)e->bias, e->use_c,
+                              (int)e->residual, e->keep_preact,  p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }

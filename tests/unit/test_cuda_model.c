@@ -355,9 +355,11 @@ static void the_best_are_ranked_first(void **state)
                          .dtype_d = p->dtype, .compute = SPK_F32, .layout_b = p->layout, .layout_d = p->layout};
         spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
         spk_problem problem;
-        const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k, .dtype_x = p->dtype, .dtype_y = p->dtype, .dtype_d = p->dtype, .compute = SPK_F32, .layout_x = p->layout,
-                                 .layout_y = p->layout};
-        assert_int_equal(p->sampled ? spk_problem_read(&spk_op_sddmm, pattern, &sddmm, &options, &problem) : spk_problem_read(&spk_op_spmm, pattern, &spmm, &options, &problem), SPK_OK);
+        const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k,          .dtype_x = p->dtype,   .dtype_y = p->dtype,
+                                 .dtype_d = p->dtype,  .compute = SPK_F32, .layout_x = p->layout, .layout_y = p->layout};
+        assert_int_equal(p->sampled ? spk_problem_read(&spk_op_sddmm, pattern, &sddmm, &options, &problem)
+                                    : spk_problem_read(&spk_op_spmm, pattern, &spmm, &options, &problem),
+                         SPK_OK);
         double best, chosen = best_of_first(i, &problem, &device, &best);
         if (chosen > 1.05 * best && ++wrong)
             printf("%lld x %lld x %lld, blocks of %d, %lld: %.2f us of the first %d, the best is %.2f us\n", (long long)p->m,

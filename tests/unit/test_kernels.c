@@ -233,7 +233,8 @@ static void test_non_finite_reaches_its_rows_only(void **state)
                 if (run_once(&c, &table[r], i, device))
                     for (int64_t row = 0; row < size; row++)
                         for (int64_t j = 0; j < c.problem.n; j++)
-                            assert_int_equal(isfinite(get(c.args.d, c.problem.d.dtype, row * c.problem.d.ld + j)) ? 1 : 0, row >= 8 && j == 0 ? 0 : 1);
+                            assert_int_equal(isfinite(get(c.args.d, c.problem.d.dtype, row * c.problem.d.ld + j)) ? 1 : 0,
+                                             row >= 8 && j == 0 ? 0 : 1);
                 case_release(&c);
             }
     spk_backend_cpu.close(&device);
@@ -267,8 +268,8 @@ static void check_sums_of_two(const kernel_case *c, const char *name)
             else if (problem->d.dtype == SPK_BF16)
                 want = (double)spk_bf16_to_float(spk_bf16_from_float(scaled));
             if (!(got == want || (isnan(got) && isnan(want))))
-                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->a.dtype), spk_dtype_name(problem->d.dtype),
-                         c->args.alpha, x, y, got, want);
+                fail_msg("%s, %s to %s: %g (%a + %a) = %a, expected %a", name, spk_dtype_name(problem->a.dtype),
+                         spk_dtype_name(problem->d.dtype), c->args.alpha, x, y, got, want);
         }
 }
 
@@ -304,7 +305,8 @@ static void test_rounding_to_halves(void **state)
                 put(c.operands[SPK_A], spmm.dtype_a, 2 * i, 1);
                 put(c.operands[SPK_A], spmm.dtype_a, 2 * i + 1, 1);
                 put(c.operands[SPK_B], spmm.dtype_a, 2 * i * c.problem.b.ld + j, x);
-                put(c.operands[SPK_B], spmm.dtype_a, (2 * i + 1) * c.problem.b.ld + j, any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
+                put(c.operands[SPK_B], spmm.dtype_a, (2 * i + 1) * c.problem.b.ld + j,
+                    any_half(&rng, spmm.dtype_a, isfinite(x) && x != 0 ? x : 1));
             }
         for (int r = 0; r < rows; r++)
             for (int i = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && i < spk_params_count(&table[r]); i++)

@@ -31,8 +31,13 @@ typedef struct sample {
 static void make_sample(sample *s)
 {
     memset(s, 0, sizeof *s);
-    s->pattern = (spk_pattern){
-        .rows = 2048, .cols = 2048, .block_rows = 64, .block_cols = 64, .nnzb = 102, .density = 0.1, .features = {.row_spread = 0.1, .row_overlap = 0.1}};
+    s->pattern = (spk_pattern){.rows = 2048,
+                               .cols = 2048,
+                               .block_rows = 64,
+                               .block_cols = 64,
+                               .nnzb = 102,
+                               .density = 0.1,
+                               .features = {.row_spread = 0.1, .row_overlap = 0.1}};
     s->problem = (spk_problem){.op = &spk_op_spmm,
                                .pattern = &s->pattern,
                                .m = 2048,

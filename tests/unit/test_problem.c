@@ -24,8 +24,9 @@ static int64_t below(int64_t n)
 static int set_up(void **state)
 {
     const int64_t offsets[] = {0, 2, 2, 5}, columns[] = {0, 3, 1, 2, 3};
-    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = 22, .cols = 15, .block_rows = 8, .block_cols = 4, .nnzb = 5, .row_offsets = offsets,
-                                     .col_indices = columns, .index_type = SPK_I64};
+    const spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), .rows = 22,           .cols = 15, .block_rows = 8, .block_cols = 4, .nnzb = 5, .row_offsets = offsets,
+        .col_indices = columns,     .index_type = SPK_I64};
     (void)state;
     seed = getenv("SEED") != NULL ? strtoull(getenv("SEED"), NULL, 0) : (uint64_t)(uintptr_t)&seed >> 4;
     spk_rng_seed(&rng, seed);
@@ -211,7 +212,8 @@ static void tables_are_whole(void **state)
         int outputs = 0;
         assert_true(spk_op_get(op->id) == op);
         assert_true(op->operand_count <= SPK_MAX_OPERANDS && op->scalar_count <= SPK_MAX_SCALARS);
-        assert_true(op->read != NULL && op->write != NULL && op->fit != NULL && op->flops != NULL && op->dense_flops != NULL && op->tolerance != NULL);
+        assert_true(op->read != NULL && op->write != NULL && op->fit != NULL && op->flops != NULL && op->dense_flops != NULL &&
+                    op->tolerance != NULL);
         assert_true(op->free_size != NULL && op->hard_rows != NULL && op->oracle != NULL && op->device_defines != NULL);
         for (int o = 0; o < op->operand_count; o++) {
             const spk_operand_row *row = &op->operands[o];
@@ -232,10 +234,8 @@ static void tables_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_lost),
-        cmocka_unit_test(what_differs_differs),
-        cmocka_unit_test(promises_count),
-        cmocka_unit_test(what_takes_no_part_does_not_count),
+        cmocka_unit_test(nothing_is_lost),  cmocka_unit_test(what_differs_differs),
+        cmocka_unit_test(promises_count),   cmocka_unit_test(what_takes_no_part_does_not_count),
         cmocka_unit_test(tables_are_whole),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

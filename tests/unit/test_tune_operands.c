@@ -207,10 +207,19 @@ static void every_option_is_checked(void **state)
     for (int i = 0; i < 64; i++) {
         bench b;
         bench_open(&b, one, 1, "");
-        spk_spmm spmm = {.struct_size = sizeof spmm, .n = i % 3 == 0 ? 17 : 130, .dtype_a = i & 1 ? SPK_F64 : SPK_F32, .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
-                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR, .use_c = (i >> 4) & 1,
-                         .bias = (spk_bias)(i % 3), .activation = (spk_activation)(i % 5), .residual = (spk_residual)((i >> 5) % 3), .keep_preact = (i >> 1) & 1,
-                         .ldb = i % 5 == 0 ? 300 : 0, .ldd = i % 7 == 0 ? 301 : 0};
+        spk_spmm spmm = {.struct_size = sizeof spmm,
+                         .n = i % 3 == 0 ? 17 : 130,
+                         .dtype_a = i & 1 ? SPK_F64 : SPK_F32,
+                         .trans_a = i & 2 ? SPK_TRANS : SPK_NO_TRANS,
+                         .layout_b = i & 4 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
+                         .layout_d = i & 8 ? SPK_COL_MAJOR : SPK_ROW_MAJOR,
+                         .use_c = (i >> 4) & 1,
+                         .bias = (spk_bias)(i % 3),
+                         .activation = (spk_activation)(i % 5),
+                         .residual = (spk_residual)((i >> 5) % 3),
+                         .keep_preact = (i >> 1) & 1,
+                         .ldb = i % 5 == 0 ? 300 : 0,
+                         .ldd = i % 7 == 0 ? 301 : 0};
         assert_int_equal(spk_problem_read(&spk_op_spmm, b.pattern, &spmm, &b.options, &b.problem), SPK_OK);
         fake_whole_work = fake_work(&b.problem);
         spk_report *report = NULL;

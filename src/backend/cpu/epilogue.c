@@ -35,6 +35,6 @@ void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const do
 bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args)
 {
     const spk_epilogue *want = &problem->epilogue;
-    return problem->d.layout == SPK_ROW_MAJOR && want->bias == SPK_BIAS_NONE && want->activation == SPK_ACT_NONE && want->residual == SPK_RESIDUAL_NONE && !want->keep_preact &&
-           (!want->use_c || args->beta == 0);
+    return problem->d.layout == SPK_ROW_MAJOR && want->bias == SPK_BIAS_NONE && want->activation == SPK_ACT_NONE &&
+           want->residual == SPK_RESIDUAL_NONE && !want->keep_preact && (!want->use_c || args->beta == 0);
 }

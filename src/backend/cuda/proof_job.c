@@ -35,7 +35,8 @@ static double item_bytes(const spk_problem *p)
     return bytes;
 }
 
-/* The free size cut down to `left`; what a kernel asks of alignment stays as it is: a leading dimension that spans it loses as many elements. */
+/* The free size cut down to `left`; what a kernel asks of alignment stays as it is: a leading dimension that spans it loses as many
+ * elements. */
 static void cut_size(spk_problem *p, int64_t left)
 {
     const spk_problem whole = *p;
@@ -44,7 +45,8 @@ static void cut_size(spk_problem *p, int64_t left)
         p->operand[i].ld -= spk_operand_length(&whole.operand[i]) - spk_operand_length(&p->operand[i]);
 }
 
-/* The problem to prove with: fewer items of a batch, or a smaller free size, by a multiple of 256 elements, where all of it would take much memory. */
+/* The problem to prove with: fewer items of a batch, or a smaller free size, by a multiple of 256 elements, where all of it would take much
+ * memory. */
 static spk_problem cut_problem(const spk_problem *given)
 {
     spk_problem p = *given;
@@ -89,7 +91,8 @@ static spk_proof_job job_of(const spk_proving *p)
     snprintf(job.device, sizeof job.device, "cuda:%d", spk_cuda_of(p->device)->ordinal);
     op->write(&cut, &job.problem);
     for (int i = 0; i < op->operand_count; i++)
-        job.operands[i] = (spk_proof_operand){spk_problem_operand_elements(&cut, i), (int32_t)cut.operand[i].dtype, (int32_t)op->operands[i].place};
+        job.operands[i] =
+            (spk_proof_operand){spk_problem_operand_elements(&cut, i), (int32_t)cut.operand[i].dtype, (int32_t)op->operands[i].place};
     for (int i = 0; i < op->scalar_count; i++)
         job.scalars[i] = (spk_proof_scalar){op->scalars[i].check, (int64_t)op->scalars[i].place};
     return job;

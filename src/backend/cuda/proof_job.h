@@ -9,7 +9,13 @@
 #include <sparsek/sparsek.h>
 
 #define SPK_PROOF_MAGIC "SPKPROV4"
-enum { SPK_PROOF_OPERANDS = 8, SPK_PROOF_SCALARS = 2, SPK_PROOF_STRUCT_BYTES = 512, SPK_PROOF_CHOICE_BYTES = 192, SPK_PROOF_DEVICE_BYTES = 32 };
+enum {
+    SPK_PROOF_OPERANDS = 8,
+    SPK_PROOF_SCALARS = 2,
+    SPK_PROOF_STRUCT_BYTES = 512,
+    SPK_PROOF_CHOICE_BYTES = 192,
+    SPK_PROOF_DEVICE_BYTES = 32
+};
 
 typedef struct spk_proof_operand {
     int64_t elements;

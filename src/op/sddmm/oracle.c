@@ -19,24 +19,24 @@ static bool is_there(const spk_oracle *o, int64_t row, int64_t j)
 }
 
 /* sum[j] = sum over k of X[i][k] Y[k][column]. */
-#define ACCUMULATE(name, element, wide, load)                                                            \
-    static void name(const spk_oracle *o, int64_t row, void *sums, void *sizes)                          \
-    {                                                                                                    \
-        const spk_operand *x_is = &o->problem->a, *y_is = &o->problem->b;                                \
-        const int64_t x_step = spk_operand_col_step(x_is), y_step = spk_operand_row_step(y_is);          \
-        wide *sum = sums, *size = sizes;                                                                 \
-        for (int64_t j = 0; j < o->cols; j++) {                                                          \
-            int64_t i, column;                                                                           \
-            if (!place_of(o, row, o->col0 + j, &i, &column))                                             \
-                continue;                                                                                \
-            const element *x = (const element *)o->args->a + i * spk_operand_row_step(x_is);             \
-            const element *y = (const element *)o->args->b + column * spk_operand_col_step(y_is);        \
-            for (int64_t k = 0; k < o->problem->k; k++) {                                                \
-                wide term = (wide)load(x[k * x_step]) * (wide)load(y[k * y_step]);                       \
-                sum[j] += term;                                                                          \
-                size[j] += term < 0 ? -term : term;                                                      \
-            }                                                                                            \
-        }                                                                                                \
+#define ACCUMULATE(name, element, wide, load)                                                     \
+    static void name(const spk_oracle *o, int64_t row, void *sums, void *sizes)                   \
+    {                                                                                             \
+        const spk_operand *x_is = &o->problem->a, *y_is = &o->problem->b;                         \
+        const int64_t x_step = spk_operand_col_step(x_is), y_step = spk_operand_row_step(y_is);   \
+        wide *sum = sums, *size = sizes;                                                          \
+        for (int64_t j = 0; j < o->cols; j++) {                                                   \
+            int64_t i, column;                                                                    \
+            if (!place_of(o, row, o->col0 + j, &i, &column))                                      \
+                continue;                                                                         \
+            const element *x = (const element *)o->args->a + i * spk_operand_row_step(x_is);      \
+            const element *y = (const element *)o->args->b + column * spk_operand_col_step(y_is); \
+            for (int64_t k = 0; k < o->problem->k; k++) {                                         \
+                wide term = (wide)load(x[k * x_step]) * (wide)load(y[k * y_step]);                \
+                sum[j] += term;                                                                   \
+                size[j] += term < 0 ? -term : term;                                               \
+            }                                                                                     \
+        }                                                                                         \
     }
 
 ACCUMULATE(sums_f32, float, double, )

@@ -21,7 +21,7 @@ typedef struct spk_operands {
     const spk_problem *problem; /* borrowed */
     spk_device *device;
     spk_mem mem;
-    size_t bytes[SPK_MAX_OPERANDS]; /* of one array, 0 where the problem has none */
+    size_t bytes[SPK_MAX_OPERANDS];  /* of one array, 0 where the problem has none */
     int64_t sets, next;              /* next: the set of the next run */
     spk_args *args;                  /* sets; alpha = beta = 1 */
     spk_room *room, own;             /* room: the search's, or its own */
@@ -43,8 +43,8 @@ spk_args spk_operands_check_args(const spk_operands *operands);
 /* An array of set 0 as the host sees it now. */
 spk_status spk_operands_view(spk_operands *operands, int operand, const void **view);
 
-/* The same of an output where only some rows are wanted (of a batch: where it is row-major and its items are rows of one array); what the view
- * holds elsewhere is anything. */
+/* The same of an output where only some rows are wanted (of a batch: where it is row-major and its items are rows of one array); what the
+ * view holds elsewhere is anything. */
 spk_status spk_operands_view_rows(spk_operands *operands, int operand, const int64_t *rows, int count, const void **view);
 
 /* `runs` runs over the next sets, each timed. */

@@ -90,7 +90,8 @@ static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int6
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const spk_pattern *pattern = problem->pattern;
-    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows, grid = (problem->m + height - 1) / height;
+    const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows,
+                  grid = (problem->m + height - 1) / height;
     const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = spk_problem_free_size(problem);
     int64_t cols = all_cols, items = problem->batch;
     if (share >= 0.7)

@@ -282,13 +282,15 @@ static void compare(const spk_checks *c, const output *o, const void *array, dou
         const piece *part = &c->pieces[k];
         for (int64_t at = 0; at < part->rows * part->cols; at++) {
             const int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols, i = part->offset + at;
-            const double got = spk_value_get(array, o->dtype, place_of(o, row, col)), error = relative_error(o->dtype, got, want[i], magnitude[i]);
+            const double got = spk_value_get(array, o->dtype, place_of(o, row, col)),
+                         error = relative_error(o->dtype, got, want[i], magnitude[i]);
             if (error <= verdict->error)
                 continue;
             verdict->error = error;
             if (error > tolerance)
-                snprintf(verdict->why, sizeof verdict->why, "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row,
-                         col, got, want[i], error, tolerance);
+                snprintf(verdict->why, sizeof verdict->why,
+                         "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col, got,
+                         want[i], error, tolerance);
         }
     }
     verdict->wrong |= verdict->error > tolerance;

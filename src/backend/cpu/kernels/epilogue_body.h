@@ -102,7 +102,8 @@ static void S(epilogue)(const spk_problem *problem, const spk_args *args, const 
                         int64_t col0, int64_t cols)
 {
     const spk_epilogue *want = &problem->epilogue;
-    const bool tight = problem->d.ld == problem->n && (!want->use_c || problem->c.ld == problem->n) && (want->residual == SPK_RESIDUAL_NONE || problem->residual.ld == problem->n) &&
+    const bool tight = problem->d.ld == problem->n && (!want->use_c || problem->c.ld == problem->n) &&
+                       (want->residual == SPK_RESIDUAL_NONE || problem->residual.ld == problem->n) &&
                        (!want->keep_preact || problem->preact.ld == problem->n);
     /* A single tight column is contiguous either way: better one long line than many of one element. */
     const bool row_major = problem->d.layout == SPK_ROW_MAJOR && !(problem->n == 1 && tight);

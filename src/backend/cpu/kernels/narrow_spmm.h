@@ -104,8 +104,8 @@ static void S(narrow_flush)(const S(narrow_run) *run, S(narrow_buffer) *buffer, 
         return;
     if (run->state->way == NARROW_ALONG_K && !run->state->scalar)
         S(narrow_add_lanes)(buffer->sums, buffer->held * problem->n, buffer->out);
-    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held, buffer->held, 0,
-                                                                       problem->n);
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->out, problem->n, end - buffer->held,
+                                                                       buffer->held, 0, problem->n);
     buffer->held = 0;
 }
 

@@ -8,7 +8,8 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *problem = &bound->problem;
-    const int64_t down = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1, across = problem->b.layout == SPK_ROW_MAJOR ? 1 : problem->b.ld;
+    const int64_t down = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1,
+                  across = problem->b.layout == SPK_ROW_MAJOR ? 1 : problem->b.ld;
     const int64_t block_row = i / view->block_rows;
     for (int64_t j = 0; j < count; j++)
         sums[j] = 0;

@@ -7,7 +7,8 @@ typedef struct T(sampling) {
 
 static REAL T(dot)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j)
 {
-    const int64_t x_step = problem->a.layout == SPK_ROW_MAJOR ? 1 : problem->a.ld, y_step = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1;
+    const int64_t x_step = problem->a.layout == SPK_ROW_MAJOR ? 1 : problem->a.ld,
+                  y_step = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1;
     const ELEMENT *x = (const ELEMENT *)args->a + (problem->a.layout == SPK_ROW_MAJOR ? i * problem->a.ld : i);
     const ELEMENT *y = (const ELEMENT *)args->b + (problem->b.layout == SPK_ROW_MAJOR ? j : j * problem->b.ld);
     REAL sum = 0;

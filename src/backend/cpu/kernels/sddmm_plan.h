@@ -100,7 +100,8 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     cycles += packed * (double)tiles->element_bytes / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
-    cycles += (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
+    cycles +=
+        (params->v[SDDMM_COPY] ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
     const int64_t splits = sddmm_splits(pattern->nnzb, device->executor.threads, (int64_t)steps + 1);
     return cost_finish(problem, device, &machine, cycles, blocks * (double)splits, splits > 1 ? 3 : 2);
 }

@@ -18,14 +18,16 @@ static void S(sddmm_pack_task)(void *arg, int64_t task)
     const spk_problem *problem = &run->bound->problem;
     const spk_bsr_view *view = &run->bound->view;
     const bool row_major = problem->b.layout == SPK_ROW_MAJOR;
-    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0, end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
+    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0,
+                  end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
     for (int64_t block = 0; block < view->grid_cols; block++)
         for (int64_t panel = 0; panel < state->panels; panel++) {
             const int64_t start = state->starts[panel], inside = start * T(lanes), column = block * view->block_cols + inside;
             const int64_t in_block = view->block_cols - inside, in_y = problem->n - column, columns = in_block < in_y ? in_block : in_y;
             if (columns <= 0) /* all of it hangs over */
                 continue;
-            const STORED *y = (const STORED *)run->args->b + (row_major ? run->k0 * problem->b.ld + column : run->k0 + column * problem->b.ld);
+            const STORED *y =
+                (const STORED *)run->args->b + (row_major ? run->k0 * problem->b.ld + column : run->k0 + column * problem->b.ld);
             S(pack)(problem->b.layout, y, problem->b.ld, begin, end, (int)(state->starts[panel + 1] - start), columns,
                     run->y + (block * state->vectors + start) * state->chunk * T(lanes));
         }
@@ -42,7 +44,8 @@ static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows,
 {
     const spk_problem *problem = &run->bound->problem;
     const bool row_major = problem->a.layout == SPK_ROW_MAJOR;
-    const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth, length = row_major ? depth : rows;
+    const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth,
+                  length = row_major ? depth : rows;
     const STORED *from = (const STORED *)run->args->a + line0 * problem->a.ld + along0;
     const bool in_place = sizeof(STORED) == sizeof(REAL) && run->bound->params.v[SDDMM_COPY] == 0;
     const int64_t stride = in_place ? problem->a.ld : length + SDDMM_GAP;
@@ -106,8 +109,10 @@ static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
 {
     const spk_bsr_view *view = &run->bound->view;
     const spk_problem *whole = &run->bound->problem;
-    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols, columns = left < view->block_cols ? left : view->block_cols;
-    const int64_t element = whole->d.dtype == whole->a.dtype ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL), offset = p * view->block_stride * element;
+    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols,
+                  columns = left < view->block_cols ? left : view->block_cols;
+    const int64_t element = whole->d.dtype == whole->a.dtype ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL),
+                  offset = p * view->block_stride * element;
     const bool row_major = whole->block_layout == SPK_ROW_MAJOR;
     spk_problem problem = {.m = rows, .n = columns, .d.layout = whole->block_layout, .epilogue = {.use_c = whole->epilogue.use_c}};
     problem.c.ld = problem.d.ld = row_major ? view->block_cols : view->block_rows;

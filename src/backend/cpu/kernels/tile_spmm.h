@@ -135,8 +135,8 @@ SPK_INLINE void S(fetch_for_epilogue)(const S(tile_run) *run, int64_t row, int64
 static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t out_stride, int64_t end, int64_t column0, int64_t columns)
 {
     const spk_problem *problem = &run->bound->problem;
-    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held, buffer->held, column0,
-                                                                       columns);
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held,
+                                                                       buffer->held, column0, columns);
     buffer->held = 0;
 }
 

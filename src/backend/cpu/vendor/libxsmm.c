@@ -130,7 +130,8 @@ static spk_status bind(spk_bound *bound)
     if (!spk_code_may_be_made()) /* it may have been forbidden since the device was opened */
         return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
     if (!spk_stack_suffices(STACK_BYTES))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left", STACK_BYTES / 1024);
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
+                        STACK_BYTES / 1024);
     bool direct = spk_product_is_result(p, false) && (p->d.layout == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;

@@ -147,10 +147,10 @@ static spk_status create(const spk_problem *p, const bsr_state *state, const voi
     int base = row_major ? BASE_ZERO : BASE_ONE, layout = row_major ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
     void *address = NULL; /* MKL's prototype takes values that it does not change */
     memcpy(&address, &values, sizeof address);
-    int code = p->a.dtype == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
-                                                              state->offsets + 1, state->columns, address)
-                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block, state->offsets,
-                                                              state->offsets + 1, state->columns, address);
+    int code = p->a.dtype == SPK_F32 ? state->call.create_f32(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
+                                                              state->offsets, state->offsets + 1, state->columns, address)
+                                     : state->call.create_f64(handle, base, layout, state->grid_rows, state->grid_cols, state->block,
+                                                              state->offsets, state->offsets + 1, state->columns, address);
     return code == 0 ? SPK_OK : failed("mkl_sparse_create_bsr", code);
 }
 
@@ -182,7 +182,8 @@ static spk_status update_values(spk_bound *bound, const void *values)
 
 static int multiply(const spk_problem *p, const bsr_state *state, void *handle, const void *b, double alpha, double beta, void *d, int ldd)
 {
-    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N, layout = p->b.layout == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
+    int operation = p->trans_a == SPK_TRANS ? OPERATION_T : OPERATION_N,
+        layout = p->b.layout == SPK_ROW_MAJOR ? LAYOUT_ROW_MAJOR : LAYOUT_COL_MAJOR;
     if (p->a.dtype == SPK_F32)
         return state->call.multiply_f32(operation, (float)alpha, handle, general, layout, b, (int)p->n, (int)p->b.ld, (float)beta, d, ldd);
     return state->call.multiply_f64(operation, alpha, handle, general, layout, b, (int)p->n, (int)p->b.ld, beta, d, ldd);

@@ -59,7 +59,8 @@ double spk_start_from_c(const spk_problem *problem, const spk_args *args)
     size_t bytes = spk_dtype_bytes(p->d.dtype);
     int64_t lines = p->d.layout == SPK_ROW_MAJOR ? p->m : p->n, length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m;
     for (int64_t i = 0; args->c != args->d && i < lines; i++)
-        memcpy((char *)args->d + (size_t)(i * p->d.ld) * bytes, (const char *)args->c + (size_t)(i * p->c.ld) * bytes, (size_t)length * bytes);
+        memcpy((char *)args->d + (size_t)(i * p->d.ld) * bytes, (const char *)args->c + (size_t)(i * p->c.ld) * bytes,
+               (size_t)length * bytes);
     return args->beta;
 }
 
