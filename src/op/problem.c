@@ -24,17 +24,14 @@ spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *
         double aligned;
         char bytes[MOST_PROBLEM_BYTES];
     } given;
-    spk_problem made;
     if (op->problem_bytes > sizeof given)
         return spk_fail(SPK_ERR_INTERNAL, "%s has %zu bytes, the limit is %zu", op->problem_type, op->problem_bytes, sizeof given);
     SPK_TRY(spk_struct_read(&given, op->problem_bytes, theirs, op->problem_type));
-    memset(&made, 0, sizeof made);
-    made.op = op;
-    made.pattern = pattern;
-    SPK_TRY(op->read(pattern, &given, &made));
-    SPK_TRY(read_promises(options, &made));
-    memcpy(problem, &made, sizeof made);
-    return SPK_OK;
+    memset(problem, 0, sizeof *problem);
+    problem->op = op;
+    problem->pattern = pattern;
+    SPK_TRY(op->read(pattern, &given, problem));
+    return read_promises(options, problem);
 }
 
 void spk_problem_fold(spk_problem *problem)

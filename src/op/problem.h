@@ -68,7 +68,7 @@ typedef struct spk_args {
     size_t workspace_bytes;
 } spk_args;
 
-/* Checks a caller's description (the operation's own struct) and makes it a problem. options may be NULL. */
+/* Checks a caller's description (the operation's own struct) and makes it a problem; on failure *problem is none. options may be NULL. */
 spk_status spk_problem_read(const struct spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options,
                             spk_problem *problem);
 

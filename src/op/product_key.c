@@ -1,8 +1,8 @@
 /* Fields of the tuning key of matrix products. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "op/product.h"
 
 enum { MAX_ALIGNMENT = 16 };
@@ -11,14 +11,18 @@ enum { MAX_ALIGNMENT = 16 };
 
 static bool text_of(char *text, size_t size, const char *value)
 {
-    snprintf(text, size, "%s", value);
+    const size_t length = strlen(value);
+    if (length >= size)
+        return false;
+    memcpy(text, value, length + 1);
     return true;
 }
 
 static bool number_of(char *text, size_t size, int value)
 {
-    snprintf(text, size, "%d", value);
-    return true;
+    char digits[SPK_NUMBER_TEXT];
+    spk_number_text(value, digits);
+    return text_of(text, size, digits);
 }
 
 static bool layout_of(char *text, size_t size, spk_layout layout)

@@ -1,6 +1,7 @@
 /* The way from a problem to a decision: a pinned choice, the store, the estimate, or tuning under the store's lock. A plan from a warm
  * store reads one row of it. */
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,19 +19,40 @@ static const double lock_patience_s = 10; /* beyond the budget */
  * costs another look. */
 static _Atomic uint64_t seen[SEEN];
 
-uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
+/* Of all that the table's rows are: the same for every class of a process, so that the build's own table is hashed once. */
+static uint64_t hash_table(const spk_kernel *table, int rows)
 {
-    int rows = 0;
-    const spk_kernel *table = spk_tuner_table(tuner, &rows);
-    uint64_t hash = spk_hash_text(SPK_HASH_START, key);
-    hash = spk_hash_text(hash, spk_store_where(tuner->store));
-    hash = spk_hash_bytes(hash, &tuner->store, sizeof tuner->store);
+    uint64_t hash = SPK_HASH_START;
     for (int i = 0; i < rows; i++) {
         hash = spk_hash_text(hash, table[i].name);
         hash = spk_hash_text(hash, table[i].tunables);
         hash = spk_hash_text(hash, table[i].ops->source_hash);
     }
     return hash;
+}
+
+static uint64_t hash_of_build;
+
+static void hash_build(void)
+{
+    const spk_kernel *table = NULL;
+    const int rows = spk_kernels(&table);
+    hash_of_build = hash_table(table, rows);
+}
+
+uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t hash = spk_hash_text(SPK_HASH_START, key), of_table = 0;
+    if (tuner->table != NULL) {
+        of_table = hash_table(tuner->table, tuner->table_count);
+    } else {
+        pthread_once(&once, hash_build);
+        of_table = hash_of_build;
+    }
+    hash = spk_hash_text(hash, spk_store_where(tuner->store));
+    hash = spk_hash_bytes(hash, &tuner->store, sizeof tuner->store);
+    return spk_hash_bytes(hash, &of_table, sizeof of_table);
 }
 
 static bool was_seen(uint64_t hash)

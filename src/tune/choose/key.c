@@ -1,17 +1,18 @@
 /* The tuning key: the class of a problem on a device, as text. It holds everything that changes which candidate is fastest, and
  * nothing that changes from one pattern of a family to the next. Exact part, "|", then what the nearest class may differ in. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "op/operation.h"
 #include "tune/choose/tune.h"
 
 /* Raised whenever the meaning of a field changes: old classes are then simply unknown. */
-enum { KEY_VERSION = 1, MAX_DEVICE_TEXT = 448, MAX_FIELD_TEXT = 96 };
+#define KEY_VERSION "v=1"
+
+enum { MAX_DEVICE_TEXT = 448, MAX_FIELD_TEXT = 96 };
 
 /* The device's own text, fit for a field: printable, no separator of ours, and folded to a hash where it is long. */
 static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
@@ -34,10 +35,21 @@ typedef struct key_text {
     size_t size, needed;
 } key_text;
 
-static void add(key_text *key, const char *separator, const char *name, const char *value)
+static void put(key_text *key, const char *text, size_t length)
 {
-    const size_t left = key->needed < key->size ? key->size - key->needed : 0;
-    key->needed += (size_t)snprintf(left > 0 ? key->buffer + key->needed : NULL, left, "%s%s=%s", separator, name, value);
+    if (key->needed + length < key->size) {
+        memcpy(key->buffer + key->needed, text, length);
+        key->buffer[key->needed + length] = '\0';
+    }
+    key->needed += length;
+}
+
+static void add(key_text *key, char separator, const char *name, const char *value)
+{
+    put(key, &separator, 1);
+    put(key, name, strlen(name));
+    put(key, "=", 1);
+    put(key, value, strlen(value));
 }
 
 spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size)
@@ -45,21 +57,20 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
     char where[MAX_DEVICE_TEXT], value[MAX_FIELD_TEXT];
     key_text key = {buffer, size < SPK_MAX_KEY_TEXT ? size : SPK_MAX_KEY_TEXT, 0};
     SPK_TRY(device_text(device, where));
-    snprintf(value, sizeof value, "%d", KEY_VERSION);
-    add(&key, "", "v", value);
-    add(&key, ";", "op", problem->op->name);
+    put(&key, KEY_VERSION, strlen(KEY_VERSION));
+    add(&key, ';', "op", problem->op->name);
     for (const spk_key_row *row = problem->op->key; row->name != NULL; row++)
         if (row->exact != NULL && row->exact(problem, value, sizeof value))
-            add(&key, ";", row->name, value);
-    add(&key, ";", "dev", where);
-    const char *separator = "|";
+            add(&key, ';', row->name, value);
+    add(&key, ';', "dev", where);
+    char separator = '|';
     for (const spk_key_row *row = problem->op->key; row->name != NULL; row++) {
         int64_t number = 0;
         if (row->near == NULL || !row->near(problem, &number))
             continue;
-        snprintf(value, sizeof value, "%" PRId64, number);
+        spk_number_text(number, value);
         add(&key, separator, row->name, value);
-        separator = ";";
+        separator = ';';
     }
     if (key.needed >= key.size)
         return spk_fail(SPK_ERR_INTERNAL, "the tuning key needs %zu bytes, the limit is %zu", key.needed, key.size);
