@@ -123,12 +123,6 @@ int spk_problem_device_defines(const spk_problem *problem, char *text, size_t si
 /* The largest |D - oracle| / magnitude that rounding explains. */
 double spk_problem_tolerance(const spk_problem *problem);
 
-/* Oracle (op/oracle.c); same contract as spk_oracle_spmm. Rows are those of D (spk_problem_d_rows), of item i from i * rows on. */
-spk_status spk_oracle_run(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const int64_t *rows, int64_t row_count,
-                          double *out, double *preact, double *magnitude);
-
-/* activation in float64 (op/activation.c), for the oracle and for scalar tails. */
-double spk_activate_f64(spk_activation activation, double x);
 /* Of an item's outputs: the oracle is asked by row and column. All outputs have the same. */
 int64_t spk_problem_out_rows(const spk_problem *problem);
 int64_t spk_problem_out_cols(const spk_problem *problem);
