@@ -120,6 +120,12 @@ int64_t spk_free_memory_of(const char *root)
     return least > 0 ? least : 1;
 }
 
+static bool is_limited(int resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 static int64_t left_below(int resource, int64_t used)
 {
     struct rlimit limit;
@@ -131,6 +137,8 @@ static int64_t left_below(int resource, int64_t used)
 int64_t spk_address_space_left(void)
 {
     long long pages[6] = {0}; /* all, resident, shared, code, 0, data and stack */
+    if (!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA))
+        return INT64_MAX;
     const int64_t page = (int64_t)sysconf(_SC_PAGESIZE);
     FILE *file = fopen("/proc/self/statm", "re");
     if (file != NULL) {

@@ -78,6 +78,16 @@ static void fail_by(spk_contender *c, const char *what, spk_status status)
     snprintf(c->why, sizeof c->why, "%s: %s (%.180s)", what, spk_status_name(status), spk_error_last());
 }
 
+/* A library that turned out to be of no use here, when it was opened, is no failure of the candidate. */
+static void fail_to_bind(spk_contender *c, const spk_stage *stage, spk_status status)
+{
+    const char *why = NULL;
+    if (status == SPK_ERR_UNAVAILABLE && !spk_candidate_applicable(c->kernel, &c->params, &stage->problem, stage->tuner->device, &why))
+        fail_with(c, SPK_CANDIDATE_NOT_APPLICABLE, why);
+    else
+        fail_by(c, "it could not be prepared", status);
+}
+
 spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
 {
     if (c->bound_now)
@@ -89,7 +99,7 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
     double start = spk_work_us();
     spk_status status = spk_bind(c->kernel, &c->params, &stage->problem, stage->tuner->device, &c->bound);
     if (status != SPK_OK) {
-        fail_by(c, "it could not be prepared", status);
+        fail_to_bind(c, stage, status);
         return status;
     }
     c->bound_now = true;

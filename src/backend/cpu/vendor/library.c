@@ -28,7 +28,11 @@ static const struct {
 } known[LIBRARIES] = {
     {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, spk_openblas_fits},
     {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits},
+#ifdef SPK_HAVE_LIBXSMM
+    {{"libxsmm", "", no_files}, spk_libxsmm_prepare, NULL, spk_libxsmm_fits},
+#else
     {{"libxsmm", "", no_files}, NULL, NULL, NULL},
+#endif
 };
 
 typedef struct entry {
@@ -87,6 +91,25 @@ static void find_one(int index, entry *e, int threads)
     e->no_room = true;
 }
 
+/* It is linked in, or not. */
+static void find_libxsmm(entry *e, int threads)
+{
+#ifdef SPK_HAVE_LIBXSMM
+    const bool may = spk_code_may_be_made();
+    if (!may)
+        snprintf(e->file.why, sizeof e->file.why, "%s", spk_no_code);
+    e->file.found = may && fits(LIBXSMM, threads, spk_libxsmm_is_ready(), e->file.why, sizeof e->file.why);
+    e->no_room = !e->file.found;
+    if (e->file.found) {
+        snprintf(e->file.path, sizeof e->file.path, "built in");
+        snprintf(e->version, sizeof e->version, "%s", spk_libxsmm_version());
+    }
+#else
+    (void)threads;
+    snprintf(e->file.why, sizeof e->file.why, "this build was made without it");
+#endif
+}
+
 spk_status spk_libraries_find(const spk_mem *mem, int threads, struct spk_libraries **libraries)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -97,19 +120,7 @@ spk_status spk_libraries_find(const spk_mem *mem, int threads, struct spk_librar
     made->threads = threads;
     for (int i = 0; i < LIBXSMM; i++)
         find_one(i, &made->entries[i], threads);
-    entry *libxsmm = &made->entries[LIBXSMM];
-#ifdef SPK_HAVE_LIBXSMM
-    libxsmm->file.found = spk_code_may_be_made();
-    if (libxsmm->file.found) {
-        snprintf(libxsmm->file.path, sizeof libxsmm->file.path, "built in");
-        snprintf(libxsmm->version, sizeof libxsmm->version, "%s", spk_libxsmm_version());
-    } else {
-        snprintf(libxsmm->file.why, sizeof libxsmm->file.why, "%s", spk_no_code);
-        libxsmm->no_room = true;
-    }
-#else
-    snprintf(libxsmm->file.why, sizeof libxsmm->file.why, "this build was made without it");
-#endif
+    find_libxsmm(&made->entries[LIBXSMM], threads);
     *libraries = made;
     return SPK_OK;
 }
@@ -158,22 +169,36 @@ const char *spk_library_why(const spk_device *device, const char *name)
     return "its library was not found";
 }
 
+/* false: why says why not. LIBXSMM is linked in: it has no handle. */
+static bool open_file(int index, const char *path, void **handle, char *why, size_t size)
+{
+    *handle = index == LIBXSMM ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (*handle != NULL || index == LIBXSMM)
+        return true;
+    const char *error = dlerror();
+    snprintf(why, size, "%s", error != NULL ? error : "dlopen failed");
+    return false;
+}
+
+static bool is_ready(int index, const char *path)
+{
+#ifdef SPK_HAVE_LIBXSMM
+    if (index == LIBXSMM)
+        return spk_libxsmm_is_ready();
+#endif
+    return index != LIBXSMM && open_already(path);
+}
+
 /* Under the lock: opens what is not open yet. */
 static void open_entry(int index, entry *e, int threads)
 {
     if (atomic_load_explicit(&e->state, memory_order_relaxed) != UNOPENED)
         return;
-    const spk_opened opened = {.path = e->file.path, .by_host = open_already(e->file.path)};
-    if (!fits(index, threads, opened.by_host, e->broken, sizeof e->broken)) {
-        atomic_store_explicit(&e->state, BROKEN, memory_order_release);
-        return;
-    }
-    void *handle = dlopen(e->file.path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        const char *error = dlerror();
-        snprintf(e->broken, sizeof e->broken, "%s", error != NULL ? error : "dlopen failed");
-    }
-    bool usable = handle != NULL && known[index].prepare(handle, &opened, e->broken, sizeof e->broken);
+    void *handle = NULL;
+    const spk_opened opened = {.path = e->file.path, .by_host = is_ready(index, e->file.path)};
+    const bool usable = fits(index, threads, opened.by_host, e->broken, sizeof e->broken) &&
+                        open_file(index, e->file.path, &handle, e->broken, sizeof e->broken) &&
+                        known[index].prepare(handle, &opened, e->broken, sizeof e->broken);
     e->handle = usable ? handle : NULL;
     atomic_store_explicit(&e->state, usable ? OPEN : BROKEN, memory_order_release);
 }
@@ -184,10 +209,6 @@ static spk_status open_at(struct spk_libraries *libraries, int index, void **han
     const char *name = known[index].names.name;
     if (!e->file.found)
         return spk_fail(SPK_ERR_UNAVAILABLE, "%s: %s", name, e->file.why);
-    if (known[index].prepare == NULL) { /* linked in: nothing to open */
-        *handle = NULL;
-        return SPK_OK;
-    }
     if (atomic_load_explicit(&e->state, memory_order_acquire) == UNOPENED) {
         pthread_mutex_lock(&open_lock);
         open_entry(index, e, libraries->threads);
@@ -213,7 +234,9 @@ spk_status spk_libraries_info(struct spk_libraries *libraries, int index, spk_li
         return spk_fail(SPK_ERR_ARGUMENT, "index = %d: there are %d vendor libraries", index, LIBRARIES);
     entry *e = &libraries->entries[index];
     void *handle = NULL;
-    bool usable = e->file.found && open_at(libraries, index, &handle) == SPK_OK;
+    /* LIBXSMM's version is known: it is told without the memory that its tables take */
+    const bool asked = index != LIBXSMM || atomic_load_explicit(&e->state, memory_order_acquire) == BROKEN;
+    bool usable = e->file.found && (!asked || open_at(libraries, index, &handle) == SPK_OK);
     if (usable && known[index].version != NULL) {
         pthread_mutex_lock(&open_lock);
         if (e->version[0] == '\0')

@@ -1,5 +1,8 @@
 /* libxsmm_blocks: LIBXSMM's generated code for each stored block. One function for each shape that occurs (full and edge rows, columns and
  * panel, first and later blocks of a row), made when the plan is. */
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "backend/cpu/vendor/vendor.h"
 
 #ifdef SPK_HAVE_LIBXSMM
@@ -23,6 +26,25 @@ typedef struct libxsmm_state {
 const char *spk_libxsmm_version(void)
 {
     return LIBXSMM_CONFIG_VERSION;
+}
+
+static atomic_bool ready;
+
+bool spk_libxsmm_is_ready(void)
+{
+    return atomic_load_explicit(&ready, memory_order_acquire);
+}
+
+/* Its first call for code makes its tables, and reads them even if it got no memory for them. This call makes them too, and tells. */
+bool spk_libxsmm_prepare(void *handle, const spk_opened *opened, char *why, size_t size)
+{
+    (void)handle, (void)opened;
+    libxsmm_registry_info info;
+    if (!spk_libxsmm_is_ready())
+        atomic_store_explicit(&ready, libxsmm_get_registry_info(&info) == 0, memory_order_release);
+    if (!spk_libxsmm_is_ready())
+        snprintf(why, size, "it got no memory for its tables");
+    return spk_libxsmm_is_ready();
 }
 
 static bool col_major_result(const spk_problem *problem)
@@ -121,17 +143,29 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
+/* It may make code here and now: limits may have changed, and memory been used, since the device was opened. */
+static spk_status check_room(const spk_device *device)
+{
+    char why[200];
+    void *handle = NULL;
+    if (!spk_code_may_be_made())
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
+    if (!spk_stack_suffices(STACK_BYTES))
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
+                        STACK_BYTES / 1024);
+    SPK_TRY(spk_library_open(device, "libxsmm", &handle));
+    if (!spk_libxsmm_fits(1, 1, why, sizeof why))
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", why);
+    return SPK_OK;
+}
+
 static spk_status bind(spk_bound *bound)
 {
     static const spk_blocks_library calls = {.multiply = multiply};
     const spk_problem *p = &bound->problem;
     libxsmm_state *state = NULL;
     spk_status status = SPK_OK;
-    if (!spk_code_may_be_made()) /* it may have been forbidden since the device was opened */
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
-    if (!spk_stack_suffices(STACK_BYTES))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
-                        STACK_BYTES / 1024);
+    SPK_TRY(check_room(bound->device));
     bool direct = spk_product_is_result(p, false) && (p->d.layout == SPK_ROW_MAJOR || col_major_blocks(p));
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;

@@ -1,6 +1,7 @@
 /* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may
- * not be executed, and takes 128 KiB of the stack to make it; OpenBLAS starts its threads when it is opened, raises SIGINT where it cannot,
- * and asks for their buffers again and again; MKL ends the process where its parts or buffers find no room. */
+ * not be executed, takes 128 KiB of the stack to make it, and uses its tables without looking whether it got them; OpenBLAS starts its
+ * threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the process where its
+ * parts or buffers find no room. */
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +19,8 @@
 #include "base/threads.h"
 
 enum { MIB = 1 << 20, BUFFER_MIB = 128, HEAP_MIB = 64, USUAL_STACK_MIB = 8, OTHERS_MIB = 64, MKL_PARTS_MIB = 512 };
+/* LIBXSMM 1.17 takes 10.4 MiB for its tables; the code of one plan and the stack that makes it take less than one. */
+enum { LIBXSMM_TABLES_MIB = 11, LIBXSMM_CODE_MIB = 2 };
 
 bool spk_code_may_be_made(void)
 {
@@ -98,14 +101,24 @@ static int64_t stack_mib(void)
     return (int64_t)limit.rlim_cur / MIB + 1;
 }
 
+/* threads: that it takes so much for; 0: their number makes no difference. */
 static bool has_room(int64_t needed_mib, int threads, char *why, size_t size)
 {
     const int64_t left = spk_address_space_left();
+    char with[32] = "";
     if (left == INT64_MAX || left / MIB >= needed_mib)
         return true;
-    snprintf(why, size, "a limit on address space (ulimit -v) leaves %lld MiB, and it takes up to %lld MiB with %d threads",
-             (long long)(left / MIB), (long long)needed_mib, threads);
+    if (threads > 0)
+        snprintf(with, sizeof with, " with %d threads", threads);
+    snprintf(why, size, "a limit on address space (ulimit -v) leaves %lld MiB, and it takes up to %lld MiB%s", (long long)(left / MIB),
+             (long long)needed_mib, with);
     return false;
+}
+
+bool spk_libxsmm_fits(int threads, int had, char *why, size_t size)
+{
+    (void)threads;
+    return has_room(LIBXSMM_CODE_MIB + (had > 0 ? 0 : LIBXSMM_TABLES_MIB), 0, why, size);
 }
 
 bool spk_mkl_fits(int threads, int had, char *why, size_t size)

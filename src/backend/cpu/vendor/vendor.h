@@ -19,6 +19,8 @@ bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t s
 void spk_openblas_version(void *handle, char *text, size_t size);
 void spk_mkl_version(void *handle, char *text, size_t size);
 #ifdef SPK_HAVE_LIBXSMM
+bool spk_libxsmm_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
+bool spk_libxsmm_is_ready(void); /* its tables are there */
 const char *spk_libxsmm_version(void);
 #endif
 
@@ -27,8 +29,9 @@ bool spk_code_may_be_made(void);
 extern const char spk_no_code[];
 bool spk_is_executable(uintptr_t code); /* whether the address lies in memory that may be executed */
 bool spk_stack_suffices(size_t bytes);  /* of the calling thread, from here on */
-/* Whether OpenBLAS or MKL may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it
- * takes are there. false: why says which are not. */
+/* Whether a library may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it takes
+ * are there. false: why says which are not. */
+bool spk_libxsmm_fits(int threads, int had, char *why, size_t size);
 bool spk_openblas_fits(int threads, int had, char *why, size_t size);
 bool spk_mkl_fits(int threads, int had, char *why, size_t size);
 
