@@ -333,7 +333,8 @@ typedef struct spk_spmm_args {
     void *preact;         /* with keep_preact */
     double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
     double beta;          /* finite with use_c; 0 never reads c */
-    /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream */
+    /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream. The bytes
+     * of it that the plan needs are shared with no array of the run */
     void *workspace;
     size_t workspace_bytes;
     void *stream; /* of spk_matmul; spk_run_spmm takes its own and ignores this one */

@@ -101,6 +101,7 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
     if ((uintptr_t)args->workspace % 64 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
+    SPK_TRY(spk_problem_check_workspace(problem, args, needed));
     return spk_run(bound, args, stream);
 }
 

@@ -85,6 +85,9 @@ spk_status spk_args_read(const struct spk_op *op, const void *theirs, spk_args *
 /* Checks the arguments of a run against the problem: NULL, alignment to the element, outputs that overlap other operands. */
 spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *args);
 
+/* The workspace that a caller gave, of which a run uses so many bytes: it shares none with an operand. */
+spk_status spk_problem_check_workspace(const spk_problem *problem, const spk_args *args, size_t bytes);
+
 /* The inputs alone: for who writes elsewhere. */
 spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *args);
 

@@ -332,6 +332,57 @@ static void wrong_workspace(void **state)
     assert_true(tried > 0); /* some kernel packs column-major B */
 }
 
+/* Of the first candidate that uses more than a few bytes of it. */
+static spk_plan *plan_with_workspace(void)
+{
+    const spk_spmm p = {SPK_SIZED(spk_spmm), .n = 8, .layout_b = SPK_COL_MAJOR};
+    spk_report *report = NULL;
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    spk_plan *plan = NULL;
+    assert_int_equal(spk_list_spmm(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
+    for (int i = 0; i < info.candidate_count && spk_plan_workspace_bytes(plan) <= 64; i++) {
+        spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+        char choice[200];
+        assert_int_equal(spk_report_candidate(report, i, &candidate), SPK_OK);
+        snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
+        spk_plan_destroy(&plan);
+        if (candidate.status == SPK_CANDIDATE_OK)
+            assert_int_equal(spk_plan_spmm(context, pattern, &p, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan),
+                             SPK_OK);
+    }
+    spk_report_destroy(&report);
+    return plan;
+}
+
+/* A workspace that holds an array of the run is refused, whichever it is; one that ends where an array begins is not. */
+static void wrong_place_of_workspace(void **state)
+{
+    (void)state;
+    spk_plan *plan = plan_with_workspace();
+    char *const start = (char *)(((uintptr_t)big + 63) / 64 * 64);
+    const size_t bytes = spk_plan_workspace_bytes(plan);
+    assert_true(bytes > 64 && 2 * bytes < sizeof big);
+    for (size_t at = 0; at <= bytes; at += at == 0 ? bytes - 4 : 4) { /* the whole array in it, its beginning, nothing */
+        spk_spmm_args in_d = good_args(), in_b = good_args(), in_values = good_args();
+        in_d.d = start + at;
+        in_b.b = start + at;
+        in_values.values = start + at;
+        const spk_spmm_args *const all[] = {&in_d, &in_b, &in_values};
+        const char *const names[] = {"overlaps args.d [", "overlaps args.b [", "overlaps args.values ["};
+        for (int i = 0; i < 3; i++) {
+            spk_spmm_args a = *all[i];
+            a.workspace = start;
+            a.workspace_bytes = bytes + 64;
+            if (at < bytes)
+                expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, names[i]);
+            else
+                assert_int_equal(spk_run_spmm(plan, &a, NULL), SPK_OK);
+        }
+    }
+    spk_plan_destroy(&plan);
+}
+
 static void wrong_static_values(void **state)
 {
     (void)state;
@@ -471,6 +522,7 @@ int main(void)
         cmocka_unit_test(wrong_options),
         cmocka_unit_test(wrong_runs),
         cmocka_unit_test(wrong_workspace),
+        cmocka_unit_test(wrong_place_of_workspace),
         cmocka_unit_test(wrong_static_values),
         cmocka_unit_test(wrong_oracles_and_reports),
         cmocka_unit_test(wrong_matrices),
