@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as outside_transforms
 from torch.utils import _pytree
 
 from . import _files
@@ -143,6 +144,11 @@ class BSR:
         """
         if not isinstance(matrix, Tensor) or matrix.layout is not torch.sparse_bsr:
             raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {kind_of(matrix)}")
+        with outside_transforms():  # which cannot wrap a torch.sparse_bsr tensor: none belongs to a level of torch.func
+            return cls._from_torch(matrix)
+
+    @classmethod
+    def _from_torch(cls, matrix: Tensor) -> BSR:
         if matrix.dim() != 2 or matrix.dense_dim():
             raise ValueError(f"matrix: batches and dense dimensions of torch.sparse_bsr are not taken, its shape is {list(matrix.shape)}; give the components")
         check_dtype("matrix", matrix.dtype)

@@ -23,6 +23,10 @@ def check_matrices(name: str, **operands: Any) -> None:
             raise RuntimeError(f"{name}: {operand} must be a matrix, got {dims}-D tensor")
 
 
+def _matmul(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    return matmul(input, other, out=out)
+
+
 def mm(product: Product, input: Any, mat2: Any, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
     check_matrices("mm", self=input, mat2=mat2)
     return product(input, mat2, out=out)
@@ -71,7 +75,7 @@ def _matmul_of_tensors(input: Any, other: Any, **options: Any) -> Tensor:  # noq
         raise NotImplementedError(
             "sparse_autotune: torch.compile does not tell A @ x from x @ A where one is an sa.BSR; write sa.matmul(A, x), torch.matmul(A, x) or A.matmul(x)"
         )
-    return matmul(input, other, **options)
+    return _matmul(input, other, **options)
 
 
 def _einsum(*_operands: Any) -> Tensor:
@@ -79,8 +83,8 @@ def _einsum(*_operands: Any) -> Tensor:
 
 
 _OF_BSR: dict[Any, Callable[..., Tensor]] = {
-    torch.matmul: matmul,
-    operator.matmul: matmul,
+    torch.matmul: _matmul,
+    operator.matmul: _matmul,
     Tensor.matmul: _matmul_of_tensors,
     Tensor.__matmul__: _matmul_of_tensors,
     Tensor.__rmatmul__: lambda self, other: matmul(other, self),

@@ -49,7 +49,8 @@ class SparseLinear(nn.Module):
 
     in_features, out_features: need not be multiples of the block. block: (rows, columns) of W's blocks, or one number for both; 1 to 256.
     density: share of blocks that are stored, drawn at random (from torch's generator); or pattern: a boolean mask [grid rows, grid cols] of the blocks to
-    store, or an sa.BSR whose pattern is taken. activation: None, "relu", "gelu", "gelu_tanh", "silu"; part of the product where no gradient is wanted.
+    store, or an sa.BSR whose pattern is taken. activation: None, "relu", "gelu", "gelu_tanh", "silu"; part of the product where no gradient is wanted
+    (see sa.matmul's activation).
 
     Parameters: values [nnzb, block rows, block cols] and bias [out_features]. Buffers: row_offsets, col_indices (int32).
     Input [..., in_features] of the values' dtype (any under autocast), output [..., out_features]. The input must be finite: an infinity may

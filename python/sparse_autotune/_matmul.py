@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._bsr import BSR, DTYPES, kind_of
+from ._bsr import BSR, DTYPES, kind_of, outside_transforms
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
 
 
@@ -24,12 +24,7 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
                 return None
             weight: Any = matrix  # an sa.SparseWeight
             return weight.bsr.transpose() if weight.bsr_transposed else weight.bsr
-        kept = getattr(matrix, "_sparse_autotune", None)
-        state = (matrix._version, matrix.requires_grad and torch.is_grad_enabled())
-        if kept is None or kept[0] != state:
-            kept = (state, BSR.from_torch(matrix))
-            matrix._sparse_autotune = kept  # type: ignore[attr-defined]
-        return kept[1]
+        return _components_of(matrix)
     if hasattr(matrix, "format") and hasattr(matrix, "tobsr"):
         if matrix.format != "bsr":
             raise TypeError(f"{name}: a SciPy matrix must be in BSR, not {matrix.format.upper()}; sa.BSR.from_scipy(matrix, block) makes blocks of it")
@@ -37,11 +32,24 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
     raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {type(matrix).__name__}")
 
 
+def _components_of(matrix: Tensor) -> BSR:
+    """Of a torch.sparse_bsr tensor; kept with it as long as PyTorch counts no change, and not at all where it counts none."""
+    if matrix.is_inference():
+        return BSR.from_torch(matrix)
+    kept = getattr(matrix, "_sparse_autotune", None)
+    state = (matrix._version, matrix.requires_grad and torch.is_grad_enabled())
+    if kept is None or kept[0] != state:
+        kept = (state, BSR.from_torch(matrix))
+        matrix._sparse_autotune = kept  # type: ignore[attr-defined]
+    return kept[1]
+
+
 def as_pattern(matrix: Any, name: str = "pattern") -> BSR:
     """The matrix as sa.BSR for its pattern alone: values of any dtype, which nobody reads."""
     if isinstance(matrix, Tensor) and matrix.layout is torch.sparse_bsr and matrix.dim() == 2 and matrix.dtype not in DTYPES:
-        block = (matrix.values().shape[-2], matrix.values().shape[-1])
-        return BSR.from_pattern(matrix.crow_indices(), matrix.col_indices(), block, (matrix.shape[0], matrix.shape[1]), dtype=torch.float32)
+        with outside_transforms():
+            row_offsets, col_indices, block = matrix.crow_indices(), matrix.col_indices(), matrix.values().shape[-2:]
+        return BSR.from_pattern(row_offsets, col_indices, (block[0], block[1]), (matrix.shape[0], matrix.shape[1]), dtype=torch.float32)
     if getattr(matrix, "format", None) == "bsr" and hasattr(matrix, "astype"):
         matrix = matrix if matrix.dtype.kind == "f" else matrix.astype("f4")
     sparse = as_bsr(matrix, name)
@@ -111,7 +119,8 @@ def matmul(
     other), or a vector. Both on one device (CPU or CUDA), of one dtype:
     float32, float64, float16, bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
 
-    transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu".
+    transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu";
+    part of the product, or where a gradient is wanted PyTorch's own: at minus infinity the last three give -0.0 as part of the product, and NaN as PyTorch's.
     out: a contiguous tensor for the result (no gradient then). assume_finite: the dense one holds no infinity or NaN, so that kernels that multiply
     filled-in zeros may be chosen.
 

@@ -89,6 +89,16 @@ def version_of(row_offsets: Tensor, col_indices: Tensor) -> int:
         return _VERSION_NONE
 
 
+_CHANGED = "sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass"
+
+
+def check_mark(then: int) -> None:
+    """After the products of a backward pass, with the mark of the forward pass's indices: changes that PyTorch does not count, on the CPU. 0: not known."""
+    now = _C.mark()
+    if now != then and now and then:
+        raise RuntimeError(_CHANGED)
+
+
 def stale_values(then: int, now: int) -> str:
     return (
         f"sparse_autotune: values: had {then} blocks in the forward pass and have {now} now (pruned, or loaded with another pattern): "
@@ -143,28 +153,33 @@ class _Spmm(torch.autograd.Function):
         row_offsets, col_indices, rows, cols, flags = rest
         version = version_of(row_offsets, col_indices)
         ctx.save_for_backward(values, dense)
-        ctx.rest = (row_offsets, col_indices, rows, cols, flags, version)
-        return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version)
+        _C.clear_mark()
+        made = raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version)
+        ctx.rest = (row_offsets, col_indices, rows, cols, flags, version, _C.mark())
+        return made
 
     @staticmethod
     def backward(ctx, grad):
         values, dense = ctx.saved_tensors
-        row_offsets, col_indices, rows, cols, flags, version = ctx.rest
+        row_offsets, col_indices, rows, cols, flags, version, mark = ctx.rest
         by_values, by_dense, by_bias, _ = ctx.needs_input_grad
         if version != version_of(row_offsets, col_indices):
-            raise RuntimeError("sparse_autotune: row_offsets, col_indices: were changed in place since the forward pass")
+            raise RuntimeError(_CHANGED)
         if values.shape[-3] != col_indices.shape[0]:
             raise RuntimeError(stale_values(col_indices.shape[0], values.shape[-3]))
-        if _is_batch_of_gradients(grad):
+        _C.clear_mark()
+        if _is_batch_of_gradients(grad) or torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
+            products = (public_spmm, public_sddmm) if _is_batch_of_gradients(grad) else (spmm, sddmm)
             wanted = (by_values, by_dense, by_bias)
-            return *spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, public_spmm, public_sddmm), None
-        if torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
-            wanted = (by_values, by_dense, by_bias)
-            return *spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, spmm, sddmm), None
-        of_values = of_dense = None
-        if by_values or by_dense:
-            of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, by_dense + 2 * by_values)
-        return of_values, of_dense, _summed_bias(grad) if by_bias else None, None
+            made = spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, *products)
+        else:
+            of_values = of_dense = None
+            if by_values or by_dense:
+                want = by_dense + 2 * by_values
+                of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, want)
+            made = (of_values, of_dense, _summed_bias(grad) if by_bias else None)
+        check_mark(mark)
+        return *made, None
 
 
 class _Sddmm(torch.autograd.Function):
@@ -172,12 +187,18 @@ class _Sddmm(torch.autograd.Function):
     def forward(ctx, x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
         ctx.save_for_backward(x, y, row_offsets, col_indices)
         ctx.sizes = (rows, cols, flags)
-        return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version_of(row_offsets, col_indices))
+        _C.clear_mark()
+        made = raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version_of(row_offsets, col_indices))
+        ctx.mark = _C.mark()
+        return made
 
     @staticmethod
     def backward(ctx, grad):
         product = public_spmm if _is_batch_of_gradients(grad) else spmm
-        return *sddmm_gradients(ctx.needs_input_grad[:2], *ctx.saved_tensors, *ctx.sizes, grad, product), None, None, None, None, None, None, None
+        _C.clear_mark()
+        made = sddmm_gradients(ctx.needs_input_grad[:2], *ctx.saved_tensors, *ctx.sizes, grad, product)
+        check_mark(ctx.mark)
+        return *made, None, None, None, None, None, None, None
 
 
 # ------------------------------------------------------------------------------------------------ the cheapest way

@@ -55,8 +55,9 @@ class Report:
     """Every candidate of a product, the fastest first, and which one was chosen.
 
     problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen: the name, or None.
-    choice: the chosen candidate as set_options(choice=...) takes it. summary: why it won; its sentence on dense multiplication is of the
-    fastest dense row, PyTorch's among them, which is also the one that the column "x dense" is over.
+    choice: the chosen candidate as set_options(choice=...) takes it. provisional: None where the evidence is finished; else why a later tuning of the class
+    measures again: "interrupted", "budget" (it ended before interleaved rounds had decided) or "load" (other programs used the processors). summary: why it
+    won; its sentence on dense multiplication is of the fastest dense row, PyTorch's among them, which is also the one that the column "x dense" is over.
     """
 
     def __init__(self, found: dict[str, Any]):
@@ -70,6 +71,7 @@ class Report:
         self.device["threads"] = int(self.device["threads"])
         self.from_store = bool(found["from_store"])
         self.tuning_s: float = found["tuning_s"]
+        self.provisional: str | None = found["provisional"]
         self._told: str = found["summary"] or ""
         self.class_key: str = found["class_key"]
         self._version, self._commit = found["sparsek"], found["commit"]
@@ -121,7 +123,8 @@ class Report:
         """In the shape of `sparsek bench --json`: one entry in results."""
         drop = ("samples_us", "predicted_us")
         candidates = [{k: v for k, v in c.items() if k not in drop} for c in self.candidates]
-        result = dict(problem=self.problem, chosen=self.chosen, from_store=self.from_store, tuning_s=self.tuning_s, candidates=candidates)
+        found = dict(chosen=self.chosen, from_store=self.from_store, provisional=self.provisional, tuning_s=self.tuning_s)
+        result = dict(problem=self.problem, **found, candidates=candidates)
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         head = dict(schema=1, sparsek=self._version, commit=self._commit, date=now, command="sparse_autotune")
         return dict(**head, device=self.device, results=[result])
@@ -137,6 +140,8 @@ class Report:
         if p["batch"] > 1:
             what += f", batch of {p['batch']}"
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
+        if self.provisional:
+            when += f", provisional: {self.provisional}"
         return f"{what}\n{self.device['name']}, {self.device['threads']} threads, {p['cache']} operands; {when}"
 
     def _dense(self) -> dict[str, Any] | None:

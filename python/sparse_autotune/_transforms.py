@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
-from . import _ops
+from . import _C, _ops
 from ._ops import PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
 
 _aten = torch.ops.aten
@@ -49,7 +49,10 @@ class _Product(_SingleLevelFunction):
         ctx.save_for_forward(*kept)
         ctx.sizes = (rows, cols, flags & PLAIN)
         ctx.activation = _ops.activation_of(flags)
-        return _below_autograd(public_spmm, keyset, (values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+        _C.clear_mark()
+        made = _below_autograd(public_spmm, keyset, (values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+        ctx.mark = _C.mark()
+        return made
 
     @staticmethod
     def backward(ctx, grad):
@@ -57,9 +60,11 @@ class _Product(_SingleLevelFunction):
             return (None,) * 9
         kept, needs = ctx.saved_tensors, ctx.needs_input_grad
         values, row_offsets, col_indices, dense, _bias = kept
+        _C.clear_mark()
         if ctx.activation:
             grad = _through_activation(grad, public_spmm(*kept, *ctx.sizes), ctx.activation)
         made = _ops.spmm_gradients((needs[1], needs[4], needs[5]), values, row_offsets, col_indices, dense, *ctx.sizes, grad, public_spmm, public_sddmm)
+        _ops.check_mark(ctx.mark)
         return None, made[0], None, None, made[1], made[2], None, None, None
 
     @staticmethod
@@ -89,14 +94,19 @@ class _Sampled(_SingleLevelFunction):
         ctx.save_for_backward(*kept)
         ctx.save_for_forward(*kept)
         ctx.sizes = (rows, cols, block_rows, block_cols, flags)
-        return _below_autograd(public_sddmm, keyset, (*kept, *ctx.sizes))
+        _C.clear_mark()
+        made = _below_autograd(public_sddmm, keyset, (*kept, *ctx.sizes))
+        ctx.mark = _C.mark()
+        return made
 
     @staticmethod
     def backward(ctx, grad):
         if grad is None:
             return (None,) * 10
         rows, cols, _block_rows, _block_cols, flags = ctx.sizes
+        _C.clear_mark()
         made = _ops.sddmm_gradients(ctx.needs_input_grad[1:3], *ctx.saved_tensors, rows, cols, flags, grad, public_spmm)
+        _ops.check_mark(ctx.mark)
         return None, *made, None, None, None, None, None, None, None
 
     @staticmethod

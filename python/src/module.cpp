@@ -137,6 +137,17 @@ PyObject *clear(PyObject *, PyObject *)
     Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
+PyObject *mark(PyObject *, PyObject *)
+{
+    return PyLong_FromLongLong(last_mark());
+}
+
+PyObject *clear_mark(PyObject *, PyObject *)
+{
+    see_mark(0);
+    Py_RETURN_NONE;
+}
+
 PyObject *limit(PyObject *, PyObject *args)
 {
     long long bytes;
@@ -172,6 +183,8 @@ PyMethodDef methods[] = {
     {"direct_setup", direct_setup, METH_VARARGS, nullptr},
     {"direct_spmm", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_spmm)), METH_FASTCALL, nullptr},
     {"direct_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_gradients)), METH_FASTCALL, nullptr},
+    {"mark", mark, METH_NOARGS, nullptr},
+    {"clear_mark", clear_mark, METH_NOARGS, nullptr},
     {"limit_patterns", limit, METH_VARARGS, nullptr},
     {"cached_patterns", patterns, METH_NOARGS, nullptr},
     {"version", version, METH_NOARGS, nullptr},

@@ -74,6 +74,7 @@ void run_known(const Known &known, void *d)
 {
     spk_spmm_args args = known.args;
     args.d = d;
+    see_mark(known.pattern->mark);
     multiply(*known.pattern, known.problem, args, known.assume_finite);
 }
 

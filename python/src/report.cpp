@@ -60,6 +60,13 @@ const char *status_name(spk_candidate_status status)
     return status >= SPK_CANDIDATE_OK && status <= SPK_CANDIDATE_NOT_APPLICABLE ? names[status] : "";
 }
 
+/* NULL: finished. */
+const char *provisional_name(spk_provisional provisional)
+{
+    static const char *const names[] = {nullptr, "interrupted", "budget", "load"};
+    return static_cast<size_t>(provisional) < sizeof names / sizeof *names ? names[provisional] : "unknown";
+}
+
 void put_candidate(Json &json, const spk_candidate_info &c)
 {
     json.open('{').key("name").string(c.name).key("params").string(c.params).key("hash").string(c.hash).key("kind").string(
@@ -186,6 +193,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     put_problem(json, call.problem, info_of(*call.pattern));
     json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
+    json.key("provisional").string(provisional_name(info.provisional));
     json.key("measured_at")
         .number(static_cast<double>(info.measured_at))
         .key("class_key")

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
@@ -328,8 +329,10 @@ std::shared_ptr<Device> device_of(const Tensor &tensor)
     return device;
 }
 
-std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
-                                    const Shape &shape, int64_t version)
+namespace {
+
+std::shared_ptr<Pattern> find_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                      const Shape &shape, int64_t version)
 {
     /* Versions miss what is written by way of NumPy, DLPack or a collective: on the CPU the indices themselves are compared, which costs
      * next to nothing. */
@@ -356,6 +359,7 @@ std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const
     if (!device->is_cuda())
         contents = contents_of(*device, row_offsets, col_indices);
     auto made = make_pattern(device, row_offsets, col_indices, shape);
+    made->mark = contents.empty() ? 0 : static_cast<int64_t>(std::hash<std::string>()(contents) >> 1 | 1);
     made->contents = std::move(contents);
     std::vector<std::shared_ptr<Pattern>> dropped; /* destroyed after the lock is given back */
     std::lock_guard<std::mutex> hold(s.lock);
@@ -367,6 +371,28 @@ std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const
     s.bytes += made->bytes;
     keep_within(s, MOST_PATTERNS, s.most_bytes, &dropped);
     return made;
+}
+
+thread_local int64_t the_mark = 0;
+
+} // namespace
+
+std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                    const Shape &shape, int64_t version)
+{
+    std::shared_ptr<Pattern> pattern = find_pattern(device, row_offsets, col_indices, shape, version);
+    the_mark = pattern->mark;
+    return pattern;
+}
+
+int64_t last_mark()
+{
+    return the_mark;
+}
+
+void see_mark(int64_t mark)
+{
+    the_mark = mark;
 }
 
 void limit_patterns(int64_t bytes)

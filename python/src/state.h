@@ -52,6 +52,7 @@ struct Pattern {
     spk_pattern *handle = nullptr;
     Tensor row_offsets, col_indices; /* on CUDA held, so that no other tensor gets their addresses while the entry lives */
     std::string contents;            /* the indices: on the CPU, and of inference tensors, which count no versions */
+    int64_t mark = 0;                /* differs where contents do; 0: they are not known */
     int64_t bytes = 0;               /* an estimate of what it holds, plans apart */
     ~Pattern() { spk_pattern_destroy(&handle); }
 };
@@ -66,6 +67,9 @@ enum : int64_t { VERSION_UNKNOWN = -1, VERSION_NONE = -2 };
 std::shared_ptr<Device> device_of(const Tensor &tensor);
 std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
                                     const Shape &shape, int64_t version);
+/* Pattern::mark of the thread's last product; see_mark(0) before one tells whether there was one. */
+int64_t last_mark();
+void see_mark(int64_t mark);
 std::shared_ptr<const Options> current_options();
 void set_options(Options options);
 /* What cached patterns may take, by an estimate from their indices; those not used for longest go first, the newest stays whatever it

@@ -205,3 +205,35 @@ def test_sddmm_of_dimensions_of_size_one(lead_x, lead_y):
     want = torch.autograd.grad((x @ y * mask * weights).sum(), (x, y))
     for g, w in zip(got, want, strict=True):
         close(g, w)
+
+
+def _through(kind, a, z):
+    if kind == "sddmm":
+        return sa.sddmm(a, z, z.mT).values
+    if kind == "operator":
+        return torch.ops.sparse_autotune.spmm(a.values, a.row_offsets, a.col_indices, z, None, *a.shape, 0)
+    return sa.matmul(a, z)
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("lead", [(), (2,)])
+@pytest.mark.parametrize("kind", ["matmul", "sddmm", "operator"])
+@pytest.mark.parametrize("how", ["numpy", "data", "set data"])
+def test_indices_changed_behind_pytorch_between_passes(how, kind, lead, second):
+    """The backward pass was that of the other pattern."""
+    row_offsets, col_indices = torch.tensor([0, 1, 2], dtype=torch.int32), torch.tensor([0, 1], dtype=torch.int32)
+    a = sa.BSR(row_offsets, col_indices, torch.randn(2, 4, 4, requires_grad=True), (8, 8))
+    z = torch.randn(*lead, 8, 3, requires_grad=True)
+    loss = _through(kind, a, z).square().sum()
+    torch.autograd.grad(loss, z, retain_graph=True)
+    if how == "numpy":
+        col_indices.numpy()[1] = 0
+    elif how == "data":
+        col_indices.data[1] = 0
+    else:
+        col_indices.data = torch.tensor([0, 0], dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="row_offsets, col_indices: were changed in place since the forward pass"):
+        torch.autograd.grad(loss, z, create_graph=second)
+    loss = _through(kind, a, z).square().sum()
+    sa.clear_cache()  # the same indices in another object of the extension
+    torch.autograd.grad(loss, z, create_graph=second)

@@ -126,6 +126,29 @@ def test_torch_and_scipy_operands():
     close(sa.bsr_gemm(t, b), 2 * (a.with_values(a.values / 2) @ b))
 
 
+def test_torch_operands_made_in_inference_mode():
+    """They count no version."""
+    a, b = random_bsr(48, 32, 16), torch.randn(32, 5)
+    with torch.inference_mode():
+        t = a.with_values(a.values.clone()).to_torch()
+        close(sa.matmul(t, b), a.to_dense() @ b)
+    close(sa.matmul(t, b), a.to_dense() @ b)
+    close(sa.sddmm(t, b.mT.new_ones(48, 2), b.new_ones(2, 32)).values, torch.full_like(a.values, 2))
+    with torch.inference_mode():
+        t.values().mul_(2)
+    close(sa.matmul(t, b), 2 * (a.to_dense() @ b))
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu"])
+def test_activations_at_minus_infinity(activation):
+    """As part of the product their limit; the steps of their own that gradients need are PyTorch's."""
+    a, x = sa.BSR.from_dense(torch.eye(4), 2), torch.full((4, 3), -float("inf"))
+    a.values.copy_(torch.ones_like(a.values))  # no zero beside an infinity
+    made = sa.matmul(a, x, activation=activation)
+    assert (made == 0).all() and torch.signbit(made).all()
+    assert sa.matmul(a, x.requires_grad_(), activation=activation).isnan().all()
+
+
 def test_unsorted_and_double_blocks_of_scipy():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     import numpy

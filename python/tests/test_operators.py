@@ -41,6 +41,16 @@ PRODUCTS = {
     "addmv(u, A, v)": (lambda s, x, y, v, u: torch.addmv(u, s, v), True),
     "F.linear(y.T, A, u)": (lambda s, x, y, v, u: linear(y.T, s, u), True),
     "F.linear(v, A)": (lambda s, x, y, v, u: linear(v, s), True),
+    "torch.matmul(input=A, other=y)": (lambda s, x, y, v, u: torch.matmul(input=s, other=y), True),
+    "torch.matmul(x, other=A)": (lambda s, x, y, v, u: torch.matmul(x, other=s), True),
+    "x.matmul(other=A)": (lambda s, x, y, v, u: x.matmul(other=s), False),
+    "torch.mm(input=x, mat2=A)": (lambda s, x, y, v, u: torch.mm(input=x, mat2=s), True),
+    "x.mm(mat2=A)": (lambda s, x, y, v, u: x.mm(mat2=s), True),
+    "torch.mv(input=A, vec=v)": (lambda s, x, y, v, u: torch.mv(input=s, vec=v), True),
+    "addmm(input=v, mat1=x, mat2=A)": (lambda s, x, y, v, u: torch.addmm(input=v, mat1=x, mat2=s), True),
+    "v.addmm(mat1=x, mat2=A)": (lambda s, x, y, v, u: v.addmm(mat1=x, mat2=s), True),
+    "addmv(input=u, mat=A, vec=v)": (lambda s, x, y, v, u: torch.addmv(input=u, mat=s, vec=v), True),
+    "F.linear(input=y.T, weight=A, bias=u)": (lambda s, x, y, v, u: linear(input=y.T, weight=s, bias=u), True),
 }
 
 

@@ -32,6 +32,18 @@ def test_tune_then_explain(measuring):
         a @ torch.randn(80, 34)
 
 
+def test_provisional_evidence_says_why():
+    a, b = random_bsr(1024, 1024, 32), torch.randn(1024, 512)
+    report = sa.tune(a, b)  # by estimate: nothing is measured
+    assert report.provisional is None and report.to_dict()["results"][0]["provisional"] is None and "provisional" not in str(report)
+    sa.set_options(effort="measure", budget_s=1e-4)  # too little for rounds that decide
+    report = sa.tune(a, b)
+    assert report.provisional in ("budget", "load")
+    assert report.to_dict()["results"][0]["provisional"] == report.provisional
+    assert f"provisional: {report.provisional}" in str(report) and f"provisional: {report.provisional}" in report._repr_html_()
+    assert sa.explain(a, b).provisional == report.provisional
+
+
 def test_tune_other_products(measuring):
     a = random_bsr(48, 64, 16)
     right = sa.tune(torch.randn(5, 7, 64), a, transpose=True)

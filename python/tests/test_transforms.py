@@ -277,6 +277,35 @@ def test_what_vmap_cannot_map_over():
         torch.func.vmap(lambda c: sa.matmul(sa.BSR(a.row_offsets, c, a.values, a.shape), x))(torch.stack([a.col_indices] * 2))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_sparse_bsr_tensors_under_transforms():
+    """At their first product, when nothing is kept of them; torch.func cannot wrap such a tensor."""
+    a, x, t = random_bsr(8, 12, 4, dtype=F64, seed=SEED), torch.randn(12, 3, dtype=F64), torch.randn(12, 3, dtype=F64)
+    dense = a.to_dense()
+
+    def multiplied(matrix):
+        return lambda x: sa.matmul(matrix, x).square().sum(0)
+
+    for name, transform in TRANSFORMS.items():
+        if name != "vmap of vmap":  # whose operands are vectors here
+            print(name)
+            agree(transform(multiplied(a.to_torch()))(x, t), transform(lambda x: (dense @ x).square().sum(0))(x, t))
+    pattern = torch.sparse_bsr_tensor(a.row_offsets, a.col_indices, a.values.long(), a.shape)
+    stored = a.with_values(torch.ones_like(a.values)).to_dense()
+    y, mask = torch.randn(8, 12, dtype=F64), stored
+    agree(torch.func.grad(lambda x: sa.sddmm(pattern, y, x @ x.mT).to_dense().sum())(x), torch.func.grad(lambda x: (y @ x @ x.mT * mask).sum())(x))
+    torch._dynamo.reset()
+    for transformed in (lambda f: f, torch.func.jacrev):
+        matrix = a.to_torch()
+        made = torch.compile(transformed(lambda x, matrix=matrix: sa.matmul(matrix, x)), backend="aot_eager")(x)
+        agree(made, transformed(lambda x: dense @ x)(x))
+    values = a.values.clone().requires_grad_()
+    matrix = torch.sparse_bsr_tensor(a.row_offsets, a.col_indices, values, a.shape)
+    torch.func.grad(lambda x: sa.matmul(matrix, x).square().sum())(x).sum().backward()
+    want = torch.func.grad(lambda v: (2 * a.with_values(v).to_dense().mT @ (a.with_values(v).to_dense() @ x)).sum())(a.values)
+    agree(values.grad, want)
+
+
 def test_what_a_transform_leaves_behind():
     """The function that torch.func.vjp returns runs when the transform is over; so may tensors that a closure kept."""
     a, x = random_bsr(6, 8, 2, dtype=F64, seed=SEED), torch.randn(8, 3, dtype=F64)
