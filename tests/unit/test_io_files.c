@@ -196,7 +196,8 @@ static void test_dispatch(void **state)
     expect_read("a.mtx.gz", BYTES("%%MatrixMarket matrix array real general\n1 1\n1\n"), SPK_OK, NULL);
     expect_read("a.SMTX.GZ", BYTES("1 1 1\n0 1\n0\n"), SPK_OK, NULL);
     expect_read("no_mark", BYTES("1, 1, 1\n0 1\n0\n"), SPK_OK, NULL);
-    expect_read("a.npz", BYTES("PK\x03\x04"), SPK_ERR_FORMAT, "is compressed, twice or not by gzip: decompress it first");
+    expect_read("a.npz", BYTES("PK\x03\x04"), SPK_ERR_FORMAT,
+                "is a zip archive, as NumPy's .npz: unpack it, or save one array with numpy.save");
 }
 
 static void test_arguments(void **state)

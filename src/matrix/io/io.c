@@ -75,8 +75,10 @@ static spk_status pick_reader(const spk_read_context *in, const char *path, read
     *reader = by_content(bytes, have);
     if (*reader)
         return SPK_OK;
-    if (have >= 2 && ((bytes[0] == 0x1f && bytes[1] == 0x8b) || (bytes[0] == 'P' && bytes[1] == 'K')))
-        return spk_fail(SPK_ERR_FORMAT, "%s: is compressed, twice or not by gzip: decompress it first", path);
+    if (have >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+        return spk_fail(SPK_ERR_FORMAT, "%s: is compressed twice by gzip: decompress it first", path);
+    if (have >= 2 && bytes[0] == 'P' && bytes[1] == 'K')
+        return spk_fail(SPK_ERR_FORMAT, "%s: is a zip archive, as NumPy's .npz: unpack it, or save one array with numpy.save", path);
     if (format < 0 && is_list(bytes, have))
         format = by_name("smtx");
     if (format < 0)
