@@ -213,6 +213,19 @@ int cli_context(cli *app, const char *store_path, int threads, spk_context **con
     return EXIT_DONE;
 }
 
+/* The store's file, and those that SQLite and the locks keep beside it. */
+static int add_store(const cli *app, const char *path)
+{
+    static const char *const beside[] = {"-wal", "-shm", "-journal", ".lock"};
+    int code = files_add(app, FILE_STORE, "the store", path);
+    for (size_t i = 0; code == EXIT_DONE && i < sizeof(beside) / sizeof(*beside); i++) {
+        char *own = cli_format("%s%s", path, beside[i]);
+        code = files_add(app, FILE_STORE, "the store's own", own);
+        free(own);
+    }
+    return code;
+}
+
 int cli_open(cli *app)
 {
     int code = app->json ? output_check(app, "--json", app->json) : EXIT_DONE;
@@ -222,7 +235,7 @@ int cli_open(cli *app)
         return code;
     cli_watch(0, app->context);
     const char *store = spk_store_path(app->context);
-    return store[0] ? files_add(app, FILE_STORE, "the store", store) : EXIT_DONE;
+    return store[0] ? add_store(app, store) : EXIT_DONE;
 }
 
 void cli_close(cli *app)

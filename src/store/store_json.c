@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 
@@ -38,11 +39,27 @@ double *spk_json_number_of(spk_evidence *evidence, int number)
     return (double *)((char *)evidence + spk_json_numbers[number].offset);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 spk_status spk_json_refuse_own_file(const spk_store *store, const char *path)
 {
-    struct stat a, b;
-    if (store->path[0] != '\0' && stat(path, &a) == 0 && stat(store->path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    static const char *const beside[] = {"-wal", "-shm", "-journal", ".lock"};
+    char own[4096 + 16];
+    if (store->path[0] == '\0')
+        return SPK_OK;
+    if (is_same_file(path, store->path))
         return spk_fail(SPK_ERR_ARGUMENT, "path %s is the store itself", path);
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        snprintf(own, sizeof own, "%s%s", store->path, beside[i]);
+        if (is_same_file(path, own))
+            return spk_fail(SPK_ERR_ARGUMENT, "path %s belongs to the store %s", path, store->path);
+    }
     return SPK_OK;
 }
 

@@ -372,6 +372,13 @@ static void test_paths(void **state)
     assert_int_equal(spk_store_export_json(store, store_path, &count), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_store_import_json(store, store_path, &count), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_error_message(0), "the store itself"));
+    static const char *const beside[] = {"-wal", "-shm", "-journal", ".lock"};
+    for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s%s", store_path, beside[i]);
+        assert_int_equal(spk_store_export_json(store, path, &count), SPK_ERR_ARGUMENT);
+        assert_non_null(strstr(spk_error_message(0), "belongs to the store"));
+    }
     assert_int_not_equal(spk_store_export_json(store, "/proc/nowhere/x.json", &count), SPK_OK);
     assert_int_equal(count, -1);
     expect_sound(store, 1, 0);
