@@ -84,13 +84,14 @@ void check_data_release(check_data *d);
 typedef struct check_outcome {
     bool failed;
     bool unproved; /* it did not run: on a GPU only what is proved does */
+    bool no_room;  /* it did not run: a limit on address space leaves its library too little */
     bool lost;     /* the device is of no more use to this process: what it last ran died, or hung */
     double error;  /* largest |D - oracle| / magnitude over the tolerance */
     char why[320];
 } check_outcome;
 
 /* Binds the candidate ("name params"), runs it (twice if again: the bits must be the same), compares. */
-void check_candidate(const check_data *d, const char *choice, bool again, check_outcome *outcome);
+void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome);
 
 /* The arguments of SDDMM, from where those of SpMM have them. */
 spk_sddmm_args check_sddmm_args(const spk_spmm_args *given);
@@ -119,6 +120,8 @@ typedef struct check_result_row {
     bool ran, hostile; /* hostile: on data with inf and NaN where no result may see them */
     int64_t failures;
     double worst;
+    int64_t no_room; /* candidates that did not run for want of address space, and why the last of them did not */
+    char why[320];
 } check_result_row;
 
 /* What came of a case. */

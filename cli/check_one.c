@@ -153,12 +153,17 @@ static void try_candidate(work *w, int row, const choice *one, bool again)
     replay_text(w, one->text, replay, sizeof(replay));
     snprintf(crash, sizeof(crash), "CRASHED case %lld, %s\n  replay: %s\n", (long long)w->c.number, one->text, replay);
     check_running(w->place, crash);
-    check_candidate(data, one->text, again, &outcome);
+    check_candidate(data, w->setup->rows[row].kind, one->text, again, &outcome);
     w->result->lost = outcome.lost;
     if (outcome.lost)
         return; /* by another's doing */
     if (outcome.unproved) {
         w->result->unproved++;
+        return;
+    }
+    if (outcome.no_room) {
+        result->no_room++;
+        snprintf(result->why, sizeof(result->why), "%s", outcome.why);
         return;
     }
     result->ran = true;

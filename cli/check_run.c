@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "check.h"
 #include "device_memory.h"
@@ -268,7 +269,20 @@ static bool is_unproved(const spk_plan *plan)
     return spk_plan_get_info(plan, &info) == SPK_OK && strcmp(info.why, "pinned, not proved") == 0;
 }
 
-void check_candidate(const check_data *d, const char *choice, bool again, check_outcome *outcome)
+static bool is_limited(int resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* A vendor library in a process whose address space is limited may not get what it needs: that says nothing about its row. */
+static bool lacks_room(const check_data *d, spk_kind kind, spk_status status)
+{
+    return (status == SPK_ERR_UNAVAILABLE || status == SPK_ERR_OUT_OF_MEMORY) && (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE) &&
+           !device_is_far(d->context) && (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA));
+}
+
+void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome)
 {
     check_outcome o = {0};
     spk_plan *plan = NULL;
@@ -294,6 +308,7 @@ void check_candidate(const check_data *d, const char *choice, bool again, check_
     }
     if (status != SPK_OK && !o.unproved)
         fail(&o, "%s: %s", spk_status_name(status), spk_last_error(d->context));
+    o.no_room = lacks_room(d, kind, status);
     o.lost = status == SPK_ERR_UNAVAILABLE && device_is_far(d->context) && spk_synchronize(d->context, NULL) == SPK_ERR_UNAVAILABLE;
     spk_plan_destroy(&plan);
     *outcome = o;

@@ -17,6 +17,9 @@ typedef struct check_row {
     /* of the cases: inf and NaN in B where no result may see them; NaN beyond the edges; pointers of little alignment */
     int64_t hostile, overhang, shifted;
     double worst; /* error over tolerance */
+    /* Candidates that did not run for want of address space, and why; of this run alone. */
+    int64_t no_room;
+    char why[320];
 } check_row;
 
 typedef struct check_state {

@@ -149,6 +149,9 @@ static void add_rows(series *s, const check_result *given)
         row->overhang += from->ran && given->overhang;
         row->shifted += from->ran && given->shifted;
         row->worst = from->worst > row->worst ? from->worst : row->worst;
+        row->no_room += from->no_room;
+        if (from->no_room)
+            snprintf(row->why, sizeof(row->why), "%s", from->why);
     }
 }
 
@@ -240,6 +243,16 @@ static int run_series(series *s)
     return s->code;
 }
 
+static void print_want_of_room(const series *s)
+{
+    for (int i = 0; i < s->state.row_count; i++) {
+        const check_row *row = &s->state.rows[i];
+        if (row->no_room)
+            printf("%s: not applicable %lld time%s for want of memory (%s)\n", row->name, (long long)row->no_room,
+                   row->no_room == 1 ? "" : "s", row->why);
+    }
+}
+
 static void print_summary(const series *s, double seconds)
 {
     const table_column columns[] = {{"kernel", false, 0, false},  {"kind", false, 1, false},
@@ -261,6 +274,7 @@ static void print_summary(const series *s, double seconds)
     table_release(&t);
     printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next),
            (unsigned long long)s->state.seed, seconds, (long long)s->state.failures);
+    print_want_of_room(s);
     if (s->unproved)
         printf(
             "%lld times a candidate did not run, as it could not be proved (the row is not applicable then): is there a sparsek-prover?\n",

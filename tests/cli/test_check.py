@@ -1,6 +1,7 @@
 """check and regret: coverage, replay, resume."""
 import json
 import pathlib
+import resource
 
 import support
 from support import CliTest
@@ -20,6 +21,15 @@ class Check(CliTest):
         self.assertEqual(rows["reference"]["cases"] + rows["reference_sddmm"]["cases"], self.cases)
         self.assertGreater(rows["reference_sddmm"]["cases"], 0)
         self.assertGreater(rows["spmm_portable"]["cases"], 0)
+
+    def test_want_of_address_space_is_no_failure(self):
+        """Contexts of 1 to 4 threads: OpenBLAS is there for one, and finds no room for more."""
+        for kib in (100000, 700000, 900000, 1200000):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (kib << 10, kib << 10))
+            done = self.cli("check", "--cases", "12", "--seed", "1715931158", preexec_fn=limit)
+            self.assertIn(": 0 failures", done.stdout)
+            if "address space" in done.stdout:
+                self.assertRegex(done.stdout, r"\n(openblas|mkl|libxsmm)\w+: not applicable \d+ times? for want of memory \(.*address space")
 
     def test_same_seed_same_outcome(self):
         runs = [self.json("check", "--cases", "15", "--seed", "11", "--only", "reference,spmm_portable")["results"] for _ in range(2)]
