@@ -127,6 +127,27 @@ static void a_budget_ends_the_race(void **state)
     bench_close(&b);
 }
 
+/* Where one alone may win, and runs for long, what the budget allowed is the answer: some tenfold of it may be many runs. */
+static void a_budget_ends_the_rounds_of_one_alone(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    b.options.only = "fake0";
+    b.options.budget_s = 0.1;
+    fakes[0].us = fakes[0].sleep_us = 60e3;
+    spk_report *report = race(&b, (spk_race_options){.rounds = 20});
+    assert_string_equal(chosen_name(report), "fake0");
+    assert_in_range(report->candidates[report->chosen].sample_count, 1, 2);
+    assert_int_equal(report->provisional, SPK_PROVISIONAL_BUDGET);
+    spk_report_release(&report);
+    b.options.only = NULL; /* with others that may win it takes its time */
+    report = race(&b, (spk_race_options){.rounds = 3});
+    assert_int_equal(entry_of(report, "fake0", NULL)->sample_count, 3);
+    spk_report_release(&report);
+    bench_close(&b);
+}
+
 /* What nobody can do is told of those that the options leave, in whole reasons. */
 static void reasons_are_of_those_left(void **state)
 {
@@ -227,10 +248,15 @@ static void memory_may_fail_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_meets),           cmocka_unit_test(a_row_at_its_best_under_load),
-        cmocka_unit_test(rows_that_cannot),          cmocka_unit_test(a_budget_ends_the_race),
-        cmocka_unit_test(reasons_are_of_those_left), cmocka_unit_test(given_choices_only),
-        cmocka_unit_test(dense_is_the_yardstick),    cmocka_unit_test(interruption),
+        cmocka_unit_test(every_row_meets),
+        cmocka_unit_test(a_row_at_its_best_under_load),
+        cmocka_unit_test(rows_that_cannot),
+        cmocka_unit_test(a_budget_ends_the_race),
+        cmocka_unit_test(a_budget_ends_the_rounds_of_one_alone),
+        cmocka_unit_test(reasons_are_of_those_left),
+        cmocka_unit_test(given_choices_only),
+        cmocka_unit_test(dense_is_the_yardstick),
+        cmocka_unit_test(interruption),
         cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,6 +325,9 @@ static spk_status run_race(race *r)
         int rounds = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
         spk_rounds all = {.least = rounds < LEAST_ROUNDS ? rounds : LEAST_ROUNDS, .most = rounds, .every_round = true, .rng = &search->rng};
         all.deadline_us = search->start_us + search->limit_us;
+        if (search->options->budget_s > 0)
+            all.alone_deadline_us = search->start_us + search->budget_us;
+        search->least_rounds = all.least;
         if (count > 0)
             status = spk_rounds_run(search->tuner, stage, r->list, count, &all);
         if (status == SPK_OK && spk_interrupted(search->tuner))

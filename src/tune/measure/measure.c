@@ -311,6 +311,20 @@ static bool sits_out(spk_contender **list, int count, const spk_contender *c, in
     return round >= SLOW_ROUNDS && best >= 0 && c->median_us > slow_factor * list[best]->median_us;
 }
 
+/* Whether time is up after so many rounds. */
+static bool is_over(const spk_rounds *rounds, spk_contender **list, int count, int done)
+{
+    const double now = spk_work_us();
+    int rivals = 0;
+    if (done >= rounds->least && now > rounds->deadline_us)
+        return true;
+    if (rounds->alone_deadline_us <= 0 || done == 0 || now <= rounds->alone_deadline_us)
+        return false;
+    for (int i = 0; i < count; i++)
+        rivals += list[i]->alive && list[i]->eligible;
+    return rivals < 2;
+}
+
 static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_contender **list, int count, const spk_rounds *rounds, int round,
                             const int *order)
 {
@@ -320,7 +334,7 @@ static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_conten
             continue;
         if (spk_interrupted(tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
-        if (round >= rounds->least && spk_work_us() > rounds->deadline_us)
+        if (is_over(rounds, list, count, round))
             return SPK_OK;
         double us;
         bool ran = spk_contender_sample(c, stage, &us);
@@ -351,8 +365,8 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
         status = one_round(tuner, stage, list, count, rounds, round, order);
         for (int i = 0; i < count; i++)
             summarise(list[i], scratch);
-        bool late = spk_work_us() > rounds->deadline_us, decided = !rounds->every_round && decide(list, count, scratch);
-        if (round + 1 >= rounds->least && (late || decided))
+        bool decided = !rounds->every_round && decide(list, count, scratch);
+        if (is_over(rounds, list, count, round + 1) || (decided && round + 1 >= rounds->least))
             break;
     }
     spk_free(tuner->mem, order);

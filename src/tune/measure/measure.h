@@ -158,6 +158,8 @@ typedef struct spk_rounds {
     int least, most;  /* with these */
     bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
+    /* race: the same where one alone may win, and nothing is to be decided. One round is enough then; 0: none */
+    double alone_deadline_us;
     spk_rng *rng; /* order within a round */
 } spk_rounds;
 

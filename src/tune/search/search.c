@@ -106,9 +106,11 @@ int spk_search_winner(spk_search *search, spk_contender **list, int count, bool 
 static bool ended_early(const spk_search *search)
 {
     int rivals = 0;
+    if (search->by_row) /* one alone, whom the budget left less than the rounds that are usual at least */
+        return search->chosen >= 0 && search->contenders[search->chosen].sample_count < search->least_rounds;
     for (int i = 0; i < search->count; i++)
         rivals += search->contenders[i].wanted;
-    return !search->by_row && rivals > 1 && search->chosen >= 0 && search->contenders[search->chosen].sample_count < FEW;
+    return rivals > 1 && search->chosen >= 0 && search->contenders[search->chosen].sample_count < FEW;
 }
 
 void spk_search_conclude(spk_search *search, spk_status status)

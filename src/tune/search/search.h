@@ -47,8 +47,9 @@ typedef struct spk_search {
     double start_us, budget_us; /* budget: INFINITY for none */
     double prepare_us;          /* what the device spent on preparing contenders; start_us was moved by it */
     bool exhaustive;
-    bool by_row;     /* race: each row has its own best */
-    double limit_us; /* race: nobody begins so long after the start; 0: no such limit */
+    bool by_row;      /* race: each row has its own best */
+    int least_rounds; /* by_row: that those who meet have, unless the budget ended */
+    double limit_us;  /* race: nobody begins so long after the start; 0: no such limit */
     spk_rng rng;
     spk_room room;
     int done, total;             /* progress */
