@@ -174,8 +174,10 @@ static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
     if (!is_same_file(store)) /* another has set it aside */
         return true;
     if (mode == SPK_DISK_READ) { /* who only looks changes nothing */
-        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): it is not used, and set aside when something is to be saved",
-                       store->path, reason);
+        /* a text that is too long does not make the file unsound: what holds it is replaced like any entry */
+        const char *fate = (code & 0xff) == SQLITE_TOOBIG ? "what holds it is not used, and replaced when its class is measured anew"
+                                                          : "it is not used, and set aside when something is to be saved";
+        spk_store_warn(store, SPK_WARN_DAMAGE, "store %s is damaged (%s): %s", store->path, reason, fate);
         return false;
     }
     int lock = -1;

@@ -315,6 +315,28 @@ static void test_huge_values(void **state)
     spk_store_close(&store);
 }
 
+/* One text that is too long is one bad entry, which is replaced where it is. */
+static void test_one_huge_value(void **state)
+{
+    (void)state;
+    char key[128];
+    int64_t good = -1, bad = -1;
+    make_store(3);
+    run_sql(direct_path, "UPDATE candidate SET why = hex(zeroblob(4000000)) WHERE class_id = 1 AND rank = 1");
+    spk_store *store = open_store(direct_path);
+    OK(spk_store_check(store, &good, &bad));
+    assert_int_equal(good, 2);
+    assert_int_equal(bad, 1);
+    must_tell(1, "replaced when its class is measured anew");
+    save(store, key_of(key, 1, 0), 7, 4000000000);
+    assert_true(stored_us(store, key) == 7);
+    spk_store_close(&store);
+    store = open_store(direct_path);
+    expect_sound(store, 3, 0);
+    assert_int_equal(store->asides, 0);
+    spk_store_close(&store);
+}
+
 /* ------------------------------------------------------------------------------------------------ interruption */
 
 static atomic_int interrupted;
@@ -355,8 +377,9 @@ static void test_interruption(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_failing_reads),    TEST(test_failing_reads_of_a_save), TEST(test_locked_is_not_empty), TEST(test_whose_it_is),
-        TEST(test_more_than_tables), TEST(test_the_wrong_is_no_choice),  TEST(test_huge_values),         TEST(test_interruption),
+        TEST(test_failing_reads), TEST(test_failing_reads_of_a_save), TEST(test_locked_is_not_empty),
+        TEST(test_whose_it_is),   TEST(test_more_than_tables),        TEST(test_the_wrong_is_no_choice),
+        TEST(test_huge_values),   TEST(test_one_huge_value),          TEST(test_interruption),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
