@@ -93,6 +93,9 @@ typedef struct check_outcome {
 /* Binds the candidate ("name params"), runs it (twice if again: the bits must be the same), compares. */
 void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome);
 
+/* The struct of its operation. */
+const void *check_problem(const check_case *c);
+
 /* The arguments of SDDMM, from where those of SpMM have them. */
 spk_sddmm_args check_sddmm_args(const spk_spmm_args *given);
 

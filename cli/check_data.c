@@ -165,6 +165,11 @@ spk_tune_options check_options(const check_case *c, bool finite)
     return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
 }
 
+const void *check_problem(const check_case *c)
+{
+    return c->operation == SPK_SDDMM ? (const void *)&c->sddmm : &c->spmm;
+}
+
 spk_sddmm_args check_sddmm_args(const spk_spmm_args *given)
 {
     return (spk_sddmm_args){SPK_SIZED(spk_sddmm_args),
@@ -188,12 +193,12 @@ static spk_status ask_oracle(const check_case *c, spk_context *context, check_da
     run_args.beta = c->beta;
     if (c->operation == SPK_SDDMM) {
         const spk_sddmm_args sampled = check_sddmm_args(&run_args);
-        spk_status status = spk_oracle_sddmm(context, d->pattern, &c->sddmm, &sampled, NULL, 0, d->out, d->magnitude);
+        spk_status status = spk_oracle(context, d->pattern, &c->sddmm, &sampled, NULL, 0, d->out, NULL, d->magnitude);
         if (status == SPK_OK)
             memcpy(d->preact, d->out, sizeof(double) * (size_t)(c->items * c->arrays[CHECK_D].rows * c->arrays[CHECK_D].cols));
-        return status == SPK_OK ? spk_default_tolerance_sddmm(context, d->pattern, &c->sddmm, &d->tolerance) : status;
+        return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->sddmm, &d->tolerance) : status;
     }
-    spk_status status = spk_oracle_spmm(context, d->pattern, &c->spmm, &run_args, NULL, 0, d->out, d->preact, d->magnitude);
+    spk_status status = spk_oracle(context, d->pattern, &c->spmm, &run_args, NULL, 0, d->out, d->preact, d->magnitude);
     return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->spmm, &d->tolerance) : status;
 }
 

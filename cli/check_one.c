@@ -97,8 +97,7 @@ static spk_status list_choices(work *w)
     spk_tune_options options = check_options(&w->c, w->c.assume_finite);
     spk_report *list = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    spk_status status = w->c.operation == SPK_SDDMM ? spk_list_sddmm(w->context, w->pattern, &w->c.sddmm, &options, &list)
-                                                    : spk_list_spmm(w->context, w->pattern, &w->c.spmm, &options, &list);
+    spk_status status = spk_list(w->context, w->pattern, check_problem(&w->c), &options, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK && w->list->count < MAX_CHOICES; i++) {

@@ -150,7 +150,7 @@ static void release_buffers(buffers *b)
 static spk_status run_plan(const check_case *c, const spk_plan *plan, const spk_spmm_args *run_args)
 {
     const spk_sddmm_args sampled = check_sddmm_args(run_args);
-    return c->operation == SPK_SDDMM ? spk_run_sddmm(plan, &sampled, NULL) : spk_run_spmm(plan, run_args, NULL);
+    return spk_run(plan, c->operation == SPK_SDDMM ? (const void *)&sampled : run_args, NULL);
 }
 
 /* On a device with memory of its own: everything goes there and comes back, guards and inputs too. */
@@ -288,8 +288,7 @@ void check_candidate(const check_data *d, spk_kind kind, const char *choice, boo
     spk_plan *plan = NULL;
     spk_tune_options options = check_options(d->c, d->finite);
     options.choice = choice;
-    spk_status status = d->c->operation == SPK_SDDMM ? spk_plan_sddmm(d->context, d->pattern, &d->c->sddmm, &options, &plan)
-                                                     : spk_plan_spmm(d->context, d->pattern, &d->c->spmm, &options, &plan);
+    spk_status status = spk_plan_create(d->context, d->pattern, check_problem(d->c), &options, &plan);
     if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
         fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
     o.unproved = status == SPK_ERR_INTERRUPTED || (status == SPK_OK && is_unproved(plan));

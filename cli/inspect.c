@@ -130,7 +130,7 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     if (status == SPK_OK)
         status = spk_pattern_from_matrix(app->context, bsr, &pattern);
     if (status == SPK_OK)
-        status = spk_list_spmm(app->context, pattern, &spmm, &options, &list);
+        status = spk_list(app->context, pattern, &spmm, &options, &list);
     if (status == SPK_OK)
         status = least_times(list, &e);
     spk_report_destroy(&list);

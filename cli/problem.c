@@ -400,26 +400,28 @@ char *problem_text(const problem *p)
                       (long long)p->k, (long long)p->n, batch);
 }
 
+/* The struct of its operation. */
+static const void *given(const problem *p)
+{
+    return p->operation == SPK_SDDMM ? (const void *)&p->sddmm : &p->spmm;
+}
+
 spk_status problem_list(const cli *app, const problem *p, spk_report **report)
 {
-    return p->operation == SPK_SDDMM ? spk_list_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
-                                     : spk_list_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+    return spk_list(app->context, p->pattern, given(p), &p->options, report);
 }
 
 spk_status problem_tune(const cli *app, const problem *p, spk_report **report)
 {
-    return p->operation == SPK_SDDMM ? spk_tune_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
-                                     : spk_tune_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+    return spk_tune(app->context, p->pattern, given(p), &p->options, report);
 }
 
 spk_status problem_explain(const cli *app, const problem *p, spk_report **report)
 {
-    return p->operation == SPK_SDDMM ? spk_explain_sddmm(app->context, p->pattern, &p->sddmm, &p->options, report)
-                                     : spk_explain_spmm(app->context, p->pattern, &p->spmm, &p->options, report);
+    return spk_explain(app->context, p->pattern, given(p), &p->options, report);
 }
 
 spk_status problem_race(const cli *app, const problem *p, const spk_race_options *race, spk_report **report)
 {
-    return p->operation == SPK_SDDMM ? spk_race_sddmm(app->context, p->pattern, &p->sddmm, &p->options, race, report)
-                                     : spk_race_spmm(app->context, p->pattern, &p->spmm, &p->options, race, report);
+    return spk_race(app->context, p->pattern, given(p), &p->options, race, report);
 }

@@ -111,26 +111,26 @@ static spk_status run_once(work *w, spk_plan *plan)
     }
     union {
         char bytes[SPK_PROOF_STRUCT_BYTES];
-        size_t struct_size;
-        spk_spmm_args spmm;
-        spk_sddmm_args sddmm;
+        struct {
+            size_t struct_size;
+            spk_operation operation;
+        } head; /* as every operation's arguments begin */
     } args;
     memset(&args, 0, sizeof args);
-    args.struct_size = (size_t)job->args_bytes;
+    args.head.struct_size = (size_t)job->args_bytes;
+    args.head.operation = (spk_operation)job->operation;
     for (int i = 0; i < job->operand_count; i++)
         memcpy(args.bytes + job->operands[i].place, &w->memory[i], sizeof w->memory[i]);
     for (int i = 0; i < job->scalar_count; i++)
         memcpy(args.bytes + job->scalars[i].place, &job->scalars[i].value, sizeof job->scalars[i].value);
-    const spk_status status = job->operation == SPK_SDDMM ? spk_run_sddmm(plan, &args.sddmm, NULL) : spk_run_spmm(plan, &args.spmm, NULL);
+    const spk_status status = spk_run(plan, &args, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
 }
 
 static spk_status make_plan(work *w, const spk_tune_options *options, spk_plan **plan)
 {
     const spk_proof_job *job = &w->given.head;
-    const void *problem = &job->problem;
-    return job->operation == SPK_SDDMM ? spk_plan_sddmm(w->context, w->pattern, problem, options, plan)
-                                       : spk_plan_spmm(w->context, w->pattern, problem, options, plan);
+    return spk_plan_create(w->context, w->pattern, &job->problem, options, plan);
 }
 
 /* Answers for candidate i. */

@@ -3,6 +3,7 @@ import ctypes as C
 import os
 
 ROW, COL = 0, 1
+SPMM, SDDMM = 1, 2
 I64, HOST = 1, 0
 DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4}
 
@@ -19,26 +20,31 @@ class Indices(C.Structure):
 
 
 class Spmm(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("n", C.c_int64), ("dtype_a", C.c_int), ("dtype_b", C.c_int), ("dtype_d", C.c_int), ("compute", C.c_int),
-                ("trans_a", C.c_int), ("block_layout", C.c_int), ("layout_b", C.c_int), ("layout_d", C.c_int), ("ldb", C.c_int64), ("ldc", C.c_int64),
-                ("ldd", C.c_int64), ("ldr", C.c_int64), ("ldp", C.c_int64), ("use_c", C.c_int), ("bias", C.c_int), ("activation", C.c_int),
-                ("residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
+    operation_id = SPMM
+    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("trans_a", C.c_int), ("n", C.c_int64), ("dtype_a", C.c_int), ("dtype_b", C.c_int),
+                ("dtype_d", C.c_int), ("compute", C.c_int), ("block_layout", C.c_int), ("layout_b", C.c_int), ("layout_d", C.c_int), ("use_c", C.c_int),
+                ("ldb", C.c_int64), ("ldc", C.c_int64), ("ldd", C.c_int64), ("ldr", C.c_int64), ("ldp", C.c_int64), ("bias", C.c_int),
+                ("activation", C.c_int), ("residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
 
 
 class Sddmm(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("k", C.c_int64), ("dtype_x", C.c_int), ("dtype_y", C.c_int), ("dtype_d", C.c_int), ("compute", C.c_int),
-                ("block_layout", C.c_int), ("layout_x", C.c_int), ("layout_y", C.c_int), ("ldx", C.c_int64), ("ldy", C.c_int64), ("use_c", C.c_int)]
+    operation_id = SDDMM
+    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("k", C.c_int64), ("dtype_x", C.c_int), ("dtype_y", C.c_int),
+                ("dtype_d", C.c_int), ("compute", C.c_int), ("block_layout", C.c_int), ("layout_x", C.c_int), ("layout_y", C.c_int), ("use_c", C.c_int),
+                ("ldx", C.c_int64), ("ldy", C.c_int64)]
 
 
 class SddmmArgs(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("x", C.c_void_p), ("y", C.c_void_p), ("c", C.c_void_p), ("d", C.c_void_p), ("alpha", C.c_double),
-                ("beta", C.c_double), ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
+    operation_id = SDDMM
+    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("x", C.c_void_p), ("y", C.c_void_p), ("c", C.c_void_p),
+                ("d", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double), ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
 
 
 class Args(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("values", C.c_void_p), ("b", C.c_void_p), ("c", C.c_void_p), ("d", C.c_void_p), ("bias", C.c_void_p),
-                ("residual", C.c_void_p), ("preact", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double), ("workspace", C.c_void_p),
-                ("workspace_bytes", C.c_size_t)]
+    operation_id = SPMM
+    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("values", C.c_void_p), ("b", C.c_void_p), ("c", C.c_void_p),
+                ("d", C.c_void_p), ("bias", C.c_void_p), ("residual", C.c_void_p), ("preact", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double),
+                ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
 
 
 class TuneOptions(C.Structure):
@@ -63,6 +69,8 @@ class MatrixDesc(C.Structure):
 def sized(kind, **fields):
     made = kind(**fields)
     made.struct_size = C.sizeof(kind)
+    if hasattr(kind, "operation_id"):
+        made.operation = kind.operation_id
     return made
 
 
@@ -107,17 +115,17 @@ class Library:
 
     def plan_spmm(self, case, pattern, choice=None, fresh=False):
         problem = sized(Spmm, n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d)
-        return self.planned(self.lib.spk_plan_spmm, case, pattern, problem, choice, fresh)
+        return self.planned(case, pattern, problem, choice, fresh)
 
     def plan_sddmm(self, case, pattern, choice=None, fresh=False):
         problem = sized(Sddmm, k=case.k, dtype_x=DTYPES[case.dtype], layout_x=case.layout_a, layout_y=case.layout_b)
-        return self.planned(self.lib.spk_plan_sddmm, case, pattern, problem, choice, fresh)
+        return self.planned(case, pattern, problem, choice, fresh)
 
-    def planned(self, make, case, pattern, problem, choice, fresh):
+    def planned(self, case, pattern, problem, choice, fresh):
         made = C.c_void_p()
         options = sized(TuneOptions, cache=int(case.cache == "warm"), assume_finite=int(case.assume_finite), choice=choice.encode() if choice else None,
                         fresh=int(fresh))
-        self.check(make(self.context, pattern, C.byref(problem), C.byref(options), C.byref(made)))
+        self.check(self.lib.spk_plan_create(self.context, pattern, C.byref(problem), C.byref(options), C.byref(made)))
         return made
 
     def choice(self, plan):
@@ -130,13 +138,13 @@ class Library:
         return sized(Args, values=values, b=b, d=d, alpha=1.0, workspace=workspace, workspace_bytes=workspace_bytes)
 
     def run_spmm(self, plan, args, stream=None):
-        self.check(self.lib.spk_run_spmm(plan, C.byref(args), C.c_void_p(stream)))
+        self.check(self.lib.spk_run(plan, C.byref(args), C.c_void_p(stream)))
 
     def sddmm_args(self, x, y, d, workspace=None, workspace_bytes=0):
         return sized(SddmmArgs, x=x, y=y, d=d, alpha=1.0, workspace=workspace, workspace_bytes=workspace_bytes)
 
     def run_sddmm(self, plan, args, stream=None):
-        self.check(self.lib.spk_run_sddmm(plan, C.byref(args), C.c_void_p(stream)))
+        self.check(self.lib.spk_run(plan, C.byref(args), C.c_void_p(stream)))
 
     def destroy_plan(self, plan):
         self.lib.spk_plan_destroy(C.byref(plan))

@@ -33,9 +33,31 @@ extern "C" {
 #define SPK_VERSION_MINOR 1
 #define SPK_VERSION_PATCH 0
 
-/* First initialiser of every option struct: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. In C++ spk_sized<spk_spmm>(), below, makes the
- * struct. */
-#define SPK_SIZED(type) .struct_size = sizeof(type)
+/* First initialiser of every struct that a caller fills in: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. It sets struct_size, and what else
+ * says which struct it is. In C++ spk_sized<spk_spmm>(), below, makes the struct. */
+#define SPK_SIZED(type) .struct_size = SPK_SIZED_##type
+#define SPK_SIZED_spk_context_options sizeof(spk_context_options)
+#define SPK_SIZED_spk_device_info sizeof(spk_device_info)
+#define SPK_SIZED_spk_device_entry sizeof(spk_device_entry)
+#define SPK_SIZED_spk_library_info sizeof(spk_library_info)
+#define SPK_SIZED_spk_bsr_indices sizeof(spk_bsr_indices)
+#define SPK_SIZED_spk_pattern_info sizeof(spk_pattern_info)
+#define SPK_SIZED_spk_spmm sizeof(spk_spmm), .operation = SPK_SPMM
+#define SPK_SIZED_spk_spmm_args sizeof(spk_spmm_args), .operation = SPK_SPMM
+#define SPK_SIZED_spk_sddmm sizeof(spk_sddmm), .operation = SPK_SDDMM
+#define SPK_SIZED_spk_sddmm_args sizeof(spk_sddmm_args), .operation = SPK_SDDMM
+#define SPK_SIZED_spk_tune_options sizeof(spk_tune_options)
+#define SPK_SIZED_spk_plan_info sizeof(spk_plan_info)
+#define SPK_SIZED_spk_kernel_info sizeof(spk_kernel_info)
+#define SPK_SIZED_spk_candidate_info sizeof(spk_candidate_info)
+#define SPK_SIZED_spk_report_info sizeof(spk_report_info)
+#define SPK_SIZED_spk_race_options sizeof(spk_race_options)
+#define SPK_SIZED_spk_matrix_desc sizeof(spk_matrix_desc)
+#define SPK_SIZED_spk_block_advice sizeof(spk_block_advice)
+#define SPK_SIZED_spk_read_options sizeof(spk_read_options)
+#define SPK_SIZED_spk_write_options sizeof(spk_write_options)
+#define SPK_SIZED_spk_generate sizeof(spk_generate)
+#define SPK_SIZED_spk_store_entry sizeof(spk_store_entry)
 
 /* Library version as "major.minor.patch", and the source revision it was built from ("unknown" outside a checkout).
  * Static strings. */
@@ -79,7 +101,7 @@ typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
 typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
-typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4 } spk_operation;
+typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2 } spk_operation;
 typedef enum spk_activation {
     SPK_ACT_NONE = 0,
     SPK_ACT_RELU = 1,
@@ -297,18 +319,19 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
  * B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
 typedef struct spk_spmm {
     size_t struct_size;
-    int64_t n;         /* columns of B and D, >= 0 */
-    spk_dtype dtype_a; /* values; default: SPK_F32 */
-    spk_dtype dtype_b; /* default: dtype_a */
-    spk_dtype dtype_d; /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute; /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    spk_operation operation; /* SPK_SPMM */
     spk_trans trans_a;
+    int64_t n;               /* columns of B and D, >= 0 */
+    spk_dtype dtype_a;       /* values; default: SPK_F32 */
+    spk_dtype dtype_b;       /* default: dtype_a */
+    spk_dtype dtype_d;       /* C, D, bias, residual, preact; default: dtype_b */
+    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
     spk_layout block_layout; /* inside a block of values */
     spk_layout layout_b;
     spk_layout layout_d;   /* D, C, residual and preact */
+    int use_c;             /* 1: C takes part (args.beta); 0: beta is ignored */
     int64_t ldb, ldc, ldd; /* 0: tight (the row length if row-major, the column length if column-major) */
     int64_t ldr, ldp;      /* of residual and preact; 0: tight */
-    int use_c;             /* 1: C takes part (args.beta); 0: beta is ignored */
     spk_bias bias;         /* per row: M values; per column: N values */
     spk_activation activation;
     spk_residual residual;
@@ -324,6 +347,8 @@ typedef struct spk_spmm {
 
 typedef struct spk_spmm_args {
     size_t struct_size;
+    spk_operation operation; /* SPK_SPMM */
+    int reserved;            /* 0 */
     const void *values; /* nnzb * block_rows * block_cols elements, in the order of col_indices; the overhang of edge blocks is ignored */
     const void *b;
     const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
@@ -337,7 +362,7 @@ typedef struct spk_spmm_args {
      * of it that the plan needs are shared with no array of the run */
     void *workspace;
     size_t workspace_bytes;
-    void *stream; /* of spk_matmul; spk_run_spmm takes its own and ignores this one */
+    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
 } spk_spmm_args;
 
 /* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with
@@ -353,6 +378,8 @@ typedef struct spk_spmm_args {
  * (float64 for float64). */
 typedef struct spk_sddmm {
     size_t struct_size;
+    spk_operation operation; /* SPK_SDDMM */
+    int reserved;            /* 0 */
     int64_t k;               /* columns of X and rows of Y, >= 0 */
     spk_dtype dtype_x;       /* default: SPK_F32 */
     spk_dtype dtype_y;       /* default: dtype_x */
@@ -360,14 +387,16 @@ typedef struct spk_sddmm {
     spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
     spk_layout block_layout; /* inside a block of C and D */
     spk_layout layout_x, layout_y;
-    int64_t ldx, ldy;                               /* 0: tight */
     int use_c;                                      /* 1: C takes part (args.beta); 0: beta is ignored */
+    int64_t ldx, ldy;                               /* 0: tight */
     int64_t batch;                                  /* items: products of one pattern, each with arrays of its own; 0: 1 */
     int64_t stride_x, stride_y, stride_c, stride_d; /* elements from one item to the next; 0: tight; X, Y, C: SPK_STRIDE_SHARED */
 } spk_sddmm;
 
 typedef struct spk_sddmm_args {
     size_t struct_size;
+    spk_operation operation; /* SPK_SDDMM */
+    int reserved;            /* 0 */
     const void *x;
     const void *y;
     const void *c;   /* with use_c; may equal d */
@@ -376,7 +405,7 @@ typedef struct spk_sddmm_args {
     double beta;     /* finite with use_c; 0 never reads c */
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
-    void *stream; /* of spk_matmul_sampled; spk_run_sddmm takes its own and ignores this one */
+    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
 } spk_sddmm_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
@@ -419,16 +448,18 @@ typedef struct spk_tune_options {
 
 typedef struct spk_plan spk_plan;
 
-/* Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
+/* A problem is the struct of its operation (spk_spmm, spk_sddmm), which begins with its size and its operation; so are the arguments of a
+ * run. The calls that take them as const void * are for every operation; spk_plan_spmm and its like, at the end of this header, are the
+ * same with the struct's type. pattern is what the operation's struct says of it.
+ *
+ * Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
  * options may be NULL. The plan keeps the pattern alive.
  * On a GPU only candidates are bound whose program is proved: it has run in a helper process (sparsek-prover), or there is none and
  * committed runs on such a GPU proved it. What is not is proved first, which takes seconds, once a machine. Where that cannot be, the next
  * best that is proved is taken; SPK_ERR_NO_CANDIDATE where there is none, and for a pinned choice that did harm in the helper process. A
  * pinned choice that cannot be proved is bound all the same: spk_plan_info.why is "pinned, not proved" then, and the log has a line. */
-SPK_API spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                 spk_plan **plan);
-SPK_API spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                                  spk_plan **plan);
+SPK_API spk_status spk_plan_create(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                                   spk_plan **plan);
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
 /* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy
@@ -437,8 +468,7 @@ SPK_API void spk_plan_destroy(spk_plan **plan);
  * without a workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on
  * another stream. A plan that needs no measuring may be made during the capture, too: what that does on the device is no part of the
  * graph. */
-SPK_API spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream);
-SPK_API spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream);
+SPK_API spk_status spk_run(const spk_plan *plan, const void *args, void *stream);
 
 /* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
  * values; runs ignore args->values then. The array itself must stay until the next update or the plan's end. Not concurrent
@@ -466,29 +496,23 @@ SPK_API const char *spk_plan_choice(const spk_plan *plan);
 
 /* One call: looks the plan up in the context's cache (keyed by pattern, problem and options) or makes it, and runs it.
  * Overhead on a known pattern < 1 us. options may be NULL. */
-SPK_API spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
-                              const spk_tune_options *options);
-SPK_API spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
-                                      const spk_tune_options *options);
+SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *problem, const void *args,
+                               const spk_tune_options *options);
 
 /* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever
- * the context's device. Computes rows[0..row_count) of D (all M where rows is NULL) into out, row-major [row_count, N]. preact (may be
- * NULL) gets the value before the activation, magnitude (may be NULL) the sum of absolute values of all terms of each element, the scale of
- * its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with keep_preact only where that is above 1). args->d, ->preact and
- * ->workspace are not used. Of a batch, row r of item i is i * M + r. */
-SPK_API spk_status spk_oracle_spmm(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
-                                   const int64_t *rows, int64_t row_count, double *out, double *preact, double *magnitude);
-
-/* Likewise; the rows are those of D as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each
- * column): D of an item has nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
-SPK_API spk_status spk_oracle_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
-                                    const int64_t *rows, int64_t row_count, double *out, double *magnitude);
+ * the context's device. Computes rows[0..row_count) of D (all where rows is NULL) into out, row-major [row_count, columns of D]. preact
+ * (may be NULL) gets the value before the activation, magnitude (may be NULL) the sum of absolute values of all terms of each element, the
+ * scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with keep_preact only where that is above 1). args->d,
+ * ->preact and
+ * ->workspace are not used. Of a batch, row r of item i is i * (rows of D) + r.
+ * D of SpMM has M rows of N elements. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values
+ * (column-major blocks: for each column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
+SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *problem, const void *args, const int64_t *rows,
+                              int64_t row_count, double *out, double *preact, double *magnitude);
 
 /* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
  * |D - oracle| / magnitude. */
-SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const spk_spmm *problem, double *tolerance);
-SPK_API spk_status spk_default_tolerance_sddmm(spk_context *context, const spk_pattern *pattern, const spk_sddmm *problem,
-                                               double *tolerance);
+SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *problem, double *tolerance);
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 
@@ -568,25 +592,18 @@ SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info
 SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
 SPK_API void spk_report_destroy(spk_report **report);
 
-/* Reports of SpMM, and of SDDMM in the same way. What a plan would find in the table, nothing run: every candidate of every row, applicable
- * or not, with the model's time. */
-SPK_API spk_status spk_list_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                 spk_report **report);
-SPK_API spk_status spk_list_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                                  spk_report **report);
+/* What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
+SPK_API spk_status spk_list(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                            spk_report **report);
 
-/* Tunes as spk_plan_spmm does (stored evidence where the class is known and options->fresh is 0) and tells. On
+/* Tunes as spk_plan_create does (stored evidence where the class is known and options->fresh is 0) and tells. On
  * SPK_ERR_INTERRUPTED the report is written too if anything was measured. */
-SPK_API spk_status spk_tune_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                 spk_report **report);
-SPK_API spk_status spk_tune_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                                  spk_report **report);
+SPK_API spk_status spk_tune(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                            spk_report **report);
 
 /* The stored evidence of the problem's class; SPK_ERR_UNKNOWN_CLASS where there is none. Runs nothing. */
-SPK_API spk_status spk_explain_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                    spk_report **report);
-SPK_API spk_status spk_explain_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                                     spk_report **report);
+SPK_API spk_status spk_explain(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                               spk_report **report);
 
 typedef struct spk_race_options {
     size_t struct_size;
@@ -598,10 +615,8 @@ typedef struct spk_race_options {
 
 /* The whole race: every row of the table, whatever the effort, ineligible ones too (marked); the best parameters of each row
  * then meet in interleaved rounds. One report entry a row. Dense is always measured as the yardstick. */
-SPK_API spk_status spk_race_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                 const spk_race_options *race, spk_report **report);
-SPK_API spk_status spk_race_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_tune_options *options,
-                                  const spk_race_options *race, spk_report **report);
+SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                            const spk_race_options *race, spk_report **report);
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 
@@ -780,16 +795,72 @@ SPK_API spk_status spk_store_import(spk_context *context, const char *path, int6
 SPK_API spk_status spk_store_verify(spk_context *context, int64_t *good, int64_t *bad);
 SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
 
+/* ------------------------------------------------------------------------------------------------ the same, typed */
+
+/* The calls above for one operation each, so that the compiler checks the structs. */
+
+static inline spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
+                                       spk_plan **plan)
+{
+    return spk_plan_create(context, pattern, problem, options, plan);
+}
+
+static inline spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
+{
+    return spk_run(plan, args, stream);
+}
+
+static inline spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
+                                    const spk_tune_options *options)
+{
+    return spk_compute(context, pattern, problem, args, options);
+}
+
+static inline spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
+                                        const spk_tune_options *options, spk_plan **plan)
+{
+    return spk_plan_create(context, pattern, problem, options, plan);
+}
+
+static inline spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream)
+{
+    return spk_run(plan, args, stream);
+}
+
+static inline spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
+                                            const spk_sddmm_args *args, const spk_tune_options *options)
+{
+    return spk_compute(context, pattern, problem, args, options);
+}
+
 #ifdef __cplusplus
 }
 
 /* SPK_SIZED for C++, which has no designated initialisers before C++20: auto problem = spk_sized<spk_spmm>(); problem.n = 512; all else is
  * zero. */
 extern "C++" {
+template <typename Struct> inline void spk_set_operation(Struct &) {}
+template <> inline void spk_set_operation(spk_spmm &made)
+{
+    made.operation = SPK_SPMM;
+}
+template <> inline void spk_set_operation(spk_spmm_args &made)
+{
+    made.operation = SPK_SPMM;
+}
+template <> inline void spk_set_operation(spk_sddmm &made)
+{
+    made.operation = SPK_SDDMM;
+}
+template <> inline void spk_set_operation(spk_sddmm_args &made)
+{
+    made.operation = SPK_SDDMM;
+}
 template <typename Struct> inline Struct spk_sized()
 {
     Struct made = Struct();
     made.struct_size = sizeof(Struct);
+    spk_set_operation(made);
     return made;
 }
 }

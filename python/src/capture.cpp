@@ -33,8 +33,7 @@ Plans &plans()
     return *made;
 }
 
-template <typename Problem, typename Make>
-spk_plan *pinned_plan(const std::shared_ptr<Pattern> &pattern, const Problem &problem, bool assume_finite, Make make)
+template <typename Problem> spk_plan *pinned_plan(const std::shared_ptr<Pattern> &pattern, const Problem &problem, bool assume_finite)
 {
     const Device &device = *pattern->device;
     const spk_pattern *handle = pattern->handle;
@@ -49,7 +48,7 @@ spk_plan *pinned_plan(const std::shared_ptr<Pattern> &pattern, const Problem &pr
     if (tune.unknown == SPK_UNKNOWN_TUNE && tune.effort != SPK_TUNE_ESTIMATE && tune.choice == nullptr)
         tune.unknown = SPK_UNKNOWN_FAIL;
     spk_plan *plan = nullptr;
-    const spk_status status = make(device.context, pattern->handle, &problem, &tune, &plan);
+    const spk_status status = spk_plan_create(device.context, pattern->handle, &problem, &tune, &plan);
     if (status == SPK_ERR_UNKNOWN_CLASS)
         refuse("nothing can be measured while the stream is captured: run the product once before the capture, or "
                "sa.set_options(unknown=\"estimate\")");
@@ -78,21 +77,21 @@ bool is_capturing(const Device &device)
 void run_captured(const Multiply &call, spk_spmm_args args)
 {
     const Device &device = *call.pattern->device;
-    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite, spk_plan_spmm);
+    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite);
     const Tensor workspace = workspace_of(call.dense.tensor, plan);
     args.workspace_bytes = spk_plan_workspace_bytes(plan);
     args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;
-    device.check(spk_run_spmm(plan, &args, args.stream));
+    device.check(spk_run(plan, &args, args.stream));
 }
 
 void run_captured(const Sample &call, spk_sddmm_args args)
 {
     const Device &device = *call.pattern->device;
-    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite, spk_plan_sddmm);
+    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite);
     const Tensor workspace = workspace_of(call.x.tensor, plan);
     args.workspace_bytes = spk_plan_workspace_bytes(plan);
     args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;
-    device.check(spk_run_sddmm(plan, &args, args.stream));
+    device.check(spk_run(plan, &args, args.stream));
 }
 
 } // namespace sparse_autotune

@@ -75,7 +75,7 @@ bool fit(const Entry &entry, const Sight &sight, Known *known)
     known->out_dim = dense.dim;
     known->assume_finite = entry.assume_finite;
     spk_spmm_args &a = known->args;
-    a.struct_size = sizeof a;
+    a = spk_sized<spk_spmm_args>();
     a.values = values.data;
     a.b = dense.data;
     a.bias = sight.facts[BIAS].data;

@@ -298,7 +298,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     const bool right = flags & FLAG_RIGHT;
     const Matrix b = right ? call->dense.transposed() : call->dense;
     spk_spmm &p = call->problem;
-    p.struct_size = sizeof p;
+    p = spk_sized<spk_spmm>();
     p.n = b.cols;
     p.dtype_a = p.dtype_b = p.dtype_d = library_dtype("values", call->dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
@@ -321,7 +321,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
         p.stride_r = p.residual != SPK_RESIDUAL_NONE ? p.stride_d : 0;
     }
     spk_spmm_args &a = call->args;
-    a.struct_size = sizeof a;
+    a = spk_sized<spk_spmm_args>();
     a.values = call->values.tensor.const_data_ptr();
     a.b = b.data();
     a.bias = call->bias ? call->bias->const_data_ptr() : nullptr;
@@ -332,7 +332,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
 void fill_problem(Sample *call, int64_t flags, int64_t stored)
 {
     spk_sddmm &p = call->problem;
-    p.struct_size = sizeof p;
+    p = spk_sized<spk_sddmm>();
     p.k = call->x.cols;
     p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call->dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
@@ -348,7 +348,7 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
         p.stride_d = stored;
     }
     spk_sddmm_args &a = call->args;
-    a.struct_size = sizeof a;
+    a = spk_sized<spk_sddmm_args>();
     a.x = call->x.data();
     a.y = call->y.data();
     a.alpha = 1;

@@ -211,13 +211,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     return json.text();
 }
 
-template <typename Call, typename Problem>
-std::string make_report(const Call &call, int64_t action, int64_t rounds,
-                        spk_status (*tune)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
-                        spk_status (*explain)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
-                        spk_status (*list)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *, spk_report **),
-                        spk_status (*race)(spk_context *, spk_pattern *, const Problem *, const spk_tune_options *,
-                                           const spk_race_options *, spk_report **))
+template <typename Call> std::string make_report(const Call &call, int64_t action, int64_t rounds)
 {
     const Device &device = *call.pattern->device;
     const auto options = current_options();
@@ -232,16 +226,16 @@ std::string make_report(const Call &call, int64_t action, int64_t rounds,
     o.fresh = action == REPORT_TUNE_FRESH;
     switch (action) {
     case REPORT_EXPLAIN:
-        status = explain(device.context, pattern, &call.problem, &o, &report);
+        status = spk_explain(device.context, pattern, &call.problem, &o, &report);
         break;
     case REPORT_LIST:
-        status = list(device.context, pattern, &call.problem, &o, &report);
+        status = spk_list(device.context, pattern, &call.problem, &o, &report);
         break;
     case REPORT_RACE:
-        status = race(device.context, pattern, &call.problem, &o, &racing, &report);
+        status = spk_race(device.context, pattern, &call.problem, &o, &racing, &report);
         break;
     default:
-        status = tune(device.context, pattern, &call.problem, &o, &report);
+        status = spk_tune(device.context, pattern, &call.problem, &o, &report);
     }
     if (status != SPK_OK)
         spk_report_destroy(&report);
@@ -257,12 +251,12 @@ std::string make_report(const Call &call, int64_t action, int64_t rounds,
 
 std::string report_of(const Multiply &call, int64_t action, int64_t rounds)
 {
-    return make_report(call, action, rounds, spk_tune_spmm, spk_explain_spmm, spk_list_spmm, spk_race_spmm);
+    return make_report(call, action, rounds);
 }
 
 std::string report_of(const Sample &call, int64_t action, int64_t rounds)
 {
-    return make_report(call, action, rounds, spk_tune_sddmm, spk_explain_sddmm, spk_list_sddmm, spk_race_sddmm);
+    return make_report(call, action, rounds);
 }
 
 std::string inspect_of(const std::shared_ptr<Pattern> &pattern)

@@ -58,34 +58,11 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
 void spk_plan_release(spk_plan **plan);
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
-/* How a run begins: the plan's context is entered, the plan, the stream and the operation are checked. */
-spk_status spk_plan_enter_run(const spk_plan *plan, const spk_op *op, const void *args, void *stream);
+/* How a run begins: the plan's context is entered, the plan and the stream are checked. */
+spk_status spk_plan_enter_run(const spk_plan *plan, void *stream);
 
 /* The one-call form: finds the plan or makes it, and runs it. */
 spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream);
-
-/* ---- what the entry points of each operation share (operation.c) */
-
-/* A caller's question, nothing of it checked yet. problem is the operation's description; options may be NULL. */
-typedef struct spk_asked {
-    const spk_op *op;
-    spk_context *context;
-    spk_pattern *pattern;
-    const void *problem;
-    const spk_tune_options *options;
-} spk_asked;
-
-typedef spk_status (*spk_report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                                       spk_report **report);
-
-spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan);
-spk_status spk_asked_run(const spk_op *op, const spk_plan *plan, const void *args, void *stream);
-spk_status spk_asked_now(const spk_asked *asked, const void *args);
-spk_status spk_asked_oracle(const spk_asked *asked, const void *args, const int64_t *rows, int64_t row_count, double *out, double *preact,
-                            double *magnitude);
-spk_status spk_asked_tolerance(const spk_asked *asked, double *tolerance);
-spk_status spk_asked_report(const spk_asked *asked, spk_report_maker maker, spk_report **report);
-spk_status spk_asked_race(const spk_asked *asked, const spk_race_options *race, spk_report **report);
 
 /* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);

@@ -1,51 +1,103 @@
-/* What the entry points of each operation share. */
+/* The entry points of every operation: a caller's question becomes a problem, and the layers below know the rest. */
+#include <stddef.h>
+#include <string.h>
+
 #include "api/context.h"
 
-/* The problem as it was given: its items are those of the batch. */
-static spk_status read_items(const spk_asked *asked, spk_tune_options *options, spk_problem *problem)
+/* How every description and all arguments begin. */
+typedef struct head {
+    size_t struct_size;
+    spk_operation operation;
+    int reserved; /* of arguments */
+} head;
+
+/* The operation that a caller's struct says it is of. */
+static spk_status find_operation(const void *theirs, const char *what, const spk_op **op)
 {
-    SPK_TRY(spk_enter(asked->context));
-    if (asked->op->needs_pattern)
-        SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
-    SPK_TRY(spk_check_pointer(asked->problem, "problem"));
-    SPK_TRY(spk_tune_options_read(asked->options, options));
-    return spk_problem_read(asked->op, asked->pattern, asked->problem, options, problem);
+    head given = {0};
+    SPK_TRY(spk_check_pointer(theirs, what));
+    memcpy(&given.struct_size, theirs, sizeof given.struct_size);
+    if (given.struct_size < sizeof given)
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "%s.struct_size is %zu: initialise the struct with SPK_SIZED, as in {SPK_SIZED(spk_spmm), .n = 512}", what,
+                        given.struct_size);
+    memcpy(&given.operation, (const char *)theirs + offsetof(head, operation), sizeof given.operation);
+    *op = spk_op_get(given.operation);
+    if (*op == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s.operation = %d: this version has no such operation; SPK_SIZED sets it", what,
+                        (int)given.operation);
+    return SPK_OK;
 }
 
-static spk_status read_problem(const spk_asked *asked, spk_tune_options *options, spk_problem *problem)
+/* A question of a caller, nothing of it checked yet. options may be NULL. */
+typedef struct question {
+    spk_context *context;
+    const spk_pattern *pattern;
+    const void *problem;
+    const spk_tune_options *options;
+} question;
+
+/* The problem as it was given: its items are those of the batch. */
+static spk_status read_items(const question *asked, spk_tune_options *options, spk_problem *problem)
+{
+    const spk_op *op = NULL;
+    SPK_TRY(spk_enter(asked->context));
+    SPK_TRY(find_operation(asked->problem, "problem", &op));
+    if (op->needs_pattern)
+        SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
+    SPK_TRY(spk_tune_options_read(asked->options, options));
+    return spk_problem_read(op, (spk_pattern *)asked->pattern, asked->problem, options, problem);
+}
+
+static spk_status read_problem(const question *asked, spk_tune_options *options, spk_problem *problem)
 {
     SPK_TRY(read_items(asked, options, problem));
     spk_problem_fold(problem);
     return SPK_OK;
 }
 
-spk_status spk_asked_plan(const spk_asked *asked, spk_plan **plan)
+/* Arguments for a problem of this operation, which is that of `whose`. */
+static spk_status read_args(const spk_op *op, const char *whose, const void *theirs, spk_args *args, void **stream)
+{
+    const spk_op *given = NULL;
+    int reserved = 0;
+    SPK_TRY(find_operation(theirs, "args", &given));
+    if (given != op)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.operation = %d (%s): %s %s", (int)given->id, given->name, whose, op->name);
+    memcpy(&reserved, (const char *)theirs + offsetof(head, reserved), sizeof reserved);
+    if (reserved != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.reserved = %d: it must be 0", reserved);
+    return spk_args_read(op, theirs, args, stream);
+}
+
+spk_status spk_plan_create(spk_context *context, spk_pattern *pattern, const void *theirs, const spk_tune_options *their_options,
+                           spk_plan **plan)
 {
     spk_tune_options options;
     spk_problem problem;
-    SPK_TRY(read_problem(asked, &options, &problem));
+    SPK_TRY(read_problem(&(question){context, pattern, theirs, their_options}, &options, &problem));
     SPK_TRY(spk_check_pointer(plan, "plan"));
-    return spk_plan_make(asked->context, &problem, &options, plan);
+    return spk_plan_make(context, &problem, &options, plan);
 }
 
-spk_status spk_asked_run(const spk_op *op, const spk_plan *plan, const void *theirs, void *stream)
+spk_status spk_run(const spk_plan *plan, const void *theirs, void *stream)
 {
     spk_args args;
-    SPK_TRY(spk_plan_enter_run(plan, op, theirs, stream));
-    SPK_TRY(spk_args_read(op, theirs, &args, NULL));
+    SPK_TRY(spk_plan_enter_run(plan, stream));
+    SPK_TRY(read_args(plan->bound.problem.op, "the plan was made for", theirs, &args, NULL));
     return spk_plan_run(plan, &args, stream);
 }
 
-spk_status spk_asked_now(const spk_asked *asked, const void *theirs)
+spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *theirs, const void *their_args,
+                       const spk_tune_options *their_options)
 {
     spk_tune_options options;
     spk_problem problem;
     spk_args args;
     void *stream = NULL;
-    SPK_TRY(read_problem(asked, &options, &problem));
-    SPK_TRY(spk_check_pointer(theirs, "args"));
-    SPK_TRY(spk_args_read(asked->op, theirs, &args, &stream));
-    return spk_plan_now(asked->context, &problem, &options, &args, stream);
+    SPK_TRY(read_problem(&(question){context, pattern, theirs, their_options}, &options, &problem));
+    SPK_TRY(read_args(problem.op, "the problem is one of", their_args, &args, &stream));
+    return spk_plan_now(context, &problem, &options, &args, stream);
 }
 
 /* The oracle on a caller's rows, which are checked. */
@@ -74,29 +126,31 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
     return problem->op->oracle(&context->mem, problem, args, &ask);
 }
 
-spk_status spk_asked_oracle(const spk_asked *asked, const void *theirs, const int64_t *rows, int64_t row_count, double *out, double *preact,
-                            double *magnitude)
+spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *theirs, const void *their_args, const int64_t *rows,
+                      int64_t row_count, double *out, double *preact, double *magnitude)
 {
     spk_tune_options options;
     spk_problem problem;
     spk_args args;
-    SPK_TRY(read_items(asked, &options, &problem));
-    SPK_TRY(spk_check_pointer(theirs, "args"));
-    SPK_TRY(spk_args_read(asked->op, theirs, &args, NULL));
-    return oracle_rows(asked->context, &problem, &args, rows, row_count, out, preact, magnitude);
+    SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
+    SPK_TRY(read_args(problem.op, "the problem is one of", their_args, &args, NULL));
+    return oracle_rows(context, &problem, &args, rows, row_count, out, preact, magnitude);
 }
 
-spk_status spk_asked_tolerance(const spk_asked *asked, double *tolerance)
+spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *theirs, double *tolerance)
 {
     spk_tune_options options;
     spk_problem problem;
-    SPK_TRY(read_problem(asked, &options, &problem));
+    SPK_TRY(read_problem(&(question){context, pattern, theirs, NULL}, &options, &problem));
     SPK_TRY(spk_check_pointer(tolerance, "tolerance"));
     *tolerance = spk_problem_tolerance(&problem);
     return SPK_OK;
 }
 
-spk_status spk_asked_report(const spk_asked *asked, spk_report_maker maker, spk_report **report)
+typedef spk_status (*report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                   spk_report **report);
+
+static spk_status make_report(const question *asked, report_maker maker, spk_report **report)
 {
     spk_tune_options options;
     spk_problem problem;
@@ -106,12 +160,29 @@ spk_status spk_asked_report(const spk_asked *asked, spk_report_maker maker, spk_
     return maker(&tuner, &problem, &options, report);
 }
 
-spk_status spk_asked_race(const spk_asked *asked, const spk_race_options *theirs, spk_report **report)
+spk_status spk_list(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options, spk_report **report)
+{
+    return make_report(&(question){context, pattern, problem, options}, spk_tune_list, report);
+}
+
+spk_status spk_tune(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options, spk_report **report)
+{
+    return make_report(&(question){context, pattern, problem, options}, spk_tune_problem, report);
+}
+
+spk_status spk_explain(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                       spk_report **report)
+{
+    return make_report(&(question){context, pattern, problem, options}, spk_tune_explain, report);
+}
+
+spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *their_problem, const spk_tune_options *their_options,
+                    const spk_race_options *theirs, spk_report **report)
 {
     spk_tune_options options;
     spk_problem problem;
-    spk_race_options race = {.struct_size = sizeof race};
-    SPK_TRY(read_problem(asked, &options, &problem));
+    spk_race_options race = {SPK_SIZED(spk_race_options)};
+    SPK_TRY(read_problem(&(question){context, pattern, their_problem, their_options}, &options, &problem));
     SPK_TRY(spk_check_pointer(report, "report"));
     if (theirs != NULL)
         SPK_TRY(spk_struct_read(&race, sizeof race, theirs, "spk_race_options"));
@@ -119,6 +190,6 @@ spk_status spk_asked_race(const spk_asked *asked, const spk_race_options *theirs
         return spk_fail(SPK_ERR_ARGUMENT, "rounds = %d: the limits are 0 (20 rounds) and 10000", race.rounds);
     if (race.reserved != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "race.reserved = %d: it must be 0", race.reserved);
-    const spk_tuner tuner = spk_context_tuner(asked->context);
+    const spk_tuner tuner = spk_context_tuner(context);
     return spk_tune_race(&tuner, &problem, &options, &race, report);
 }

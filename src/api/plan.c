@@ -69,7 +69,7 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
     SPK_TRY(spk_scratch_borrow(plan->scratch, stream, &loan));
     args->workspace = loan.memory;
     args->workspace_bytes = plan->workspace_bytes;
-    spk_status status = spk_run(bound, args, stream);
+    spk_status status = spk_bound_run(bound, args, stream);
     spk_scratch_return(plan->scratch, &loan);
     return status;
 }
@@ -94,7 +94,7 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     const spk_bound *bound = bound_for(plan, args);
     size_t needed = plan->workspace_bytes;
     if (needed == 0)
-        return spk_run(bound, args, stream);
+        return spk_bound_run(bound, args, stream);
     if (args->workspace == NULL)
         return run_with_scratch(plan, bound, args, stream);
     if (args->workspace_bytes < needed)
@@ -102,7 +102,7 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     if ((uintptr_t)args->workspace % 64 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
     SPK_TRY(spk_problem_check_workspace(problem, args, needed));
-    return spk_run(bound, args, stream);
+    return spk_bound_run(bound, args, stream);
 }
 
 void spk_plan_destroy(spk_plan **plan)
@@ -118,15 +118,10 @@ static spk_status enter_plan(const spk_plan *plan)
     return spk_check_caller();
 }
 
-spk_status spk_plan_enter_run(const spk_plan *plan, const spk_op *op, const void *args, void *stream)
+spk_status spk_plan_enter_run(const spk_plan *plan, void *stream)
 {
     SPK_TRY(enter_plan(plan));
-    SPK_TRY(spk_check_pointer(args, "args"));
-    SPK_TRY(check_stream(plan, stream));
-    const char *name = plan->bound.problem.op->name;
-    if (plan->bound.problem.op != op)
-        return spk_fail(SPK_ERR_ARGUMENT, "the plan was made for %s: run it with spk_run_%s", name, name);
-    return SPK_OK;
+    return check_stream(plan, stream);
 }
 
 spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream)
@@ -181,7 +176,7 @@ const char *spk_plan_choice(const spk_plan *plan)
 spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream)
 {
     if (problem->static_values)
-        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: spk_matmul takes the values at each call; make a plan instead");
+        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: spk_compute takes the values at each call; make a plan instead");
     spk_plan *plan = options->fresh ? NULL : spk_plan_cache_find(context->plans, problem, options);
     if (plan == NULL) {
         SPK_TRY(spk_plan_make(context, problem, options, &plan));

@@ -106,7 +106,7 @@ static void run_part(void *arg, int64_t part)
     }
 }
 
-spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream)
+spk_status spk_bound_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     if (bound->parts == 0)
         return bound->kernel->ops->run(bound, args, stream);

@@ -111,7 +111,7 @@ bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem
 double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
 
 /* Runs what is bound, the whole batch. */
-spk_status spk_run(const spk_bound *bound, const spk_args *args, void *stream);
+spk_status spk_bound_run(const spk_bound *bound, const spk_args *args, void *stream);
 
 /* Binds (shares the pattern) and unbinds. unbind accepts a zeroed bound. */
 spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static spk_oracle_sums sums_of(const spk_oracle *o)
+static spk_oracle_sums sums_of(const spk_row_oracle *o)
 {
     switch (o->problem->a.dtype) {
     case SPK_F64:
@@ -16,7 +16,7 @@ static spk_oracle_sums sums_of(const spk_oracle *o)
     }
 }
 
-static void run_row(spk_oracle *o, int64_t row, char *sums, const spk_oracle_ask *ask, int64_t offset)
+static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle_ask *ask, int64_t offset)
 {
     const bool wide = o->problem->a.dtype == SPK_F64;
     char *sizes = sums + (size_t)o->cols * (wide ? sizeof(long double) : sizeof(double));
@@ -42,7 +42,7 @@ static void run_row(spk_oracle *o, int64_t row, char *sums, const spk_oracle_ask
     }
 }
 
-spk_status spk_oracle_rows(const spk_mem *mem, spk_oracle *o, const spk_args *args, const spk_oracle_ask *ask)
+spk_status spk_oracle_rows(const spk_mem *mem, spk_row_oracle *o, const spk_args *args, const spk_oracle_ask *ask)
 {
     const spk_problem *p = o->problem;
     char *sums = NULL;

@@ -6,25 +6,25 @@
 #include "base/half.h"
 #include "op/product.h"
 
-typedef struct spk_oracle spk_oracle;
+typedef struct spk_row_oracle spk_row_oracle;
 
 /* Adds the terms of columns col0 .. col0 + cols - 1 of a row to sum, and their absolute values to size: double, or long double for f64. */
-typedef void (*spk_oracle_sums)(const spk_oracle *oracle, int64_t row, void *sum, void *size);
+typedef void (*spk_oracle_sums)(const spk_row_oracle *oracle, int64_t row, void *sum, void *size);
 
-struct spk_oracle {
+struct spk_row_oracle {
     const spk_problem *problem;
     const spk_args *args; /* of the item */
     const spk_bsr_view *view;
     int64_t col0, cols;
     spk_oracle_sums f32, f64, f16, bf16;
     /* Before a row of an item: finds what its elements have in common. May be NULL. */
-    void (*begin_row)(spk_oracle *oracle, int64_t row);
+    void (*begin_row)(spk_row_oracle *oracle, int64_t row);
     /* Whether an element of an output is one of the result. NULL: all are; the others are 0. */
-    bool (*is_there)(const spk_oracle *oracle, int64_t row, int64_t col);
+    bool (*is_there)(const spk_row_oracle *oracle, int64_t row, int64_t col);
     int64_t row0, col_of_block; /* for begin_row */
 };
 
 /* Every row that is asked, through the sums and the epilogue. */
-spk_status spk_oracle_rows(const spk_mem *mem, spk_oracle *oracle, const spk_args *args, const spk_oracle_ask *ask);
+spk_status spk_oracle_rows(const spk_mem *mem, spk_row_oracle *oracle, const spk_args *args, const spk_oracle_ask *ask);
 
 #endif

@@ -18,14 +18,14 @@ static const char *multiply(void *library)
     void (*destroy)(spk_context **);
     spk_status (*pattern_create)(spk_context *, const spk_bsr_indices *, spk_pattern **);
     void (*pattern_destroy)(spk_pattern **);
-    spk_status (*matmul)(spk_context *, spk_pattern *, const spk_spmm *, const spk_spmm_args *, const spk_tune_options *);
+    spk_status (*compute)(spk_context *, spk_pattern *, const void *, const void *, const spk_tune_options *);
     void *symbols[] = {dlsym(library, "spk_context_create"), dlsym(library, "spk_context_destroy"), dlsym(library, "spk_pattern_create"),
-                       dlsym(library, "spk_pattern_destroy"), dlsym(library, "spk_matmul")};
+                       dlsym(library, "spk_pattern_destroy"), dlsym(library, "spk_compute")};
     memcpy(&create, &symbols[0], sizeof create);
     memcpy(&destroy, &symbols[1], sizeof destroy);
     memcpy(&pattern_create, &symbols[2], sizeof pattern_create);
     memcpy(&pattern_destroy, &symbols[3], sizeof pattern_destroy);
-    memcpy(&matmul, &symbols[4], sizeof matmul);
+    memcpy(&compute, &symbols[4], sizeof compute);
 
     const int32_t offsets[] = {0, 2, 3}, columns[] = {0, 1, 1};
     const float values[] = {1, 2, 3, 4, 5, 6, /**/ 1, 0, 0, 0, 1, 0, /**/ 2, 0, 0, 0, 0, 2},
@@ -41,9 +41,9 @@ static const char *multiply(void *library)
     const char *wrong = NULL;
     if (pattern_create(context, &indices, &pattern) != SPK_OK)
         wrong = "no pattern";
-    else if (matmul(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2},
-                    &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1},
-                    &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.01}) != SPK_OK)
+    else if (compute(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2},
+                     &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1},
+                     &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.01}) != SPK_OK)
         wrong = "no product";
     else if (d[0] != 7 || d[7] != 12)
         wrong = "a wrong product";

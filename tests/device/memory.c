@@ -164,14 +164,14 @@ void out_of_memory(void)
     hold_all_but((size_t)48 << 20);
     refused(context, "memory", spk_memory_allocate(context, (size_t)1 << 30, &memory));
     refused(context, "a plan", spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
-    refused(context, "tuning", spk_tune_spmm(context, p.pattern, &wide, &quick, &report));
+    refused(context, "tuning", spk_tune(context, p.pattern, &wide, &quick, &report));
     if (memory != NULL || plan != NULL || report != NULL)
         FAIL("a failed call wrote its output");
     run_once(&p, small, "without memory for more");
     let_go();
     MUST(context, spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
     spk_plan_destroy(&plan);
-    MUST(context, spk_tune_spmm(context, p.pattern, &p.spmm, &quick, &report));
+    MUST(context, spk_tune(context, p.pattern, &p.spmm, &quick, &report));
     spk_report_destroy(&report);
     run_once(&p, small, "with memory again");
     spk_plan_destroy(&small);

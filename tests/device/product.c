@@ -99,7 +99,7 @@ void make_product(spk_context *context, spk_dtype dtype, product *p)
     MUST(context, spk_fill_random(context, dtype, (int64_t)K * N, 2, p->host_b));
     MUST(context, spk_default_tolerance(context, p->pattern, &p->spmm, &p->tolerance));
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = p->host_values, .b = p->host_b, .alpha = 1};
-    MUST(context, spk_oracle_spmm(context, p->pattern, &p->spmm, &args, NULL, 0, p->expected, NULL, p->magnitude));
+    MUST(context, spk_oracle(context, p->pattern, &p->spmm, &args, NULL, 0, p->expected, NULL, p->magnitude));
     p->values = device_copy(context, p->host_values, (size_t)elements * p->element);
     p->b = device_copy(context, p->host_b, (size_t)K * N * p->element);
 }
@@ -172,7 +172,7 @@ void for_each_row(product *p, void (*each)(product *p, const char *choice))
     char last[128] = "", choice[256];
     int shared = 0;
     MUST(p->context,
-         spk_list_spmm(p->context, p->pattern, &p->spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
+         spk_list(p->context, p->pattern, &p->spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
     MUST(p->context, spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};

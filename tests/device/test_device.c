@@ -200,7 +200,7 @@ static void tune_with_them(const char *when)
     make_product(context, SPK_F32, &p);
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "test_fault,test_hang,spmm_cuda_simt,reference_cuda"};
     const double begun = now_s();
-    MUST(context, spk_tune_spmm(context, p.pattern, &p.spmm, &options, &report));
+    MUST(context, spk_tune(context, p.pattern, &p.spmm, &options, &report));
     printf("  %s: tuned in %.2f s\n", when, now_s() - begun);
     check_refuted(&p, report, "test_fault");
     check_refuted(&p, report, "test_hang");

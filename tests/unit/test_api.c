@@ -47,7 +47,7 @@ static void fixture_open(fixture *f, const spk_context_options *options)
     assert_int_equal(spk_fill_random(f->context, SPK_F32, COLS * N, 9, f->b), SPK_OK);
     f->problem = (spk_spmm){SPK_SIZED(spk_spmm), .n = N, .activation = SPK_ACT_GELU_ERF};
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = f->values, .b = f->b, .alpha = 1.5};
-    assert_int_equal(spk_oracle_spmm(f->context, f->pattern, &f->problem, &args, NULL, 0, f->want, NULL, f->magnitude), SPK_OK);
+    assert_int_equal(spk_oracle(f->context, f->pattern, &f->problem, &args, NULL, 0, f->want, NULL, f->magnitude), SPK_OK);
     assert_int_equal(spk_default_tolerance(f->context, f->pattern, &f->problem, &f->tolerance), SPK_OK);
 }
 
@@ -116,7 +116,7 @@ static void estimate_runs_nothing(void **state)
     spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
     assert_int_equal(spk_plan_spmm(f.context, f.pattern, &f.problem, &estimate, &plan), SPK_OK);
     spk_report *report = NULL;
-    assert_int_equal(spk_explain_spmm(f.context, f.pattern, &f.problem, NULL, &report), SPK_ERR_UNKNOWN_CLASS);
+    assert_int_equal(spk_explain(f.context, f.pattern, &f.problem, NULL, &report), SPK_ERR_UNKNOWN_CLASS);
     spk_spmm_args args = fixture_args(&f, d);
     assert_int_equal(spk_run_spmm(plan, &args, NULL), SPK_OK);
     assert_true(is_right(&f, d));
@@ -131,7 +131,7 @@ static void pinned_choice(void **state)
     fixture_open(&f, &in_memory);
     float d[ROWS * N];
     spk_report *report = NULL;
-    assert_int_equal(spk_list_spmm(f.context, f.pattern, &f.problem, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(f.context, f.pattern, &f.problem, NULL, &report), SPK_OK);
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     int ran = 0;
@@ -392,7 +392,7 @@ static spk_status whole_use(void)
     SPK_GOTO(spk_matrix_to_bsr(context, matrix, 5, 3, SPK_ROW_MAJOR, &bsr));
     SPK_GOTO(spk_matrix_view(bsr, &desc));
     SPK_GOTO(spk_pattern_from_matrix(context, bsr, &pattern));
-    SPK_GOTO(spk_tune_spmm(context, pattern, &problem, &options, &report));
+    SPK_GOTO(spk_tune(context, pattern, &problem, &options, &report));
     SPK_GOTO(spk_plan_spmm(context, pattern, &problem, &options, &plan));
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = desc.values, .b = b, .d = d, .alpha = 1};
     SPK_GOTO(spk_run_spmm(plan, &args, NULL));

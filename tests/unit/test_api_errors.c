@@ -182,7 +182,7 @@ static void wrong_problems(void **state)
     p.field = value;                                                                  \
     expect(spk_plan_spmm(context, pattern, &p, NULL, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
-    REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "spk_spmm.struct_size is 0");
+    REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(n, -1, SPK_ERR_ARGUMENT, "n = -1");
     REFUSE(n, INT64_MAX, SPK_ERR_ARGUMENT, "the limit is 2^40");
     REFUSE(dtype_a, SPK_F8E4M3, SPK_ERR_UNSUPPORTED, "dtype_a = f8e4m3: this version multiplies f32, f64, f16 and bf16");
@@ -267,7 +267,7 @@ static void wrong_runs(void **state)
     a.beta = 1;                     \
     a.field = value;                \
     expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, piece)
-    REFUSE(struct_size, 0, "spk_spmm_args.struct_size is 0");
+    REFUSE(struct_size, 0, "args.struct_size is 0");
     REFUSE(values, NULL, "args.values is NULL: 24 elements of f32");
     REFUSE(b, NULL, "args.b is NULL");
     REFUSE(c, NULL, "args.c is NULL");
@@ -301,7 +301,7 @@ static void wrong_workspace(void **state)
     (void)state;
     spk_spmm p = {SPK_SIZED(spk_spmm), .n = 8, .layout_b = SPK_COL_MAJOR};
     spk_report *report = NULL;
-    assert_int_equal(spk_list_spmm(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     int tried = 0;
@@ -339,7 +339,7 @@ static spk_plan *plan_with_workspace(void)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     spk_plan *plan = NULL;
-    assert_int_equal(spk_list_spmm(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     for (int i = 0; i < info.candidate_count && spk_plan_workspace_bytes(plan) <= 64; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
@@ -410,22 +410,21 @@ static void wrong_oracles_and_reports(void **state)
     spk_spmm_args a = good_args();
     double out[32];
     const int64_t rows[] = {0, 4};
-    expect(spk_oracle_spmm(context, pattern, &p, &a, rows, 2, out, NULL, NULL), SPK_ERR_ARGUMENT, context,
-           "rows[1] = 4: the rows are 0..3");
-    expect(spk_oracle_spmm(context, pattern, &p, &a, rows, -1, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "row_count = -1");
-    expect(spk_oracle_spmm(context, pattern, &p, &a, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT, context, "out is NULL");
+    expect(spk_oracle(context, pattern, &p, &a, rows, 2, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "rows[1] = 4: the rows are 0..3");
+    expect(spk_oracle(context, pattern, &p, &a, rows, -1, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "row_count = -1");
+    expect(spk_oracle(context, pattern, &p, &a, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT, context, "out is NULL");
     a.values = NULL;
-    expect(spk_oracle_spmm(context, pattern, &p, &a, NULL, 0, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "args.values is NULL");
+    expect(spk_oracle(context, pattern, &p, &a, NULL, 0, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "args.values is NULL");
     spk_report *report = NULL;
-    assert_int_equal(spk_list_spmm(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
     spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
     expect(spk_report_candidate(report, -1, &candidate), SPK_ERR_ARGUMENT, NULL, "index = -1");
     expect(spk_report_candidate(report, 100000, &candidate), SPK_ERR_ARGUMENT, NULL, "index = 100000");
     expect(spk_report_candidate(NULL, 0, &candidate), SPK_ERR_ARGUMENT, NULL, "report is NULL");
     spk_report_destroy(&report);
-    expect(spk_explain_spmm(context, pattern, &p, NULL, &report), SPK_ERR_UNKNOWN_CLASS, context, "");
+    expect(spk_explain(context, pattern, &p, NULL, &report), SPK_ERR_UNKNOWN_CLASS, context, "");
     spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = -3};
-    expect(spk_race_spmm(context, pattern, &p, NULL, &race, &report), SPK_ERR_ARGUMENT, context, "rounds = -3");
+    expect(spk_race(context, pattern, &p, NULL, &race, &report), SPK_ERR_ARGUMENT, context, "rounds = -3");
     assert_null(report);
     spk_kernel_info kernel = {SPK_SIZED(spk_kernel_info)};
     expect(spk_kernel_get(-1, &kernel), SPK_ERR_ARGUMENT, NULL, "index = -1");

@@ -41,7 +41,7 @@ static void expect_batch(batch_case *t)
         SHIFT(residual, t->residual, t->residual.stride);
 #undef SHIFT
         const size_t from = (size_t)item * item_size;
-        ok(spk_oracle_spmm(context, t->b.pattern, &alone, &args, NULL, 0, t->want + from, t->before + from, t->magnitude + from));
+        ok(spk_oracle(context, t->b.pattern, &alone, &args, NULL, 0, t->want + from, t->before + from, t->magnitude + from));
     }
 }
 
@@ -134,7 +134,7 @@ static int run_batch(batch_case *t, uint64_t seed, bool fixed)
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int ran = 0;
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .static_values = fixed};
-    ok(spk_list_spmm(context, t->b.pattern, &t->problem, &options, &report));
+    ok(spk_list(context, t->b.pattern, &t->problem, &options, &report));
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
@@ -201,8 +201,8 @@ static void test_folding(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         spk_report *wide = NULL, *batch = NULL;
         spk_report_info wide_info = {SPK_SIZED(spk_report_info)}, batch_info = {SPK_SIZED(spk_report_info)};
-        ok(spk_list_spmm(context, b.pattern, &one, NULL, &wide));
-        ok(spk_list_spmm(context, b.pattern, &cases[i].problem, NULL, &batch));
+        ok(spk_list(context, b.pattern, &one, NULL, &wide));
+        ok(spk_list(context, b.pattern, &cases[i].problem, NULL, &batch));
         ok(spk_report_get_info(wide, &wide_info));
         ok(spk_report_get_info(batch, &batch_info));
         assert_int_equal(strcmp(wide_info.class_key, batch_info.class_key) == 0, cases[i].folds);
@@ -213,7 +213,7 @@ static void test_folding(void **state)
                              .activation = SPK_ACT_RELU};
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    ok(spk_list_spmm(context, b.pattern, &turned, NULL, &report));
+    ok(spk_list(context, b.pattern, &turned, NULL, &report));
     ok(spk_report_get_info(report, &info));
     assert_non_null(strstr(info.class_key, ";n=64;"));
     spk_report_destroy(&report);

@@ -67,7 +67,7 @@ static spk_status tune(int64_t n, void (*during)(void), double *tuning_s)
     visit = during;
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = budget_s, .only = "reference,spmm_portable", .seed = 1,
                                       .fresh = 1};
-    const spk_status status = spk_tune_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = n}, &options, &report);
+    const spk_status status = spk_tune(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = n}, &options, &report);
     visit = NULL;
     if (report != NULL)
         assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
@@ -130,7 +130,7 @@ static void call_library(void)
     expect_refused(spk_matmul(context, pattern, &problem, &args, NULL), "spk_matmul");
     expect_refused(spk_run_spmm(plan, &args, NULL), "spk_run_spmm");
     expect_refused(spk_plan_spmm(context, pattern, &problem, NULL, &other), "spk_plan_spmm");
-    expect_refused(spk_tune_spmm(context, pattern, &problem, NULL, &report), "spk_tune_spmm");
+    expect_refused(spk_tune(context, pattern, &problem, NULL, &report), "spk_tune");
     expect_refused(spk_pattern_get_info(pattern, &info), "spk_pattern_get_info");
     expect_refused(spk_store_clear(context, NULL), "spk_store_clear");
     if (spk_context_create(NULL, &context) != SPK_ERR_ARGUMENT || strstr(spk_last_error(NULL), "callback") == NULL)
@@ -189,7 +189,7 @@ static void log_calls_nothing(void **state)
         .index_type = SPK_I64};
     assert_int_equal(spk_pattern_create(made, &indices, &empty), SPK_OK);
     const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .budget_s = 0.1, .only = "reference"};
-    assert_int_equal(spk_tune_spmm(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);
+    assert_int_equal(spk_tune(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);
     assert_true(logged > 0);
     assert_int_equal(wrong, 0);
     spk_report_destroy(&report);

@@ -211,7 +211,7 @@ static void rows_with_lists_are_left_out(void **unused)
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int taken = 0;
     GOOD(spk_pattern_create(context, &indices, &pattern));
-    GOOD(spk_list_spmm(context, pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
+    GOOD(spk_list(context, pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
     GOOD(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};

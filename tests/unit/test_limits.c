@@ -42,7 +42,7 @@ static spk_status race(spk_context *context, spk_report **report)
     spk_pattern *pattern = NULL;
     spk_status status = spk_pattern_create(context, &indices, &pattern);
     if (status == SPK_OK)
-        status = spk_race_spmm(context, pattern, &problem, &options, &rounds, report);
+        status = spk_race(context, pattern, &problem, &options, &rounds, report);
     spk_pattern_destroy(&pattern);
     return status;
 }

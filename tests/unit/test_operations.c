@@ -64,10 +64,10 @@ static void test_tuning(void **state)
                                    {SPK_SIZED(spk_sddmm), .k = 64, .batch = 12, .layout_x = SPK_COL_MAJOR},
                                    {SPK_SIZED(spk_sddmm), .k = 64, .batch = 3, .stride_y = SPK_STRIDE_SHARED, .stride_d = 40001}};
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(spk_explain_sddmm(context, pattern, &sddmm[i], &options, &report), SPK_ERR_UNKNOWN_CLASS);
-            ok(spk_tune_sddmm(context, pattern, &sddmm[i], &options, &report));
+            assert_int_equal(spk_explain(context, pattern, &sddmm[i], &options, &report), SPK_ERR_UNKNOWN_CLASS);
+            ok(spk_tune(context, pattern, &sddmm[i], &options, &report));
             check_report(&report);
-            ok(spk_explain_sddmm(context, pattern, &sddmm[i], &options, &report));
+            ok(spk_explain(context, pattern, &sddmm[i], &options, &report));
             check_report(&report);
             ok(spk_plan_sddmm(context, pattern, &sddmm[i], &options, &plan));
             ok(spk_plan_get_info(plan, &info));
@@ -79,7 +79,7 @@ static void test_tuning(void **state)
             {SPK_SIZED(spk_spmm), .n = 40, .batch = 3, .stride_a = 120000, .trans_a = SPK_TRANS},
             {SPK_SIZED(spk_spmm), .n = 40, .batch = 4, .ldd = 170, .stride_d = 41, .keep_preact = 1, .layout_b = SPK_COL_MAJOR}};
         for (int i = 0; i < 3; i++) {
-            ok(spk_tune_spmm(context, pattern, &spmm[i], &options, &report));
+            ok(spk_tune(context, pattern, &spmm[i], &options, &report));
             check_report(&report);
             ok(spk_plan_spmm(context, pattern, &spmm[i], &options, &plan));
             ok(spk_plan_get_info(plan, &info));
@@ -87,9 +87,9 @@ static void test_tuning(void **state)
             spk_plan_destroy(&plan);
         }
     }
-    ok(spk_race_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
-                      &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
-                      &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
+    ok(spk_race(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
+                &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_dense(report);
     check_report(&report);
     spk_pattern_destroy(&pattern);
@@ -103,11 +103,11 @@ static void test_sampling(void **state)
     spk_report *report = NULL;
     make_square(&pattern, 2048, 32);
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
-    ok(spk_tune_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 1024, .dtype_x = SPK_F16}, &options, &report));
+    ok(spk_tune(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 1024, .dtype_x = SPK_F16}, &options, &report));
     check_report(&report);
-    ok(spk_tune_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 128, .batch = 40}, &options, &report));
+    ok(spk_tune(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 128, .batch = 40}, &options, &report));
     check_report(&report);
-    ok(spk_tune_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 128, .batch = 40}, &options, &report));
+    ok(spk_tune(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 128, .batch = 40}, &options, &report));
     check_report(&report);
     spk_pattern_destroy(&pattern);
 }
@@ -131,9 +131,9 @@ static void test_without_memory(void **state)
             spk_report *report = NULL;
             const spk_status status = what == 0   ? spk_matmul_sampled(context, pattern, &sddmm, &sampled, &fresh)
                                       : what == 1 ? spk_matmul(context, pattern, &spmm, &product, &fresh)
-                                      : what == 2 ? spk_oracle_sddmm(context, pattern, &sddmm, &sampled, NULL, 0, out, NULL)
-                                      : what == 3 ? spk_tune_sddmm(context, pattern, &sddmm, &fresh, &report)
-                                                  : spk_list_sddmm(context, pattern, &sddmm, &fresh, &report);
+                                      : what == 2 ? spk_oracle(context, pattern, &sddmm, &sampled, NULL, 0, out, NULL, NULL)
+                                      : what == 3 ? spk_tune(context, pattern, &sddmm, &fresh, &report)
+                                                  : spk_list(context, pattern, &sddmm, &fresh, &report);
             spk_mem_fail_after(-1);
             spk_report_destroy(&report);
             if (status == SPK_OK && fail_at > 0)
@@ -160,7 +160,7 @@ static void test_errors(void **state)
     assert_int_equal(spk_plan_sddmm(context, pattern, &p, NULL, &plan), status); \
     if (strstr(spk_last_error(context), piece) == NULL)                          \
     fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece)
-    REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "spk_sddmm.struct_size is 0");
+    REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(k, -1, SPK_ERR_ARGUMENT, "k = -1");
     REFUSE(dtype_x, SPK_F8E4M3, SPK_ERR_UNSUPPORTED, "dtype_x = f8e4m3");
     REFUSE(dtype_y, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_y = f16 with dtype_x = f32");
@@ -191,7 +191,7 @@ static void test_errors(void **state)
     if (strstr(spk_last_error(context), piece) == NULL)                   \
     fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece)
     ok(spk_run_sddmm(plan, &fine, NULL));
-    REFUSE(struct_size, 0, "spk_sddmm_args.struct_size is 0");
+    REFUSE(struct_size, 0, "args.struct_size is 0");
     REFUSE(x, NULL, "args.x is NULL: 256 elements of f32");
     REFUSE(y, NULL, "args.y is NULL");
     REFUSE(d, NULL, "args.d is NULL");
@@ -203,14 +203,14 @@ static void test_errors(void **state)
     assert_int_equal(spk_run_sddmm(NULL, &fine, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "the plan was made for sddmm"));
-    assert_int_equal(spk_oracle_sddmm(context, pattern, &good, &fine, &(int64_t){1 << 20}, 1, (double[16]){0}, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_oracle_sddmm(context, pattern, &good, NULL, NULL, 0, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_oracle(context, pattern, &good, &fine, &(int64_t){1 << 20}, 1, (double[16]){0}, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_oracle(context, pattern, &good, NULL, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_matmul_sampled(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_default_tolerance_sddmm(context, pattern, &good, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_list_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_race_sddmm(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1},
-                                    &(spk_report *){NULL}),
-                     SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_default_tolerance(context, pattern, &good, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_list(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(
+        spk_race(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1}, &(spk_report *){NULL}),
+        SPK_ERR_ARGUMENT);
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);
 }

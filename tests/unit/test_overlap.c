@@ -237,7 +237,7 @@ static void every_kernel(void **state)
     assert_int_equal(spk_pattern_from_matrix(context, matrix, &pattern), SPK_OK);
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N, .activation = SPK_ACT_SILU, .keep_preact = 1, .ldb = LD, .ldd = LD, .ldp = LD};
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
-    assert_int_equal(spk_list_spmm(context, pattern, &problem, &options, &report), SPK_OK);
+    assert_int_equal(spk_list(context, pattern, &problem, &options, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     int run = 0;
     for (int i = 0; i < info.candidate_count; i++) {

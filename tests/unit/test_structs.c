@@ -39,7 +39,7 @@ static int set_up(void **state)
     return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 1}, &context) != SPK_OK ||
            spk_pattern_create(context, &good_indices, &pattern) != SPK_OK || spk_matrix_generate(context, &made, &matrix, NULL) != SPK_OK ||
            spk_plan_spmm(context, pattern, &good_spmm, &good_tuning, &plan) != SPK_OK ||
-           spk_list_spmm(context, pattern, &good_spmm, NULL, &report) != SPK_OK || spk_matrix_write(context, matrix, path, NULL) != SPK_OK;
+           spk_list(context, pattern, &good_spmm, NULL, &report) != SPK_OK || spk_matrix_write(context, matrix, path, NULL) != SPK_OK;
 }
 
 static int tear_down(void **state)
@@ -81,7 +81,7 @@ static spk_status give_spmm(void *problem)
 static spk_status give_sddmm(void *problem)
 {
     double tolerance;
-    return spk_default_tolerance_sddmm(context, pattern, problem, &tolerance);
+    return spk_default_tolerance(context, pattern, problem, &tolerance);
 }
 
 static spk_status give_spmm_args(void *args)
@@ -98,7 +98,7 @@ static spk_status give_sddmm_args(void *args)
 static spk_status give_tuning(void *options)
 {
     spk_report *made = NULL;
-    spk_status status = spk_list_spmm(context, pattern, &good_spmm, options, &made);
+    spk_status status = spk_list(context, pattern, &good_spmm, options, &made);
     spk_report_destroy(&made);
     return status;
 }
@@ -106,7 +106,7 @@ static spk_status give_tuning(void *options)
 static spk_status give_race(void *race)
 {
     spk_report *made = NULL;
-    spk_status status = spk_race_spmm(context, pattern, &good_spmm, &good_tuning, race, &made);
+    spk_status status = spk_race(context, pattern, &good_spmm, &good_tuning, race, &made);
     spk_report_destroy(&made);
     return status;
 }
@@ -204,7 +204,7 @@ static void reserved_fields(void **state)
     spk_report *none = NULL;
     spk_matrix *made = NULL;
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .reserved = 7};
-    assert_int_equal(spk_race_spmm(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_race(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "reserved = 7"));
     const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2,
                                   .values = values,           .reserved = -1};

@@ -99,7 +99,7 @@ static int count_candidates(product *p, bool serial, int *calls)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int count = 0;
-    assert_int_equal(spk_list_spmm(p->context, p->pattern, &p->problem, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(p->context, p->pattern, &p->problem, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
@@ -194,7 +194,7 @@ static void the_model_knows_both(void **state)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     make(&p, 512, 32);
-    assert_int_equal(spk_list_spmm(p.context, p.pattern, &p.problem, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list(p.context, p.pattern, &p.problem, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     double serial = 0, parallel = 0;
     for (int i = 0; i < info.candidate_count; i++) {

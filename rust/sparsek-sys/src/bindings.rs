@@ -60,8 +60,6 @@ pub const SPK_DEVICE: spk_memory = spk_memory(1);
 pub struct spk_memory(pub ::std::os::raw::c_uint);
 pub const SPK_SPMM: spk_operation = spk_operation(1);
 pub const SPK_SDDMM: spk_operation = spk_operation(2);
-pub const SPK_GEMM: spk_operation = spk_operation(3);
-pub const SPK_ATTENTION: spk_operation = spk_operation(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_operation(pub ::std::os::raw::c_uint);
@@ -611,21 +609,22 @@ unsafe extern "C" {
 #[derive(Debug, Copy, Clone)]
 pub struct spk_spmm {
     pub struct_size: usize,
+    pub operation: spk_operation,
+    pub trans_a: spk_trans,
     pub n: i64,
     pub dtype_a: spk_dtype,
     pub dtype_b: spk_dtype,
     pub dtype_d: spk_dtype,
     pub compute: spk_dtype,
-    pub trans_a: spk_trans,
     pub block_layout: spk_layout,
     pub layout_b: spk_layout,
     pub layout_d: spk_layout,
+    pub use_c: ::std::os::raw::c_int,
     pub ldb: i64,
     pub ldc: i64,
     pub ldd: i64,
     pub ldr: i64,
     pub ldp: i64,
-    pub use_c: ::std::os::raw::c_int,
     pub bias: spk_bias,
     pub activation: spk_activation,
     pub residual: spk_residual,
@@ -645,51 +644,54 @@ const _: () = {
     [
         "Offset of field: spk_spmm::struct_size",
     ][::std::mem::offset_of!(spk_spmm, struct_size) - 0usize];
-    ["Offset of field: spk_spmm::n"][::std::mem::offset_of!(spk_spmm, n) - 8usize];
     [
-        "Offset of field: spk_spmm::dtype_a",
-    ][::std::mem::offset_of!(spk_spmm, dtype_a) - 16usize];
-    [
-        "Offset of field: spk_spmm::dtype_b",
-    ][::std::mem::offset_of!(spk_spmm, dtype_b) - 20usize];
-    [
-        "Offset of field: spk_spmm::dtype_d",
-    ][::std::mem::offset_of!(spk_spmm, dtype_d) - 24usize];
-    [
-        "Offset of field: spk_spmm::compute",
-    ][::std::mem::offset_of!(spk_spmm, compute) - 28usize];
+        "Offset of field: spk_spmm::operation",
+    ][::std::mem::offset_of!(spk_spmm, operation) - 8usize];
     [
         "Offset of field: spk_spmm::trans_a",
-    ][::std::mem::offset_of!(spk_spmm, trans_a) - 32usize];
+    ][::std::mem::offset_of!(spk_spmm, trans_a) - 12usize];
+    ["Offset of field: spk_spmm::n"][::std::mem::offset_of!(spk_spmm, n) - 16usize];
+    [
+        "Offset of field: spk_spmm::dtype_a",
+    ][::std::mem::offset_of!(spk_spmm, dtype_a) - 24usize];
+    [
+        "Offset of field: spk_spmm::dtype_b",
+    ][::std::mem::offset_of!(spk_spmm, dtype_b) - 28usize];
+    [
+        "Offset of field: spk_spmm::dtype_d",
+    ][::std::mem::offset_of!(spk_spmm, dtype_d) - 32usize];
+    [
+        "Offset of field: spk_spmm::compute",
+    ][::std::mem::offset_of!(spk_spmm, compute) - 36usize];
     [
         "Offset of field: spk_spmm::block_layout",
-    ][::std::mem::offset_of!(spk_spmm, block_layout) - 36usize];
+    ][::std::mem::offset_of!(spk_spmm, block_layout) - 40usize];
     [
         "Offset of field: spk_spmm::layout_b",
-    ][::std::mem::offset_of!(spk_spmm, layout_b) - 40usize];
+    ][::std::mem::offset_of!(spk_spmm, layout_b) - 44usize];
     [
         "Offset of field: spk_spmm::layout_d",
-    ][::std::mem::offset_of!(spk_spmm, layout_d) - 44usize];
-    ["Offset of field: spk_spmm::ldb"][::std::mem::offset_of!(spk_spmm, ldb) - 48usize];
-    ["Offset of field: spk_spmm::ldc"][::std::mem::offset_of!(spk_spmm, ldc) - 56usize];
-    ["Offset of field: spk_spmm::ldd"][::std::mem::offset_of!(spk_spmm, ldd) - 64usize];
-    ["Offset of field: spk_spmm::ldr"][::std::mem::offset_of!(spk_spmm, ldr) - 72usize];
-    ["Offset of field: spk_spmm::ldp"][::std::mem::offset_of!(spk_spmm, ldp) - 80usize];
+    ][::std::mem::offset_of!(spk_spmm, layout_d) - 48usize];
     [
         "Offset of field: spk_spmm::use_c",
-    ][::std::mem::offset_of!(spk_spmm, use_c) - 88usize];
+    ][::std::mem::offset_of!(spk_spmm, use_c) - 52usize];
+    ["Offset of field: spk_spmm::ldb"][::std::mem::offset_of!(spk_spmm, ldb) - 56usize];
+    ["Offset of field: spk_spmm::ldc"][::std::mem::offset_of!(spk_spmm, ldc) - 64usize];
+    ["Offset of field: spk_spmm::ldd"][::std::mem::offset_of!(spk_spmm, ldd) - 72usize];
+    ["Offset of field: spk_spmm::ldr"][::std::mem::offset_of!(spk_spmm, ldr) - 80usize];
+    ["Offset of field: spk_spmm::ldp"][::std::mem::offset_of!(spk_spmm, ldp) - 88usize];
     [
         "Offset of field: spk_spmm::bias",
-    ][::std::mem::offset_of!(spk_spmm, bias) - 92usize];
+    ][::std::mem::offset_of!(spk_spmm, bias) - 96usize];
     [
         "Offset of field: spk_spmm::activation",
-    ][::std::mem::offset_of!(spk_spmm, activation) - 96usize];
+    ][::std::mem::offset_of!(spk_spmm, activation) - 100usize];
     [
         "Offset of field: spk_spmm::residual",
-    ][::std::mem::offset_of!(spk_spmm, residual) - 100usize];
+    ][::std::mem::offset_of!(spk_spmm, residual) - 104usize];
     [
         "Offset of field: spk_spmm::keep_preact",
-    ][::std::mem::offset_of!(spk_spmm, keep_preact) - 104usize];
+    ][::std::mem::offset_of!(spk_spmm, keep_preact) - 108usize];
     [
         "Offset of field: spk_spmm::batch",
     ][::std::mem::offset_of!(spk_spmm, batch) - 112usize];
@@ -716,6 +718,8 @@ const _: () = {
 #[derive(Debug, Copy, Clone)]
 pub struct spk_spmm_args {
     pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
     pub values: *const ::std::os::raw::c_void,
     pub b: *const ::std::os::raw::c_void,
     pub c: *const ::std::os::raw::c_void,
@@ -731,52 +735,60 @@ pub struct spk_spmm_args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_spmm_args"][::std::mem::size_of::<spk_spmm_args>() - 104usize];
+    ["Size of spk_spmm_args"][::std::mem::size_of::<spk_spmm_args>() - 112usize];
     ["Alignment of spk_spmm_args"][::std::mem::align_of::<spk_spmm_args>() - 8usize];
     [
         "Offset of field: spk_spmm_args::struct_size",
     ][::std::mem::offset_of!(spk_spmm_args, struct_size) - 0usize];
     [
+        "Offset of field: spk_spmm_args::operation",
+    ][::std::mem::offset_of!(spk_spmm_args, operation) - 8usize];
+    [
+        "Offset of field: spk_spmm_args::reserved",
+    ][::std::mem::offset_of!(spk_spmm_args, reserved) - 12usize];
+    [
         "Offset of field: spk_spmm_args::values",
-    ][::std::mem::offset_of!(spk_spmm_args, values) - 8usize];
+    ][::std::mem::offset_of!(spk_spmm_args, values) - 16usize];
     [
         "Offset of field: spk_spmm_args::b",
-    ][::std::mem::offset_of!(spk_spmm_args, b) - 16usize];
+    ][::std::mem::offset_of!(spk_spmm_args, b) - 24usize];
     [
         "Offset of field: spk_spmm_args::c",
-    ][::std::mem::offset_of!(spk_spmm_args, c) - 24usize];
+    ][::std::mem::offset_of!(spk_spmm_args, c) - 32usize];
     [
         "Offset of field: spk_spmm_args::d",
-    ][::std::mem::offset_of!(spk_spmm_args, d) - 32usize];
+    ][::std::mem::offset_of!(spk_spmm_args, d) - 40usize];
     [
         "Offset of field: spk_spmm_args::bias",
-    ][::std::mem::offset_of!(spk_spmm_args, bias) - 40usize];
+    ][::std::mem::offset_of!(spk_spmm_args, bias) - 48usize];
     [
         "Offset of field: spk_spmm_args::residual",
-    ][::std::mem::offset_of!(spk_spmm_args, residual) - 48usize];
+    ][::std::mem::offset_of!(spk_spmm_args, residual) - 56usize];
     [
         "Offset of field: spk_spmm_args::preact",
-    ][::std::mem::offset_of!(spk_spmm_args, preact) - 56usize];
+    ][::std::mem::offset_of!(spk_spmm_args, preact) - 64usize];
     [
         "Offset of field: spk_spmm_args::alpha",
-    ][::std::mem::offset_of!(spk_spmm_args, alpha) - 64usize];
+    ][::std::mem::offset_of!(spk_spmm_args, alpha) - 72usize];
     [
         "Offset of field: spk_spmm_args::beta",
-    ][::std::mem::offset_of!(spk_spmm_args, beta) - 72usize];
+    ][::std::mem::offset_of!(spk_spmm_args, beta) - 80usize];
     [
         "Offset of field: spk_spmm_args::workspace",
-    ][::std::mem::offset_of!(spk_spmm_args, workspace) - 80usize];
+    ][::std::mem::offset_of!(spk_spmm_args, workspace) - 88usize];
     [
         "Offset of field: spk_spmm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_spmm_args, workspace_bytes) - 88usize];
+    ][::std::mem::offset_of!(spk_spmm_args, workspace_bytes) - 96usize];
     [
         "Offset of field: spk_spmm_args::stream",
-    ][::std::mem::offset_of!(spk_spmm_args, stream) - 96usize];
+    ][::std::mem::offset_of!(spk_spmm_args, stream) - 104usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct spk_sddmm {
     pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
     pub k: i64,
     pub dtype_x: spk_dtype,
     pub dtype_y: spk_dtype,
@@ -785,9 +797,9 @@ pub struct spk_sddmm {
     pub block_layout: spk_layout,
     pub layout_x: spk_layout,
     pub layout_y: spk_layout,
+    pub use_c: ::std::os::raw::c_int,
     pub ldx: i64,
     pub ldy: i64,
-    pub use_c: ::std::os::raw::c_int,
     pub batch: i64,
     pub stride_x: i64,
     pub stride_y: i64,
@@ -801,37 +813,43 @@ const _: () = {
     [
         "Offset of field: spk_sddmm::struct_size",
     ][::std::mem::offset_of!(spk_sddmm, struct_size) - 0usize];
-    ["Offset of field: spk_sddmm::k"][::std::mem::offset_of!(spk_sddmm, k) - 8usize];
+    [
+        "Offset of field: spk_sddmm::operation",
+    ][::std::mem::offset_of!(spk_sddmm, operation) - 8usize];
+    [
+        "Offset of field: spk_sddmm::reserved",
+    ][::std::mem::offset_of!(spk_sddmm, reserved) - 12usize];
+    ["Offset of field: spk_sddmm::k"][::std::mem::offset_of!(spk_sddmm, k) - 16usize];
     [
         "Offset of field: spk_sddmm::dtype_x",
-    ][::std::mem::offset_of!(spk_sddmm, dtype_x) - 16usize];
+    ][::std::mem::offset_of!(spk_sddmm, dtype_x) - 24usize];
     [
         "Offset of field: spk_sddmm::dtype_y",
-    ][::std::mem::offset_of!(spk_sddmm, dtype_y) - 20usize];
+    ][::std::mem::offset_of!(spk_sddmm, dtype_y) - 28usize];
     [
         "Offset of field: spk_sddmm::dtype_d",
-    ][::std::mem::offset_of!(spk_sddmm, dtype_d) - 24usize];
+    ][::std::mem::offset_of!(spk_sddmm, dtype_d) - 32usize];
     [
         "Offset of field: spk_sddmm::compute",
-    ][::std::mem::offset_of!(spk_sddmm, compute) - 28usize];
+    ][::std::mem::offset_of!(spk_sddmm, compute) - 36usize];
     [
         "Offset of field: spk_sddmm::block_layout",
-    ][::std::mem::offset_of!(spk_sddmm, block_layout) - 32usize];
+    ][::std::mem::offset_of!(spk_sddmm, block_layout) - 40usize];
     [
         "Offset of field: spk_sddmm::layout_x",
-    ][::std::mem::offset_of!(spk_sddmm, layout_x) - 36usize];
+    ][::std::mem::offset_of!(spk_sddmm, layout_x) - 44usize];
     [
         "Offset of field: spk_sddmm::layout_y",
-    ][::std::mem::offset_of!(spk_sddmm, layout_y) - 40usize];
-    [
-        "Offset of field: spk_sddmm::ldx",
-    ][::std::mem::offset_of!(spk_sddmm, ldx) - 48usize];
-    [
-        "Offset of field: spk_sddmm::ldy",
-    ][::std::mem::offset_of!(spk_sddmm, ldy) - 56usize];
+    ][::std::mem::offset_of!(spk_sddmm, layout_y) - 48usize];
     [
         "Offset of field: spk_sddmm::use_c",
-    ][::std::mem::offset_of!(spk_sddmm, use_c) - 64usize];
+    ][::std::mem::offset_of!(spk_sddmm, use_c) - 52usize];
+    [
+        "Offset of field: spk_sddmm::ldx",
+    ][::std::mem::offset_of!(spk_sddmm, ldx) - 56usize];
+    [
+        "Offset of field: spk_sddmm::ldy",
+    ][::std::mem::offset_of!(spk_sddmm, ldy) - 64usize];
     [
         "Offset of field: spk_sddmm::batch",
     ][::std::mem::offset_of!(spk_sddmm, batch) - 72usize];
@@ -852,6 +870,8 @@ const _: () = {
 #[derive(Debug, Copy, Clone)]
 pub struct spk_sddmm_args {
     pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
     pub x: *const ::std::os::raw::c_void,
     pub y: *const ::std::os::raw::c_void,
     pub c: *const ::std::os::raw::c_void,
@@ -864,38 +884,44 @@ pub struct spk_sddmm_args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_sddmm_args"][::std::mem::size_of::<spk_sddmm_args>() - 80usize];
+    ["Size of spk_sddmm_args"][::std::mem::size_of::<spk_sddmm_args>() - 88usize];
     ["Alignment of spk_sddmm_args"][::std::mem::align_of::<spk_sddmm_args>() - 8usize];
     [
         "Offset of field: spk_sddmm_args::struct_size",
     ][::std::mem::offset_of!(spk_sddmm_args, struct_size) - 0usize];
     [
+        "Offset of field: spk_sddmm_args::operation",
+    ][::std::mem::offset_of!(spk_sddmm_args, operation) - 8usize];
+    [
+        "Offset of field: spk_sddmm_args::reserved",
+    ][::std::mem::offset_of!(spk_sddmm_args, reserved) - 12usize];
+    [
         "Offset of field: spk_sddmm_args::x",
-    ][::std::mem::offset_of!(spk_sddmm_args, x) - 8usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, x) - 16usize];
     [
         "Offset of field: spk_sddmm_args::y",
-    ][::std::mem::offset_of!(spk_sddmm_args, y) - 16usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, y) - 24usize];
     [
         "Offset of field: spk_sddmm_args::c",
-    ][::std::mem::offset_of!(spk_sddmm_args, c) - 24usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, c) - 32usize];
     [
         "Offset of field: spk_sddmm_args::d",
-    ][::std::mem::offset_of!(spk_sddmm_args, d) - 32usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, d) - 40usize];
     [
         "Offset of field: spk_sddmm_args::alpha",
-    ][::std::mem::offset_of!(spk_sddmm_args, alpha) - 40usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, alpha) - 48usize];
     [
         "Offset of field: spk_sddmm_args::beta",
-    ][::std::mem::offset_of!(spk_sddmm_args, beta) - 48usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, beta) - 56usize];
     [
         "Offset of field: spk_sddmm_args::workspace",
-    ][::std::mem::offset_of!(spk_sddmm_args, workspace) - 56usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace) - 64usize];
     [
         "Offset of field: spk_sddmm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_sddmm_args, workspace_bytes) - 64usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace_bytes) - 72usize];
     [
         "Offset of field: spk_sddmm_args::stream",
-    ][::std::mem::offset_of!(spk_sddmm_args, stream) - 72usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, stream) - 80usize];
 };
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
@@ -983,19 +1009,10 @@ pub struct spk_plan {
     _unused: [u8; 0],
 }
 unsafe extern "C" {
-    pub fn spk_plan_spmm(
+    pub fn spk_plan_create(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
-        options: *const spk_tune_options,
-        plan: *mut *mut spk_plan,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_plan_sddmm(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
+        problem: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
         plan: *mut *mut spk_plan,
     ) -> spk_status;
@@ -1004,16 +1021,9 @@ unsafe extern "C" {
     pub fn spk_plan_destroy(plan: *mut *mut spk_plan);
 }
 unsafe extern "C" {
-    pub fn spk_run_spmm(
+    pub fn spk_run(
         plan: *const spk_plan,
-        args: *const spk_spmm_args,
-        stream: *mut ::std::os::raw::c_void,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_run_sddmm(
-        plan: *const spk_plan,
-        args: *const spk_sddmm_args,
+        args: *const ::std::os::raw::c_void,
         stream: *mut ::std::os::raw::c_void,
     ) -> spk_status;
 }
@@ -1074,29 +1084,20 @@ unsafe extern "C" {
     pub fn spk_plan_choice(plan: *const spk_plan) -> *const ::std::os::raw::c_char;
 }
 unsafe extern "C" {
-    pub fn spk_matmul(
+    pub fn spk_compute(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
-        args: *const spk_spmm_args,
+        problem: *const ::std::os::raw::c_void,
+        args: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
     ) -> spk_status;
 }
 unsafe extern "C" {
-    pub fn spk_matmul_sampled(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
-        args: *const spk_sddmm_args,
-        options: *const spk_tune_options,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_oracle_spmm(
+    pub fn spk_oracle(
         context: *mut spk_context,
         pattern: *const spk_pattern,
-        problem: *const spk_spmm,
-        args: *const spk_spmm_args,
+        problem: *const ::std::os::raw::c_void,
+        args: *const ::std::os::raw::c_void,
         rows: *const i64,
         row_count: i64,
         out: *mut f64,
@@ -1105,30 +1106,10 @@ unsafe extern "C" {
     ) -> spk_status;
 }
 unsafe extern "C" {
-    pub fn spk_oracle_sddmm(
-        context: *mut spk_context,
-        pattern: *const spk_pattern,
-        problem: *const spk_sddmm,
-        args: *const spk_sddmm_args,
-        rows: *const i64,
-        row_count: i64,
-        out: *mut f64,
-        magnitude: *mut f64,
-    ) -> spk_status;
-}
-unsafe extern "C" {
     pub fn spk_default_tolerance(
         context: *mut spk_context,
         pattern: *const spk_pattern,
-        problem: *const spk_spmm,
-        tolerance: *mut f64,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_default_tolerance_sddmm(
-        context: *mut spk_context,
-        pattern: *const spk_pattern,
-        problem: *const spk_sddmm,
+        problem: *const ::std::os::raw::c_void,
         tolerance: *mut f64,
     ) -> spk_status;
 }
@@ -1347,55 +1328,28 @@ unsafe extern "C" {
     pub fn spk_report_destroy(report: *mut *mut spk_report);
 }
 unsafe extern "C" {
-    pub fn spk_list_spmm(
+    pub fn spk_list(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
+        problem: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
         report: *mut *mut spk_report,
     ) -> spk_status;
 }
 unsafe extern "C" {
-    pub fn spk_list_sddmm(
+    pub fn spk_tune(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
+        problem: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
         report: *mut *mut spk_report,
     ) -> spk_status;
 }
 unsafe extern "C" {
-    pub fn spk_tune_spmm(
+    pub fn spk_explain(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_tune_sddmm(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_explain_spmm(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_explain_sddmm(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
+        problem: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
         report: *mut *mut spk_report,
     ) -> spk_status;
@@ -1432,20 +1386,10 @@ const _: () = {
     ][::std::mem::offset_of!(spk_race_options, reserved) - 28usize];
 };
 unsafe extern "C" {
-    pub fn spk_race_spmm(
+    pub fn spk_race(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
-        problem: *const spk_spmm,
-        options: *const spk_tune_options,
-        race: *const spk_race_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_race_sddmm(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const spk_sddmm,
+        problem: *const ::std::os::raw::c_void,
         options: *const spk_tune_options,
         race: *const spk_race_options,
         report: *mut *mut spk_report,

@@ -33,7 +33,7 @@ impl Sddmm {
     /// # let _ = problem;
     /// ```
     pub fn new(k: usize) -> Sddmm {
-        let mut raw = sized!(spk_sddmm);
+        let mut raw = sized!(spk_sddmm, SPK_SDDMM);
         raw.k = size(k);
         Sddmm { raw }
     }
@@ -218,7 +218,7 @@ impl<'a, X: Product<D>, D: Element> SddmmArgs<'a, X, D> {
     }
 
     fn checked(&mut self, needed: &Extents) -> Result<sys::spk_sddmm_args> {
-        let mut raw = sized!(spk_sddmm_args);
+        let mut raw = sized!(spk_sddmm_args, SPK_SDDMM);
         check_length("x", self.x.len(), needed.x)?;
         check_length("y", self.y.len(), needed.y)?;
         check_length("d", self.d.len(), needed.d)?;
@@ -311,7 +311,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
         context.check_host()?;
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, D is borrowed for this alone, the workspace is the plan's own.
-        context.check(unsafe { sys::spk_run_sddmm(self.plan.raw(), &raw, ptr::null_mut()) })
+        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -332,13 +332,13 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub unsafe fn run_pointers(&self, pointers: &SddmmPointers<X, D>, stream: *mut c_void) -> Result<()> {
-        let mut raw = sized!(spk_sddmm_args);
+        let mut raw = sized!(spk_sddmm_args, SPK_SDDMM);
         (raw.x, raw.y) = (pointers.x.cast(), pointers.y.cast());
         (raw.c, raw.d) = (pointers.c.cast(), pointers.d.cast());
         (raw.alpha, raw.beta) = (pointers.alpha, pointers.beta);
         (raw.workspace, raw.workspace_bytes) = (pointers.workspace, pointers.workspace_bytes);
         // SAFETY: as the caller promises.
-        self.plan.pattern.context().check(unsafe { sys::spk_run_sddmm(self.plan.raw(), &raw, stream) })
+        self.plan.pattern.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -385,8 +385,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<X, D>(), options.to_raw()?);
         let mut raw = ptr::null_mut();
         // SAFETY: context and pattern are alive and belong together, structs and texts live during the call.
-        let status =
-            unsafe { sys::spk_plan_sddmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, &mut raw) };
+        let status = unsafe {
+            sys::spk_plan_create(
+                self.context().raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                &raw_options.raw,
+                &mut raw,
+            )
+        };
         self.context().check(status)?;
         let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
         Ok(SddmmPlan { plan, needed, types: PhantomData })
@@ -415,8 +422,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<X, D>(), options.to_raw()?);
         let raw = args.checked(&Extents::of(self, &raw_problem))?;
         // SAFETY: as in SddmmPlan::run and Pattern::plan_sddmm.
-        context
-            .check(unsafe { sys::spk_matmul_sampled(context.raw(), self.raw(), &raw_problem, &raw, &raw_options.raw) })
+        context.check(unsafe {
+            sys::spk_compute(
+                context.raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                (&raw const raw).cast(),
+                &raw_options.raw,
+            )
+        })
     }
 
     /// Tunes the problem's class, or takes the stored evidence, and tells.
@@ -433,7 +447,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<X, D>(), options.to_raw()?);
         Report::read(self.context(), |report| {
             // SAFETY: as in Pattern::plan_sddmm.
-            unsafe { sys::spk_tune_sddmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, report) }
+            unsafe {
+                sys::spk_tune(
+                    self.context().raw(),
+                    self.raw(),
+                    (&raw const raw_problem).cast(),
+                    &raw_options.raw,
+                    report,
+                )
+            }
         })
     }
 
@@ -450,7 +472,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<X, D>(), options.to_raw()?);
         Report::read(self.context(), |report| {
             // SAFETY: as in Pattern::plan_sddmm.
-            unsafe { sys::spk_explain_sddmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, report) }
+            unsafe {
+                sys::spk_explain(
+                    self.context().raw(),
+                    self.raw(),
+                    (&raw const raw_problem).cast(),
+                    &raw_options.raw,
+                    report,
+                )
+            }
         })
     }
 }

@@ -198,6 +198,12 @@ macro_rules! sized {
         made.struct_size = size_of::<sparsek_sys::$name>();
         made
     }};
+    // What belongs to an operation says which.
+    ($name:ident, $operation:ident) => {{
+        let mut made = crate::types::sized!($name);
+        made.operation = sparsek_sys::$operation;
+        made
+    }};
 }
 pub(crate) use sized;
 

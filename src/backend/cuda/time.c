@@ -20,7 +20,7 @@ typedef struct timing {
 static spk_status run_all(const timing *t)
 {
     for (int i = 0; i < t->runs; i++)
-        SPK_TRY(spk_run(t->bound, &t->args[i % t->count], t->cuda->stream));
+        SPK_TRY(spk_bound_run(t->bound, &t->args[i % t->count], t->cuda->stream));
     return SPK_OK;
 }
 

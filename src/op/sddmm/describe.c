@@ -6,6 +6,7 @@
 
 static spk_status check_enums(const spk_sddmm *sddmm)
 {
+    SPK_TRY(spk_read_enum("reserved", sddmm->reserved, 0));
     SPK_TRY(spk_read_enum("block_layout", (int)sddmm->block_layout, SPK_COL_MAJOR));
     SPK_TRY(spk_read_enum("layout_x", (int)sddmm->layout_x, SPK_COL_MAJOR));
     SPK_TRY(spk_read_enum("layout_y", (int)sddmm->layout_y, SPK_COL_MAJOR));

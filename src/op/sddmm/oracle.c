@@ -3,7 +3,7 @@
 #include "op/sddmm/sddmm.h"
 
 /* Where element j of a row of D lies in X Y; false: in the overhang, where there is nothing. */
-static bool place_of(const spk_oracle *o, int64_t row, int64_t j, int64_t *i, int64_t *column)
+static bool place_of(const spk_row_oracle *o, int64_t row, int64_t j, int64_t *i, int64_t *column)
 {
     const bool by_row = o->problem->block_layout == SPK_ROW_MAJOR;
     const int64_t line = row % (by_row ? o->view->block_rows : o->view->block_cols);
@@ -12,7 +12,7 @@ static bool place_of(const spk_oracle *o, int64_t row, int64_t j, int64_t *i, in
     return *i < o->view->rows && *column < o->view->cols;
 }
 
-static bool is_there(const spk_oracle *o, int64_t row, int64_t j)
+static bool is_there(const spk_row_oracle *o, int64_t row, int64_t j)
 {
     int64_t i, column;
     return place_of(o, row, j, &i, &column);
@@ -20,7 +20,7 @@ static bool is_there(const spk_oracle *o, int64_t row, int64_t j)
 
 /* sum[j] = sum over k of X[i][k] Y[k][column]. */
 #define ACCUMULATE(name, element, wide, load)                                                     \
-    static void name(const spk_oracle *o, int64_t row, void *sums, void *sizes)                   \
+    static void name(const spk_row_oracle *o, int64_t row, void *sums, void *sizes)               \
     {                                                                                             \
         const spk_operand *x_is = &o->problem->a, *y_is = &o->problem->b;                         \
         const int64_t x_step = spk_operand_col_step(x_is), y_step = spk_operand_row_step(y_is);   \
@@ -45,7 +45,7 @@ ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
 ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
 
 /* The block that a row of D is in. */
-static void find_block(spk_oracle *o, int64_t row)
+static void find_block(spk_row_oracle *o, int64_t row)
 {
     const spk_bsr_view *v = o->view;
     const int64_t block = row / (o->problem->block_layout == SPK_ROW_MAJOR ? v->block_rows : v->block_cols);
@@ -65,7 +65,7 @@ spk_status spk_sddmm_oracle(const spk_mem *mem, const spk_problem *problem, cons
 {
     spk_bsr_view view;
     SPK_TRY(spk_pattern_view(problem->pattern, SPK_NO_TRANS, problem->block_layout, &view));
-    spk_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    spk_row_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
     oracle.begin_row = find_block;
     oracle.is_there = is_there;
     return spk_oracle_rows(mem, &oracle, args, ask);

@@ -4,7 +4,7 @@
 
 /* sum[j] += a B[k][j] and size[j] += |a B[k][j]| over one row of op(A). */
 #define ACCUMULATE(name, element, wide, load)                                                                             \
-    static void name(const spk_oracle *o, int64_t row, void *sums, void *sizes)                                           \
+    static void name(const spk_row_oracle *o, int64_t row, void *sums, void *sizes)                                       \
     {                                                                                                                     \
         const spk_bsr_view *v = o->view;                                                                                  \
         const spk_operand *b_is = &o->problem->b;                                                                         \
@@ -37,7 +37,7 @@ spk_status spk_spmm_oracle(const spk_mem *mem, const spk_problem *problem, const
 {
     spk_bsr_view view;
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
-    spk_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    spk_row_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
     return spk_oracle_rows(mem, &oracle, args, ask);
 }
 

@@ -258,7 +258,7 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
     /// left out, as their lengths mean nothing.
     #[inline]
     pub(super) fn checked(&mut self, needed: &Extents, values_kept: bool) -> Result<sys::spk_spmm_args> {
-        let mut raw = sized!(spk_spmm_args);
+        let mut raw = sized!(spk_spmm_args, SPK_SPMM);
         (raw.alpha, raw.beta) = (self.alpha, self.beta);
         if !values_kept {
             check_length("values", self.values.len(), needed.values)?;

@@ -13,7 +13,7 @@ use std::ptr;
 type ReportCall = unsafe extern "C" fn(
     *mut sys::spk_context,
     *mut sys::spk_pattern,
-    *const sys::spk_spmm,
+    *const c_void,
     *const sys::spk_tune_options,
     *mut *mut sys::spk_report,
 ) -> sys::spk_status;
@@ -42,7 +42,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         let raw = args.checked(&Extents::of(self, &raw_problem), false)?;
         // SAFETY: as in SpmmPlan::run and Pattern::plan_spmm.
-        context.check(unsafe { sys::spk_matmul(context.raw(), self.raw(), &raw_problem, &raw, &raw_options.raw) })
+        context.check(unsafe {
+            sys::spk_compute(
+                context.raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                (&raw const raw).cast(),
+                &raw_options.raw,
+            )
+        })
     }
 
     /// As [`Pattern::matmul`], for what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -72,7 +80,15 @@ impl Pattern {
         raw.stream = stream;
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         // SAFETY: as the caller promises.
-        context.check(unsafe { sys::spk_matmul(context.raw(), self.raw(), &raw_problem, &raw, &raw_options.raw) })
+        context.check(unsafe {
+            sys::spk_compute(
+                context.raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                (&raw const raw).cast(),
+                &raw_options.raw,
+            )
+        })
     }
 
     /// The product by plain loops with sums in float64, of all rows, row-major, item after item. Reads the operands of `args`
@@ -97,7 +113,9 @@ impl Pattern {
         let raw = args.checked(&needed, false)?;
         let mut tolerance = 0.0;
         // SAFETY: as in Pattern::plan_spmm. It refuses what is no problem, before memory is taken for one.
-        let status = unsafe { sys::spk_default_tolerance(context.raw(), self.raw(), &raw_problem, &mut tolerance) };
+        let status = unsafe {
+            sys::spk_default_tolerance(context.raw(), self.raw(), (&raw const raw_problem).cast(), &mut tolerance)
+        };
         context.check(status)?;
         if needed.d == Some(0) {
             return Ok(Vec::new());
@@ -107,11 +125,11 @@ impl Pattern {
         let mut out = vec![0f64; rows.len() * count(raw_problem.n)];
         // SAFETY: the operands have the elements of the problem, `out` as many as there are rows of n.
         let status = unsafe {
-            sys::spk_oracle_spmm(
+            sys::spk_oracle(
                 context.raw(),
                 self.raw(),
-                &raw_problem,
-                &raw,
+                (&raw const raw_problem).cast(),
+                (&raw const raw).cast(),
                 rows.as_ptr(),
                 size(rows.len()),
                 out.as_mut_ptr(),
@@ -136,7 +154,7 @@ impl Pattern {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn tune_spmm<A: Product<D>, D: Element>(&self, problem: &Spmm, options: &TuneOptions) -> Result<Report> {
-        self.report_spmm::<A, D>(problem, options, sys::spk_tune_spmm)
+        self.report_spmm::<A, D>(problem, options, sys::spk_tune)
     }
 
     /// The stored evidence of the problem's class; [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass) where there is none.
@@ -150,7 +168,7 @@ impl Pattern {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn explain_spmm<A: Product<D>, D: Element>(&self, problem: &Spmm, options: &TuneOptions) -> Result<Report> {
-        self.report_spmm::<A, D>(problem, options, sys::spk_explain_spmm)
+        self.report_spmm::<A, D>(problem, options, sys::spk_explain)
     }
 
     /// Every candidate of every kernel with the model's time; nothing is run.
@@ -164,7 +182,7 @@ impl Pattern {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn list_spmm<A: Product<D>, D: Element>(&self, problem: &Spmm, options: &TuneOptions) -> Result<Report> {
-        self.report_spmm::<A, D>(problem, options, sys::spk_list_spmm)
+        self.report_spmm::<A, D>(problem, options, sys::spk_list)
     }
 
     /// The whole race: the best parameters of every kernel meet in interleaved rounds.
@@ -189,7 +207,7 @@ impl Pattern {
             // SAFETY: as in Pattern::plan_spmm.
             unsafe {
                 let (context, pattern) = (self.context().raw(), self.raw());
-                sys::spk_race_spmm(context, pattern, &raw_problem, &raw_options.raw, &raw_race, report)
+                sys::spk_race(context, pattern, (&raw const raw_problem).cast(), &raw_options.raw, &raw_race, report)
             }
         })
     }
@@ -203,7 +221,7 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         Report::read(self.context(), |report| {
             // SAFETY: as in Pattern::plan_spmm.
-            unsafe { call(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, report) }
+            unsafe { call(self.context().raw(), self.raw(), (&raw const raw_problem).cast(), &raw_options.raw, report) }
         })
     }
 }

@@ -34,7 +34,7 @@ impl Spmm {
     /// # let _ = problem;
     /// ```
     pub fn new(n: usize) -> Spmm {
-        let mut raw = sized!(spk_spmm);
+        let mut raw = sized!(spk_spmm, SPK_SPMM);
         raw.n = size(n);
         Spmm { raw }
     }

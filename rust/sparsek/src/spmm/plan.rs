@@ -57,7 +57,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
         let raw = args.checked(&self.needed, self.is_static)?;
         // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, and the workspace
         // is the plan's own.
-        context.check(unsafe { sys::spk_run_spmm(self.plan.raw(), &raw, ptr::null_mut()) })
+        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -81,8 +81,9 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub unsafe fn run_pointers(&self, pointers: &SpmmPointers<A, D>, stream: *mut c_void) -> Result<()> {
+        let raw = pointers.raw();
         // SAFETY: as the caller promises.
-        self.plan.pattern.context().check(unsafe { sys::spk_run_spmm(self.plan.raw(), &pointers.raw(), stream) })
+        self.plan.pattern.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// Gives the values (again) to a plan with [`TuneOptions::static_values`], on the CPU. Those of later runs are ignored.
@@ -183,8 +184,15 @@ impl Pattern {
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         let mut raw = ptr::null_mut();
         // SAFETY: context and pattern are alive and belong together, structs and texts live during the call.
-        let status =
-            unsafe { sys::spk_plan_spmm(self.context().raw(), self.raw(), &raw_problem, &raw_options.raw, &mut raw) };
+        let status = unsafe {
+            sys::spk_plan_create(
+                self.context().raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                &raw_options.raw,
+                &mut raw,
+            )
+        };
         self.context().check(status)?;
         let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
         let is_static = options.static_values;

@@ -52,7 +52,7 @@ impl<A: Product<D>, D: Element> SpmmPointers<A, D> {
     }
 
     pub(super) fn raw(&self) -> sys::spk_spmm_args {
-        let mut raw = sized!(spk_spmm_args);
+        let mut raw = sized!(spk_spmm_args, SPK_SPMM);
         (raw.values, raw.b, raw.c, raw.d) = (self.values.cast(), self.b.cast(), self.c.cast(), self.d.cast());
         (raw.bias, raw.residual, raw.preact) = (self.bias.cast(), self.residual.cast(), self.preact.cast());
         (raw.alpha, raw.beta) = (self.alpha, self.beta);
