@@ -153,6 +153,8 @@ static spk_status candidate_from_json(const place *at, const json_t *object, spk
         SPK_TRY(get_text(at, object, "why", e->why, sizeof e->why));
     for (int i = 0; i < SPK_JSON_NUMBERS; i++)
         SPK_TRY(get_number(at, object, spk_json_numbers[i].name, spk_json_numbers[i].least, spk_json_number_of(e, i)));
+    if (!spk_rows_error_is_sound(e))
+        return complain(at, "error", "is above the tolerance, and the status is ok");
     return spk_rows_evidence_is_sound(e) ? SPK_OK
                                          : complain(at, "name", "is empty or has a space, or the hash is not 16 hexadecimal digits");
 }

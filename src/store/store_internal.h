@@ -95,6 +95,7 @@ int spk_rows_age(spk_db *db, const char *key, spk_age *age);
 /* Printable ASCII without a bar: what may stand in the store. */
 bool spk_rows_text_is_clean(const char *text);
 bool spk_rows_evidence_is_sound(const spk_evidence *evidence);
+bool spk_rows_error_is_sound(const spk_evidence *e);     /* who is further off than its tolerance is not ok */
 bool spk_rows_report_is_sound(const spk_report *report); /* chosen is one of the candidates and ok, numbers are finite */
 
 typedef enum spk_store_warning {

@@ -81,13 +81,18 @@ static bool number_is_sound(double x, double least)
     return isfinite(x) && x >= least;
 }
 
+bool spk_rows_error_is_sound(const spk_evidence *e)
+{
+    return e->status != SPK_CANDIDATE_OK || e->tolerance <= 0 || e->error <= e->tolerance;
+}
+
 bool spk_rows_evidence_is_sound(const spk_evidence *e)
 {
-    return e->name[0] != '\0' && strchr(e->name, ' ') == NULL && spk_rows_text_is_clean(e->name) && spk_rows_text_is_clean(e->params) &&
-           hash_is_sound(e->hash) && e->kind >= SPK_KIND_OWN && e->kind <= SPK_KIND_PEER && e->status >= SPK_CANDIDATE_OK &&
-           e->status <= SPK_CANDIDATE_NOT_APPLICABLE && spk_rows_text_is_clean(e->why) && number_is_sound(e->predicted_us, 0) &&
-           number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0) && number_is_sound(e->prepare_us, 0) &&
-           number_is_sound(e->error, -1) && number_is_sound(e->tolerance, 0);
+    return spk_rows_error_is_sound(e) && e->name[0] != '\0' && strchr(e->name, ' ') == NULL && spk_rows_text_is_clean(e->name) &&
+           spk_rows_text_is_clean(e->params) && hash_is_sound(e->hash) && e->kind >= SPK_KIND_OWN && e->kind <= SPK_KIND_PEER &&
+           e->status >= SPK_CANDIDATE_OK && e->status <= SPK_CANDIDATE_NOT_APPLICABLE && spk_rows_text_is_clean(e->why) &&
+           number_is_sound(e->predicted_us, 0) && number_is_sound(e->median_us, 0) && number_is_sound(e->spread_us, 0) &&
+           number_is_sound(e->prepare_us, 0) && number_is_sound(e->error, -1) && number_is_sound(e->tolerance, 0);
 }
 
 bool spk_rows_report_is_sound(const spk_report *report)

@@ -259,6 +259,7 @@ static const struct {
     {"\"median_us\":12.5", "\"median_us\":-1", "classes[0].candidates[1].median_us"},
     {"\"median_us\":12.5", "\"median_us\":null", "classes[0].candidates[1].median_us"},
     {"\"error\":-1", "\"error\":-1.5", "classes[0].candidates[1].error"},
+    {"\"error\":-1", "\"error\":2e-5", "classes[0].candidates[1].error is above the tolerance"},
     {"\"error\":-1", "\"error\":-1,\"error\":-1", "line 1"},
     {"1e-5}]}]}", "1e-5}]}]", "line 1"},
     {"1e-5}]}]}", "1e-5}]}]} {}", "line 1"},

@@ -315,6 +315,20 @@ static void test_huge_values(void **state)
     spk_store_close(&store);
 }
 
+/* A candidate that is ok by its status and wrong by its error. */
+static void test_error_above_tolerance(void **state)
+{
+    (void)state;
+    int64_t good = -1, bad = -1;
+    make_store(3);
+    run_sql(direct_path, "UPDATE candidate SET error = 1e9, tolerance = 1e-5 WHERE class_id = 1 AND status = 0");
+    spk_store *store = open_store(direct_path);
+    OK(spk_store_check(store, &good, &bad));
+    assert_int_equal(good, 2);
+    assert_int_equal(bad, 1);
+    spk_store_close(&store);
+}
+
 /* One text that is too long is one bad entry, which is replaced where it is. */
 static void test_one_huge_value(void **state)
 {
@@ -379,7 +393,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_failing_reads), TEST(test_failing_reads_of_a_save), TEST(test_locked_is_not_empty),
         TEST(test_whose_it_is),   TEST(test_more_than_tables),        TEST(test_the_wrong_is_no_choice),
-        TEST(test_huge_values),   TEST(test_one_huge_value),          TEST(test_interruption),
+        TEST(test_huge_values),   TEST(test_one_huge_value),          TEST(test_error_above_tolerance),
+        TEST(test_interruption),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
