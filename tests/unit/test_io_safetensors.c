@@ -143,7 +143,30 @@ static void test_pick(void **state)
                "f: tensor 'a' has 3 dimensions: 1 (a column) and 2 are supported");
     spk_matrix *m = NULL;
     assert_int_equal(read_file(ten, NULL, 0, NULL, 0, MB, &m), SPK_ERR_ARGUMENT);
-    assert_non_null(strstr(spk_error_message(0), " and 2 more"));
+    assert_non_null(strstr(spk_error_message(0), ": 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'"));
+}
+
+/* Names are whole, as they are to be given, and those for which the message has no room are counted. */
+static void test_pick_of_many(void **state)
+{
+    (void)state;
+    char header[4000] = "{", last[128] = "";
+    for (int i = 0; i < 20; i++)
+        snprintf(header + strlen(header), sizeof header - strlen(header),
+                 "%s\"a.layer.with.many.parts.and.a.name.of.some.length.%02d\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[0,0]}",
+                 i > 0 ? "," : "", i);
+    strcat(header, "}");
+    spk_matrix *m = NULL;
+    assert_int_equal(read_file(header, NULL, 0, NULL, 0, MB, &m), SPK_ERR_ARGUMENT);
+    const char *message = spk_error_message(0);
+    int whole = 0, more = 0;
+    for (const char *at = message; (at = strstr(at, ".length.")) != NULL; at++)
+        whole += at[10] == '\'';
+    assert_non_null(strstr(message, "'a.layer.with.many.parts.and.a.name.of.some.length.00', "));
+    assert_non_null(strstr(message, " and "));
+    assert_int_equal(sscanf(strrchr(message, '\''), "' and %d %100s", &more, last), 2);
+    assert_string_equal(last, "more");
+    assert_int_equal(whole + more, 20);
 }
 
 static void check_header(const char *header, size_t size, const char *message)
@@ -407,10 +430,10 @@ static void test_no_memory_for_json(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bsr),           cmocka_unit_test(test_pick),
-                                       cmocka_unit_test(test_bad_headers),   cmocka_unit_test(test_bad_bsr),
-                                       cmocka_unit_test(test_written),       cmocka_unit_test(test_not_written),
-                                       cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bsr),         cmocka_unit_test(test_pick),          cmocka_unit_test(test_pick_of_many),
+        cmocka_unit_test(test_bad_headers), cmocka_unit_test(test_bad_bsr),       cmocka_unit_test(test_written),
+        cmocka_unit_test(test_not_written), cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
     json_set_alloc_funcs(fail_once, free);
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

@@ -7,23 +7,32 @@
 
 #include "matrix/check.h"
 
-#define NAMES_SHOWN 8
+enum { NAMES_BYTES = 480 }; /* of the names in a message; each is whole, as it is to be given */
 
-/* "a, b and 3 more" for messages. */
+/* "'a', 'b' and 3 more" for messages. */
 typedef struct name_list {
-    char text[NAMES_SHOWN * (SPK_QUOTE_ROOM + 2) + 32];
+    char text[NAMES_BYTES + 32];
     size_t used;
-    int64_t count;
+    int64_t count, shown;
 } name_list;
 
 static void add_name(name_list *names, const char *name)
 {
+    const char *separator = names->count > 0 ? ", " : "";
+    const bool all_before = names->shown == names->count++;
     char quoted[SPK_QUOTE_ROOM];
-    if (names->count++ >= NAMES_SHOWN)
+    const size_t length = strlen(name), start = names->used + strlen(separator);
+    if (names->shown == 0 && length + 2 > NAMES_BYTES) { /* a message about names names one, cut as it may be */
+        spk_io_quote(quoted, name, length);
+        names->used += (size_t)snprintf(names->text, sizeof names->text, "%s", quoted);
+    } else if (all_before && start + length + 2 <= NAMES_BYTES) {
+        names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s'%s'", separator, name);
+        for (size_t i = start + 1; i <= start + length; i++)
+            names->text[i] = names->text[i] >= ' ' && names->text[i] <= '~' ? names->text[i] : '?';
+    } else {
         return;
-    spk_io_quote(quoted, name, strlen(name));
-    names->used +=
-        (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s%s", names->count > 1 ? ", " : "", quoted);
+    }
+    names->shown++;
 }
 
 static const char *bsr_name(const char *key)
@@ -65,8 +74,8 @@ static spk_status survey(const spk_tensors *t, name_list *names, const char **on
     for (size_t i = 0; i < count; i++)
         add_name(names, all[i]);
     spk_free(t->in->mem, all);
-    if (names->count > NAMES_SHOWN)
-        snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - NAMES_SHOWN));
+    if (names->count > names->shown)
+        snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - names->shown));
     return SPK_OK;
 }
 
