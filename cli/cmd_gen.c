@@ -175,6 +175,12 @@ int cmd_gen(cli *app, int argc, char **argv)
     code = cli_status(app, NULL, status, NULL);
     if (code == EXIT_DONE)
         code = matrix_fit(app, f.out, f.pattern_only, &file);
+    if (code == EXIT_DONE && matrix_view(file).format != SPK_BSR) { /* what the file holds, and of what it was made */
+        char *written = matrix_text(file), *made = text;
+        text = cli_format("%s, of %s", written, made);
+        free(written);
+        free(made);
+    }
     if (code == EXIT_DONE)
         code = matrix_write(app, file, f.out, f.tensor);
     if (code == EXIT_DONE)

@@ -308,6 +308,13 @@ static void fish(cli *app, const cli_command *commands, int count)
 
 int completion_print(cli *app, const cli_command *commands, int count, const char *shell)
 {
+    if (strcmp(shell, "-h") == 0 || strcmp(shell, "--help") == 0) {
+        puts("Usage: sparsek completion bash|zsh|fish\n\n"
+             "Prints a script that completes commands, options, their values and matrix files in that shell:\n\n"
+             "  source <(sparsek completion bash)\n"
+             "  sparsek completion fish | source");
+        return EXIT_DONE;
+    }
     switch (args_choice(COMPLETION_SHELLS, shell)) {
     case 0:
         bash(app, commands, count);

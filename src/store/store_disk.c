@@ -47,6 +47,12 @@ static int create(spk_store *store)
     return SPK_DB_ABSENT;
 }
 
+static bool is_link(const char *path)
+{
+    struct stat link;
+    return lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+}
+
 static int open_disk(spk_store *store, spk_disk_mode mode)
 {
     if (store->path[0] == '\0' || store->disk_off)
@@ -66,7 +72,8 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
         if (code != SQLITE_OK)
             return code;
         if (stat(store->path, &about) != 0)
-            return SQLITE_CANTOPEN;
+            return is_link(store->path) ? (switch_off(store, "it is a link to a file that does not exist"), SPK_DB_ABSENT)
+                                        : SQLITE_CANTOPEN;
     }
     if (!S_ISREG(about.st_mode)) {
         switch_off(store, "it is not a regular file");

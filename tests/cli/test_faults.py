@@ -179,6 +179,10 @@ class Store(CliTest):
             self.assertIn("lies in the future or before 1970", done.stderr)
             self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", f"new{seconds}.db").stdout)
 
+    def test_store_behind_a_dangling_link(self):
+        os.symlink("nowhere/x.db", self.path("link.db"))
+        self.assertIn("it is a link to a file that does not exist", self.cli("tune", *SMALL, "--store", "link.db").stderr)
+
     def test_a_store_that_cannot_be_read_is_not_empty(self):
         """Locked, or of another version than its tables: no list says that it is empty, and no backup is replaced."""
         self.cli("tune", *SMALL)

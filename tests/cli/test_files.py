@@ -80,6 +80,10 @@ class Convert(CliTest):
         for name in ("d.mtx", "e.mtx", "g.mtx"):
             self.assertEqual(self.read_array(self.path(name)), wanted, name)
 
+    def test_gen_says_what_the_file_holds(self):
+        for name, told in (("a.npy", "dense 32 x 32 f32, of BSR 32 x 32"), ("a.mtx", "COO 32 x 32 f32"), ("a.safetensors", "BSR 32 x 32 f32")):
+            self.assertIn(f"{name}: {told}", self.cli("gen", "uniform", "--rows", "32", "--block", "4", "-o", name).stdout)
+
     def test_float32_survives_text(self):
         self.cli("gen", "uniform", "--rows", "32", "--block", "4", "--dtype", "f32", "-o", "a.npy")
         self.cli("convert", "a.npy", "b.mtx")

@@ -251,3 +251,7 @@ class Completion(CliTest):
     def test_wrong_shell(self):
         self.assertIn("did you mean bash?", self.cli("completion", "bsh", code=2).stderr)
         self.assertIn("needs a shell", self.cli("completion", code=2).stderr)
+
+    def test_help_of_completion(self):
+        for flag in ("-h", "--help"):
+            self.assertIn("completion bash|zsh|fish", self.cli("completion", flag).stdout)
