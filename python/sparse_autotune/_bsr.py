@@ -13,6 +13,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as 
 from torch.utils import _pytree
 
 from . import _files
+from ._warnings import warn
 
 Norm = Literal["l1", "l2", "max"]
 
@@ -41,12 +42,14 @@ class BSR:
             kinds = {"row_offsets": row_offsets, "col_indices": col_indices, "values": values}
             hint = "; sa.BSR.from_pattern makes a bare pattern" if values is None else ""
             raise TypeError("; ".join(f"{name}: must be a tensor, not {type(t).__name__}" for name, t in kinds.items() if not isinstance(t, Tensor)) + hint)
+        if row_offsets.is_nested or col_indices.is_nested or values.is_nested:
+            raise TypeError("row_offsets, col_indices, values: must be dense tensors, not nested ones")
         if values.dim() < 3:
             raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
         check_dtype("values", values.dtype)
         if not (1 <= values.shape[-2] <= 256 and 1 <= values.shape[-1] <= 256):
             raise ValueError(f"values: blocks must be 1 to 256 high and wide, not {list(values.shape[-2:])}")
-        if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(hasattr(size, "__index__") for size in shape):
+        if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not (_is_size(shape[0]) and _is_size(shape[1])):
             raise ValueError(f"shape: must be (rows, cols), not {shape!r}")
         if shape[0] < 0 or shape[1] < 0:
             raise ValueError(f"shape: sizes must not be negative, but are {tuple(shape)}")
@@ -192,14 +195,20 @@ class BSR:
         """A matrix of a safetensors file, as sparsek's command line writes it (gen, convert). Needs safetensors.
 
         name: of the matrix, by default the only one in the file. shape: for the weight of a SparseLinear in a model's state, of which the file tells none
-        (its name there is the layer's). ValueError names what is missing.
+        (its name there is the layer's). ValueError names what is missing or wrong, indices included.
         """
-        return cls(*_files.read(path, name, shape, device))
+        made = cls(*_files.read(path, name, shape, device))
+        made._check_all_indices()
+        return made
 
     def save(self, path: str | os.PathLike[str], name: str = "matrix") -> None:
-        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes no batch."""
+        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes no batch.
+
+        ValueError where the indices are wrong: nothing is written then.
+        """
         if self.values.dim() != 3:
             raise ValueError("values: save takes no batch")
+        self._check_all_indices()
         _files.write(path, name, {"row_offsets": self.row_offsets, "col_indices": self.col_indices, "values": self.values}, self.shape)
 
     def to_torch(self) -> Tensor:
@@ -330,6 +339,10 @@ class BSR:
             what = "is a second time in its block row" if columns[at] == columns[at - 1] else f"comes after {int(columns[at - 1])} in its block row"
             raise ValueError(f"col_indices[{at}] is {int(columns[at])} and {what}: columns must increase; {_HOW_TO_SORT}")
 
+    def _check_all_indices(self) -> None:
+        """check_indices, on CUDA too, where it waits for them."""
+        BSR(self.row_offsets.cpu(), self.col_indices.cpu(), self.values, self.shape).check_indices()
+
     def _plain(self, name: str) -> None:
         self.check_indices()
         if self.values.dim() != 3:
@@ -365,13 +378,24 @@ def check_dtype(name: str, dtype: Any) -> None:
         raise TypeError(f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {given}")
 
 
+def is_dense(operand: Any) -> bool:
+    """Whether it is a tensor with a number at each place."""
+    return isinstance(operand, Tensor) and operand.layout is torch.strided and not operand.is_nested and not operand.is_quantized
+
+
 def kind_of(operand: Any) -> str:
     """What was given in place of something else, for messages."""
-    return str(operand.layout) if isinstance(operand, Tensor) else type(operand).__name__
+    if not isinstance(operand, Tensor):
+        return type(operand).__name__
+    return "a nested one" if operand.is_nested else "a quantized one" if operand.is_quantized else str(operand.layout)
+
+
+def _is_size(number: Any) -> bool:
+    return type(number) is not bool and (isinstance(number, int) or hasattr(number, "__index__"))
 
 
 def _check_matrix(dense: Any) -> None:
-    if not isinstance(dense, Tensor) or dense.layout is not torch.strided:
+    if not is_dense(dense):
         raise TypeError(f"dense: must be a dense tensor, not {kind_of(dense)}")
     if dense.dim() != 2:
         raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
@@ -424,6 +448,8 @@ def check_density(density: float) -> None:
 def _largest(norms: Tensor, density: float) -> Tensor:
     check_density(density)
     count = int(density * norms.numel() + 0.5)
+    if not count and density > 0 and norms.numel():
+        warn(f"sparse_autotune: density: {density} of {norms.shape[0]} x {norms.shape[1]} blocks is no block: the matrix is zero; take a smaller block")
     mask = torch.zeros(norms.numel(), dtype=torch.bool, device=norms.device)
     mask[torch.argsort(norms.flatten(), descending=True, stable=True)[:count]] = True
     return mask.view_as(norms)

@@ -37,8 +37,8 @@ def read(
             raise ValueError(f"name: {os.fspath(path)} has no {', '.join(prefix + part for part in missing)}")
         row_offsets, col_indices, values = (file.get_tensor(prefix + part) for part in ("row_offsets", "col_indices", "values"))
     if name in notes:
-        note = json.loads(notes[name])
-        stated = (int(note["rows"]), int(note["cols"]))
+        note = _checked(notes[name], values, f"path: {os.fspath(path)} says of {name!r}")
+        stated = (note["rows"], note["cols"])
         if shape is not None and tuple(shape) != stated:
             raise ValueError(f"shape: {os.fspath(path)} says that {name!r} is {stated[0]} x {stated[1]}, and {tuple(shape)} was given")
         shape = stated
@@ -46,3 +46,15 @@ def read(
     elif shape is None:
         raise ValueError(f"shape: must be given for {name!r}, of which {os.fspath(path)} tells none")
     return row_offsets, col_indices, values, shape
+
+
+def _checked(text: str, values: Tensor, where: str) -> dict[str, Any]:
+    """What a file says of a matrix; ValueError where it is incomplete, or not true of the values."""
+    note = json.loads(text)
+    sizes = ("rows", "cols", "block_rows", "block_cols")
+    if not isinstance(note, dict) or any(type(note.get(key)) is not int for key in sizes) or note.get("block_layout") not in ("row", "col"):
+        raise ValueError(f"{where}: {text}, which lacks a whole number for {', '.join(sizes)}, or a block_layout of row or col")
+    stored = list(values.mT.shape[-2:] if note["block_layout"] == "col" else values.shape[-2:]) if values.dim() == 3 else None
+    if stored != [note["block_rows"], note["block_cols"]]:
+        raise ValueError(f"{where}: blocks of {note['block_rows']} x {note['block_cols']}; its values have the shape {list(values.shape)}")
+    return note

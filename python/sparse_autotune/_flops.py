@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import math
+import sys
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import register_flop_formula
 
 from ._ops import RIGHT
 
@@ -31,9 +33,46 @@ def _gradients_flop(values, row_offsets, col_indices, dense, gradient, rows, col
     return (bool(want & 1) + bool(want & 2)) * _of_spmm(values, dense, flags)
 
 
-for _packets, _formula in (
-    ([_ops.spmm, _ops._spmm, _ops._spmm_out], _spmm_flop),
-    ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
-    ([_ops._spmm_gradients], _gradients_flop),
-):
-    register_flop_formula(_packets)(_formula)
+def register(counter: Any) -> None:
+    """Tells torch.utils.flop_counter the formulas."""
+    for packets, formula in (
+        ([_ops.spmm, _ops._spmm, _ops._spmm_out], _spmm_flop),
+        ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
+        ([_ops._spmm_gradients], _gradients_flop),
+    ):
+        counter.register_flop_formula(packets)(formula)
+
+
+# ------------------------------------------------------------------------------------------------ when it is imported
+
+_COUNTER = "torch.utils.flop_counter"  # imports Triton, which takes longer than all of this package
+
+
+class _OnImport:
+    """A finder of modules that finds none: where the counter is imported, it has the others' loader register the formulas, and goes."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != _COUNTER:
+            return None
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                try:
+                    run(module)
+                except BaseException:
+                    sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+                    raise
+                register(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+if _COUNTER in sys.modules:
+    register(sys.modules[_COUNTER])
+else:
+    sys.meta_path.insert(0, _OnImport())  # type: ignore[arg-type]

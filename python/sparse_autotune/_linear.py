@@ -32,6 +32,8 @@ def _product(
     x: Tensor, values: Tensor, bias: Tensor | None, row_offsets: Tensor, col_indices: Tensor, out_features: int, in_features: int, activation: str | None
 ) -> Tensor:
     """activation(x W^T + bias)"""
+    if x.is_nested:
+        raise TypeError("x: must be a dense tensor, not a nested one")
     if _ops.any_autocast():
         x, values, bias = _ops.autocast_operands(x, values, bias)
     if x.dim() == 1:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._bsr import BSR, DTYPES, kind_of, outside_transforms
+from ._bsr import BSR, DTYPES, is_dense, kind_of, outside_transforms
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
 
 
@@ -62,14 +62,16 @@ _PARTS = ("values", "row_offsets", "col_indices")
 
 
 def _check_out(out: Any) -> None:
-    if not isinstance(out, Tensor) or out.layout is not torch.strided:
+    if not is_dense(out):
         raise TypeError(f"out: must be a dense tensor, not {kind_of(out)}")
 
 
 def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
     values = sparse.values
-    if bias is not None and not isinstance(bias, Tensor):
-        raise TypeError(f"bias: must be a tensor, not {type(bias).__name__}")
+    if dense.is_nested:
+        raise TypeError(f"{'A' if flags & RIGHT else 'B'}: must be a dense tensor, not a nested one")
+    if bias is not None and (not isinstance(bias, Tensor) or bias.is_nested):
+        raise TypeError(f"bias: must be a tensor, not {kind_of(bias)}")
     if _ops.any_autocast():
         dense, values, bias = _ops.autocast_operands(dense, values, bias)
     rows, cols = sparse.shape
@@ -181,7 +183,7 @@ def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) ->
     """
     sparse = pattern if type(pattern) is BSR else as_pattern(pattern)
     for name, operand in (("X", X), ("Y", Y)):
-        if not isinstance(operand, Tensor) or operand.layout is not torch.strided:
+        if not is_dense(operand):
             raise TypeError(f"{name}: must be a dense tensor, not {kind_of(operand)}")
     cast = _ops.autocast_dtype(X) if _ops.any_autocast() else None
     if cast is not None:

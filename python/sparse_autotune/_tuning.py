@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from . import _C, _ops
-from ._bsr import kind_of
+from ._bsr import is_dense, kind_of
 from ._matmul import as_bsr, as_pattern, matmul
 from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
@@ -50,17 +50,22 @@ def _progress(wanted: bool | None) -> Iterator[None]:
 
 
 def _measured(name: str, operand: Any) -> Tensor:
-    if not isinstance(operand, Tensor) or operand.layout is not torch.strided:
+    if not is_dense(operand):
         raise TypeError(f"{name}: must be a dense tensor, not {kind_of(operand)}")
-    if operand.is_meta:
-        raise ValueError(f"{name}: is on the device meta, where nothing can be measured")
+    _check_memory(name, operand)
     return operand
+
+
+def _check_memory(name: str, *tensors: Tensor) -> None:
+    if any(tensor.is_meta for tensor in tensors):
+        raise ValueError(f"{name}: is on the device meta, where nothing can be measured")
 
 
 def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool) -> dict[str, Any] | None:
     flags = FINITE if assume_finite else 0
     if len(operands) == 3:
         pattern, x, y = as_pattern(operands[0]), _measured("X", operands[1]), _measured("Y", operands[2])
+        _check_memory("pattern", pattern.row_offsets, pattern.col_indices)
         rows, cols = pattern.shape
         parts: tuple[Any, ...] = (x, y, pattern.row_offsets, pattern.col_indices, rows, cols, *pattern.block, flags | _ops.tf32_flag(x))
         op: Callable[..., str] = torch.ops.sparse_autotune._report_sddmm
@@ -71,6 +76,7 @@ def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | 
         if sparse is None:
             raise TypeError("A: neither A nor B is sparse")
         _measured("A" if flags & RIGHT else "B", dense)
+        _check_memory("B" if flags & RIGHT else "A", sparse.values, sparse.row_offsets, sparse.col_indices)
         if dense.dim() == 1:
             dense = dense.unsqueeze(0 if flags & RIGHT else 1)
         rows, cols = sparse.shape

@@ -47,6 +47,9 @@ std::string dtype_name(int32_t dtype)
     for (const auto &[number, name] : names)
         if (number == dtype)
             return name;
+    static const char *const quantized[] = {"qint8", "quint8", "qint32"}; /* no function tells their numbers, 12 to 14 in every release */
+    if (dtype >= 12 && dtype <= 14)
+        return quantized[dtype - 12];
     return "number " + std::to_string(dtype) + " of PyTorch";
 }
 

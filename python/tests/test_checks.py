@@ -1,5 +1,8 @@
 """Nothing reaches the library that could crash it: errors name the argument."""
 
+import json
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -325,6 +328,7 @@ INDICES = dict(row_offsets=torch.tensor([0, 1, 2]), col_indices=torch.tensor([0,
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 0, 4), shape=(8, 8)), ValueError, r"values: blocks must be 1 to 256 high and wide, not \[0, 4\]"),
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 300, 4), shape=(8, 8)), ValueError, r"not \[300, 4\]"),
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8, -8)), ValueError, r"shape: sizes must not be negative, but are \(8, -8\)"),
+        (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(True, 20)), ValueError, r"shape: must be \(rows, cols\), not \(True, 20\)"),
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=8), ValueError, r"shape: must be \(rows, cols\), not 8"),
         (lambda: sa.BSR(**INDICES, values=torch.ones(2, 4, 4), shape=(8.0, 8)), ValueError, r"shape: must be \(rows, cols\), not \(8.0, 8\)"),
         (lambda: sa.BSR.from_dense(np.eye(8), 4), TypeError, "dense: must be a dense tensor, not ndarray"),
@@ -565,3 +569,107 @@ def test_programs_that_could_never_run_are_not_exported():
     for wrong in (Product(torch.randn(9), None), Product(torch.randn(24).double(), None), Product(None, random_bsr(20, 24, (4, 8)).col_indices.long())):
         with pytest.raises(Exception, match="sparse_autotune: (bias|B.col_indices): "):
             torch.export.export(wrong, (x,))
+
+
+WRONG_INDICES = {"out of range": ([0, 1, 2], [7, 0]), "falls": ([0, 2, 1], [0, 1]), "twice": ([0, 2, 2], [1, 1]), "ends early": ([0, 1, 1], [0, 1])}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged, "quantized"], ids=str)
+def test_nested_and_quantized_operands(layout, capfd):
+    """In words: what PyTorch has to say of them is an internal error, with C++ traces on stderr."""
+    a, layer, x = random_bsr(8, 8, 4, density=1), sa.SparseLinear(8, 8, 4, 0.5), torch.randn(8, 3)
+    if layout == "quantized":
+        wrong = torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+        message = "not (a quantized one|qint8)"
+    else:
+        wrong = torch.nested.nested_tensor([torch.randn(8, 3), torch.randn(8, 2)], layout=layout)
+        message = "not (a nested one|nested ones|torch.jagged)"
+    for call in (
+        lambda: sa.matmul(a, wrong),
+        lambda: sa.matmul(wrong, a),
+        lambda: sa.matmul(a, x, out=wrong),
+        lambda: sa.matmul(x.mT, a, bias=wrong),
+        lambda: layer(wrong),
+        lambda: sa.gated(wrong, layer, layer),
+        lambda: sa.sddmm(a, wrong, wrong),
+        lambda: sa.tune(a, wrong),
+        lambda: sa.BSR.from_dense(wrong, 4),
+    ):
+        with pytest.raises((TypeError, RuntimeError), match=message):
+            call()
+    if layout is not torch.jagged:  # takes the call itself, and says what is wrong
+        with pytest.raises((TypeError, RuntimeError), match=message):
+            torch.nn.functional.linear(wrong, sa.SparseWeight(a))
+    if layout != "quantized":
+        for parts in ((wrong, a.col_indices, a.values), (a.row_offsets, wrong, a.values), (a.row_offsets, a.col_indices, wrong)):
+            with pytest.raises(TypeError, match="must be dense tensors, not nested ones"):
+                sa.BSR(*parts, (8, 8))
+    assert "Exception" not in capfd.readouterr().err
+
+
+def test_nothing_is_measured_on_meta():
+    a, x = random_bsr(8, 8, 4, density=1), torch.randn(8, 3)
+    meta = sa.BSR(a.row_offsets.to("meta"), a.col_indices.to("meta"), a.values.to("meta"), a.shape)
+    for wrong in (meta, a.with_values(meta.values)):
+        for call in (sa.tune, sa.explain, sa.benchmark):
+            with pytest.raises(ValueError, match="A: is on the device meta, where nothing can be measured"):
+                call(wrong, x)
+    with pytest.raises(ValueError, match="B: is on the device meta"):
+        sa.tune(x.mT, meta)
+    with pytest.raises(ValueError, match="pattern: is on the device meta"):
+        sa.tune(meta, x, x.mT)
+
+
+def test_a_density_of_no_block_is_told():
+    linear = torch.nn.Linear(10, 10)
+    told = "density: 0.1 of 1 x 1 blocks is no block: the matrix is zero"
+    for make in (
+        lambda: sa.SparseLinear.from_linear(linear, block=64, density=0.1),
+        lambda: sa.SparseLinear(10, 10, 64, 0.1),
+        lambda: sa.BSR.from_dense(linear.weight.detach(), 64, density=0.1),
+    ):
+        with pytest.warns(sa.SparseAutotuneWarning, match=told):
+            assert make().nnzb == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sa.SparseLinear.from_linear(linear, block=64, density=0.0).nnzb == 0
+        assert sa.SparseLinear(0, 10, 64, 0.1).nnzb == 0
+
+
+@pytest.mark.parametrize("name", WRONG_INDICES)
+def test_wrong_indices_in_files(tmp_path, name):
+    safetensors = pytest.importorskip("safetensors.torch")
+    row_offsets, col_indices = (torch.tensor(indices, dtype=torch.int32) for indices in WRONG_INDICES[name])
+    wrong, file = sa.BSR(row_offsets, col_indices, torch.ones(2, 4, 4), (8, 8)), tmp_path / "wrong.safetensors"
+    with pytest.raises(ValueError, match="row_offsets|col_indices"):
+        wrong.save(file)
+    assert not file.exists()
+    note = dict(rows=8, cols=8, block_rows=4, block_cols=4, block_layout="row")
+    parts = {"a.row_offsets": row_offsets, "a.col_indices": col_indices, "a.values": wrong.values}
+    safetensors.save_file(parts, file, metadata={"sparsek.bsr.a": json.dumps(note)})
+    with pytest.raises(ValueError, match="row_offsets|col_indices"):
+        sa.BSR.load(file)
+
+
+@pytest.mark.parametrize(
+    "change,message",
+    [
+        (dict(block_rows=0), r"blocks of 0 x 4; its values have the shape \[2, 4, 4\]"),
+        (dict(block_cols=2), "blocks of 4 x 2"),
+        (dict(rows="8"), "lacks a whole number for rows"),
+        (dict(cols=8.5), "lacks a whole number"),
+        (dict(rows=None), "lacks a whole number"),
+        (dict(block_layout="diagonal"), "or a block_layout of row or col"),
+        (dict(rows=-8), "shape: sizes must not be negative"),
+        (dict(rows=12), "row_offsets: has 3 entries; a matrix of 12 rows"),
+    ],
+)
+def test_files_that_say_what_is_not_so(tmp_path, change, message):
+    safetensors = pytest.importorskip("safetensors.torch")
+    a, file = bsr([0, 1, 2], [0, 1]), tmp_path / "a.safetensors"
+    note = dict(rows=8, cols=8, block_rows=4, block_cols=4, block_layout="row") | change
+    parts = {"a.row_offsets": a.row_offsets, "a.col_indices": a.col_indices, "a.values": a.values}
+    safetensors.save_file(parts, file, metadata={"sparsek.bsr.a": json.dumps(note)})
+    with pytest.raises(ValueError, match=message):
+        sa.BSR.load(file)

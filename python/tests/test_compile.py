@@ -84,3 +84,29 @@ def test_compiled_sddmm_into_spmm():
         return sa.matmul(sa.sddmm(a, x, y), y.mT)
 
     close(torch.compile(both, fullgraph=True, backend="aot_eager")(x, y), both(x, y))
+
+
+@pytest.mark.parametrize("what", ["left", "right", "components", "layer", "sddmm", "weight"])
+def test_sizes_of_the_dense_operand_are_symbolic(what):
+    a, layer = random_bsr(32, 24, 8), sa.SparseLinear(24, 32, 8, 0.5)
+    weight = sa.SparseWeight(a)
+    function = {
+        "left": lambda x: sa.matmul(a, x.mT),
+        "right": lambda x: sa.matmul(x, a, transpose=True),
+        "components": lambda x: sa.bsr_gemm(a.row_offsets, a.col_indices, a.values, x.mT),
+        "layer": layer,
+        "sddmm": lambda x: sa.sddmm(a, x.new_ones(32, x.shape[0]), x).values,
+        "weight": lambda x: torch.nn.functional.linear(x, weight),
+    }[what]
+    graphs = []
+
+    def backend(graph, _examples):
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=True)
+    for size in range(2, 22):
+        x = torch.randn(size, 24)
+        close(compiled(x), function(x))
+    assert len(graphs) <= 2

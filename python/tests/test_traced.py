@@ -3,6 +3,8 @@
 import copy
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -97,3 +99,26 @@ def test_counted_operations():
     dense = nn.Linear(24, 20)
     full = sa.SparseLinear.from_linear(dense, (4, 8), 1.0)
     assert counted(lambda: full(tokens).sum().backward()) == counted(lambda: dense(tokens).sum().backward())
+
+
+COUNTED = """
+from torch.utils.flop_counter import FlopCounterMode
+import sparse_autotune as sa
+sa.set_options(store="", effort="estimate")
+with FlopCounterMode(display=False) as counter:
+    sa.matmul(sa.BSR.from_dense(torch.eye(8), 4), torch.ones(8, 3))
+assert counter.get_total_flops() == 2 * 2 * 16 * 3
+"""
+UNASKED = """
+import sys
+before = set(sys.modules)
+import sparse_autotune
+assert not {"torch.utils.flop_counter", "triton"} & (set(sys.modules) - before)
+"""
+
+
+@pytest.mark.parametrize("first", ["", UNASKED], ids=["counter first", "package first"])
+def test_the_counter_is_imported_by_who_counts(first):
+    """It imports Triton, which takes longer than all of this package; operations count whichever of the two is imported first."""
+    done = subprocess.run([sys.executable, "-c", "import torch" + first + COUNTED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
