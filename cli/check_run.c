@@ -275,11 +275,13 @@ static bool is_limited(int resource)
     return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* A vendor library in a process whose address space is limited may not get what it needs: that says nothing about its row. */
+/* A vendor library in a process whose address space is limited may not get what it needs: that says nothing about its row, which may have
+ * been applicable when the rows were listed, and be so no more when it is bound. */
 static bool lacks_room(const check_data *d, spk_kind kind, spk_status status)
 {
-    return (status == SPK_ERR_UNAVAILABLE || status == SPK_ERR_OUT_OF_MEMORY) && (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE) &&
-           !device_is_far(d->context) && (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA));
+    return (status == SPK_ERR_UNAVAILABLE || status == SPK_ERR_OUT_OF_MEMORY || status == SPK_ERR_NO_CANDIDATE) &&
+           (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE) && !device_is_far(d->context) &&
+           (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA));
 }
 
 void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome)
