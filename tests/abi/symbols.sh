@@ -17,4 +17,6 @@ needed=$(readelf -d "$library" | grep NEEDED | sed 's/.*\[//; s/\.so.*//' | sort
 for name in $needed; do
     case "$name" in libsqlite3 | libjansson | libz | libgomp | libc | libm | libpthread | libdl | ld-linux*) ;; *) echo "the library needs $name, which it should open at run time or do without"; exit 1 ;; esac
 done
+writers=$(nm -D --undefined-only "$library" | grep -oE '\b(putenv|setenv|unsetenv|clearenv)\b' | tr '\n' ' ' || true)
+[ -z "$writers" ] || { echo "the library changes the environment, which is the program's: it calls $writers"; exit 1; }
 echo "symbols: $(echo "$declared" | wc -l) functions, needs $needed"

@@ -23,6 +23,15 @@ typedef struct libxsmm_state {
     code codes[EDGES][EDGES][EDGES][2]; /* by m, n, k and "adds to what is there" */
 } libxsmm_state;
 
+/* At its first use LIBXSMM sets OMP_PROC_BIND in the environment, which is the caller's, and which other threads may be reading: the linker
+ * sends that call here (--wrap=putenv). */
+int __wrap_putenv(char *entry);
+int __wrap_putenv(char *entry)
+{
+    (void)entry;
+    return 0;
+}
+
 const char *spk_libxsmm_version(void)
 {
     return LIBXSMM_CONFIG_VERSION;
