@@ -51,24 +51,27 @@ _COUNTER = "torch.utils.flop_counter"  # imports Triton, which takes longer than
 class _OnImport:
     """A finder of modules that finds none: where the counter is imported, it has the others' loader register the formulas, and goes."""
 
+    asking = False
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != _COUNTER:
+        if name != _COUNTER or self.asking:
             return None
-        with contextlib.suppress(ValueError):
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
+        self.asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.asking = False
+        if spec is None or spec.loader is None:
+            return spec
+        run = spec.loader.exec_module
 
-            def exec_module(module: Any) -> None:
-                try:
-                    run(module)
-                except BaseException:
-                    sys.meta_path.insert(0, self)  # type: ignore[arg-type]
-                    raise
-                register(module)
+        def exec_module(module: Any) -> None:
+            run(module)
+            register(module)
+            with contextlib.suppress(ValueError):
+                sys.meta_path.remove(self)  # type: ignore[arg-type]
 
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 

@@ -66,9 +66,14 @@ def _handover() -> tuple[Any, Any]:
     return getattr(aoti, "unsafe_alloc_void_ptr_from_tensor", None), getattr(aoti, "alloc_tensor_by_stealing_from_void_ptr", None)
 
 
+def _is_recorded() -> bool:
+    """Whether a tracer makes a graph of the operators that run."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+
+
 def _watched_spmm(*operands: Any) -> Tensor:
     """A product that something watches. What a tracer keeps may meet other indices: it is not told the version of these. It may meet gradients, too."""
-    if _is_tracing() or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None:
+    if _is_tracing() or _is_recorded():
         *others, flags, _version = operands
         return activate(public_spmm(*others, flags & PLAIN), activation_of(flags))
     return _dispatched_spmm(*operands)
@@ -233,7 +238,14 @@ def wants_gradient(*tensors: Tensor | None) -> bool:
 
 def has_tangent(operand: Any) -> bool:
     """Of forward-mode derivatives. Ask for forward_ad._current_level first, which costs less."""
-    return isinstance(operand, Tensor) and forward_ad.unpack_dual(operand, level=0).tangent is not None
+    if not isinstance(operand, Tensor):
+        return False
+    if not _is_recorded():
+        return forward_ad.unpack_dual(operand, level=0).tangent is not None
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    with disable_proxy_modes_tracing():  # the question is no part of the graph
+        return forward_ad.unpack_dual(operand, level=0).tangent is not None
 
 
 def multiplied_with_tangents(values, row_offsets, col_indices, dense, bias, rows: int, cols: int, flags: int, out) -> bool:
