@@ -253,7 +253,10 @@ class Interrupted(CliTest):
     def test_tuning_keeps_what_was_measured(self):
         size = "2048" if support.quick else "4096" # long enough to be interrupted, in a build that is slow, too
         lines = ["--m", size, "--k", size, "--n", "1024", "--density", "0.3", "--block", "16", "--budget", "60", "--effort", "exhaustive", "--exclude", "reference"]
-        self.interrupt("tune", *lines, "--json", "out.json", after=4)
+        for after in (4, 12):  # on a busy machine nothing may have been measured at first, and there is no result then
+            self.interrupt("tune", *lines, "--json", "out.json", after=after)
+            if (self.folder / "out.json").exists():
+                break
         result = json.loads((self.folder / "out.json").read_text())
         self.check_shape(result)
         self.assertTrue(any(c["median_us"] for c in result["results"][0]["candidates"]))
