@@ -157,11 +157,17 @@ static int count_faults(spk_db *db, const char *pragma, int64_t *faults)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
+/* A page that could not be read counts as a fault there, with no error: faults are those that a second look finds too. */
 static int inspect_database(spk_db *db, void *arg)
 {
     inspection *in = arg;
+    int64_t first = 0;
+    int code = count_faults(db, "PRAGMA integrity_check", &first);
     in->bad = 0;
-    int code = count_faults(db, "PRAGMA integrity_check", &in->bad);
+    if (code == SQLITE_OK && first > 0)
+        code = count_faults(db, "PRAGMA integrity_check", &in->bad);
+    if (code == SQLITE_OK && first > 0 && in->bad == 0)
+        return SQLITE_IOERR_READ;
     return code == SQLITE_OK ? count_faults(db, "PRAGMA foreign_key_check", &in->bad) : code;
 }
 
