@@ -1,6 +1,7 @@
 """Signals while something is measured: what their handler raises arrives once, at once, and the package goes on."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -23,7 +24,14 @@ def send(number, seconds=0.7):
 def run(body, tmp_path):
     env = {name: value for name, value in os.environ.items() if name != "SPARSEK_STORE"}
     env["SPARSEK_CACHE_DIR"] = str(tmp_path)
-    done = subprocess.run([sys.executable, "-c", BEGIN + textwrap.dedent(body)], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + textwrap.dedent(body)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs in the background of a shell ignore it
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
