@@ -56,7 +56,7 @@ static spk_status read_problem(const question *asked, spk_tune_options *options,
     return SPK_OK;
 }
 
-/* Arguments for a problem of this operation, which is that of `whose`. */
+/* Arguments, which must be of this operation. whose: how the message goes on that says they are not ("the plan was made for"). */
 static spk_status read_args(const spk_op *op, const char *whose, const void *theirs, spk_args *args, void **stream)
 {
     const spk_op *given = NULL;

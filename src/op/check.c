@@ -91,10 +91,10 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
     ranges all = {{0}};
     SPK_TRY(check_inputs(problem, args, &all));
     for (int i = 0; i < op->operand_count; i++)
-        if (op->operands[i].role == SPK_ROLE_OUT)
+        if (spk_problem_writes(problem, i))
             SPK_TRY(check_pointer(problem, args, i, &all));
     for (int i = 0; i < op->operand_count; i++)
-        for (int j = 0; all.bytes[i] > 0 && op->operands[i].role == SPK_ROLE_OUT && j < op->operand_count; j++)
+        for (int j = 0; spk_problem_writes(problem, i) && j < op->operand_count; j++)
             SPK_TRY(check_overlap(problem, args, &all, i, j));
     return SPK_OK;
 }
@@ -103,13 +103,12 @@ spk_status spk_problem_check_workspace(const spk_problem *problem, const spk_arg
 {
     const spk_area workspace = {.start = (uintptr_t)args->workspace, .width = (int64_t)bytes, .dims = {{1, 0}, {1, 0}}};
     for (int i = 0; i < problem->op->operand_count; i++) {
-        const int64_t elements = spk_problem_operand_elements(problem, i);
-        if (elements == 0 || (problem->op->operands[i].role != SPK_ROLE_OUT && !spk_problem_reads(problem, args, i)))
+        if (!spk_problem_writes(problem, i) && !spk_problem_reads(problem, args, i))
             continue;
         const spk_area area = operand_area(problem, args, i);
         if (spk_areas_meet(&workspace, &area))
             return spk_fail(SPK_ERR_ARGUMENT, "args.workspace [%p, %zu bytes] overlaps args.%s [%p, %zu bytes]", args->workspace, bytes,
-                            problem->op->operands[i].name, args->at[i], (size_t)elements * spk_dtype_bytes(problem->operand[i].dtype));
+                            problem->op->operands[i].name, args->at[i], spk_operand_bytes(&problem->operand[i], problem->batch));
     }
     return SPK_OK;
 }

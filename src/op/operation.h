@@ -13,7 +13,7 @@ typedef struct spk_scalar_row {
     double check; /* its value where a candidate is checked: none that a kernel can ignore unnoticed. It is timed with 1 */
 } spk_scalar_row;
 
-/* A field of the tuning key, in the order of the key's text (tune/key.c). One of the two functions. */
+/* A field of the tuning key, in the order of the key's text (tune/choose/key.c). It has one of the two functions. */
 typedef struct spk_key_row {
     const char *name;
     /* Writes the value; false: the problem has no such field. Classes with different values are different. Of a number, only one that is

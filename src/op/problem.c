@@ -60,12 +60,35 @@ uint64_t spk_problem_hash(const spk_problem *problem)
     return hash ^ hash >> 32;
 }
 
-bool spk_problem_is_empty(const spk_problem *problem)
+bool spk_problem_writes(const spk_problem *problem, int i)
+{
+    return problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]);
+}
+
+/* The first operand that a run writes; NULL: none. */
+static const spk_operand *first_output(const spk_problem *problem)
 {
     for (int i = 0; i < problem->op->operand_count; i++)
-        if (problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]))
-            return false;
-    return true;
+        if (spk_problem_writes(problem, i))
+            return &problem->operand[i];
+    return NULL;
+}
+
+bool spk_problem_is_empty(const spk_problem *problem)
+{
+    return first_output(problem) == NULL;
+}
+
+int64_t spk_problem_out_rows(const spk_problem *problem)
+{
+    const spk_operand *output = first_output(problem);
+    return output != NULL ? output->rows : 0;
+}
+
+int64_t spk_problem_out_cols(const spk_problem *problem)
+{
+    const spk_operand *output = first_output(problem);
+    return output != NULL ? output->cols : 0;
 }
 
 bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i)
@@ -148,23 +171,4 @@ int spk_problem_device_defines(const spk_problem *problem, char *text, size_t si
 double spk_problem_tolerance(const spk_problem *problem)
 {
     return problem->op->tolerance(problem);
-}
-
-/* Of the first output that has elements. */
-static spk_operand first_output(const spk_problem *problem)
-{
-    for (int i = 0; i < problem->op->operand_count; i++)
-        if (problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]))
-            return problem->operand[i];
-    return (spk_operand){0};
-}
-
-int64_t spk_problem_out_rows(const spk_problem *problem)
-{
-    return first_output(problem).rows;
-}
-
-int64_t spk_problem_out_cols(const spk_problem *problem)
-{
-    return first_output(problem).cols;
 }

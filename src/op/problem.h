@@ -19,7 +19,7 @@ typedef struct spk_epilogue {
 
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. */
-enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_PRODUCT_OPERANDS };
+enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT };
 
 /* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
 #pragma GCC diagnostic push
@@ -93,8 +93,11 @@ spk_status spk_problem_check_inputs(const spk_problem *problem, const spk_args *
 
 bool spk_problem_is_empty(const spk_problem *problem); /* no output has an element */
 
-/* Whether operand i is read or written by a run: not where the problem has none, nor where its scalar is 0. */
+/* Whether a run reads operand i: not where the problem has none, nor where the scalar that multiplies it is 0. */
 bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i);
+
+/* Whether a run writes operand i. */
+bool spk_problem_writes(const spk_problem *problem, int i);
 
 /* The operand that stays as it is from run to run, by the caller's promise; -1: none. */
 int spk_problem_static_operand(const spk_problem *problem);

@@ -4,6 +4,8 @@
 
 #include "op/operation.h"
 
+// clang-format off: it takes the braces of a table's rows for blocks
+
 /* Rows of the table of operands: the values that the epilogue takes and gives lie like D. */
 #define SPK_PRODUCT_D(args) \
     [SPK_D] = {.name = "d", .title = "D", .role = SPK_ROLE_OUT, .may_be = 1u << SPK_C | 1u << SPK_RESIDUAL, .place = offsetof(args, d)}
@@ -22,6 +24,36 @@
 #define SPK_ARGS_PLACES(args)                                                                     \
     .args_type = #args, .args_bytes = sizeof(args), .workspace_place = offsetof(args, workspace), \
     .workspace_bytes_place = offsetof(args, workspace_bytes), .stream_place = offsetof(args, stream)
+
+/* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */
+#define SPK_PRODUCT_KEY_FIRST                                                                                                              \
+    {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
+        {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
+        {.name = "lb", .exact = spk_key_layout_b}, {.name = "ld", .exact = spk_key_layout_d},                                              \
+        {.name = "ab", .exact = spk_key_alignment_b}, {.name = "ad", .exact = spk_key_alignment_d},                                        \
+        {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
+        {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
+    {                                                                                                                                      \
+        .name = "ix", .exact = spk_key_indices                                                                                             \
+    }
+#define SPK_PRODUCT_KEY_BATCH                   \
+    {.name = "sa", .exact = spk_key_stride_a},  \
+    {                                           \
+        .name = "sb", .exact = spk_key_stride_b \
+    }
+#define SPK_PRODUCT_KEY_BLOCKS                                                                                        \
+    {.name = "br", .near = spk_key_block_rows, .weight = 4}, {.name = "bc", .near = spk_key_block_cols, .weight = 4}, \
+    {                                                                                                                 \
+        .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
+    }
+#define SPK_PRODUCT_KEY_LAST                                                      \
+    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},      \
+        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true}, \
+    {                                                                             \
+        .name = "items", .near = spk_key_items, .weight = 1, .optional = true     \
+    }
+
+// clang-format on
 
 /* An array of a pattern's values, as a matrix with a row for each line of a block. */
 void spk_values_fit(const spk_pattern *pattern, spk_layout block_layout, spk_operand *operand);
@@ -52,34 +84,7 @@ double spk_activate_f64(spk_activation activation, double x);
 double spk_product_finish(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, long double sum, long double size,
                           double *preact, double *magnitude);
 
-/* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */
-#define SPK_PRODUCT_KEY_FIRST                                                                                                              \
-    {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
-        {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
-        {.name = "lb", .exact = spk_key_layout_b}, {.name = "ld", .exact = spk_key_layout_d},                                              \
-        {.name = "ab", .exact = spk_key_alignment_b}, {.name = "ad", .exact = spk_key_alignment_d},                                        \
-        {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
-        {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
-    {                                                                                                                                      \
-        .name = "ix", .exact = spk_key_indices                                                                                             \
-    }
-#define SPK_PRODUCT_KEY_BATCH                   \
-    {.name = "sa", .exact = spk_key_stride_a},  \
-    {                                           \
-        .name = "sb", .exact = spk_key_stride_b \
-    }
-#define SPK_PRODUCT_KEY_BLOCKS                                                                                        \
-    {.name = "br", .near = spk_key_block_rows, .weight = 4}, {.name = "bc", .near = spk_key_block_cols, .weight = 4}, \
-    {                                                                                                                 \
-        .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
-    }
-#define SPK_PRODUCT_KEY_LAST                                                      \
-    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},      \
-        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true}, \
-    {                                                                             \
-        .name = "items", .near = spk_key_items, .weight = 1, .optional = true     \
-    }
-
+/* Their functions. */
 bool spk_key_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_d(const spk_problem *problem, char *text, size_t size);

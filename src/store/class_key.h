@@ -1,4 +1,4 @@
-/* The text of a class key as the store compares it. What its fields say is the tuner's business. */
+/* How far two class keys are from each other. The tuner makes keys (tune/choose/key.c); an operation's rows say what a field weighs. */
 #ifndef SPK_STORE_CLASS_KEY_H
 #define SPK_STORE_CLASS_KEY_H
 

@@ -53,11 +53,6 @@ void spk_checks_release(spk_checks **checks)
 
 /* ------------------------------------------------------------------------------------------------ which places */
 
-static bool is_output(const spk_problem *problem, int i)
-{
-    return problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]);
-}
-
 /* The rows where kernels go wrong first, then any. */
 static spk_status choose_rows(spk_checks *c, spk_rng *rng)
 {
@@ -76,7 +71,7 @@ static spk_status make_room(spk_checks *c, int64_t more)
 {
     const size_t room = (size_t)(c->used + more);
     for (int i = 0; i < c->problem->op->operand_count; i++)
-        if (is_output(c->problem, i)) {
+        if (spk_problem_writes(c->problem, i)) {
             SPK_TRY(spk_realloc(&c->mem, &c->out[i].want, room, sizeof(double)));
             SPK_TRY(spk_realloc(&c->mem, &c->out[i].magnitude, room, sizeof(double)));
         }
@@ -89,7 +84,7 @@ static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int ro
     spk_oracle_ask asked = {.rows = c->rows + first_row, .row_count = rows, .col0 = col0, .cols = cols};
     SPK_TRY(make_room(c, rows * cols));
     for (int i = 0; i < c->problem->op->operand_count; i++)
-        if (is_output(c->problem, i)) {
+        if (spk_problem_writes(c->problem, i)) {
             asked.out[i].want = c->out[i].want + c->used;
             asked.out[i].magnitude = c->out[i].magnitude + c->used;
         }
@@ -327,7 +322,7 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
     spk_args args = spk_operands_check_args(operands);
     SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
     for (int i = 0; i < op->operand_count && !verdict->wrong; i++)
-        if (is_output(checks->problem, i)) {
+        if (spk_problem_writes(checks->problem, i)) {
             const output out = output_of(checks->problem, i);
             SPK_TRY(look_through(checks, operands, &out, &views[i], verdict));
         }
