@@ -14,7 +14,8 @@ static size_t rounded(size_t bytes)
 static spk_status check_limits(const spk_bsr_view *view)
 {
     if (view->nnzb > INT_MAX || view->grid_rows >= INT_MAX || view->grid_cols > INT_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld blocks in %lld block rows and %lld block columns: CUDA kernels take fewer than 2^31 of each",
+        return spk_fail(SPK_ERR_UNSUPPORTED,
+                        "%lld blocks in %lld block rows and %lld block columns: CUDA kernels take fewer than 2^31 of each",
                         (long long)view->nnzb, (long long)view->grid_rows, (long long)view->grid_cols);
     return SPK_OK;
 }
@@ -29,11 +30,30 @@ static void set_shape(const spk_bound *bound, spk_cuda_arguments *a)
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *p = &bound->problem;
-    *a = (spk_cuda_arguments){.m = p->m, .n = p->n, .k = p->k, .block_rows = view->block_rows, .block_cols = view->block_cols,
-                              .grid_rows = (int)view->grid_rows, .grid_cols = (int)view->grid_cols, .nnzb = view->nnzb, .row_stride = view->row_stride,
-                              .col_stride = view->col_stride, .block_stride = view->block_stride, .ldb = p->b.ld, .ldc = p->c.ld, .ldd = p->d.ld,
-                              .ldr = p->residual.ld, .ldp = p->preact.ld, .lda = p->a.ld, .items = (int)p->batch, .stride_a = p->a.stride, .stride_b = p->b.stride, .stride_c = p->c.stride,
-                              .stride_d = p->d.stride, .stride_r = p->residual.stride, .stride_p = p->preact.stride};
+    *a = (spk_cuda_arguments){.m = p->m,
+                              .n = p->n,
+                              .k = p->k,
+                              .block_rows = view->block_rows,
+                              .block_cols = view->block_cols,
+                              .grid_rows = (int)view->grid_rows,
+                              .grid_cols = (int)view->grid_cols,
+                              .nnzb = view->nnzb,
+                              .row_stride = view->row_stride,
+                              .col_stride = view->col_stride,
+                              .block_stride = view->block_stride,
+                              .ldb = p->b.ld,
+                              .ldc = p->c.ld,
+                              .ldd = p->d.ld,
+                              .ldr = p->residual.ld,
+                              .ldp = p->preact.ld,
+                              .lda = p->a.ld,
+                              .items = (int)p->batch,
+                              .stride_a = p->a.stride,
+                              .stride_b = p->b.stride,
+                              .stride_c = p->c.stride,
+                              .stride_d = p->d.stride,
+                              .stride_r = p->residual.stride,
+                              .stride_p = p->preact.stride};
 }
 
 /* ------------------------------------------------------------------------------------------------ one copy for all plans of a pattern */
@@ -50,7 +70,8 @@ typedef struct spk_cuda_shared_index {
 
 enum { SHARED_SLOTS = 256, DISCARDED = 64, MOST_DISCARDED_BYTES = 1 << 20 };
 
-/* Giving memory back waits for all that the device is doing, so that who destroys a plan would wait for its last run: small pieces go many at once. */
+/* Giving memory back waits for all that the device is doing, so that who destroys a plan would wait for its last run: small pieces go many
+ * at once. */
 struct spk_cuda_shared_indices {
     spk_mem mem;
     pthread_mutex_t lock;
@@ -110,7 +131,8 @@ static spk_status allocate(spk_device *device, struct spk_cuda_shared_indices *a
 
 static spk_status upload(spk_device *device, const spk_bsr_view *view, struct spk_cuda_shared_indices *all, shared_index *index)
 {
-    const size_t columns = rounded(((size_t)view->grid_rows + 1) * sizeof(int)), positions = columns + rounded((size_t)view->nnzb * sizeof(int));
+    const size_t columns = rounded(((size_t)view->grid_rows + 1) * sizeof(int)),
+                 positions = columns + rounded((size_t)view->nnzb * sizeof(int));
     const size_t bytes = positions + (view->positions != NULL ? rounded((size_t)view->nnzb * sizeof(int)) : 0);
     char *staging = NULL;
     SPK_TRY(spk_calloc(&device->mem, bytes, 1, &staging)); /* zeroed: the gaps go to the device too */

@@ -1,10 +1,12 @@
-/* The arguments of a product, as the host fills them and device code reads them: seen by the C compiler and by NVRTC, so plain types only. */
+/* The arguments of a product, as the host fills them and device code reads them: seen by the C compiler and by NVRTC, so plain types
+ * only. */
 #ifndef SPK_CUDA_ARGUMENTS_H
 #define SPK_CUDA_ARGUMENTS_H
 
 typedef struct spk_cuda_arguments {
-    /* op(A): M x K in blocks of block_rows x block_cols. Block p of block row i, offsets[i] <= p < offsets[i+1], has block column columns[p] and begins at
-     * values + (positions ? positions[p] : p) * block_stride; its element (r, c) is r * row_stride + c * col_stride further. */
+    /* op(A): M x K in blocks of block_rows x block_cols. Block p of block row i, offsets[i] <= p < offsets[i+1], has block column
+     * columns[p] and begins at values + (positions ? positions[p] : p) * block_stride; its element (r, c) is r * row_stride + c *
+     * col_stride further. */
     long long m, n, k;
     int block_rows, block_cols;
     int grid_rows, grid_cols;

@@ -1,5 +1,6 @@
-/* Sums of SDDMM on their way to the stored blocks of D: D = alpha * sum + beta * C inside M x N, zero where an edge block lies beyond it. Where K is split,
- * each part's sums go to the workspace as they are, in the order of D's elements, and reduce_parts adds them in the order of the parts.
+/* Sums of SDDMM on their way to the stored blocks of D: D = alpha * sum + beta * C inside M x N, zero where an edge block lies beyond it.
+ * Where K is split, each part's sums go to the workspace as they are, in the order of D's elements, and reduce_parts adds them in the order
+ * of the parts.
  *   BLOCK_ROWS BLOCK_COLS   of a block of D
  *   RAGGED                  1: M or N is no multiple of the block */
 #ifndef SPK_DEVICE_BLOCK_STORE_CUH
@@ -22,8 +23,11 @@ inline real finish_value(const spk_cuda_arguments &arg, real sum, real c)
     return (real)arg.alpha * sum + (real)arg.beta * c;
 }
 
-/* `count` of W elements of a block's line, from element `at` of D on; those from `inside` on lie beyond M x N. whole: W elements begin at W * their size. */
-template <int W> inline void store_elements(const spk_cuda_arguments &arg, const block_target &out, long long at, const real (&sum)[W], int inside, bool whole)
+/* `count` of W elements of a block's line, from element `at` of D on; those from `inside` on lie beyond M x N. whole: W elements begin at
+ * multiples of W. */
+template <int W>
+inline void store_elements(const spk_cuda_arguments &arg, const block_target &out, long long at, const real (&sum)[W], int inside,
+                           bool whole)
 {
     if (out.sums != nullptr) {
         constexpr int QUAD = W < 16 / (int)sizeof(real) ? W : 16 / (int)sizeof(real);
@@ -49,7 +53,8 @@ template <int W> inline void store_elements(const spk_cuda_arguments &arg, const
     }
 #pragma unroll
     for (int e = 0; e < W; e++) {
-        const real value = USE_C && out.c != nullptr && e < inside ? finish_value(arg, sum[e], as<real>(c.at[e])) : (real)arg.alpha * sum[e];
+        const real value =
+            USE_C && out.c != nullptr && e < inside ? finish_value(arg, sum[e], as<real>(c.at[e])) : (real)arg.alpha * sum[e];
         d.at[e] = to<element_d>(e < inside ? value : (real)0);
     }
     if (whole)

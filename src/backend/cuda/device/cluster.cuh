@@ -1,5 +1,5 @@
-/* A cluster of blocks that adds its sums of one tile: each block sends every part of its sums to the block that owns it, the owner adds them in the order of
- * the blocks' ranks, so that the bits are the same on every run, and finishes its part of D. */
+/* A cluster of blocks that adds its sums of one tile: each block sends every part of its sums to the block that owns it, the owner adds
+ * them in the order of the blocks' ranks, so that the bits are the same on every run, and finishes its part of D. */
 #ifndef SPK_DEVICE_CLUSTER_CUH
 #define SPK_DEVICE_CLUSTER_CUH
 
@@ -21,8 +21,8 @@ SPK_INLINE void cluster_wait(unsigned barrier, unsigned parity)
 /* Four sums into the shared memory of a block; its barrier there counts the 16 bytes. */
 SPK_INLINE void cluster_send(unsigned to, unsigned barrier, float x, float y, float z, float w)
 {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to), "r"(barrier), "f"(x), "f"(y),
-                 "f"(z), "f"(w)
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to), "r"(barrier),
+                 "f"(x), "f"(y), "f"(z), "f"(w)
                  : "memory");
 }
 
@@ -37,8 +37,8 @@ struct exchange_storage {
     unsigned long long full, room;
 };
 
-/* `blocks` of a cluster, each with `groups` warpgroups that keep `columns` columns of `tiles` tiles of 64 rows: fours of a thread (mma.cuh: rows r and
- * r + 8, two columns), of which a block owns `owned` neighbours. */
+/* `blocks` of a cluster, each with `groups` warpgroups that keep `columns` columns of `tiles` tiles of 64 rows: fours of a thread (mma.cuh:
+ * rows r and r + 8, two columns), of which a block owns `owned` neighbours. */
 template <int blocks, int groups, int tiles, int columns> struct exchange {
     static constexpr int fours = tiles * columns / 8, owned = (fours + blocks - 1) / blocks, line_bytes = groups * 128 * 16;
     static constexpr int bytes = blocks * owned * line_bytes; /* of shared memory */
@@ -106,7 +106,10 @@ template <int blocks, int groups, int tiles, int columns> struct exchange {
         phase ^= 1;
     }
     /* Before the block ends: all have read their sums of the last tile, so nobody arrives here any more. */
-    __device__ __forceinline__ void leave() const { cluster_wait(room, phase ^ 1); }
+    __device__ __forceinline__ void leave() const
+    {
+        cluster_wait(room, phase ^ 1);
+    }
 };
 
 /* By one thread, before the cluster_barrier_started that begins the kernel. */
@@ -121,8 +124,8 @@ struct handover_storage {
     unsigned long long full, room;
 };
 
-/* One tile of a cluster of two blocks is cut: the second block sends its sums of the tile's end to the first, which adds them to its own. `groups`, `tiles`
- * and `columns` as above; memory: where the sums arrive in the first block. Once a launch. */
+/* One tile of a cluster of two blocks is cut: the second block sends its sums of the tile's end to the first, which adds them to its own.
+ * `groups`, `tiles` and `columns` as above; memory: where the sums arrive in the first block. Once a launch. */
 template <int groups, int tiles, int columns> struct handover {
     static constexpr int fours = tiles * columns / 8, line_bytes = groups * 128 * 16, bytes = fours * line_bytes;
     unsigned memory, full, room;

@@ -1,5 +1,6 @@
-/* What happens to a sum on its way to D: D = act(alpha * sum + beta * C + bias) + residual, or times residual, the value before act kept where asked.
- * For one element, and for two neighbours along D's contiguous dimension. Everything that the problem does not use is compiled out. */
+/* What happens to a sum on its way to D: D = act(alpha * sum + beta * C + bias) + residual, or times residual, the value before act kept
+ * where asked. For one element, and for two neighbours along D's contiguous dimension. Everything that the problem does not use is compiled
+ * out. */
 #ifndef SPK_CUDA_EPILOGUE_CUH
 #define SPK_CUDA_EPILOGUE_CUH
 
@@ -28,8 +29,8 @@ template <bool fast> inline float gated(float x, float u)
     return x / (1 + expf(-u));
 }
 
-/* x (1 + erf(x / sqrt 2)) / 2 = x - g or -g, with g = |x| erfc(z) / 2 and z = |x| / sqrt 2. Fast: erfc(z) = t exp(p(t) - z^2), t = 1 / (1 + z / 2), where p is fitted
- * at Chebyshev points to log(erfc(z) exp(z^2) / t); the relative error stays below 2^-15. */
+/* x (1 + erf(x / sqrt 2)) / 2 = x - g or -g, with g = |x| erfc(z) / 2 and z = |x| / sqrt 2. Fast: erfc(z) = t exp(p(t) - z^2), t = 1 / (1 +
+ * z / 2), where p is fitted at Chebyshev points to log(erfc(z) exp(z^2) / t); the relative error stays below 2^-15. */
 template <bool fast> inline float gelu_erf(float x)
 {
     if (!fast)
@@ -46,8 +47,8 @@ template <bool fast> inline float gelu_erf(float x)
     return x > 0 ? x - g : -g;
 }
 
-/* Accurate to the rounding of float, or with a D of 16 bits to a small part of D's: there the instructions of an epilogue are what a fast product waits for. Of
- * minus infinity the gated ones give -0, not the NaN of -inf * 0. */
+/* Accurate to the rounding of float, or with a D of 16 bits to a small part of D's: there the instructions of an epilogue are what a fast
+ * product waits for. Of minus infinity the gated ones give -0, not the NaN of -inf * 0. */
 inline float activate(float x)
 {
     [[maybe_unused]] constexpr bool fast = sizeof(element_d) == 2;
@@ -126,7 +127,8 @@ inline void store_one(const spk_cuda_arguments &arg, long long i, long long j, r
     ((element_d *)arg.d)[place(i, j, arg.ldd)] = to<element_d>(finish(arg, i, j, sum));
 }
 
-/* ---- two neighbours along D's contiguous dimension: (i, j) and (i, j + 1) of a row-major D, (i, j) and (i + 1, j) of a column-major one */
+/* ---- two neighbours along D's contiguous dimension: (i, j) and (i, j + 1) of a row-major D, (i, j) and (i + 1, j) of a column-major
+ * one */
 
 /* Whether pairs that begin at an even index along that dimension may be read and written whole. The same for all threads. */
 inline bool pairs_aligned(const spk_cuda_arguments &arg)
@@ -164,7 +166,8 @@ inline void finish_pair(const spk_cuda_arguments &arg, long long i, long long j,
     second += as<real>(bias[step]);
 #endif
 #if KEEP_PREACT
-    store_pieces<element_d, 2>((element_d *)arg.preact + place(i, j, arg.ldp), pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
+    store_pieces<element_d, 2>((element_d *)arg.preact + place(i, j, arg.ldp),
+                               pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
 #endif
     first = activate(first);
     second = activate(second);
@@ -184,7 +187,8 @@ inline void store_pair(const spk_cuda_arguments &arg, long long i, long long j, 
     const bool both = i1 < arg.m && j1 < arg.n;
     if (whole && both) {
         finish_pair(arg, i, j, first, second);
-        store_pieces<element_d, 2>((element_d *)arg.d + place(i, j, arg.ldd), pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
+        store_pieces<element_d, 2>((element_d *)arg.d + place(i, j, arg.ldd),
+                                   pieces<element_d, 2>{{to<element_d>(first), to<element_d>(second)}});
         return;
     }
     store_one(arg, i, j, first);

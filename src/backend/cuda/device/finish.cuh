@@ -1,5 +1,6 @@
-/* The epilogue of a tile of accumulators of 64 rows, in registers (mma.cuh says which thread holds what): a warp has 16 rows, and of 8 columns each thread has
- * two neighbours in rows r and r + 8. A fast product waits for the instructions here: a tile inside of D has a path without a question at each element. */
+/* The epilogue of a tile of accumulators of 64 rows, in registers (mma.cuh says which thread holds what): a warp has 16 rows, and of 8
+ * columns each thread has two neighbours in rows r and r + 8. A fast product waits for the instructions here: a tile inside of D has a path
+ * without a question at each element. */
 #ifndef SPK_DEVICE_FINISH_CUH
 #define SPK_DEVICE_FINISH_CUH
 
@@ -10,8 +11,8 @@
 
 namespace sm90 {
 
-/* A thread's two neighbours of a warp's 8 rows and 8 columns: row lane / 4, columns lane % 4 * 2 and the next. Of an array with D's layout, whose pairs are
- * aligned; the first row and the first column are even. By whole warps.
+/* A thread's two neighbours of a warp's 8 rows and 8 columns: row lane / 4, columns lane % 4 * 2 and the next. Of an array with D's layout,
+ * whose pairs are aligned; the first row and the first column are even. By whole warps.
  *
  * Column-major arrays of 16 bits are read and written by the pairs that lie together there, and turned in registers. */
 #define TURNED (LAYOUT_D == COL_MAJOR && (DTYPE_D == F16 || DTYPE_D == BF16))
@@ -61,10 +62,10 @@ SPK_INLINE void store_two(void *array, long long ld, int i0, int j0, const float
 #endif
 }
 
-/* Where the 8 rows and 8 columns lie inside of D, whose arrays have aligned pairs. c, residual: the thread's, where there are such arrays; row_bias: of its row,
- * where there is one for each. */
-SPK_INLINE void finish_inside(const spk_cuda_arguments &arg, float (&value)[2], [[maybe_unused]] const float (&c)[2], [[maybe_unused]] const float (&residual)[2],
-                              int i0, int j0, [[maybe_unused]] float row_bias)
+/* Where the 8 rows and 8 columns lie inside of D, whose arrays have aligned pairs. c, residual: the thread's, where there are such arrays;
+ * row_bias: of its row, where there is one for each. */
+SPK_INLINE void finish_inside(const spk_cuda_arguments &arg, float (&value)[2], [[maybe_unused]] const float (&c)[2],
+                              [[maybe_unused]] const float (&residual)[2], int i0, int j0, [[maybe_unused]] float row_bias)
 {
     value[0] *= (float)arg.alpha;
     value[1] *= (float)arg.alpha;
@@ -111,9 +112,10 @@ SPK_INLINE void load_row_bias([[maybe_unused]] const spk_cuda_arguments &arg, [[
 #endif
 }
 
-/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first, even. fast: a tile inside of D has a path of its
- * own. */
-template <int columns, bool fast = true> SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], int i0, int j0)
+/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first, even. fast: a tile inside
+ * of D has a path of its own. */
+template <int columns, bool fast = true>
+SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], int i0, int j0)
 {
 #if PLAIN_EPILOGUE
     const float alpha = (float)arg.alpha;

@@ -1,5 +1,6 @@
-/* The epilogue of a tile of 64 rows that reads an array of D's layout (C or a residual) and leaves through the staging tile (store.cuh): the array comes that way,
- * too. Read by the accumulators' places, 16 bytes here and there, and turned pair by pair, it takes longer than the tile's products. */
+/* The epilogue of a tile of 64 rows that reads an array of D's layout (C or a residual) and leaves through the staging tile (store.cuh):
+ * the array comes that way, too. Read by the accumulators' places, 16 bytes here and there, and turned pair by pair, it takes longer than
+ * the tile's products. */
 #ifndef SPK_DEVICE_FINISH_STAGED_CUH
 #define SPK_DEVICE_FINISH_STAGED_CUH
 
@@ -33,14 +34,16 @@ SPK_INLINE void fetch_columns(column_share<width> &to, const void *array, long l
 #if LAYOUT_D == ROW_MAJOR
         const int row = at / (width * 2), first = row_of(row / piece_rows), i = first + row % piece_rows, j = j0 + at % (width * 2) / 2;
 #else
-        const int in = at % (piece_rows * width * 2), first = row_of(at / (piece_rows * width * 2)), i = first + in % (piece_rows * 2) / 2, j = j0 + in / (piece_rows * 2);
+        const int in = at % (piece_rows * width * 2), first = row_of(at / (piece_rows * width * 2)), i = first + in % (piece_rows * 2) / 2,
+                  j = j0 + in / (piece_rows * 2);
 #endif
         to.at[u] = first < 0 || array == nullptr ? make_uint4(0, 0, 0, 0) : *(const uint4 *)((const element_d *)array + place(i, j, ld));
     }
 }
 
 /* By way of the staging tile to the threads that have the sums. The next call takes another tile, or comes after a barrier. */
-template <int piece_rows, int width> SPK_INLINE void exchange_columns(pair_share<width> &to, const column_share<width> &from, unsigned staging, int barrier)
+template <int piece_rows, int width>
+SPK_INLINE void exchange_columns(pair_share<width> &to, const column_share<width> &from, unsigned staging, int barrier)
 {
 #pragma unroll
     for (int u = 0; u < width / 16; u++)
@@ -56,10 +59,11 @@ template <int piece_rows, int width> SPK_INLINE void exchange_columns(pair_share
     }
 }
 
-/* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads of a warpgroup.
- * ahead: the next columns are on their way while some are finished, where registers suffice. */
+/* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads
+ * of a warpgroup. ahead: the next columns are on their way while some are finished, where registers suffice. */
 template <int columns, int piece_rows, int buffers, bool ahead, class Rows>
-SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0, Rows row_of)
+SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0,
+                              Rows row_of)
 {
     constexpr int width = columns < 64 ? columns : 64;
     const void *array = !USE_C ? arg.residual : arg.beta != 0 ? arg.c : nullptr; /* C is not read at a beta of 0 */

@@ -1,11 +1,11 @@
 /* Tiles of op(A) and of B gathered into shared memory for a team of threads, step by step along the stored blocks of one block row.
  *
- * The blocks of a block row stand one behind the other: "depth" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the block and v % BLOCK_COLS the
- * column in it. A step takes TILE_K of them, whatever the block's width: nothing is padded but the last step, where both tiles hold zeros. What lies
- * beyond K is zero in both tiles too, so that neither the overhang of values nor memory beyond B is ever read.
+ * The blocks of a block row stand one behind the other: "depth" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the block and v %
+ * BLOCK_COLS the column in it. A step takes TILE_K of them, whatever the block's width: nothing is padded but the last step, where both
+ * tiles hold zeros. What lies beyond K is zero in both tiles too, so that neither the overhang of values nor memory beyond B is ever read.
  *
- * A team (team.cuh) works on one tile of D, TILE_M rows of one block row (SPLITS tiles down a block row) by TILE_N columns. The host defines, besides what
- * team.cuh asks for:
+ * A team (team.cuh) works on one tile of D, TILE_M rows of one block row (SPLITS tiles down a block row) by TILE_N columns. The host
+ * defines, besides what team.cuh asks for:
  *   BLOCK_ROWS, BLOCK_COLS           of op(A)
  *   RAGGED_K                         1: K is no multiple of BLOCK_COLS
  *   PIECES                           1: long block rows come in pieces, whose sums go to the workspace and are added by a second launch */
@@ -21,7 +21,7 @@
 
 /* What a team computes, and where its operands begin. */
 struct task {
-    int item; /* of the batch */
+    int item;                 /* of the batch */
     int block_row, row, rows; /* rows [row, row + rows) of the block row, of which those inside D are stored */
     long long column;         /* first column of D */
     int first, depth, steps;  /* first block; columns of all blocks; steps of TILE_K */
@@ -42,21 +42,24 @@ inline void look_ahead(const spk_cuda_arguments &arg, const task &job, int step,
     }
 }
 
-template <int WA> inline void gather_a_in_block(element_a *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
+template <int WA>
+inline void gather_a_in_block(element_a *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
 {
     const int inside = step * TILE_K % BLOCK_COLS;
     const long long left = arg.k - ((long long)next.column * BLOCK_COLS + inside); /* of K */
 #if A_K_CONTIGUOUS
-    copy_lines<WA, TILE_M, TILE_K, PITCH_A, BLOCK_ROWS % TILE_M == 0>(tile, next.values + job.row * BLOCK_COLS + inside, BLOCK_COLS, BLOCK_ROWS - job.row,
-                                                                      thread, [&](int in) { return RAGGED_K ? clip(left - in, WA) : WA; });
+    copy_lines<WA, TILE_M, TILE_K, PITCH_A, BLOCK_ROWS % TILE_M == 0>(tile, next.values + job.row * BLOCK_COLS + inside, BLOCK_COLS,
+                                                                      BLOCK_ROWS - job.row, thread,
+                                                                      [&](int in) { return RAGGED_K ? clip(left - in, WA) : WA; });
 #else
-    copy_lines<WA, TILE_K, TILE_M, PITCH_A, !RAGGED_K>(tile, next.values + inside * BLOCK_ROWS + job.row, BLOCK_ROWS, left, thread, [&](int in) {
-        return BLOCK_ROWS % TILE_M == 0 ? WA : clip(BLOCK_ROWS - job.row - in, WA);
-    });
+    copy_lines<WA, TILE_K, TILE_M, PITCH_A, !RAGGED_K>(
+        tile, next.values + inside * BLOCK_ROWS + job.row, BLOCK_ROWS, left, thread,
+        [&](int in) { return BLOCK_ROWS % TILE_M == 0 ? WA : clip(BLOCK_ROWS - job.row - in, WA); });
 #endif
 }
 
-template <int WB> inline void gather_b_in_block(element_b *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
+template <int WB>
+inline void gather_b_in_block(element_b *tile, const spk_cuda_arguments &arg, const task &job, int step, const ahead &next, int thread)
 {
     const long long begin = (long long)next.column * BLOCK_COLS + step * TILE_K % BLOCK_COLS, left = arg.k - begin;
     const element_b *b = (const element_b *)arg.b;
@@ -112,7 +115,8 @@ inline void gather(char *stage, const spk_cuda_arguments &arg, const task &job, 
 }
 
 /* multiply(a, b) for every step, tiles in order; afterwards the shared memory is free. */
-template <int WA, int WB, class M> inline void walk_depth(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
+template <int WA, int WB, class M>
+inline void walk_depth(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
 {
     ahead next = {0, nullptr};
     look_ahead(arg, job, 0, next);
@@ -128,15 +132,16 @@ template <int WA, int WB, class M> inline void walk_depth(char *memory, const sp
 /* Copies of whole vectors where the operands allow it, else of single elements. The choice is the same for all threads. */
 template <class M> inline void walk(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
 {
-    const bool a = VECTOR_A == 1 || aligned_to(arg.values, VECTOR_A * sizeof(element_a)), b = VECTOR_B == 1 || aligned_to(arg.b, VECTOR_B * sizeof(element_b));
+    const bool a = VECTOR_A == 1 || aligned_to(arg.values, VECTOR_A * sizeof(element_a)),
+               b = VECTOR_B == 1 || aligned_to(arg.b, VECTOR_B * sizeof(element_b));
     if (a && b)
         walk_depth<VECTOR_A, VECTOR_B>(memory, arg, job, thread, multiply);
     else
         walk_depth<1, 1>(memory, arg, job, thread, multiply);
 }
 
-/* The place in a list of `rows` rows (or pieces of them) of the one that this team works on, and which part of it; negative: none. Tiles of one block
- * row are neighbours, then rows as listed, then columns. */
+/* The place in a list of `rows` rows (or pieces of them) of the one that this team works on, and which part of it; negative: none. Tiles of
+ * one block row are neighbours, then rows as listed, then columns. */
 inline int find_place(unsigned rows, int team, int &part, unsigned &column_tile)
 {
     const unsigned tiles = rows * SPLITS, groups = (tiles + TEAMS - 1) / TEAMS, tile = blockIdx.x % groups * TEAMS + team;
@@ -146,7 +151,10 @@ inline int find_place(unsigned rows, int team, int &part, unsigned &column_tile)
 }
 
 /* Tiles of an item across. */
-inline unsigned item_columns(const spk_cuda_arguments &arg) { return (unsigned)((arg.n + TILE_N - 1) / TILE_N); }
+inline unsigned item_columns(const spk_cuda_arguments &arg)
+{
+    return (unsigned)((arg.n + TILE_N - 1) / TILE_N);
+}
 
 /* The tile of D: TILE_M rows of a block row from part * TILE_M on; the columns of a batch's items are counted on. */
 inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, int part, unsigned column_tile)
@@ -160,9 +168,13 @@ inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, in
 }
 
 #if PIECES
-/* The host's list (kernels/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and its number among
- * those of cut rows (negative: it is the whole row); of each cut row its number, the number of its first piece, how many it has, 0. */
-inline int4 listed(const int *list, int at) { return __ldg((const int4 *)list + 1 + at); }
+/* The host's list (kernels/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and
+ * its number among those of cut rows (negative: it is the whole row); of each cut row its number, the number of its first piece, how many
+ * it has, 0. */
+inline int4 listed(const int *list, int at)
+{
+    return __ldg((const int4 *)list + 1 + at);
+}
 
 inline long long partial_tile(const spk_cuda_arguments &arg, int piece, int part, unsigned column_tile)
 {
@@ -199,7 +211,10 @@ inline bool find_task(const spk_cuda_arguments &arg, const int *order, int team,
 
 /* ---- sums on their way to D: through shared memory, so that D is written in whole lines */
 
-inline int sum_place(int row, int column) { return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row; }
+inline int sum_place(int row, int column)
+{
+    return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row;
+}
 
 /* Writes a team's tile of sums. */
 inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
@@ -308,12 +323,13 @@ inline void leave_tile(const real *sums, const spk_cuda_arguments &arg, const ta
 
 /* The second launch of a kernel whose long rows come in pieces. */
 #if PIECES
-#define ADDING_ENTRY(name)                                                                                                                      \
-    extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) name(const __grid_constant__ spk_cuda_arguments arg, const int *list) \
-    {                                                                                                                                           \
-        next_launch_may_start();                                                                                                                \
-        previous_launch_done();                                                                                                                 \
-        add_tiles(arg, list);                                                                                                                   \
+#define ADDING_ENTRY(name)                                                    \
+    extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)      \
+        name(const __grid_constant__ spk_cuda_arguments arg, const int *list) \
+    {                                                                         \
+        next_launch_may_start();                                              \
+        previous_launch_done();                                               \
+        add_tiles(arg, list);                                                 \
     }
 #else
 #define ADDING_ENTRY(name)

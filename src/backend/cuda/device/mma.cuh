@@ -1,12 +1,13 @@
 /* wgmma: a warpgroup multiplies 64 x 16 by 16 x N tiles in shared memory into f32 registers.
  *
- * Tiles lie as TMA with a swizzle of S bytes (128, 64, 32) writes them, each at a multiple of 1024 bytes; "major" is the contiguous direction.
+ * Tiles lie as TMA with a swizzle of S bytes (128, 64, 32) writes them, each at a multiple of 1024 bytes; "major" is the contiguous
+ * direction.
  *   K-major:  rows of S bytes along K, one below the other. Stride 8 S between groups of 8 rows; 32 bytes on for the next 16 of K.
  *   MN-major: rows of 64 elements (128 bytes, swizzle 128) along M or N, one for each k; the next 64 of M or N after all k of the tile.
- *             Stride 1024 between groups of 8 k, 128 k-count between groups of 64; 2048 bytes on for the next 16 of K.
- *             A tile of 32 or 16 in all of M or N: rows of 64 or 32 bytes, swizzled so; stride 8 rows; 16 rows on for the next 16 of K.
- * Accumulators: element (row, column) of a 64 x N tile is in warp row / 16, lane 4 * (row % 8) + column % 8 / 2, register
- * column / 8 * 4 + row / 8 % 2 * 2 + column % 2. */
+ *     Stride 1024 between groups of 8 k, 128 k-count between groups of 64; 2048 bytes on for the next 16 of K. A tile of 32 or 16 in all of
+ *     M or N: rows of 64 or 32 bytes, swizzled so; stride 8 rows; 16 rows on for the next 16 of K.
+ * Accumulators: element (row, column) of a 64 x N tile is in warp row / 16, lane 4 * (row % 8) + column % 8 / 2, register column / 8 * 4 +
+ * row / 8 % 2 * 2 + column % 2. */
 #ifndef SPK_DEVICE_MMA_CUH
 #define SPK_DEVICE_MMA_CUH
 
@@ -86,15 +87,17 @@ template <int count> SPK_INLINE void mma_settle(float (&d)[count])
 #define SPK_D64(i) SPK_D32(i), SPK_D32(i + 32)
 
 /* a, b, step are the names of the operands after the accumulators. */
-#define SPK_MMA(N, registers, a, b, one, ta, tb, ...)                                                                                             \
-    template <> struct mma<N> {                                                                                                                   \
-        template <int a_mn_major, int b_mn_major> SPK_MEMBER void run(float (&d)[N / 2], unsigned long long da, unsigned long long db, int more = 1) \
-        {                                                                                                                                         \
-            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " one ", 0;\n\t"                                                                   \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16." SPK_MMA_TYPES " {" registers "}, " a ", " b ", p, 1, 1, " ta ", " tb ";\n\t}" \
-                         : __VA_ARGS__                                                                                                            \
-                         : "l"(da), "l"(db), "r"(more), "n"(a_mn_major), "n"(b_mn_major));                                                           \
-        }                                                                                                                                         \
+#define SPK_MMA(N, registers, a, b, one, ta, tb, ...)                                                                               \
+    template <> struct mma<N> {                                                                                                     \
+        template <int a_mn_major, int b_mn_major>                                                                                   \
+        SPK_MEMBER void run(float (&d)[N / 2], unsigned long long da, unsigned long long db, int more = 1)                          \
+        {                                                                                                                           \
+            asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " one ", 0;\n\t"                                                     \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16." SPK_MMA_TYPES " {" registers "}, " a ", " b ", p, 1, 1, " ta \
+                         ", " tb ";\n\t}"                                                                                           \
+                         : __VA_ARGS__                                                                                              \
+                         : "l"(da), "l"(db), "r"(more), "n"(a_mn_major), "n"(b_mn_major));                                          \
+        }                                                                                                                           \
     };
 #define SPK_MEMBER static __device__ __forceinline__
 

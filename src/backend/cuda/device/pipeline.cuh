@@ -15,13 +15,11 @@ template <int stages> struct ring {
     unsigned full, empty; /* the barriers of stage 0 */
     unsigned stage, phase;
 
-    __device__ __forceinline__ ring(const ring_storage<stages> &storage) : full(smem_address(storage.full)), empty(smem_address(storage.empty)), stage(0), phase(0)
+    __device__ __forceinline__ ring(const ring_storage<stages> &storage)
+        : full(smem_address(storage.full)), empty(smem_address(storage.empty)), stage(0), phase(0)
     {
     }
-    __device__ __forceinline__ unsigned full_barrier() const
-    {
-        return full + stage * 8;
-    }
+    __device__ __forceinline__ unsigned full_barrier() const { return full + stage * 8; }
     __device__ __forceinline__ void advance()
     {
         if (++stage == stages) {
@@ -30,24 +28,12 @@ template <int stages> struct ring {
         }
     }
     /* Producer: the stage may be written. A fresh ring is all empty. */
-    __device__ __forceinline__ void wait_empty() const
-    {
-        barrier_wait(empty + stage * 8, phase ^ 1);
-    }
+    __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage * 8, phase ^ 1); }
     /* Consumer: whether they are in. */
-    __device__ __forceinline__ bool is_full() const
-    {
-        return barrier_test(full + stage * 8, phase);
-    }
+    __device__ __forceinline__ bool is_full() const { return barrier_test(full + stage * 8, phase); }
     /* Consumer: the stage's bytes are in. */
-    __device__ __forceinline__ void wait_full() const
-    {
-        barrier_wait(full + stage * 8, phase);
-    }
-    __device__ __forceinline__ void release(unsigned of, unsigned count = 1) const
-    {
-        barrier_arrive(empty + of * 8, count);
-    }
+    __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage * 8, phase); }
+    __device__ __forceinline__ void release(unsigned of, unsigned count = 1) const { barrier_arrive(empty + of * 8, count); }
 };
 
 /* By one thread, before the block's first __syncthreads. */

@@ -1,9 +1,10 @@
-/* The facts of a problem that device programs are specialised for: the host defines each (spk_problem_device_defines). The defaults are for reading
- * and for a compiler run by hand.
+/* The facts of a problem that device programs are specialised for: the host defines each (spk_problem_device_defines). The defaults are for
+ * reading and for a compiler run by hand.
  *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
  *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)
  *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's); LAYOUT_D of SDDMM: of D's blocks
- *   A_K_CONTIGUOUS              of SDDMM: 1: X is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie together (col_stride is 1); 0: neighbours along M do (row_stride is 1)
+ *   A_K_CONTIGUOUS              of SDDMM: 1: X is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie together
+ *                               (col_stride is 1); 0: neighbours along M do (row_stride is 1)
  *   HAS_POSITIONS               1: block p of op(A) lies at positions[p]
  *   USE_C                       1: C takes part, where beta is not 0
  *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL
@@ -86,10 +87,18 @@
 #endif
 
 template <int DTYPE> struct element_of;
-template <> struct element_of<F32> { typedef float type; };
-template <> struct element_of<F64> { typedef double type; };
-template <> struct element_of<F16> { typedef f16 type; };
-template <> struct element_of<BF16> { typedef bf16 type; };
+template <> struct element_of<F32> {
+    typedef float type;
+};
+template <> struct element_of<F64> {
+    typedef double type;
+};
+template <> struct element_of<F16> {
+    typedef f16 type;
+};
+template <> struct element_of<BF16> {
+    typedef bf16 type;
+};
 
 typedef element_of<DTYPE_A>::type element_a;
 typedef element_of<DTYPE_B>::type element_b;
@@ -112,12 +121,21 @@ inline spk_cuda_arguments item_arguments(const spk_cuda_arguments &batch, long l
 }
 #else
 typedef const spk_cuda_arguments &item_view;
-inline const spk_cuda_arguments &item_arguments(const spk_cuda_arguments &batch, long long item) { return batch; }
+inline const spk_cuda_arguments &item_arguments(const spk_cuda_arguments &batch, long long item)
+{
+    return batch;
+}
 #endif
 
 /* Where every item has item_blocks thread blocks: this one's item, and its place among them. */
-inline unsigned block_item(const spk_cuda_arguments &batch) { return BATCHED ? blockIdx.x / batch.item_blocks : 0; }
-inline unsigned block_of_item(const spk_cuda_arguments &batch) { return BATCHED ? blockIdx.x % batch.item_blocks : blockIdx.x; }
+inline unsigned block_item(const spk_cuda_arguments &batch)
+{
+    return BATCHED ? blockIdx.x / batch.item_blocks : 0;
+}
+inline unsigned block_of_item(const spk_cuda_arguments &batch)
+{
+    return BATCHED ? blockIdx.x % batch.item_blocks : blockIdx.x;
+}
 
 /* Where the values of block p of op(A) begin. */
 inline const element_a *block_values(const spk_cuda_arguments &arg, int p)

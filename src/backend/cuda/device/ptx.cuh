@@ -1,5 +1,5 @@
-/* Hopper's instructions that CUDA C has no words for: barriers in shared memory, fences, named barriers, stmatrix. Addresses of shared memory are
- * 32-bit (smem_address). */
+/* Hopper's instructions that CUDA C has no words for: barriers in shared memory, fences, named barriers, stmatrix. Addresses of shared
+ * memory are 32-bit (smem_address). */
 #ifndef SPK_DEVICE_PTX_CUH
 #define SPK_DEVICE_PTX_CUH
 
@@ -68,7 +68,8 @@ SPK_INLINE void named_barrier(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* Registers of a thread from here on: given back, taken. By all of a warpgroup, in a kernel whose registers at entry follow from __launch_bounds__. */
+/* Registers of a thread from here on: given back, taken. By all of a warpgroup, in a kernel whose registers at entry follow from
+ * __launch_bounds__. */
 template <int count> SPK_INLINE void registers_fewer()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
@@ -81,12 +82,15 @@ template <int count> SPK_INLINE void registers_more()
 /* Four 8x8 matrices of 16-bit elements. Lane 8u + i gives the address of row i of matrix u (of its column i, transposed). */
 SPK_INLINE void stmatrix4(unsigned address, const unsigned (&x)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]),
+                 "r"(x[3])
+                 : "memory");
 }
 
 SPK_INLINE void stmatrix4_transposed(unsigned address, const unsigned (&x)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x[0]), "r"(x[1]), "r"(x[2]),
+                 "r"(x[3])
                  : "memory");
 }
 
@@ -125,8 +129,8 @@ SPK_INLINE void cluster_arrive(unsigned barrier)
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* The same where only wgmma has read, and nothing was written that the other block is to see: it orders no stores. A release for the cluster waits for all
- * memory that the thread has written, a microsecond each time. */
+/* The same where only wgmma has read, and nothing was written that the other block is to see: it orders no stores. A release for the
+ * cluster waits for all memory that the thread has written, a microsecond each time. */
 SPK_INLINE void cluster_arrive_read(unsigned barrier, unsigned count = 1)
 {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(count) : "memory");

@@ -1,8 +1,9 @@
 /* Tiles of X and Y gathered for SDDMM by a team of threads (team.cuh), and its sums to the stored blocks of D.
  *
- * The stored blocks of a block row stand one beside the other: "virtual column" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the block and
- * v % BLOCK_COLS the column in it. A team's tile is TILE_M rows of one block row by TILE_N virtual columns, whatever the block's width; what lies beyond
- * M, N or K is zero in its tile and never read. The host defines, besides what team.cuh and block_store.cuh ask for:
+ * The stored blocks of a block row stand one beside the other: "virtual column" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the
+ * block and v % BLOCK_COLS the column in it. A team's tile is TILE_M rows of one block row by TILE_N virtual columns, whatever the block's
+ * width; what lies beyond M, N or K is zero in its tile and never read. The host defines, besides what team.cuh and block_store.cuh ask
+ * for:
  *   SPLITS   tiles down a block row */
 #ifndef SPK_CUDA_SDDMM_GATHER_CUH
 #define SPK_CUDA_SDDMM_GATHER_CUH
@@ -13,14 +14,14 @@
 
 /* Filled by the host (kernels/sddmm_gather.h). */
 struct sddmm_work {
-    const int2 *tiles; /* block row * SPLITS + part of it; first virtual column */
+    const int2 *tiles;             /* block row * SPLITS + part of it; first virtual column */
     int tiles_count, parts, steps; /* tiles; parts of K; steps of TILE_K in all of K */
     long long elements;            /* of an item's D */
 };
 
 struct task {
     int item, part, first_step, steps;
-    int first, columns; /* first block of the row; virtual columns from `column` on that exist */
+    int first, columns;    /* first block of the row; virtual columns from `column` on that exist */
     int column, row, rows; /* of the tile: first virtual column, first row in the block, rows inside M */
     long long i0;          /* first row of X */
     const element_a *x;    /* of the item */
@@ -82,8 +83,7 @@ template <int WB> inline void gather_y(element_b *tile, const spk_cuda_arguments
     });
 }
 
-template <int WA, int WB, class M>
-inline void walk_k(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
+template <int WA, int WB, class M> inline void walk_k(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
 {
     walk_steps(
         memory, job.steps,
@@ -98,21 +98,27 @@ inline void walk_k(char *memory, const spk_cuda_arguments &arg, const task &job,
 /* multiply(a, b) for every step of the task: copies of whole vectors where the operands allow it, else of single elements. */
 template <class M> inline void walk(char *memory, const spk_cuda_arguments &arg, const task &job, int thread, M multiply)
 {
-    const bool a = VECTOR_A == 1 || aligned_to(job.x, VECTOR_A * sizeof(element_a)), b = VECTOR_B == 1 || aligned_to(job.y, VECTOR_B * sizeof(element_b));
+    const bool a = VECTOR_A == 1 || aligned_to(job.x, VECTOR_A * sizeof(element_a)),
+               b = VECTOR_B == 1 || aligned_to(job.y, VECTOR_B * sizeof(element_b));
     if (a && b)
         walk_k<VECTOR_A, VECTOR_B>(memory, arg, job, thread, multiply);
     else
         walk_k<1, 1>(memory, arg, job, thread, multiply);
 }
 
-inline int sum_place(int row, int column) { return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row; }
+inline int sum_place(int row, int column)
+{
+    return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row;
+}
 
 /* A team's tile of sums to the blocks that it lies in. */
 inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const sddmm_work &work, const task &job, int thread)
 {
-    constexpr int LENGTH = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M, LINES = LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N, MOST = 16 / (int)sizeof(element_d);
+    constexpr int LENGTH = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M, LINES = LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N,
+                  MOST = 16 / (int)sizeof(element_d);
     constexpr int W = BLOCK_LINE % MOST == 0 && LENGTH % MOST == 0 ? MOST : 1, CHUNKS = LENGTH / W;
-    const int rows = BLOCK_ROWS - job.row < TILE_M ? BLOCK_ROWS - job.row : TILE_M, columns = job.columns < TILE_N ? job.columns : TILE_N; /* that are stored */
+    const int rows = BLOCK_ROWS - job.row < TILE_M ? BLOCK_ROWS - job.row : TILE_M,
+              columns = job.columns < TILE_N ? job.columns : TILE_N; /* that are stored */
     block_target out = {(element_d *)arg.d + job.item * arg.stride_d, nullptr, nullptr};
     if (USE_C && arg.beta != 0)
         out.c = (const element_d *)arg.c + job.item * arg.stride_c;
@@ -120,7 +126,8 @@ inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const sd
         out.sums = (real *)arg.workspace + ((long long)job.item * work.parts + job.part) * work.elements;
     const bool whole = aligned_to(out.d, W * sizeof(element_d)) && aligned_to(out.c, W * sizeof(element_d));
     for (int chunk = thread; chunk < LINES * CHUNKS; chunk += TEAM_THREADS) {
-        const int line = chunk / CHUNKS, in = chunk % CHUNKS * W, r = LAYOUT_D == ROW_MAJOR ? line : in, v = LAYOUT_D == ROW_MAJOR ? in : line;
+        const int line = chunk / CHUNKS, in = chunk % CHUNKS * W, r = LAYOUT_D == ROW_MAJOR ? line : in,
+                  v = LAYOUT_D == ROW_MAJOR ? in : line;
         if (r >= rows || v >= columns)
             continue;
         const int at = job.column + v, c = at % BLOCK_COLS;
@@ -130,7 +137,8 @@ inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const sd
         for (int e = 0; e < W; e++)
             sum[e] = sums[line * PITCH_D + in + e];
         const int inside = RAGGED ? elements_inside<W>(arg, job.i0 + r, grid_column(arg, job, v)) : W;
-        store_elements<W>(arg, out, origin + (LAYOUT_D == ROW_MAJOR ? (job.row + r) * BLOCK_COLS + c : c * BLOCK_ROWS + job.row + r), sum, inside, whole);
+        store_elements<W>(arg, out, origin + (LAYOUT_D == ROW_MAJOR ? (job.row + r) * BLOCK_COLS + c : c * BLOCK_ROWS + job.row + r), sum,
+                          inside, whole);
     }
 }
 

@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(256) sddmm_reduce(const __grid_cons
         if (RAGGED) {
             const int block = (int)(in / BLOCK_ELEMENTS), e = (int)(in % BLOCK_ELEMENTS), across = e / BLOCK_LINE, along = e % BLOCK_LINE;
             const long long i = (long long)block_row_of(arg, block) * BLOCK_ROWS, j = (long long)__ldg(arg.columns + block) * BLOCK_COLS;
-            inside = LAYOUT_D == ROW_MAJOR ? elements_inside<W>(arg, i + across, j + along) : elements_inside<W>(arg, i + along, j + across);
+            inside =
+                LAYOUT_D == ROW_MAJOR ? elements_inside<W>(arg, i + across, j + along) : elements_inside<W>(arg, i + along, j + across);
         }
         real sum[W] = {};
         for (int part = 0; part < parts; part++) {

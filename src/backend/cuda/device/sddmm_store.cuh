@@ -1,5 +1,5 @@
-/* Sums of a warp's 16 rows of a window to the stored blocks of D: by rows of two bytes an element that nothing is added to straight from registers, else
- * through shared memory, PASS columns at a time.
+/* Sums of a warp's 16 rows of a window to the stored blocks of D: by rows of two bytes an element that nothing is added to straight from
+ * registers, else through shared memory, PASS columns at a time.
  *   CELL_COLS   16, 32 or 64: columns that lie in one block */
 #ifndef SPK_DEVICE_SDDMM_STORE_CUH
 #define SPK_DEVICE_SDDMM_STORE_CUH
@@ -34,7 +34,8 @@ inline void stage_pass(float *staging, const float *sum)
 
 /* 16 x PASS staged sums to D, from (i0, j0) of its grid on, which lie at element `origin` of it; W together. */
 template <int W>
-inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, const float *staging, long long i0, long long j0, long long origin, bool whole)
+inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, const float *staging, long long i0, long long j0,
+                       long long origin, bool whole)
 {
     constexpr int LENGTH = LAYOUT_D == ROW_MAJOR ? PASS : 16, LINES = LAYOUT_D == ROW_MAJOR ? 16 : PASS, CHUNKS = LENGTH / W;
 #pragma unroll
@@ -48,12 +49,14 @@ inline void store_pass(const spk_cuda_arguments &arg, const block_target &out, c
             for (int f = 0; f < 4; f++)
                 sum[e + f] = four.at[f];
         }
-        const int inside = LAYOUT_D == ROW_MAJOR ? elements_inside<W>(arg, i0 + line, j0 + in) : elements_inside<W>(arg, i0 + in, j0 + line);
+        const int inside =
+            LAYOUT_D == ROW_MAJOR ? elements_inside<W>(arg, i0 + line, j0 + in) : elements_inside<W>(arg, i0 + in, j0 + line);
         store_elements<W>(arg, out, origin + line * BLOCK_LINE + in, sum, inside, whole);
     }
 }
 
-/* The four pairs of sums that a lane has of a row, each of other eight columns, against those of its quad: it gets the row's columns 8 * (lane % 4) on. */
+/* The four pairs of sums that a lane has of a row, each of other eight columns, against those of its quad: it gets the row's columns 8 *
+ * (lane % 4) on. */
 inline pieces<unsigned, 4> quad_transposed(const unsigned (&own)[4])
 {
     const bool upper = threadIdx.x & 2, odd = threadIdx.x & 1;
@@ -75,7 +78,8 @@ inline unsigned packed(const spk_cuda_arguments &arg, float low, float high)
 constexpr bool DIRECT = LAYOUT_D == ROW_MAJOR && sizeof(element_d) == 2 && PASS == 32 && !USE_C && !RAGGED;
 
 /* As store_sums. */
-template <int count> inline void store_direct(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count])
+template <int count>
+inline void store_direct(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count])
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -97,7 +101,8 @@ template <int count> inline void store_direct(const spk_cuda_arguments &arg, con
 
 /* A warp's sums of passes first .. to D. */
 template <int count>
-inline void store_staged(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+inline void store_staged(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count],
+                         float *staging)
 {
     const bool whole = aligned_to(out.d, 16) && aligned_to(out.c, 16);
 #pragma unroll
@@ -109,13 +114,15 @@ inline void store_staged(const spk_cuda_arguments &arg, const block_target &out,
             stage_pass(staging, sum + i * (PASS / 2));
             __syncwarp();
             store_pass<16 / sizeof(element_d)>(arg, out, staging, at.i0, column,
-                                               block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r), whole);
+                                               block * BLOCK_ELEMENTS + (LAYOUT_D == ROW_MAJOR ? r * BLOCK_COLS + c : c * BLOCK_ROWS + r),
+                                               whole);
         }
     }
 }
 
 template <int count>
-inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count], float *staging)
+inline void store_sums(const spk_cuda_arguments &arg, const block_target &out, const window &at, int first, const float (&sum)[count],
+                       float *staging)
 {
     if (DIRECT && out.sums == nullptr && aligned_to(out.d, 16))
         store_direct(arg, out, at, first, sum);

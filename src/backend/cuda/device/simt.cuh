@@ -12,7 +12,8 @@
 static_assert(TILE_K % QUAD == 0 && TILE_M % THREAD_M == 0 && TILE_N % THREAD_N == 0, "threads do not fill the tile");
 static_assert(TILE_M / THREAD_M * TEAM_COLUMNS == TEAM_THREADS, "threads do not fill the team");
 
-/* The column of the tile that sum j of a thread belongs to: neighbours in vectors of B where those run along N, else threads side by side. */
+/* The column of the tile that sum j of a thread belongs to: neighbours in vectors of B where those run along N, else threads side by
+ * side. */
 inline int column_of(int thread_column, int j)
 {
     return B_K_CONTIGUOUS ? j * TEAM_COLUMNS + thread_column : j / LANE * (TEAM_COLUMNS * LANE) + thread_column * LANE + j % LANE;
@@ -70,7 +71,7 @@ inline simt_place simt_place_of(int thread)
 /* A step: sum += A B. */
 inline void simt_multiply(real (&sum)[THREAD_M][THREAD_N], const element_a *tile_a, const element_b *tile_b, const simt_place &at)
 {
-#pragma unroll(THREAD_M * THREAD_N > 32 ? 1 : 2)
+#pragma unroll(THREAD_M *THREAD_N > 32 ? 1 : 2)
     for (int k = 0; k < TILE_K; k += QUAD) {
         real a[THREAD_M][QUAD], b[QUAD][THREAD_N];
         simt_load_a(a, tile_a, at.row, k);

@@ -1,4 +1,5 @@
-/* SpMM with the warps' tensor instructions: tiles of both operands gathered along the stored blocks (gather.cuh), products of warp_mma.cuh. */
+/* SpMM with the warps' tensor instructions: tiles of both operands gathered along the stored blocks (gather.cuh), products of
+ * warp_mma.cuh. */
 #ifndef SPK_CUDA_SPMM_WARP_MMA_CUH
 #define SPK_CUDA_SPMM_WARP_MMA_CUH
 

@@ -1,9 +1,9 @@
-/* Accumulators of a 64-row tile (mma.cuh says which thread holds what) to D: the epilogue in registers, then through shared memory and TMA, or
- * straight to memory where TMA cannot (a D that is not 16-byte aligned, or of 32-bit elements).
+/* Accumulators of a 64-row tile (mma.cuh says which thread holds what) to D: the epilogue in registers, then through shared memory and TMA,
+ * or straight to memory where TMA cannot (a D that is not 16-byte aligned, or of 32-bit elements).
  *
- * A tile's 64 rows are 64 / piece_rows pieces of piece_rows (64, 32 or 16) rows each: rows of D that need not be neighbours. Staging: 64 columns at a
- * time (a tile of 32 or 16: all), 128 bytes a column, at a multiple of 1024; each piece as its TMA box wants it, D row-major: rows of these columns, D
- * column-major: columns of 2 * piece_rows bytes. */
+ * A tile's 64 rows are 64 / piece_rows pieces of piece_rows (64, 32 or 16) rows each: rows of D that need not be neighbours. Staging: 64
+ * columns at a time (a tile of 32 or 16: all), 128 bytes a column, at a multiple of 1024; each piece as its TMA box wants it, D row-major:
+ * rows of these columns, D column-major: columns of 2 * piece_rows bytes. */
 #ifndef SPK_DEVICE_STORE_CUH
 #define SPK_DEVICE_STORE_CUH
 
@@ -22,7 +22,8 @@ SPK_INLINE unsigned pack_d(float low, float high)
 }
 
 /* Finished values straight to D. */
-template <int columns> SPK_INLINE void store_direct(const spk_cuda_arguments &arg, const float (&value)[columns / 2], long long i0, long long j0)
+template <int columns>
+SPK_INLINE void store_direct(const spk_cuda_arguments &arg, const float (&value)[columns / 2], long long i0, long long j0)
 {
     const int lane = threadIdx.x % 32;
     element_d *d = (element_d *)arg.d;
@@ -52,8 +53,8 @@ template <int piece_rows, int width> SPK_INLINE unsigned swizzled(unsigned at)
     return at ^ (at >> 7 & ((LAYOUT_D == ROW_MAJOR ? width : piece_rows) / 8 - 1)) << 4;
 }
 
-/* Where the lane's line of the j-th 16 columns begins, as stmatrix and ldmatrix want it: matrices of the warp's rows 0-7 and 8-15 of the left 8 columns, then of
- * the right 8. */
+/* Where the lane's line of the j-th 16 columns begins, as stmatrix and ldmatrix want it: matrices of the warp's rows 0-7 and 8-15 of the
+ * left 8 columns, then of the right 8. */
 template <int piece_rows, int width> SPK_INLINE unsigned matrix_line(int j)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
@@ -67,7 +68,8 @@ template <int piece_rows, int width> SPK_INLINE unsigned matrix_line(int j)
 }
 
 /* `width` columns of finished values, from register `from` on, to the staging tile. */
-template <int piece_rows, int width, int registers> SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
+template <int piece_rows, int width, int registers>
+SPK_INLINE void stage_columns(unsigned staging, const float (&value)[registers], int from)
 {
 #pragma unroll
     for (int j = 0; j < width / 16; j++) {
@@ -85,12 +87,13 @@ template <int piece_rows, int width, int registers> SPK_INLINE void stage_column
     }
 }
 
-/* Finished values through `buffers` staging tiles and TMA. By all 128 threads of a warpgroup with its own staging and named barrier; row_of(piece):
- * D's row of a piece's first row, negative: none. spare: a staging tile for the columns after the first `buffers` tiles, which nothing reads or writes before
- * the call; 0: there is none. The caller may use it again after tma_store_wait_read<tiles behind it>. */
+/* Finished values through `buffers` staging tiles and TMA. By all 128 threads of a warpgroup with its own staging and named barrier;
+ * row_of(piece): D's row of a piece's first row, negative: none. spare: a staging tile for the columns after the first `buffers` tiles,
+ * which nothing reads or writes before the call; 0: there is none. The caller may use it again after tma_store_wait_read<tiles behind
+ * it>. */
 template <int columns, int piece_rows, int buffers, class Rows>
-SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0, int n, Rows row_of,
-                          [[maybe_unused]] int item = 0, unsigned spare = 0)
+SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[columns / 2], unsigned staging, int &buffer, int barrier, int j0,
+                          int n, Rows row_of, [[maybe_unused]] int item = 0, unsigned spare = 0)
 {
     constexpr int width = columns < 64 ? columns : 64;
     const bool leader = threadIdx.x % 128 == 0;

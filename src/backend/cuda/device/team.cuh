@@ -1,4 +1,5 @@
-/* A team of threads and the tiles of both operands that it brings into shared memory step by step along K, through cp.async and STAGES stages.
+/* A team of threads and the tiles of both operands that it brings into shared memory step by step along K, through cp.async and STAGES
+ * stages.
  *
  * A team works on a tile of TILE_M x TILE_N sums; a thread block holds TEAMS teams of TEAM_THREADS threads. The host defines:
  *   TILE_M, TILE_N, TILE_K, STAGES   of a team; STAGES tiles of both in shared memory
@@ -23,23 +24,35 @@
 static_assert(A_TILE_BYTES % 16 == 0 && B_TILE_BYTES % 16 == 0 && STAGES * STAGE_BYTES <= TEAM_BYTES, "tiles do not fit");
 static_assert(A_LINE % VECTOR_A == 0 && B_LINE % VECTOR_B == 0, "a copy straddles lines");
 
-inline unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
+inline unsigned shared_address(const void *pointer)
+{
+    return (unsigned)__cvta_generic_to_shared(pointer);
+}
 
 /* Copies the first `valid` of W elements, zeros for the rest; in the background where the hardware can. */
 template <int W, class T> inline void copy_chunk(T *to, const T *from, int valid)
 {
     constexpr int BYTES = W * (int)sizeof(T);
     if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T))
+                     : "memory");
     else if constexpr (BYTES == 8)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T))
+                     : "memory");
     else if constexpr (BYTES == 4)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T)) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(valid * (int)sizeof(T))
+                     : "memory");
     else
         *(unsigned short *)to = valid > 0 ? *(const unsigned short *)from : (unsigned short)0;
 }
-inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int PENDING> inline void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+inline void commit_copies()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int PENDING> inline void wait_copies()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
 
 inline void team_sync()
 {
@@ -51,10 +64,13 @@ inline void team_sync()
         asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / TEAM_THREADS), "n"(TEAM_THREADS) : "memory");
 }
 
-inline int clip(long long elements, int most) { return elements < 0 ? 0 : elements > most ? most : (int)elements; }
+inline int clip(long long elements, int most)
+{
+    return elements < 0 ? 0 : elements > most ? most : (int)elements;
+}
 
-/* A tile of LINES lines whose line `l` begins at from + l * stride: `lines` of them exist. `valid(in)` says how many of the W elements that begin at
- * element `in` of a line exist; it is the same for all lines. */
+/* A tile of LINES lines whose line `l` begins at from + l * stride: `lines` of them exist. `valid(in)` says how many of the W elements that
+ * begin at element `in` of a line exist; it is the same for all lines. */
 template <int W, int LINES, int LINE, int PITCH, bool ALL_LINES, class T, class V>
 inline void copy_lines(T *tile, const T *from, long long stride, long long lines, int thread, V valid)
 {

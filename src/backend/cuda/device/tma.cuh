@@ -1,5 +1,5 @@
-/* TMA: boxes of tensors in global memory into shared memory and back. A load counts its whole box towards the barrier's bytes, whatever of it lies
- * beyond the tensor's end (that part is zeros); a store leaves out what lies beyond. */
+/* TMA: boxes of tensors in global memory into shared memory and back. A load counts its whole box towards the barrier's bytes, whatever of
+ * it lies beyond the tensor's end (that part is zeros); a store leaves out what lies beyond. */
 #ifndef SPK_DEVICE_TMA_CUH
 #define SPK_DEVICE_TMA_CUH
 
@@ -19,51 +19,56 @@ SPK_INLINE void tma_prefetch_map(const spk_tensor_map *map)
 
 SPK_INLINE void tma_load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y)
 {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to), "l"(map),
-                 "r"(barrier), "r"(x), "r"(y)
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y)
                  : "memory");
 }
 
 /* To the same place of every block of the cluster that is in the mask; each one's barrier there counts the bytes. */
 SPK_INLINE void tma_load_2d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, unsigned short blocks)
 {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
-        "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+                 "%4}], [%2], %5;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(blocks)
+                 : "memory");
 }
 
 SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(map),
-                 "r"(barrier), "r"(x), "r"(y), "r"(z)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+        : "memory");
 }
 
 SPK_INLINE void tma_load_4d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int w)
 {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to), "l"(map),
-                 "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+        : "memory");
 }
 
 /* Into the same place of every block of the cluster whose bit is set in `blocks`; each one's barrier there counts the bytes. */
 SPK_INLINE void tma_load_3d_multicast(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, unsigned short blocks)
 {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
-        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4, "
+                 "%5}], [%2], %6;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+                 : "memory");
 }
 
 SPK_INLINE void tma_store_2d(const spk_tensor_map *map, unsigned from, int x, int y)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y)
+                 : "memory");
 }
 
 SPK_INLINE void tma_store_3d(const spk_tensor_map *map, unsigned from, int x, int y, int z)
 {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y), "r"(z) : "memory");
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y),
+                 "r"(z)
+                 : "memory");
 }
 
 SPK_INLINE void tma_store_commit()

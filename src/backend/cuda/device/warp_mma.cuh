@@ -1,8 +1,9 @@
-/* The products of a tile with the warps' tensor instructions (mma.sync): f16 and bf16 as 16x8x16, TF32 and f64 as 16x8x8, with f32 or f64 sums.
+/* The products of a tile with the warps' tensor instructions (mma.sync): f16 and bf16 as 16x8x16, TF32 and f64 as 16x8x8, with f32 or f64
+ * sums.
  *
- * An instruction has a side of 16 and a side of 8. SWAP = 0: the block's rows are on the side of 16. SWAP = 1: they are on the side of 8 and the columns
- * of B on the side of 16, so that blocks whose rows are a multiple of 8 waste nothing. Rows of a tile beyond the block are zeros in A and their sums are
- * dropped: whatever B holds, no other row sees it.
+ * An instruction has a side of 16 and a side of 8. SWAP = 0: the block's rows are on the side of 16. SWAP = 1: they are on the side of 8
+ * and the columns of B on the side of 16, so that blocks whose rows are a multiple of 8 waste nothing. Rows of a tile beyond the block are
+ * zeros in A and their sums are dropped: whatever B holds, no other row sees it.
  *
  * The host defines, besides what team.cuh asks for: SWAP, WARPS_M and WARPS_N (warps of a team down and across the tile). */
 #ifndef SPK_CUDA_WARP_MMA_CUH
@@ -18,7 +19,8 @@
 #define DEPTH (sizeof(element_a) == 2 ? 16 : 8) /* of an instruction along K */
 
 static_assert(WARPS_M * WARPS_N * 32 == TEAM_THREADS && TILE_M % WARPS_M == 0 && TILE_N % WARPS_N == 0, "warps do not fill the tile");
-static_assert(SIXTEENS * 16 == (SWAP ? WARP_N : WARP_M) && EIGHTS * 8 == (SWAP ? WARP_M : WARP_N), "instructions do not fill a warp's tile");
+static_assert(SIXTEENS * 16 == (SWAP ? WARP_N : WARP_M) && EIGHTS * 8 == (SWAP ? WARP_M : WARP_N),
+              "instructions do not fill a warp's tile");
 static_assert(TILE_K % DEPTH == 0 && sizeof(element_a) == sizeof(element_b), "instructions do not fill a step");
 
 /* A side's tile in shared memory: element (x, k), x along the side. ALONG_K: lines run along K, one for each x. */
@@ -29,13 +31,22 @@ template <class T, int PITCH, bool ALONG_K> struct side {
 
 /* ---- 16-bit elements: fragments of 8x8 matrices through ldmatrix (matrices.cuh) */
 
-template <bool TRANSPOSED> inline void load_matrices(unsigned (&r)[4], const void *line) { load_four_matrices<TRANSPOSED>(r, shared_address(line)); }
+template <bool TRANSPOSED> inline void load_matrices(unsigned (&r)[4], const void *line)
+{
+    load_four_matrices<TRANSPOSED>(r, shared_address(line));
+}
 template <bool TRANSPOSED> inline void load_two_matrices(unsigned (&r)[2], const void *line)
 {
     if constexpr (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(line)) : "memory");
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1])
+                     : "r"(shared_address(line))
+                     : "memory");
     else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(shared_address(line)) : "memory");
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1])
+                     : "r"(shared_address(line))
+                     : "memory");
 }
 
 inline void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], f16)
@@ -74,8 +85,8 @@ inline void multiply_add(double (&c)[4], const double (&a)[4], const double (&b)
 #endif
 }
 
-/* ---- fragments. Of the side of 16: lane l holds (l / 4, t) and (l / 4 + 8, t), then both 8 (16-bit elements) or 4 further along K; t is 2 (l % 4) and
- * its neighbour for 16-bit elements, l % 4 for others. Of the side of 8: (l / 4, t), then further along K. */
+/* ---- fragments. Of the side of 16: lane l holds (l / 4, t) and (l / 4 + 8, t), then both 8 (16-bit elements) or 4 further along K; t is 2
+ * (l % 4) and its neighbour for 16-bit elements, l % 4 for others. Of the side of 8: (l / 4, t), then further along K. */
 
 /* Four registers of a 16-wide tile, of either orientation. */
 template <class T, int PITCH, bool ALONG_K> inline void load16(unsigned (&a)[4], const side<T, PITCH, ALONG_K> &s, int x, int k, int lane)
@@ -99,7 +110,8 @@ template <int PITCH, bool ALONG_K> inline void load16(double (&a)[4], const side
 }
 
 /* Two registers for each of COUNT 8-wide tiles. */
-template <int COUNT, class T, int PITCH, bool ALONG_K> inline void load8(unsigned (&b)[COUNT][2], const side<T, PITCH, ALONG_K> &s, int x, int k, int lane)
+template <int COUNT, class T, int PITCH, bool ALONG_K>
+inline void load8(unsigned (&b)[COUNT][2], const side<T, PITCH, ALONG_K> &s, int x, int k, int lane)
 {
     if constexpr (sizeof(T) == 2) {
 #pragma unroll
@@ -128,7 +140,8 @@ template <int COUNT, class T, int PITCH, bool ALONG_K> inline void load8(unsigne
                 b[i][j] = tf32_bits(as_f32(*s.at(x + i * 8 + lane / 4, k + lane % 4 + j * 4)));
     }
 }
-template <int COUNT, int PITCH, bool ALONG_K> inline void load8(double (&b)[COUNT][2], const side<double, PITCH, ALONG_K> &s, int x, int k, int lane)
+template <int COUNT, int PITCH, bool ALONG_K>
+inline void load8(double (&b)[COUNT][2], const side<double, PITCH, ALONG_K> &s, int x, int k, int lane)
 {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
@@ -181,8 +194,8 @@ inline void warp_multiply(real (&sum)[SIXTEENS][EIGHTS][4], const element_a *til
     }
 }
 
-/* keep(row, column, sum) for each sum of the warp. Of an instruction's sums lane l holds (l / 4, 2 (l % 4)) and its neighbour along the side of 8, then the
- * same 8 further along the side of 16. */
+/* keep(row, column, sum) for each sum of the warp. Of an instruction's sums lane l holds (l / 4, 2 (l % 4)) and its neighbour along the
+ * side of 8, then the same 8 further along the side of 16. */
 template <class K> inline void warp_sums(const real (&sum)[SIXTEENS][EIGHTS][4], const warp_place &at, K keep)
 {
 #pragma unroll

@@ -1,4 +1,5 @@
-/* An order of row tiles of unequal length in which blocks of threads that get every n-th tile end together. Few row tiles leave their neighbours. */
+/* An order of row tiles of unequal length in which blocks of threads that get every n-th tile end together. Few row tiles leave their
+ * neighbours. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_BALANCE_H
 #define SPK_BACKEND_CUDA_KERNELS_BALANCE_H
 
@@ -9,7 +10,8 @@ enum {
     BALANCE_WORK = 100000   /* places and loads looked at: 0.1 to 0.4 ms */
 };
 
-/* Tiles dealt out in turns, row tiles fastest: tile t is column tile t / rows of the row tile at place t % rows, and block t % blocks computes it. */
+/* Tiles dealt out in turns, row tiles fastest: tile t is column tile t / rows of the row tile at place t % rows, and block t % blocks
+ * computes it. */
 typedef struct balance_work {
     int *lengths, *places; /* of the row tile at each place: its length; which one it is */
     int64_t *load;         /* of each block */
@@ -78,7 +80,8 @@ static inline bool balance_step(balance_work *w)
         fullest = w->load[b] > w->load[fullest] ? b : fullest;
     w->left -= w->blocks;
     for (int64_t tile = fullest; tile < tiles && w->left > 0; tile += w->blocks) {
-        const int64_t a = tile % w->rows, first = a / w->blocks * w->blocks, last = first + w->blocks < w->rows ? first + w->blocks : w->rows;
+        const int64_t a = tile % w->rows, first = a / w->blocks * w->blocks,
+                      last = first + w->blocks < w->rows ? first + w->blocks : w->rows;
         if (a == first_place) /* from here on the same ones again */
             return false;
         first_place = first_place < 0 ? a : first_place;

@@ -1,12 +1,12 @@
-/* block_pointers: the addresses that a batched product takes, for the operands at hand. Entry e of the list multiplies the stored block places[e].position with
- * the rows of B below its block column into its block row of the sums. Strides in bytes. Bound: latency. */
+/* block_pointers: the addresses that a batched product takes, for the operands at hand. Entry e of the list multiplies the stored block
+ * places[e].position with the rows of B below its block column into its block row of the sums. Strides in bytes. Bound: latency. */
 typedef struct place {
     int position, column, row;
 } place;
 
 extern "C" __global__ void __launch_bounds__(256)
-    block_pointers(const place *places, int count, const char *values, const char *b, char *sums, long long value_step, long long b_step, long long sum_step,
-                   const char **out_values, const char **out_b, char **out_sums)
+    block_pointers(const place *places, int count, const char *values, const char *b, char *sums, long long value_step, long long b_step,
+                   long long sum_step, const char **out_values, const char **out_b, char **out_sums)
 {
     const int e = blockIdx.x * 256 + threadIdx.x;
     if (e >= count)

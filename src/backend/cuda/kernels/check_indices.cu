@@ -1,5 +1,5 @@
-/* A caller's indices, checked and copied as 32-bit numbers; INDEX: their type. check_indices finds the first that is wrong, settle_indices says what is wrong
- * with it, and makes the copy one of a pattern without blocks. Bound: latency. */
+/* A caller's indices, checked and copied as 32-bit numbers; INDEX: their type. check_indices finds the first that is wrong, settle_indices
+ * says what is wrong with it, and makes the copy one of a pattern without blocks. Bound: latency. */
 typedef unsigned long long spk_u64;
 typedef long long spk_i64;
 

@@ -1,6 +1,6 @@
-/* Which block of threads computes which part of D where clusters of two blocks even out rows of unequal length: each cluster gets about as much, and one of its
- * tiles, the longest, is cut such that both blocks end together. The second block works off the tile's end and hands its sums over to the first, early where
- * the first has nothing else to do (device/cluster.cuh). */
+/* Which block of threads computes which part of D where clusters of two blocks even out rows of unequal length: each cluster gets about as
+ * much, and one of its tiles, the longest, is cut such that both blocks end together. The second block works off the tile's end and hands
+ * its sums over to the first, early where the first has nothing else to do (device/cluster.cuh). */
 #ifndef SPK_BACKEND_CUDA_KERNELS_CUT_H
 #define SPK_BACKEND_CUDA_KERNELS_CUT_H
 
@@ -8,8 +8,9 @@
 
 enum { CUT_HANDOVER_COST = 5 }; /* in stages: sending a tile's sums; measured */
 
-/* One piece of memory, as the device reads it: where each block's pieces after its first begin (clusters * 2 + 1, then up to a multiple of 4), the first piece of
- * each block (row tile -1: there is none), the others. A piece is as in split_lists, but from first to last stage, counted from the first block of the matrix. */
+/* One piece of memory, as the device reads it: where each block's pieces after its first begin (clusters * 2 + 1, then up to a multiple of
+ * 4), the first piece of each block (row tile -1: there is none), the others. A piece is as in split_lists, but from first to last stage,
+ * counted from the first block of the matrix. */
 typedef struct cut_lists {
     int64_t pieces, cut_tiles, cost; /* stages of the fullest block */
     int *memory;
@@ -19,8 +20,9 @@ typedef struct cut_lists {
 typedef struct cut_work {
     const split_task *task; /* size: 2 */
     int *lengths, *rows;    /* of the block rows, in blocks; their numbers by falling length */
-    int *owners, *tiles;    /* each tile's cluster; the clusters' tiles, one cluster after the other, longest first; of those of a second block ~ of it */
-    int64_t *begins;        /* where each cluster's tiles begin */
+    int *owners, *tiles; /* each tile's cluster; the clusters' tiles, one cluster after the other, longest first; of those of a second block
+                            ~ of it */
+    int64_t *begins;     /* where each cluster's tiles begin */
     schedule_heap heap;
     cut_lists *lists;
     bool began;     /* the block that is being written has its first piece */

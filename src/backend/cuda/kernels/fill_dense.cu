@@ -1,5 +1,6 @@
-/* fill_dense: every stored block of op(A) copied to its place in a row-major M x K array, which holds zeros; the overhang of edge blocks is left out.
- * A block row has gridDim.x / grid_rows thread blocks, which take its blocks in turns. Lines of 16 bytes where the block's rows and the places allow. Bound: memory. */
+/* fill_dense: every stored block of op(A) copied to its place in a row-major M x K array, which holds zeros; the overhang of edge blocks is
+ * left out. A block row has gridDim.x / grid_rows thread blocks, which take its blocks in turns. Lines of 16 bytes where the block's rows
+ * and the places allow. Bound: memory. */
 #include "device/problem.cuh"
 
 inline void copy_elements(const spk_cuda_arguments &a, const element_a *from, element_a *out, long long lda, long long row0, long long col0)
@@ -25,9 +26,10 @@ inline void copy_lines(const spk_cuda_arguments &a, const element_a *from, eleme
 
 extern "C" __global__ void __launch_bounds__(256) fill_dense(const __grid_constant__ spk_cuda_arguments a, element_a *out, long long lda)
 {
-    const int row_block = blockIdx.x % a.grid_rows, turn = blockIdx.x / a.grid_rows, turns = gridDim.x / a.grid_rows, piece = 16 / sizeof(element_a);
-    const bool lines = A_K_CONTIGUOUS && a.block_cols % piece == 0 && a.row_stride % piece == 0 && a.block_stride % piece == 0 && lda % piece == 0 &&
-                       ((unsigned long long)a.values & 15) == 0;
+    const int row_block = blockIdx.x % a.grid_rows, turn = blockIdx.x / a.grid_rows, turns = gridDim.x / a.grid_rows,
+              piece = 16 / sizeof(element_a);
+    const bool lines = A_K_CONTIGUOUS && a.block_cols % piece == 0 && a.row_stride % piece == 0 && a.block_stride % piece == 0 &&
+                       lda % piece == 0 && ((unsigned long long)a.values & 15) == 0;
     const long long row0 = (long long)row_block * a.block_rows;
     for (int p = a.offsets[row_block] + turn; p < a.offsets[row_block + 1]; p += turns) {
         const long long col0 = (long long)a.columns[p] * a.block_cols;

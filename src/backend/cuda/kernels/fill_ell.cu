@@ -1,4 +1,5 @@
-/* fill_ell: the stored blocks as Blocked-ELL wants them: a row-major array of M rows with `slots` blocks side by side. One thread block a block row. */
+/* fill_ell: the stored blocks as Blocked-ELL wants them: a row-major array of M rows with `slots` blocks side by side. One thread block a
+ * block row. */
 #include "device/arguments.h"
 #include "device/problem.cuh"
 

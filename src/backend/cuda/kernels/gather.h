@@ -1,4 +1,5 @@
-/* Host side of the kernels that gather tiles (device/gather.cuh): from the tiles of a team to the program's options, and binding and running. */
+/* Host side of the kernels that gather tiles (device/gather.cuh): from the tiles of a team to the program's options, and binding and
+ * running. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_GATHER_H
 #define SPK_BACKEND_CUDA_KERNELS_GATHER_H
 
@@ -89,7 +90,8 @@ static inline void gather_complete(const spk_problem *problem, gather_shape *s)
     s->pitch_b = gather_pitch(along_b ? s->tile_k : s->tile_n, bytes_b, along_b);
     s->pitch_d = problem->d.layout == SPK_ROW_MAJOR ? s->tile_n + 8 : gather_round(s->tile_m, 8) + 4;
     s->vector_a = along_a ? gather_vector(problem->a.dtype, cols, s->tile_k, cols) : gather_vector(problem->a.dtype, rows, s->tile_m, rows);
-    s->vector_b = along_b ? gather_vector(problem->b.dtype, problem->b.ld, s->tile_k, cols) : gather_vector(problem->b.dtype, problem->b.ld, s->tile_n, s->tile_n);
+    s->vector_b = along_b ? gather_vector(problem->b.dtype, problem->b.ld, s->tile_k, cols)
+                          : gather_vector(problem->b.dtype, problem->b.ld, s->tile_n, s->tile_n);
     s->tile_sums = (problem->d.layout == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
     gather_fit(s, (along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b,
                s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4));
@@ -111,14 +113,17 @@ static inline double gather_processors(const spk_device *device)
 /* Blocks of the longest row, estimated for op T. */
 static inline double gather_longest_row(const spk_problem *problem)
 {
-    const double rows = (double)gather_ceil(problem->m, gather_block_rows(problem)), mean = rows > 0 ? (double)problem->pattern->nnzb / rows : 0;
-    return problem->trans_a == SPK_TRANS ? mean * (1 + 3 * problem->pattern->features.col_spread) : (double)problem->pattern->features.longest_row;
+    const double rows = (double)gather_ceil(problem->m, gather_block_rows(problem)),
+                 mean = rows > 0 ? (double)problem->pattern->nnzb / rows : 0;
+    return problem->trans_a == SPK_TRANS ? mean * (1 + 3 * problem->pattern->features.col_spread)
+                                         : (double)problem->pattern->features.longest_row;
 }
 
 /* The most blocks of a piece of a row: a team's share of all of them, but enough to be worth a tile of sums. */
 static inline int64_t gather_piece_blocks(const spk_problem *problem, const spk_device *device, const gather_shape *s)
 {
-    const double tiles = (double)gather_ceil(gather_block_rows(problem), s->tile_m) * (double)gather_columns(problem, s); /* of a block row */
+    const double tiles =
+        (double)gather_ceil(gather_block_rows(problem), s->tile_m) * (double)gather_columns(problem, s); /* of a block row */
     const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (gather_processors(device) * gather_resident(s))) + 1;
     const int64_t least = gather_ceil(GATHER_LEAST_STEPS * s->tile_k, gather_block_cols(problem));
     return share > least ? share : least;
@@ -127,7 +132,8 @@ static inline int64_t gather_piece_blocks(const spk_problem *problem, const spk_
 /* Whether the tiles fit; what must hold for any of these kernels. */
 static inline bool gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why)
 {
-    const int64_t splits = gather_ceil(gather_block_rows(problem), s->tile_m), grid_rows = gather_ceil(problem->m, gather_block_rows(problem));
+    const int64_t splits = gather_ceil(gather_block_rows(problem), s->tile_m),
+                  grid_rows = gather_ceil(problem->m, gather_block_rows(problem));
     if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
         *why = "M and K must be less than 2^30";
     else if ((double)(grid_rows * splits) * (double)gather_columns(problem, s) > INT32_MAX)
@@ -141,28 +147,36 @@ static inline bool gather_applicable(const spk_problem *problem, const spk_devic
     return *why == NULL;
 }
 
-static inline void gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more, spk_build *build)
+static inline void gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
+                                spk_build *build)
 {
     build->file = file;
     build->entry = entry;
     build->shared_bytes = s->teams * s->team_bytes;
     const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d -DPITCH_A=%d "
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d "
+             "-DTEAM_BYTES=%d -DPITCH_A=%d "
              "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d -DPIECES=%d %s",
-             gather_block_rows(problem), gather_block_cols(problem), s->tile_m, s->tile_n, s->tile_k, s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a,
-             s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, problem->k % gather_block_cols(problem) != 0, s->adding != NULL, more);
+             gather_block_rows(problem), gather_block_cols(problem), s->tile_m, s->tile_n, s->tile_k, s->stages, s->threads, s->teams,
+             s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, problem->k % gather_block_cols(problem) != 0,
+             s->adding != NULL, more);
 }
 
-/* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain of steps. */
+/* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain
+ * of steps. */
 static inline double gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops)
 {
-    const double processors = gather_processors(device), resident = gather_resident(s), most = (double)gather_piece_blocks(problem, device, s);
-    const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), splits = (double)gather_ceil((int64_t)rows, s->tile_m);
-    const double columns = (double)gather_columns(problem, s), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), blocks = (double)problem->pattern->nnzb;
+    const double processors = gather_processors(device), resident = gather_resident(s),
+                 most = (double)gather_piece_blocks(problem, device, s);
+    const double rows = gather_block_rows(problem), cols = gather_block_cols(problem),
+                 splits = (double)gather_ceil((int64_t)rows, s->tile_m);
+    const double columns = (double)gather_columns(problem, s), grid_rows = (double)gather_ceil(problem->m, (int64_t)rows),
+                 blocks = (double)problem->pattern->nnzb;
     const double passes = blocks * splits * columns; /* of a block through a tile */
     const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
-    const double bytes = passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->a.dtype) + s->tile_n * (double)spk_dtype_bytes(problem->b.dtype));
+    const double bytes =
+        passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->a.dtype) + s->tile_n * (double)spk_dtype_bytes(problem->b.dtype));
     const double tiles = grid_rows * splits * columns, slots = processors * resident, waves = tiles / slots;
     const double whole = (double)gather_ceil((int64_t)(waves * 100 + 1), 100), uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
     double mean = grid_rows > 0 ? blocks / grid_rows : 0, longest = gather_longest_row(problem), adding = 0; /* of a tile, in blocks */
@@ -172,7 +186,8 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
         adding = 2.5;
     }
     const double step_us = 0.12 + 0.5 / s->stages, steps = mean * cols / s->tile_k;
-    const double small = s->vector_b * (double)spk_dtype_bytes(problem->b.dtype) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->b.dtype)) : 1;
+    const double small =
+        s->vector_b * (double)spk_dtype_bytes(problem->b.dtype) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->b.dtype)) : 1;
     const double computing = flops / tflops / 1e6, filling = bytes * (1 + 0.5 * (small - 1)) / 6.0e6;
     const double chain = whole * (1.5 + steps * step_us);
     const double alone = 1.5 + longest * cols / s->tile_k * step_us * ((int)cols % s->tile_k == 0 ? 1.4 : 2.8); /* measured on an H200 */
@@ -188,7 +203,7 @@ static inline double gather_predict(const spk_problem *problem, const spk_device
 typedef struct gather_state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* in device memory: block rows, longest first (NULL: as they come), or the list of their pieces */
+    void *order;    /* in device memory: block rows, longest first (NULL: as they come), or the list of their pieces */
     CUfunction add; /* the second launch; its grid is 0 where there is none */
     unsigned grid, add_grid, block;
     int shared_bytes;
@@ -262,7 +277,8 @@ static inline spk_status gather_load(const spk_bound *bound, const spk_build *bu
 }
 
 /* The list of pieces, the second launch, and room for the sums. Returns the number of pieces in *pieces. */
-static inline spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const spk_build *build, gather_state *state, int64_t *pieces)
+static inline spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const spk_build *build, gather_state *state,
+                                         int64_t *pieces)
 {
     const spk_problem *problem = &bound->problem;
     spk_device *device = bound->device;
@@ -275,7 +291,8 @@ static inline spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s
     SPK_TRY(pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
     const int64_t parts = gather_ceil(bound->view.block_rows, s->tile_m), columns = gather_columns(problem, s);
     bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4);
-    const int64_t lines = list.cut_rows * parts * columns * (s->tile_sums / (problem->compute == SPK_F64 ? 2 : 4)); /* of 16 bytes: a thread for each */
+    const int64_t lines =
+        list.cut_rows * parts * columns * (s->tile_sums / (problem->compute == SPK_F64 ? 2 : 4)); /* of 16 bytes: a thread for each */
     state->add_grid = (unsigned)gather_ceil(lines, s->teams * s->threads);
     SPK_GOTO(device->backend->allocate(device, (size_t)list.count * sizeof *list.memory, &state->order));
     SPK_GOTO(device->backend->copy_in(device, state->order, list.memory, (size_t)list.count * sizeof *list.memory));
@@ -320,7 +337,8 @@ static inline spk_status gather_run(const spk_bound *bound, const spk_args *args
     void *parameters[] = {&arguments, &order};
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
+    spk_status status =
+        spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
     if (status == SPK_OK && state->add_grid > 0)
         status = spk_cuda_launch_early(bound->device, state->add, state->add_grid, state->block, 0, (CUstream)stream, parameters);
     spk_cuda_leave(&scope);

@@ -1,4 +1,5 @@
-/* gather_dense: D's stored blocks from a dense row-major array of M x N sums or finished products, with C. A thread block takes a stored block at a time.
+/* gather_dense: D's stored blocks from a dense row-major array of M x N sums or finished products, with C. A thread block takes a stored
+ * block at a time.
  *   ACC_IS_D   1: the array has D's type; 0: the type of sums. Bound: memory. */
 #include "device/block_store.cuh"
 
@@ -10,7 +11,8 @@ typedef real acc;
 
 constexpr int W = BLOCK_LINE % (16 / (int)sizeof(element_d)) == 0 ? 16 / (int)sizeof(element_d) : 1;
 
-extern "C" __global__ void __launch_bounds__(256) gather_dense(const __grid_constant__ spk_cuda_arguments arg, const acc *from, long long ld)
+extern "C" __global__ void __launch_bounds__(256)
+    gather_dense(const __grid_constant__ spk_cuda_arguments arg, const acc *from, long long ld)
 {
     const block_target out = {(element_d *)arg.d, USE_C && arg.beta != 0 ? (const element_d *)arg.c : nullptr, nullptr};
     const bool whole = aligned_to(out.d, W * sizeof(element_d)) && aligned_to(out.c, W * sizeof(element_d));

@@ -7,7 +7,8 @@
 
 enum { GROUPS_MOST_ROWS = 16 };
 
-/* One piece of memory: offsets (groups + 1), rows (groups * height), present (stages), words (stages * slots * (1 + height)), as the device reads them. */
+/* One piece of memory: offsets (groups + 1), rows (groups * height), present (stages), words (stages * slots * (1 + height)), as the device
+ * reads them. */
 typedef struct group_lists {
     int height, slots; /* block rows of a group; columns of a stage */
     int64_t groups, stages;
@@ -43,7 +44,8 @@ static inline int groups_next_column(const groups_work *w, const int *rows, int 
     return column;
 }
 
-/* Writes the stages of one group from stage `stage` on; returns the stage after them. edge: a block column that lies partly beyond K, or -1. */
+/* Writes the stages of one group from stage `stage` on; returns the stage after them. edge: a block column that lies partly beyond K, or
+ * -1. */
 static inline int64_t groups_list(const groups_work *w, const group_lists *l, const int *rows, int tile_rows, int edge, int64_t stage)
 {
     int *present = l->memory + groups_at_present(l), *words = l->memory + groups_at_words(l);
@@ -55,7 +57,8 @@ static inline int64_t groups_list(const groups_work *w, const group_lists *l, co
             *word++ = column;
             mask |= column >= 0 && column == edge ? 256 << slot : 0;
             for (int y = 0; y < l->height; y++, word++) {
-                const bool has = column >= 0 && rows[y] >= 0 && w->next[y] < w->view->offsets[rows[y] + 1] && w->view->columns[w->next[y]] == column;
+                const bool has =
+                    column >= 0 && rows[y] >= 0 && w->next[y] < w->view->offsets[rows[y] + 1] && w->view->columns[w->next[y]] == column;
                 *word = !has ? -1 : w->view->positions != NULL ? (int)w->view->positions[w->next[y]] : (int)w->next[y];
                 w->next[y] += has;
                 mask |= has ? 1 << y / tile_rows : 0;
@@ -105,7 +108,8 @@ static inline void groups_rotate(int *memory, int64_t width, int64_t first, int6
     groups_reverse(memory, width, first, last);
 }
 
-/* Where neighbouring groups then want the same columns at the same time, a group begins with another stage than that of its first columns (turns.h). */
+/* Where neighbouring groups then want the same columns at the same time, a group begins with another stage than that of its first columns
+ * (turns.h). */
 static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
 {
     const int64_t width = (int64_t)l->slots * (1 + l->height);
@@ -116,7 +120,8 @@ static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
         offsets[g] = l->memory[g];
     const int period = turns_period(&(turns_lists){.columns = words, .stride = width, .rows = l->groups, .offsets = offsets});
     for (int64_t g = 0; period > 0 && g < l->groups; g++) {
-        const int64_t count = offsets[g + 1] - offsets[g], start = offsets[g] + (count > 0 ? turns_start(words[offsets[g] * width], count, period) : 0);
+        const int64_t count = offsets[g + 1] - offsets[g],
+                      start = offsets[g] + (count > 0 ? turns_start(words[offsets[g] * width], count, period) : 0);
         groups_rotate(words, width, offsets[g], start, offsets[g + 1]);
         groups_rotate(present, 1, offsets[g], start, offsets[g + 1]);
     }
@@ -124,9 +129,10 @@ static inline spk_status groups_turn(const spk_mem *mem, group_lists *l)
     return SPK_OK;
 }
 
-/* Groups of `height` block rows, tiles of `tile_rows`, in an order for tiles dealt out as `dealt` says. O(nnzb height), 50 to 400 ns a block, and half a
- * millisecond: where there are many blocks the search looks at fewer rows. lists->memory is the caller's to free. */
-static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, groups_dealt dealt, group_lists *lists)
+/* Groups of `height` block rows, tiles of `tile_rows`, in an order for tiles dealt out as `dealt` says. O(nnzb height), 50 to 400 ns a
+ * block, and half a millisecond: where there are many blocks the search looks at fewer rows. lists->memory is the caller's to free. */
+static inline spk_status groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, groups_dealt dealt,
+                                     group_lists *lists)
 {
     group_lists made = {.height = height, .slots = slots, .groups = groups_count(view->grid_rows, height)};
     groups_work w = {.view = view};

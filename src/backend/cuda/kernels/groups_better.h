@@ -1,4 +1,5 @@
-/* Better row groups than the first choice: fewer columns in all, and an order in which blocks of threads that get every n-th tile end together. */
+/* Better row groups than the first choice: fewer columns in all, and an order in which blocks of threads that get every n-th tile end
+ * together. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_GROUPS_BETTER_H
 #define SPK_BACKEND_CUDA_KERNELS_GROUPS_BETTER_H
 
@@ -16,7 +17,8 @@ enum {
     GROUPS_SAMPLE = 32          /* rows in the middle that tell whether neighbours meet */
 };
 
-/* How tiles will be dealt out: each group's column tiles to so many blocks of threads in turns, groups fastest; chunks a stage has. 0 blocks: not known. */
+/* How tiles will be dealt out: each group's column tiles to so many blocks of threads in turns, groups fastest; chunks a stage has. 0
+ * blocks: not known. */
 typedef struct groups_dealt {
     int64_t col_tiles;
     int blocks, chunks;
@@ -61,8 +63,8 @@ static inline int groups_united(const groups_bits *bits, const int *rows, int he
     return united;
 }
 
-/* Exchanges rows of two groups where they then have no more columns, by chance: of 64 rows of random columns at 50 % a per cent fewer columns remain, which few
- * matchings of pairs surpass. The same result on each call. */
+/* Exchanges rows of two groups where they then have no more columns, by chance: of 64 rows of random columns at 50 % a per cent fewer
+ * columns remain, which few matchings of pairs surpass. The same result on each call. */
 static inline void groups_exchange(groups_work *w, const groups_bits *bits, int64_t groups, int height, int64_t swaps)
 {
     const uint64_t part = (uint64_t)groups;
@@ -70,7 +72,8 @@ static inline void groups_exchange(groups_work *w, const groups_bits *bits, int6
     spk_rng_seed(&rng, 1);
     for (int64_t i = 0; i < swaps; i++) {
         const uint64_t drawn = spk_rng_next(&rng); /* 24 bits for each group, 8 for each row */
-        const int64_t a = (int64_t)((drawn & 0xffffff) * part >> 24), after = a + 1 + (int64_t)((drawn >> 24 & 0xffffff) * (part - 1) >> 24);
+        const int64_t a = (int64_t)((drawn & 0xffffff) * part >> 24),
+                      after = a + 1 + (int64_t)((drawn >> 24 & 0xffffff) * (part - 1) >> 24);
         const int64_t b = after < groups ? after : after - groups;
         int *rows_a = w->rows + a * height, *rows_b = w->rows + b * height;
         int *row_a = rows_a + ((drawn >> 48 & 0xff) * (unsigned)height >> 8), *row_b = rows_b + ((drawn >> 56) * (unsigned)height >> 8);
@@ -85,14 +88,16 @@ static inline void groups_exchange(groups_work *w, const groups_bits *bits, int6
     }
 }
 
-/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (turns.h): else better groups cost more than they save. */
+/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (turns.h): else better groups cost
+ * more than they save. */
 static inline bool groups_may_change(const spk_bsr_view *view)
 {
     int64_t longest = 0;
     for (int64_t i = 0; i < view->grid_rows; i++)
         longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;
     const int64_t rows = view->grid_rows < GROUPS_SAMPLE ? view->grid_rows : GROUPS_SAMPLE;
-    const turns_lists sample = {.columns = view->columns, .stride = 1, .rows = rows, .offsets = view->offsets + (view->grid_rows - rows) / 2};
+    const turns_lists sample = {
+        .columns = view->columns, .stride = 1, .rows = rows, .offsets = view->offsets + (view->grid_rows - rows) / 2};
     return longest * view->grid_rows <= GROUPS_UNEVEN_ROWS * view->nnzb && turns_period(&sample) == 0;
 }
 

@@ -73,7 +73,8 @@ static inline void groups_transpose(groups_work *w)
             w->column_rows[w->column_end[view->columns[p]]++] = (int)i;
 }
 
-/* Counts a column that is new to the group for the first rows left that have it: as many as `window` rows hold in the mean, and a group's worth. */
+/* Counts a column that is new to the group for the first rows left that have it: as many as `window` rows hold in the mean, and a group's
+ * worth. */
 static inline void groups_meet(groups_work *w, int column, int64_t window)
 {
     int64_t p = w->column_first[column];
@@ -144,7 +145,8 @@ static inline int groups_most_alike(const groups_work *w)
     return best;
 }
 
-/* One group: the first row left and those that share most with it, among some `window` rows from there on. Returns the columns of its union. */
+/* One group: the first row left and those that share most with it, among some `window` rows from there on. Returns the columns of its
+ * union. */
 static inline int groups_choose_one(groups_work *w, int *rows, int height, int mark, int64_t window)
 {
     int united = 0, counted = 0; /* rows of the group whose columns are */
@@ -165,7 +167,8 @@ static inline int groups_choose_one(groups_work *w, int *rows, int height, int m
     return united;
 }
 
-/* How many rows from the first one left are looked at for a group: a row further costs some sum of n^2 / rows counts in all, where n rows have a column. */
+/* How many rows from the first one left are looked at for a group: a row further costs some sum of n^2 / rows counts in all, where n rows
+ * have a column. */
 static inline int64_t groups_window(const groups_work *w, double counts)
 {
     double pairs = 0;
@@ -176,7 +179,8 @@ static inline int64_t groups_window(const groups_work *w, double counts)
     return pairs <= counts ? w->view->grid_rows : (int64_t)(counts / pairs * (double)w->view->grid_rows) + 1;
 }
 
-/* The groups, one after the other. O(nnzb height) at most, and a third of a millisecond: where there are many blocks, each among fewer rows. */
+/* The groups, one after the other. O(nnzb height) at most, and a third of a millisecond: where there are many blocks, each among fewer
+ * rows. */
 static inline void groups_choose(groups_work *w, int64_t groups, int height)
 {
     const double counts = GROUPS_COUNTS + GROUPS_COUNTS_OF_BLOCK * (double)w->view->nnzb;

@@ -1,6 +1,7 @@
-/* list_tiles: the tiles of sddmm_sm90_wgmma for indices that are on the device only, without row groups: blocks are 128 or 256 rows high, so that a tile's rows
- * are those of one block row, and its columns the next SLOTS cells' columns of that row. Row i's tiles begin at offsets[i] * ACROSS / SLOTS + i, which leaves
- * room for all of them whatever the lengths are; what is over is tiles without columns. Words as in sddmm_sm90_wgmma.cu. Bound: latency.
+/* list_tiles: the tiles of sddmm_sm90_wgmma for indices that are on the device only, without row groups: blocks are 128 or 256 rows high,
+ * so that a tile's rows are those of one block row, and its columns the next SLOTS cells' columns of that row. Row i's tiles begin at
+ * offsets[i] * ACROSS / SLOTS + i, which leaves room for all of them whatever the lengths are; what is over is tiles without columns. Words
+ * as in sddmm_sm90_wgmma.cu. Bound: latency.
  *   DOWN ACROSS    cells of a block
  *   ROWS SLOTS     cells of a tile below each other, and across; TILE_ROWS of a warpgroup */
 struct tile_list {

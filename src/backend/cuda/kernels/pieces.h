@@ -9,8 +9,8 @@
 
 enum { PIECES_WORDS = 4 };
 
-/* memory: pieces, cut rows, 0, 0; then of each piece, longest first, its block row, first block, last block, and its number among those of cut rows
- * (-1: it is the whole row); then of each cut row its number, its first piece's number, how many there are, 0. */
+/* memory: pieces, cut rows, 0, 0; then of each piece, longest first, its block row, first block, last block, and its number among those of
+ * cut rows (-1: it is the whole row); then of each cut row its number, its first piece's number, how many there are, 0. */
 typedef struct pieces_list {
     int64_t pieces, cut_rows, cut_pieces; /* of all rows; of cut rows */
     int *memory;
@@ -44,7 +44,8 @@ static inline void pieces_write(const spk_bsr_view *view, int64_t most, const pi
         if (count > 1)
             *cut++ = (pieces_one){row, number, (int)count, 0};
         for (int64_t i = 0; i < count; i++)
-            *piece++ = (pieces_one){row, (int)(from + length * i / count), (int)(from + length * (i + 1) / count), count > 1 ? number++ : -1};
+            *piece++ =
+                (pieces_one){row, (int)(from + length * i / count), (int)(from + length * (i + 1) / count), count > 1 ? number++ : -1};
     }
     qsort(list->memory + PIECES_WORDS, (size_t)list->pieces, sizeof *piece, pieces_longer_first);
     list->memory[0] = (int)list->pieces;

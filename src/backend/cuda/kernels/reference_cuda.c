@@ -3,11 +3,11 @@
 #include "backend/cuda/kernels/reference_cuda.h"
 
 const spk_kernel_ops reference_cuda_ops = {.applicable = applicable,
-                               .predict_us = predict_us,
-                               .build = build,
-                               .bind = bind,
-                               .unbind = unbind,
-                               .run = run,
-                               .batched = true,
-                               .direct = true,
-                               .source_hash = SPK_SOURCE_HASH};
+                                           .predict_us = predict_us,
+                                           .build = build,
+                                           .bind = bind,
+                                           .unbind = unbind,
+                                           .run = run,
+                                           .batched = true,
+                                           .direct = true,
+                                           .source_hash = SPK_SOURCE_HASH};

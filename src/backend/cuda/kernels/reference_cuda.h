@@ -86,8 +86,8 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     void *parameters[] = {&arguments};
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status =
-        spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0, (CUstream)stream, parameters);
+    spk_status status = spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0,
+                                        (CUstream)stream, parameters);
     spk_cuda_leave(&scope);
     return status;
 }

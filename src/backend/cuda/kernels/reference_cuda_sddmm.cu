@@ -1,5 +1,5 @@
-/* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always valid. Threads
- * of a warp are neighbours in D. */
+/* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always
+ * valid. Threads of a warp are neighbours in D. */
 #include "device/epilogue.cuh"
 
 /* The block row that block p is in. */

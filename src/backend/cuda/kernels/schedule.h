@@ -1,4 +1,5 @@
-/* Which block of threads computes which tiles of D where tiles are of unequal length: long ones first, each to the block that has least to do. */
+/* Which block of threads computes which tiles of D where tiles are of unequal length: long ones first, each to the block that has least to
+ * do. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 #define SPK_BACKEND_CUDA_KERNELS_SCHEDULE_H
 
@@ -87,7 +88,7 @@ static inline spk_status schedule_sort(const spk_mem *mem, const int *lengths, i
 
 /* The tiles of each block, as device/scheduler.cuh reads them. */
 typedef struct schedule_lists {
-    int *memory; /* offsets (blocks + 1); tiles: row tile * col_tiles + column tile */
+    int *memory;   /* offsets (blocks + 1); tiles: row tile * col_tiles + column tile */
     int64_t count; /* of ints */
     int64_t most;  /* stages of the fullest block */
 } schedule_lists;
@@ -100,7 +101,8 @@ typedef struct schedule_work {
     int longest;
 } schedule_work;
 
-static inline spk_status schedule_work_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, schedule_work *w)
+static inline spk_status schedule_work_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks,
+                                            schedule_work *w)
 {
     for (int64_t i = 0; i < rows; i++)
         w->longest = lengths[i] > w->longest ? lengths[i] : w->longest;
@@ -118,8 +120,8 @@ static inline void schedule_work_release(const spk_mem *mem, schedule_work *w)
     spk_free(mem, w->owners);
 }
 
-/* Tiles as they would be dealt out, row tiles fastest, but each `window` of them by falling length: those that run together use few columns of B, as long as
- * the window is small. */
+/* Tiles as they would be dealt out, row tiles fastest, but each `window` of them by falling length: those that run together use few columns
+ * of B, as long as the window is small. */
 static inline void schedule_number(const int *lengths, int64_t rows, int64_t tiles, int64_t window, schedule_work *w)
 {
     const int64_t col_tiles = tiles / rows;
@@ -161,9 +163,10 @@ static inline void schedule_write(const schedule_work *w, int64_t tiles, int blo
     next[0] = 0;
 }
 
-/* lengths: stages of each row tile. rows * col_tiles is at least 1 and fits an int. Windows of two tiles a block, or all tiles at once where that ends
- * sooner. O(tiles log blocks). lists->memory is the caller's to free. */
-static inline spk_status schedule_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks, schedule_lists *lists)
+/* lengths: stages of each row tile. rows * col_tiles is at least 1 and fits an int. Windows of two tiles a block, or all tiles at once
+ * where that ends sooner. O(tiles log blocks). lists->memory is the caller's to free. */
+static inline spk_status schedule_make(const spk_mem *mem, const int *lengths, int64_t rows, int64_t col_tiles, int blocks,
+                                       schedule_lists *lists)
 {
     const int64_t tiles = rows * col_tiles, windows[2] = {tiles, SCHEDULE_WINDOW * (int64_t)blocks};
     schedule_lists made = {.count = blocks + 1 + tiles};

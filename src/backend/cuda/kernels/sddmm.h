@@ -41,13 +41,14 @@ static inline size_t sddmm_workspace(const spk_bound *bound, int parts)
 }
 
 /* D from the parts' sums. Inside spk_cuda_enter. */
-static inline spk_status sddmm_launch_reduce(const spk_bound *bound, const sddmm_functions *functions, spk_cuda_arguments *arguments, int parts,
-                                             CUstream stream)
+static inline spk_status sddmm_launch_reduce(const spk_bound *bound, const sddmm_functions *functions, spk_cuda_arguments *arguments,
+                                             int parts, CUstream stream)
 {
     void *parameters[] = {arguments, &parts};
     const int64_t elements = bound->view.nnzb * bound->view.block_stride * bound->problem.batch;
     const int64_t blocks = (elements + SDDMM_REDUCE_THREADS - 1) / SDDMM_REDUCE_THREADS, most = 1024;
-    return spk_cuda_launch_early(bound->device, functions->reduce, (unsigned)(blocks < most ? blocks : most), SDDMM_REDUCE_THREADS, 0, stream, parameters);
+    return spk_cuda_launch_early(bound->device, functions->reduce, (unsigned)(blocks < most ? blocks : most), SDDMM_REDUCE_THREADS, 0,
+                                 stream, parameters);
 }
 
 /* What splitting K costs beside the products, in microseconds: the launch, and writing and reading the sums. */
@@ -57,7 +58,8 @@ static inline double sddmm_split_us(const spk_problem *problem, int parts)
 }
 
 /* least: elements of K that a part has at least; tiles: of D, in all items of the batch. */
-static inline bool sddmm_split_fits(const spk_problem *problem, const spk_device *device, int parts, int64_t least, double tiles, const char **why)
+static inline bool sddmm_split_fits(const spk_problem *problem, const spk_device *device, int parts, int64_t least, double tiles,
+                                    const char **why)
 {
     const double processors = device->processors > 0 ? device->processors : 132;
     if (parts == 1)

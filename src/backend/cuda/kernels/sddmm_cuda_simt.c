@@ -43,5 +43,11 @@ static spk_status bind(spk_bound *bound)
     return sddmm_gather_bind(bound, &shape.team, &made, bound->params.v[SPLIT]);
 }
 
-const spk_kernel_ops sddmm_cuda_simt_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = sddmm_gather_unbind,
-                                            .run = sddmm_gather_run, .batched = true, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops sddmm_cuda_simt_ops = {.applicable = applicable,
+                                            .predict_us = predict_us,
+                                            .build = build,
+                                            .bind = bind,
+                                            .unbind = sddmm_gather_unbind,
+                                            .run = sddmm_gather_run,
+                                            .batched = true,
+                                            .source_hash = SPK_SOURCE_HASH};

@@ -1,5 +1,5 @@
-/* sddmm_cuda_simt: D = alpha (X Y) at the stored blocks + beta C with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums; any block, layout
- * and alignment. Bound: shared memory and FMA at large blocks, copies of a few rows at small ones. */
+/* sddmm_cuda_simt: D = alpha (X Y) at the stored blocks + beta C with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums;
+ * any block, layout and alignment. Bound: shared memory and FMA at large blocks, copies of a few rows at small ones. */
 #include "device/sddmm_gather.cuh"
 #include "device/simt.cuh"
 

@@ -1,4 +1,5 @@
-/* Host side of the SDDMM rows that gather tiles (device/sddmm_gather.cuh): the tiles of a pattern, the program's options, binding and running. */
+/* Host side of the SDDMM rows that gather tiles (device/sddmm_gather.cuh): the tiles of a pattern, the program's options, binding and
+ * running. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_GATHER_H
 #define SPK_BACKEND_CUDA_KERNELS_SDDMM_GATHER_H
 
@@ -37,12 +38,15 @@ static inline int sddmm_vector(spk_dtype dtype, int64_t ld, int64_t tile, int64_
 static inline void sddmm_gather_complete(const spk_problem *problem, gather_shape *s)
 {
     const int rows = problem->pattern->block_rows, cols = problem->pattern->block_cols, bytes = (int)spk_dtype_bytes(problem->a.dtype);
-    const bool along_a = problem->a.layout == SPK_ROW_MAJOR, along_b = problem->b.layout == SPK_COL_MAJOR, down = problem->block_layout == SPK_COL_MAJOR;
+    const bool along_a = problem->a.layout == SPK_ROW_MAJOR, along_b = problem->b.layout == SPK_COL_MAJOR,
+               down = problem->block_layout == SPK_COL_MAJOR;
     s->pitch_a = gather_pitch(along_a ? s->tile_k : s->tile_m, bytes, along_a);
     s->pitch_b = gather_pitch(along_b ? s->tile_k : s->tile_n, bytes, along_b);
     s->pitch_d = down ? gather_round(s->tile_m, 8) + 4 : s->tile_n + 8;
-    s->vector_a = sddmm_vector(problem->a.dtype, problem->a.ld, along_a ? s->tile_k : s->tile_m, along_a ? s->tile_k : rows, problem->a.stride);
-    s->vector_b = sddmm_vector(problem->b.dtype, problem->b.ld, along_b ? s->tile_k : s->tile_n, along_b ? s->tile_k : cols, problem->b.stride);
+    s->vector_a =
+        sddmm_vector(problem->a.dtype, problem->a.ld, along_a ? s->tile_k : s->tile_m, along_a ? s->tile_k : rows, problem->a.stride);
+    s->vector_b =
+        sddmm_vector(problem->b.dtype, problem->b.ld, along_b ? s->tile_k : s->tile_n, along_b ? s->tile_k : cols, problem->b.stride);
     gather_fit(s, ((along_a ? s->tile_m : s->tile_k) * s->pitch_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b) * bytes,
                (down ? s->tile_n : s->tile_m) * s->pitch_d * (problem->compute == SPK_F64 ? 8 : 4));
 }
@@ -60,7 +64,8 @@ static inline double sddmm_gather_tiles(const spk_problem *problem, const gather
     return rows * sddmm_gather_splits(problem, s) * (each < 1 ? 1 : (double)(int64_t)(each + 0.9));
 }
 
-static inline bool sddmm_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts, const char **why)
+static inline bool sddmm_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts,
+                                           const char **why)
 {
     const double tiles = sddmm_gather_tiles(problem, s) * (double)problem->batch;
     const double columns = (double)problem->pattern->features.longest_row * problem->pattern->block_cols;
@@ -79,25 +84,28 @@ static inline bool sddmm_gather_applicable(const spk_problem *problem, const spk
     return *why == NULL;
 }
 
-static inline void sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
-                                      spk_build *build)
+static inline void sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry,
+                                      const char *more, spk_build *build)
 {
     build->file = file;
     build->entry = entry;
     build->shared_bytes = s->teams * s->team_bytes;
     const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
-    snprintf(
-        build->options + used, sizeof build->options - (size_t)used,
-        " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DSPLITS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d -DTEAM_BYTES=%d "
-        "-DPITCH_A=%d -DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d %s",
-        problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), sddmm_gather_splits(problem, s), s->tile_m, s->tile_n, s->tile_k,
-        s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a, s->vector_b, more);
+    snprintf(build->options + used, sizeof build->options - (size_t)used,
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DSPLITS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d "
+             "-DTEAMS=%d -DTEAM_BYTES=%d "
+             "-DPITCH_A=%d -DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d %s",
+             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), sddmm_gather_splits(problem, s), s->tile_m,
+             s->tile_n, s->tile_k, s->stages, s->threads, s->teams, s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a,
+             s->vector_b, more);
 }
 
 /* Microseconds, as gather_predict. */
-static inline double sddmm_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts, double tflops)
+static inline double sddmm_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts,
+                                          double tflops)
 {
-    const double processors = device->processors > 0 ? device->processors : 100, tiles = sddmm_gather_tiles(problem, s) * (double)problem->batch;
+    const double processors = device->processors > 0 ? device->processors : 100,
+                 tiles = sddmm_gather_tiles(problem, s) * (double)problem->batch;
     const double bytes = (double)spk_dtype_bytes(problem->a.dtype), k = (double)problem->k;
     int resident = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams;
     const int most = 1024 / s->threads;
@@ -136,8 +144,8 @@ static inline spk_status sddmm_gather_list(const spk_bound *bound, const gather_
     for (int64_t i = 0; i < view->grid_rows; i++)
         count += splits * gather_ceil((view->offsets[i + 1] - view->offsets[i]) * view->block_cols, s->tile_n);
     if (count * state->work.parts * bound->problem.batch > INT_MAX || view->grid_rows * splits > INT_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of D in %d parts for %lld items: the limit is 2^31", (long long)count, state->work.parts,
-                        (long long)bound->problem.batch);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of D in %d parts for %lld items: the limit is 2^31", (long long)count,
+                        state->work.parts, (long long)bound->problem.batch);
     if (count == 0)
         return SPK_OK;
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)count, sizeof *tiles, &tiles));
@@ -164,7 +172,8 @@ static inline spk_status sddmm_gather_bind(spk_bound *bound, const gather_shape 
     bound->state = state;
     SPK_GOTO(sddmm_load(bound, build, parts, &state->functions));
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
-    state->work = (sddmm_gather_work){.parts = parts, .steps = (int)gather_ceil(p->k, s->tile_k), .elements = bound->view.nnzb * bound->view.block_stride};
+    state->work = (sddmm_gather_work){
+        .parts = parts, .steps = (int)gather_ceil(p->k, s->tile_k), .elements = bound->view.nnzb * bound->view.block_stride};
     SPK_GOTO(sddmm_gather_list(bound, s, state));
     bound->workspace_bytes = sddmm_workspace(bound, parts);
     state->grid = (unsigned)gather_ceil((int64_t)state->work.tiles_count * parts * p->batch, s->teams);
@@ -183,7 +192,8 @@ static inline spk_status sddmm_gather_launch(const spk_bound *bound, const spk_a
     sddmm_gather_work work = state->work;
     spk_cuda_arguments_fill(&state->index, args, &arguments);
     void *parameters[] = {&arguments, &work};
-    SPK_TRY(spk_cuda_launch_early(bound->device, state->functions.multiply, state->grid, state->block, state->shared_bytes, stream, parameters));
+    SPK_TRY(spk_cuda_launch_early(bound->device, state->functions.multiply, state->grid, state->block, state->shared_bytes, stream,
+                                  parameters));
     return work.parts > 1 ? sddmm_launch_reduce(bound, &state->functions, &arguments, work.parts, stream) : SPK_OK;
 }
 

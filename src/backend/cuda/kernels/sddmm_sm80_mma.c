@@ -28,7 +28,8 @@ static bool types_fit(const spk_problem *problem, const char **why)
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    const int rows = problem->pattern->block_rows, swap = params->v[WARP_MMA_SWAP], most = params->v[WARP_MMA_HEIGHT], depth = params->v[WARP_MMA_TILE_K];
+    const int rows = problem->pattern->block_rows, swap = params->v[WARP_MMA_SWAP], most = params->v[WARP_MMA_HEIGHT],
+              depth = params->v[WARP_MMA_TILE_K];
     if (!types_fit(problem, why))
         return false;
     const warp_mma_shape shape = shape_of(problem, params);
@@ -75,5 +76,11 @@ static spk_status bind(spk_bound *bound)
     return sddmm_gather_bind(bound, &shape.team, &made, bound->params.v[WARP_MMA_SPLIT]);
 }
 
-const spk_kernel_ops sddmm_sm80_mma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = sddmm_gather_unbind,
-                                           .run = sddmm_gather_run, .batched = true, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops sddmm_sm80_mma_ops = {.applicable = applicable,
+                                           .predict_us = predict_us,
+                                           .build = build,
+                                           .bind = bind,
+                                           .unbind = sddmm_gather_unbind,
+                                           .run = sddmm_gather_run,
+                                           .batched = true,
+                                           .source_hash = SPK_SOURCE_HASH};

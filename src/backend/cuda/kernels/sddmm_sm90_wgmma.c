@@ -28,7 +28,7 @@ typedef struct device_work {
 typedef struct state {
     spk_cuda_index index;
     sddmm_functions functions;
-    void *memory; /* of the tiles' words, on the device */
+    void *memory;         /* of the tiles' words, on the device */
     size_t ordered_bytes; /* of memory, where it is ordered by the stream of remote indices; else 0 */
     device_work work;
     shape shape;
@@ -63,7 +63,8 @@ static shape shape_of(const spk_problem *problem, const spk_params *params)
 
 /* ---- the model */
 
-/* The share of the columns that some of so many block rows have: blocks anywhere in their rows, and rows with similar columns put together. */
+/* The share of the columns that some of so many block rows have: blocks anywhere in their rows, and rows with similar columns put
+ * together. */
 static double united(double density, int rows)
 {
     double none = 1, shrink = 1;
@@ -93,8 +94,8 @@ static void estimate(const spk_problem *problem, const spk_params *params, doubl
     *columns = all / each * s.tiling.cell_cols;
 }
 
-/* Of one multiprocessor, measured on an H200 with this row: neighbours that read the same rows of X at the same time are answered together, so that L2 gives
- * more than to the rows of SpMM. A line of a box costs TMA the same time whatever its length. */
+/* Of one multiprocessor, measured on an H200 with this row: neighbours that read the same rows of X at the same time are answered together,
+ * so that L2 gives more than to the rows of SpMM. A line of a box costs TMA the same time whatever its length. */
 static const double FLOPS_US = 5.4e6, L2_BYTES_US = 72e3, LINE_US = 1.04e-3;
 
 /* A stage's microseconds: the longest of the tensor cores, L2, TMA's lines and issuing. */
@@ -103,7 +104,8 @@ static double stage_us(const spk_problem *problem, const spk_params *params, con
     const double x_lines = problem->a.layout == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
     const double y_lines = problem->b.layout == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
     const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US,
-                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US, LINE_US * (x_lines / params->v[SHARE] + y_lines),
+                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US,
+                            LINE_US * (x_lines / params->v[SHARE] + y_lines),
                             (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
     double us = 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -121,8 +123,8 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER],
                  waves = (double)(int64_t)((units + slots - 1) / slots);
     const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
-    const double us =
-        2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) + sddmm_split_us(problem, params->v[SPLIT]);
+    const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) +
+                      sddmm_split_us(problem, params->v[SPLIT]);
     const double operands = 2.0 * (double)problem->k * (double)(problem->m + problem->n) * (double)problem->batch / SM90_HBM_BYTES_US;
     return operands > us ? operands : us;
 }
@@ -211,8 +213,8 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
              "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
-             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols, params->v[HEIGHT],
-             params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4, params->v[CLUSTER], params->v[SHARE]);
+             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols,
+             params->v[HEIGHT], params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4, params->v[CLUSTER], params->v[SHARE]);
 }
 
 /* ---- binding and running */
@@ -242,8 +244,8 @@ void spk_cuda_list_tiles_build(int block_rows, int block_cols, int width, spk_bu
 {
     const int cell_rows = cell_of(block_rows), cell_cols = cell_of(block_cols);
     *build = (spk_build){.file = "list_tiles.cu", .entry = "list_tiles"};
-    snprintf(build->options, sizeof build->options, "-DDOWN=%d -DACROSS=%d -DROWS=%d -DTILE_ROWS=%d -DSLOTS=%d", block_rows / cell_rows, block_cols / cell_cols,
-             128 / cell_rows, 64 / cell_rows, width / cell_cols);
+    snprintf(build->options, sizeof build->options, "-DDOWN=%d -DACROSS=%d -DROWS=%d -DTILE_ROWS=%d -DSLOTS=%d", block_rows / cell_rows,
+             block_cols / cell_cols, 128 / cell_rows, 64 / cell_rows, width / cell_cols);
 }
 
 static spk_status launch_list(const spk_bound *bound, const state *made)
@@ -251,13 +253,17 @@ static spk_status launch_list(const spk_bound *bound, const state *made)
     const spk_pattern *pattern = bound->problem.pattern;
     spk_build program;
     CUfunction function = NULL;
-    tile_list list = {.offsets = made->index.arguments.offsets, .columns = made->index.arguments.columns, .grid_rows = (int)bound->view.grid_rows, .words = made->memory};
+    tile_list list = {.offsets = made->index.arguments.offsets,
+                      .columns = made->index.arguments.columns,
+                      .grid_rows = (int)bound->view.grid_rows,
+                      .words = made->memory};
     void *parameters[] = {&list};
     const unsigned warps = LIST_THREADS / 32, blocks = ((unsigned)bound->view.grid_rows + warps - 1) / warps;
     spk_cuda_list_tiles_build(pattern->block_rows, pattern->block_cols, bound->params.v[WIDTH], &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &function));
     CUstream stream = spk_cuda_deferred_stream(pattern);
-    SPK_TRY(spk_cuda_launch(bound->device, function, blocks < MOST_LIST_BLOCKS ? blocks : MOST_LIST_BLOCKS, LIST_THREADS, 0, stream, parameters));
+    SPK_TRY(spk_cuda_launch(bound->device, function, blocks < MOST_LIST_BLOCKS ? blocks : MOST_LIST_BLOCKS, LIST_THREADS, 0, stream,
+                            parameters));
     /* The next launch may begin before the list can be seen, but not before what comes after the list is done. */
     const CUdeviceptr end = (CUdeviceptr)(uintptr_t)made->memory + made->ordered_bytes - LIST_END_BYTES;
     return spk_cuda_check(bound->device, spk_cuda_of(bound->device)->driver->fill_bytes(end, 0, LIST_END_BYTES, stream), "cuMemsetD8Async");
@@ -297,15 +303,18 @@ static spk_status prepare(spk_bound *bound, state *made)
     else
         SPK_GOTO(list_on_device(bound, made, &tiles.count));
     if (tiles.count * bound->params.v[SPLIT] * p->batch > INT_MAX)
-        SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count, bound->params.v[SPLIT],
-                          (long long)p->batch));
+        SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count,
+                          bound->params.v[SPLIT], (long long)p->batch));
     const size_t bytes = (size_t)tiles.count * (size_t)sddmm_tile_words(&made->shape.tiling) * sizeof(int);
     if (on_host && bytes > 0) {
         SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->memory));
         SPK_GOTO(bound->device->backend->copy_in(bound->device, made->memory, tiles.words, bytes));
     }
-    made->work = (device_work){.words = made->memory, .tiles = (int)tiles.count, .parts = bound->params.v[SPLIT],
-                               .steps = (int)((p->k + CHUNK - 1) / CHUNK), .elements = bound->view.nnzb * bound->view.block_stride};
+    made->work = (device_work){.words = made->memory,
+                               .tiles = (int)tiles.count,
+                               .parts = bound->params.v[SPLIT],
+                               .steps = (int)((p->k + CHUNK - 1) / CHUNK),
+                               .elements = bound->view.nnzb * bound->view.block_stride};
     bound->workspace_bytes = sddmm_workspace(bound, made->work.parts);
 done:
     spk_free(mem, tiles.words);
@@ -330,11 +339,15 @@ static bool takes(const spk_bound *bound, const spk_args *args)
 }
 
 /* An array whose lines of `length` run along K or across it; a box of `cell` lines (of K) or elements by CHUNK of K. */
-static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell, int64_t batch,
-                                  int64_t stride)
+static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell,
+                                  int64_t batch, int64_t stride)
 {
-    spk_tensor_map_desc map = {.dtype = dtype, .rank = 3, .swizzle_bytes = along_k ? CHUNK * 2 : cell * 2, .address = array,
-                               .sizes = {along_k ? k : count, along_k ? count : k, stride != 0 ? batch : 1}, .strides = {0, ld, stride != 0 ? stride : ld},
+    spk_tensor_map_desc map = {.dtype = dtype,
+                               .rank = 3,
+                               .swizzle_bytes = along_k ? CHUNK * 2 : cell * 2,
+                               .address = array,
+                               .sizes = {along_k ? k : count, along_k ? count : k, stride != 0 ? batch : 1},
+                               .strides = {0, ld, stride != 0 ? stride : ld},
                                .box = {along_k ? CHUNK : cell, along_k ? cell : CHUNK, 1}};
     return map;
 }
@@ -361,12 +374,14 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(make_maps(bound, made, args, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
-    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE], units = work.tiles * work.parts * (int)bound->problem.batch;
+    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE],
+              units = work.tiles * work.parts * (int)bound->problem.batch;
     const int slots = sm90_processors(bound->device) / (cluster * share) * share;
-    const int resident =
-        units < slots || cluster > 2 ? units : slots; /* of large clusters fewer find their place at once: none waits with a share of the tiles */
-    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS, made->shape.shared_bytes, stream,
-                                  parameters));
+    const int resident = units < slots || cluster > 2
+                             ? units
+                             : slots; /* of large clusters fewer find their place at once: none waits with a share of the tiles */
+    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS,
+                                  made->shape.shared_bytes, stream, parameters));
     return work.parts > 1 ? sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
 }
 

@@ -1,7 +1,8 @@
-/* sddmm_sm90_wgmma: D = alpha (X Y) at the stored blocks + beta C; f16 or bf16 in, f32 sums; blocks whose sides are multiples of 16.
- * The host lays the stored blocks out as cells of up to 64 x 64 and gathers them into tiles: HEIGHT rows of X and up to SLOTS cells' columns of Y, neither of
- * which need be neighbours. Producer warps bring CHUNK of K of both through TMA into a ring of stages; two warpgroups multiply 64 rows by WIDTH columns each
- * and keep what of it is stored. Both may want the same columns: they see windows of the tile's columns that overlap. The grid is persistent.
+/* sddmm_sm90_wgmma: D = alpha (X Y) at the stored blocks + beta C; f16 or bf16 in, f32 sums; blocks whose sides are multiples of 16. The
+ * host lays the stored blocks out as cells of up to 64 x 64 and gathers them into tiles: HEIGHT rows of X and up to SLOTS cells' columns of
+ * Y, neither of which need be neighbours. Producer warps bring CHUNK of K of both through TMA into a ring of stages; two warpgroups
+ * multiply 64 rows by WIDTH columns each and keep what of it is stored. Both may want the same columns: they see windows of the tile's
+ * columns that overlap. The grid is persistent.
  *   BLOCK_ROWS BLOCK_COLS RAGGED   as in block_store.cuh
  *   CELL_ROWS CELL_COLS   16, 32 or 64
  *   HEIGHT                128: each warpgroup has rows of its own; 64: both have the same, and columns side by side
@@ -22,27 +23,29 @@ using namespace sm90;
 
 /* Filled by the host (sddmm_sm90_wgmma.c). */
 struct sddmm_work {
-    const int *words; /* TILE_WORDS a tile */
-    int tiles, parts; /* of a pattern; of K */
-    int steps; /* of CHUNK along K */
+    const int *words;   /* TILE_WORDS a tile */
+    int tiles, parts;   /* of a pattern; of K */
+    int steps;          /* of CHUNK along K */
     long long elements; /* of an item's D */
 };
 
 constexpr int CHUNK = 64, LINE_BYTES = CHUNK * 2;
 constexpr int ROWS = HEIGHT / CELL_ROWS, TILE_ROWS = 64 / CELL_ROWS, TILE_COLS = WIDTH / CELL_COLS; /* cells: of a tile, of a warpgroup */
-constexpr int X_CELL = CELL_ROWS * LINE_BYTES, Y_CELL = CELL_COLS * LINE_BYTES, X_BYTES = ROWS * X_CELL, STAGE_BYTES = X_BYTES + SLOTS * Y_CELL;
+constexpr int X_CELL = CELL_ROWS * LINE_BYTES, Y_CELL = CELL_COLS * LINE_BYTES, X_BYTES = ROWS * X_CELL,
+              STAGE_BYTES = X_BYTES + SLOTS * Y_CELL;
 constexpr int BOXES = ROWS + SLOTS, LANE_BOXES = (BOXES + 31) / 32;
-/* A tile's words: where the second window begins, in cells; the cells' rows and columns, in cells, negative: none; of each warpgroup's cells the block that
- * it lies in, negative: it is not stored. */
+/* A tile's words: where the second window begins, in cells; the cells' rows and columns, in cells, negative: none; of each warpgroup's
+ * cells the block that it lies in, negative: it is not stored. */
 constexpr int AT_ROWS = 1, AT_COLS = AT_ROWS + ROWS, AT_BLOCKS = AT_COLS + SLOTS, TILE_WORDS = AT_BLOCKS + 2 * TILE_ROWS * TILE_COLS;
 constexpr int PASSES = WIDTH / PASS, SUMS = WIDTH / 2, OWN = SUMS / CLUSTER; /* of a window; of a thread; that it adds up for the cluster */
 static_assert(CLUSTER == 1 || SHARE == 1, "a cluster has one purpose");
 static_assert(SHARE == 1 || ROWS % SHARE == 0, "the rows of X do not fall into halves");
 static_assert(PRODUCERS <= STAGES, "a producer that waits must not be a whole round of the ring behind");
-static_assert(CLUSTER == 1 || (PASSES % CLUSTER == 0 && (CLUSTER - 1) * OWN * 1024 <= STAGES * STAGE_BYTES), "the cluster's sums do not fit into the ring");
+static_assert(CLUSTER == 1 || (PASSES % CLUSTER == 0 && (CLUSTER - 1) * OWN * 1024 <= STAGES * STAGE_BYTES),
+              "the cluster's sums do not fit into the ring");
 
-/* Unit u of the persistent grid: tiles fastest, so that neighbours read the same rows of X at the same time; then parts of K, then items of the batch. A
- * cluster takes a unit together, or SHARE of them. */
+/* Unit u of the persistent grid: tiles fastest, so that neighbours read the same rows of X at the same time; then parts of K, then items of
+ * the batch. A cluster takes a unit together, or SHARE of them. */
 struct unit_place {
     const int *words;
     int part, item, first, last; /* steps */
@@ -141,16 +144,18 @@ inline unsigned own_boxes(unit_boxes &boxes)
 #pragma unroll
     for (int i = 0; i < LANE_BOXES; i++) {
         const int box = threadIdx.x % 32 + i * 32, cell = boxes.cell[i];
-        bytes += __popc(__ballot_sync(~0u, cell >= 0 && box < ROWS)) * X_CELL + __popc(__ballot_sync(~0u, cell >= 0 && box >= ROWS)) * Y_CELL;
+        bytes +=
+            __popc(__ballot_sync(~0u, cell >= 0 && box < ROWS)) * X_CELL + __popc(__ballot_sync(~0u, cell >= 0 && box >= ROWS)) * Y_CELL;
         if (SHARE > 1 && box < ROWS && box / (ROWS / SHARE) != cluster_rank())
             boxes.cell[i] = -1;
     }
     return bytes;
 }
 
-/* Each producer warp takes every PRODUCERS-th stage. What a tile lacks is not loaded: whatever stands there then meets sums alone that nobody keeps. */
-inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, const spk_cuda_arguments &arg, const sddmm_work &work, unsigned ring_memory,
-                    ring<STAGES> at)
+/* Each producer warp takes every PRODUCERS-th stage. What a tile lacks is not loaded: whatever stands there then meets sums alone that
+ * nobody keeps. */
+inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, const spk_cuda_arguments &arg, const sddmm_work &work,
+                    unsigned ring_memory, ring<STAGES> at)
 {
     const int warp = threadIdx.x / 32 - 8, lane = threadIdx.x % 32, units = units_of(arg, work);
     int turn = 0; /* whose the next stage is */
@@ -176,7 +181,8 @@ inline void produce(const spk_tensor_map *map_x, const spk_tensor_map *map_y, co
                 for (int i = 0; i < LANE_BOXES; i++) {
                     const int box = lane + i * 32;
                     if (boxes.cell[i] >= 0 && box < ROWS)
-                        load_x(stage + box * X_CELL, map_x, at.full_barrier(), boxes.cell[i], step * CHUNK, arg.stride_a != 0 ? place.item : 0);
+                        load_x(stage + box * X_CELL, map_x, at.full_barrier(), boxes.cell[i], step * CHUNK,
+                               arg.stride_a != 0 ? place.item : 0);
                     else if (boxes.cell[i] >= 0)
                         load_y(stage + X_BYTES + (box - ROWS) * Y_CELL, map_y, at.full_barrier(), boxes.cell[i], step * CHUNK,
                                arg.stride_b != 0 ? place.item : 0);
@@ -223,9 +229,11 @@ inline window window_of(const int *words)
 {
     const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, tile_row = warp * 16 / CELL_ROWS, pass = threadIdx.x % 32 % PASSES,
               slot = pass * PASS / CELL_COLS;
-    const int row = plan_word(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row), shift = group == 0 ? 0 : plan_word(words);
+    const int row = plan_word(words + AT_ROWS + (HEIGHT == 128 ? group * TILE_ROWS : 0) + tile_row),
+              shift = group == 0 ? 0 : plan_word(words);
     const int block = plan_word(words + AT_BLOCKS + (group * TILE_ROWS + tile_row) * TILE_COLS + slot);
-    return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block, plan_word(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
+    return window{row * CELL_ROWS + warp * 16 % CELL_ROWS, row < 0 ? -1 : block,
+                  plan_word(words + AT_COLS + shift + slot) * CELL_COLS + pass * PASS % CELL_COLS};
 }
 
 /* Element i of part `part` of a thread's sums. */
@@ -238,7 +246,8 @@ inline float part_of_sums(const float (&sum)[SUMS], int part, int i)
     return value;
 }
 
-/* Part r of each thread's sums to block r of the cluster, into its ring, which yield_ring has left to this; own: the sum of what came and its own part. */
+/* Part r of each thread's sums to block r of the cluster, into its ring, which yield_ring has left to this; own: the sum of what came and
+ * its own part. */
 inline void exchange_sums(const float (&sum)[SUMS], unsigned ring_memory, const float *ring_pointer, float (&own)[OWN])
 {
     const int rank = cluster_rank();
@@ -249,7 +258,8 @@ inline void exchange_sums(const float (&sum)[SUMS], unsigned ring_memory, const 
         const unsigned there = cluster_address(ring_memory + (other - 1) * (OWN * 1024) + threadIdx.x * 16, to);
 #pragma unroll
         for (int i = 0; i < OWN; i += 4)
-            cluster_store(there + i * 1024, part_of_sums(sum, to, i), part_of_sums(sum, to, i + 1), part_of_sums(sum, to, i + 2), part_of_sums(sum, to, i + 3));
+            cluster_store(there + i * 1024, part_of_sums(sum, to, i), part_of_sums(sum, to, i + 1), part_of_sums(sum, to, i + 2),
+                          part_of_sums(sum, to, i + 3));
     }
     cluster_barrier();
 #pragma unroll
@@ -330,8 +340,8 @@ inline void consume(const spk_cuda_arguments &arg, const sddmm_work &work, unsig
 #endif
 
 extern "C" __global__ void SPK_CLUSTER __launch_bounds__(384, 1)
-    sddmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_x, const __grid_constant__ spk_tensor_map map_y, const __grid_constant__ spk_cuda_arguments arg,
-                     const __grid_constant__ sddmm_work work)
+    sddmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_x, const __grid_constant__ spk_tensor_map map_y,
+                     const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;

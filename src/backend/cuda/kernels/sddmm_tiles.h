@@ -1,8 +1,9 @@
 /* The tiles of sddmm_sm90_wgmma: which rows of X and columns of Y meet in a tile, and which of their products are stored.
  *
- * Stored blocks are seen as cells of up to 64 x 64. A warpgroup has 64 rows (tile_rows cells below each other, of rows that need not be neighbours) and a
- * window of tile_cols cells' columns. HEIGHT 128: two warpgroups have rows of their own; the columns that both want stand in the middle of the tile's, so
- * that their windows overlap there: [first's own | common | second's own]. HEIGHT 64: both have the same rows and windows side by side. */
+ * Stored blocks are seen as cells of up to 64 x 64. A warpgroup has 64 rows (tile_rows cells below each other, of rows that need not be
+ * neighbours) and a window of tile_cols cells' columns. HEIGHT 128: two warpgroups have rows of their own; the columns that both want stand
+ * in the middle of the tile's, so that their windows overlap there: [first's own | common | second's own]. HEIGHT 64: both have the same
+ * rows and windows side by side. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_TILES_H
 #define SPK_BACKEND_CUDA_KERNELS_SDDMM_TILES_H
 
@@ -36,11 +37,11 @@ enum { SDDMM_FIRST, SDDMM_COMMON, SDDMM_SECOND, SDDMM_KINDS }; /* whose rows hav
 
 typedef struct sddmm_work {
     const sddmm_tiling *tiling;
-    spk_bsr_view cells;        /* the pattern in cells: a block's number is that of its cells' row and turn */
-    int64_t *offsets;          /* of cells; owned */
-    int32_t *columns;          /* owned */
-    int down, across;          /* cells of a block */
-    const spk_bsr_view *view;  /* the pattern in blocks */
+    spk_bsr_view cells;               /* the pattern in cells: a block's number is that of its cells' row and turn */
+    int64_t *offsets;                 /* of cells; owned */
+    int32_t *columns;                 /* owned */
+    int down, across;                 /* cells of a block */
+    const spk_bsr_view *view;         /* the pattern in blocks */
     sddmm_column *lists[SDDMM_KINDS]; /* of a group: as long as its union may be */
     int64_t counts[SDDMM_KINDS];
     sddmm_tiles made;
@@ -71,8 +72,15 @@ static inline spk_status sddmm_cells(const spk_mem *mem, const spk_bsr_view *vie
                 w->columns[at++] = view->columns[p] * across + c;
     }
     w->offsets[rows] = at;
-    w->cells = (spk_bsr_view){.rows = view->rows, .cols = view->cols, .block_rows = t->cell_rows, .block_cols = t->cell_cols, .grid_rows = rows,
-                              .grid_cols = view->grid_cols * across, .nnzb = at, .offsets = w->offsets, .columns = w->columns};
+    w->cells = (spk_bsr_view){.rows = view->rows,
+                              .cols = view->cols,
+                              .block_rows = t->cell_rows,
+                              .block_cols = t->cell_cols,
+                              .grid_rows = rows,
+                              .grid_cols = view->grid_cols * across,
+                              .nnzb = at,
+                              .offsets = w->offsets,
+                              .columns = w->columns};
     w->down = down;
     w->across = across;
     return SPK_OK;
@@ -117,7 +125,8 @@ static inline void sddmm_share(const sddmm_tiling *t, const int64_t left[SDDMM_K
     }
     int64_t tiles = sddmm_ceil(first > second ? first : second, window), all = sddmm_ceil(first + left[SDDMM_SECOND], t->slots);
     tiles = tiles > all ? tiles : all;
-    int64_t common = sddmm_ceil(left[SDDMM_COMMON], tiles), own[2] = {sddmm_ceil(left[SDDMM_FIRST], tiles), sddmm_ceil(left[SDDMM_SECOND], tiles)};
+    int64_t common = sddmm_ceil(left[SDDMM_COMMON], tiles),
+            own[2] = {sddmm_ceil(left[SDDMM_FIRST], tiles), sddmm_ceil(left[SDDMM_SECOND], tiles)};
     common = common < window ? common : window;
     for (int i = 0; i < 2; i++)
         own[i] = own[i] < window - common ? own[i] : window - common;
@@ -146,7 +155,8 @@ static inline void sddmm_write_window(const sddmm_tiling *t, const sddmm_column 
 }
 
 /* Writes the next tile of a group, with take[kind] columns from place from[kind] of each list. */
-static inline spk_status sddmm_write_tile(const spk_mem *mem, sddmm_work *w, const int *rows, const int64_t from[SDDMM_KINDS], const int take[SDDMM_KINDS])
+static inline spk_status sddmm_write_tile(const spk_mem *mem, sddmm_work *w, const int *rows, const int64_t from[SDDMM_KINDS],
+                                          const int take[SDDMM_KINDS])
 {
     const sddmm_tiling *t = w->tiling;
     const sddmm_column *slots[64];

@@ -1,4 +1,5 @@
-/* What the host sides of the Hopper rows share: op(A)'s block as the problem has it, tensor maps of B and D, the parameters of a launch, the model. */
+/* What the host sides of the Hopper rows share: op(A)'s block as the problem has it, tensor maps of B and D, the parameters of a launch,
+ * the model. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SM90_H
 #define SPK_BACKEND_CUDA_KERNELS_SM90_H
 
@@ -10,11 +11,11 @@
 #include "backend/cuda/cuda.h"
 
 enum {
-    SM90_SHARED_BYTES = 232448,    /* dynamic shared memory that one block may ask for */
-    SM90_PROCESSOR_BYTES = 233472, /* of a multiprocessor: what its blocks share, */
-    SM90_BLOCK_BYTES = 1024,       /* of which each takes so much beside what it asks for */
+    SM90_SHARED_BYTES = 232448,     /* dynamic shared memory that one block may ask for */
+    SM90_PROCESSOR_BYTES = 233472,  /* of a multiprocessor: what its blocks share, */
+    SM90_BLOCK_BYTES = 1024,        /* of which each takes so much beside what it asks for */
     SM90_SHARED_SLACK = 1024 + 256, /* to reach a multiple of 1024, and the barriers */
-    SM90_STAGING_BYTES = 8192, /* of 64 columns */
+    SM90_STAGING_BYTES = 8192,      /* of 64 columns */
     SM90_MOST_STAGES = 8
 };
 
@@ -62,7 +63,8 @@ static inline bool sm90_applicable(const spk_problem *problem, const char **why)
     const int64_t high = INT_MAX;
     if ((problem->a.dtype != SPK_F16 && problem->a.dtype != SPK_BF16) || problem->b.dtype != problem->a.dtype)
         *why = "it is for f16 and bf16";
-    else if (problem->d.dtype != problem->a.dtype && problem->d.dtype != SPK_F32 && problem->d.dtype != SPK_F16 && problem->d.dtype != SPK_BF16)
+    else if (problem->d.dtype != problem->a.dtype && problem->d.dtype != SPK_F32 && problem->d.dtype != SPK_F16 &&
+             problem->d.dtype != SPK_BF16)
         *why = "D must be f16, bf16 or f32";
     else if (problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
@@ -71,7 +73,9 @@ static inline bool sm90_applicable(const spk_problem *problem, const char **why)
     else if (problem->a.stride % 8 != 0 || problem->b.stride % 8 != 0)
         *why = "the items of the batch are not a multiple of 8 elements apart";
     else if (problem->m > high - 256 || problem->n > high - 256 || problem->k > high - 256 ||
-             problem->pattern->nnzb * (problem->pattern->block_rows > problem->pattern->block_cols ? problem->pattern->block_rows : problem->pattern->block_cols) > high - 256)
+             problem->pattern->nnzb * (problem->pattern->block_rows > problem->pattern->block_cols ? problem->pattern->block_rows
+                                                                                                   : problem->pattern->block_cols) >
+                 high - 256)
         *why = "it counts rows with 31 bits";
     return *why == NULL;
 }
@@ -95,10 +99,20 @@ static inline spk_tensor_map_desc sm90_map_values(const spk_bound *bound, const 
     const spk_bsr_view *view = &bound->view;
     const spk_dtype dtype = bound->problem.a.dtype;
     if (view->col_stride == 1)
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = values, .sizes = {view->block_cols, view->nnzb * view->block_rows},
-                                     .strides = {0, view->block_cols}, .box = {chunk, rows}};
-    return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = values,
-                                 .sizes = {64, view->nnzb * view->block_cols, view->block_rows / 64}, .strides = {0, view->block_rows, 64}, .box = {64, chunk, rows / 64}};
+        return (spk_tensor_map_desc){.dtype = dtype,
+                                     .rank = 2,
+                                     .swizzle_bytes = chunk * 2,
+                                     .address = values,
+                                     .sizes = {view->block_cols, view->nnzb * view->block_rows},
+                                     .strides = {0, view->block_cols},
+                                     .box = {chunk, rows}};
+    return (spk_tensor_map_desc){.dtype = dtype,
+                                 .rank = 3,
+                                 .swizzle_bytes = 128,
+                                 .address = values,
+                                 .sizes = {64, view->nnzb * view->block_cols, view->block_rows / 64},
+                                 .strides = {0, view->block_rows, 64},
+                                 .box = {64, chunk, rows / 64}};
 }
 
 /* values, a box of one whole block of up to 64 rows by `chunk` columns. A block number of nnzb gives zeros. */
@@ -107,23 +121,49 @@ static inline spk_tensor_map_desc sm90_map_block(const spk_bound *bound, const v
     const spk_bsr_view *view = &bound->view;
     if (view->col_stride == 1)
         return sm90_map_values(bound, values, view->block_rows, chunk);
-    return (spk_tensor_map_desc){.dtype = bound->problem.a.dtype, .rank = 2, .swizzle_bytes = view->block_rows * 2, .address = values,
-                                 .sizes = {view->block_rows, view->nnzb * view->block_cols}, .strides = {0, view->block_rows}, .box = {view->block_rows, chunk}};
+    return (spk_tensor_map_desc){.dtype = bound->problem.a.dtype,
+                                 .rank = 2,
+                                 .swizzle_bytes = view->block_rows * 2,
+                                 .address = values,
+                                 .sizes = {view->block_rows, view->nnzb * view->block_cols},
+                                 .strides = {0, view->block_rows},
+                                 .box = {view->block_rows, chunk}};
 }
 
 static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const void *b, int columns, int chunk)
 {
     const spk_dtype dtype = problem->b.dtype;
     if (problem->b.layout == SPK_COL_MAJOR)
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = chunk * 2, .address = b, .sizes = {problem->k, problem->n}, .strides = {0, problem->b.ld},
-                                     .box = {chunk, columns}, .short_lines = chunk < 64};
+        return (spk_tensor_map_desc){.dtype = dtype,
+                                     .rank = 2,
+                                     .swizzle_bytes = chunk * 2,
+                                     .address = b,
+                                     .sizes = {problem->k, problem->n},
+                                     .strides = {0, problem->b.ld},
+                                     .box = {chunk, columns},
+                                     .short_lines = chunk < 64};
     if (columns < 64)
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = columns * 2, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->b.ld},
+        return (spk_tensor_map_desc){.dtype = dtype,
+                                     .rank = 2,
+                                     .swizzle_bytes = columns * 2,
+                                     .address = b,
+                                     .sizes = {problem->n, problem->k},
+                                     .strides = {0, problem->b.ld},
                                      .box = {columns, chunk}};
     if (sm90_b_whole(problem))
-        return (spk_tensor_map_desc){.dtype = dtype, .rank = 3, .swizzle_bytes = 128, .address = b, .sizes = {64, problem->k, problem->n / 64},
-                                     .strides = {0, problem->b.ld, 64}, .box = {64, chunk, columns / 64}};
-    return (spk_tensor_map_desc){.dtype = dtype, .rank = 2, .swizzle_bytes = 128, .address = b, .sizes = {problem->n, problem->k}, .strides = {0, problem->b.ld},
+        return (spk_tensor_map_desc){.dtype = dtype,
+                                     .rank = 3,
+                                     .swizzle_bytes = 128,
+                                     .address = b,
+                                     .sizes = {64, problem->k, problem->n / 64},
+                                     .strides = {0, problem->b.ld, 64},
+                                     .box = {64, chunk, columns / 64}};
+    return (spk_tensor_map_desc){.dtype = dtype,
+                                 .rank = 2,
+                                 .swizzle_bytes = 128,
+                                 .address = b,
+                                 .sizes = {problem->n, problem->k},
+                                 .strides = {0, problem->b.ld},
                                  .box = {64, chunk}};
 }
 
@@ -131,12 +171,17 @@ static inline spk_tensor_map_desc sm90_map_b(const spk_problem *problem, const v
 static inline spk_tensor_map_desc sm90_map_d(const spk_problem *problem, void *d, int piece_rows, int columns)
 {
     const bool down = problem->d.layout == SPK_COL_MAJOR;
-    return (spk_tensor_map_desc){.dtype = problem->d.dtype, .rank = 2, .swizzle_bytes = down ? piece_rows * 2 : columns * 2, .address = d,
-                                 .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m}, .strides = {0, problem->d.ld},
+    return (spk_tensor_map_desc){.dtype = problem->d.dtype,
+                                 .rank = 2,
+                                 .swizzle_bytes = down ? piece_rows * 2 : columns * 2,
+                                 .address = d,
+                                 .sizes = {down ? problem->m : problem->n, down ? problem->n : problem->m},
+                                 .strides = {0, problem->d.ld},
                                  .box = {down ? piece_rows : columns, down ? columns : piece_rows}};
 }
 
-/* TMA writes whole 16 bytes, also where the last of them reach beyond the end of a line of D: what lies there between the lines is not ours. */
+/* TMA writes whole 16 bytes, also where the last of them reach beyond the end of a line of D: what lies there between the lines is not
+ * ours. */
 static inline bool sm90_d_direct(const spk_problem *problem, const void *d)
 {
     const int64_t line = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
@@ -183,10 +228,10 @@ static const double SM90_FLOPS_US = 4.9e6, SM90_L2_BYTES_US = 65e3, SM90_ISSUE_U
                     SM90_L2_ALONE = 1.5; /* times as much from L2 where most others are idle */
 
 typedef struct sm90_load {
-    double tiles, longest;     /* tiles; stages of the longest */
-    double stages;             /* of all tiles */
+    double tiles, longest; /* tiles; stages of the longest */
+    double stages;         /* of all tiles */
     double stage_flops, stage_bytes, stage_issue_us;
-    double tile_us;            /* filling the ring and storing D, not hidden */
+    double tile_us; /* filling the ring and storing D, not hidden */
     int blocks_per_processor;
 } sm90_load;
 
@@ -204,7 +249,8 @@ static inline double sm90_predict(const spk_problem *problem, const spk_device *
     const double processors = sm90_processors(device), most = load->blocks_per_processor, slots = processors * most;
     const double needed = load->tiles > processors ? (double)(int64_t)((load->tiles + processors - 1) / processors) : 1;
     const double blocks = needed < most ? needed : most; /* that share a multiprocessor */
-    const double stage_us = sm90_stage_us(load, blocks, load->tiles > 0 ? processors / load->tiles : 1), alone_us = sm90_stage_us(load, blocks, SM90_L2_ALONE);
+    const double stage_us = sm90_stage_us(load, blocks, load->tiles > 0 ? processors / load->tiles : 1),
+                 alone_us = sm90_stage_us(load, blocks, SM90_L2_ALONE);
     const double waves = load->tiles <= slots ? 1 : (double)(int64_t)((load->tiles + slots - 1) / slots);
     const double mean = load->tiles > 0 ? load->stages / load->tiles : 0;
     double us = waves * (mean * stage_us + load->tile_us);

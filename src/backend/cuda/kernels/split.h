@@ -1,5 +1,5 @@
-/* Which block of threads computes which part of D where long rows are split: the blocks of a cluster share a split tile, a segment of the row's stored
- * blocks each, and add their sums in the order of the segments (device/cluster.cuh); other tiles go whole to one block. */
+/* Which block of threads computes which part of D where long rows are split: the blocks of a cluster share a split tile, a segment of the
+ * row's stored blocks each, and add their sums in the order of the segments (device/cluster.cuh); other tiles go whole to one block. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPLIT_H
 #define SPK_BACKEND_CUDA_KERNELS_SPLIT_H
 
@@ -8,7 +8,8 @@
 /* In stages: adding the sums of a cluster. */
 enum { SPLIT_EXCHANGE_COST = 3, SPLIT_PIECE_WORDS = 4, SPLIT_THRESHOLDS = 5 };
 
-/* What is cut: rows of `parts` tiles each, `col_tiles` columns of tiles, `chunks` stages a block; for `clusters` of `size` blocks of threads. */
+/* What is cut: rows of `parts` tiles each, `col_tiles` columns of tiles, `chunks` stages a block; for `clusters` of `size` blocks of
+ * threads. */
 typedef struct split_task {
     const spk_bsr_view *view;
     int parts, chunks;
@@ -17,8 +18,8 @@ typedef struct split_task {
     bool edge; /* the last block column lies partly beyond K */
 } split_task;
 
-/* One piece of memory, as the device reads it: offsets (clusters * size + 1, then up to a multiple of 4), then pieces of 4 words: row tile; column tile,
- * of a split tile ~ of it; first block, last block. Split tiles come first, in the same order in all blocks of a cluster. */
+/* One piece of memory, as the device reads it: offsets (clusters * size + 1, then up to a multiple of 4), then pieces of 4 words: row tile;
+ * column tile, of a split tile ~ of it; first block, last block. Split tiles come first, in the same order in all blocks of a cluster. */
 typedef struct split_lists {
     int64_t pieces, split_rows; /* block rows that are split */
     int64_t cost, whole_cost;   /* stages of the fullest block; what they would be without */
@@ -89,7 +90,8 @@ static inline int64_t split_choose(split_work *w, split_lists *lists)
     lists->cost = lists->whole_cost = split_assign(w, 0, NULL);
     for (int i = 0; i < SPLIT_THRESHOLDS; i++) {
         const int64_t before = rows;
-        while (rows < t->view->grid_rows && split_length(t, w->rows[rows]) >= 2 && split_length(t, w->rows[rows]) * t->chunks * 4 > share * quarters[i])
+        while (rows < t->view->grid_rows && split_length(t, w->rows[rows]) >= 2 &&
+               split_length(t, w->rows[rows]) * t->chunks * 4 > share * quarters[i])
             rows++;
         const int64_t cost = rows > before ? split_assign(w, rows, NULL) : lists->cost;
         if (cost < lists->cost) {
@@ -122,7 +124,8 @@ static inline void split_write(const split_work *w, const split_lists *lists, in
         const int row = w->rows[i / tiles], part = (int)(i % tiles / t->col_tiles), col = (int)(i % t->col_tiles);
         const bool split = i / tiles < lists->split_rows;
         for (int segment = 0; segment < (split ? t->size : 1); segment++) {
-            int *piece = lists->memory + split_at_pieces(t) + SPLIT_PIECE_WORDS * next[split ? w->owners[i] * t->size + segment : w->owners[i]]++;
+            int *piece =
+                lists->memory + split_at_pieces(t) + SPLIT_PIECE_WORDS * next[split ? w->owners[i] * t->size + segment : w->owners[i]]++;
             piece[0] = row * t->parts + part;
             piece[1] = split ? ~col : col;
             piece[2] = (int)(split ? split_segment(t, row, segment) : t->view->offsets[row]);

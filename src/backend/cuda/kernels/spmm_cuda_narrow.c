@@ -19,14 +19,15 @@ static int power_up_to(int most, int value)
 
 static bool fits_tensor(const spk_problem *problem)
 {
-    return (problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16) && gather_a_along_k(problem) && problem->b.layout == SPK_COL_MAJOR &&
-           gather_block_cols(problem) % 8 == 0;
+    return (problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16) && gather_a_along_k(problem) &&
+           problem->b.layout == SPK_COL_MAJOR && gather_block_cols(problem) % 8 == 0;
 }
 
 static narrow_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
     const int rows = gather_block_rows(problem), cols = gather_block_cols(problem), split = params->v[SPLIT];
-    narrow_shape s = {.tensor = problem->n > MOST_PLAIN, .b_along_k = problem->b.layout == SPK_COL_MAJOR || (problem->n == 1 && problem->b.ld == 1)};
+    narrow_shape s = {.tensor = problem->n > MOST_PLAIN,
+                      .b_along_k = problem->b.layout == SPK_COL_MAJOR || (problem->n == 1 && problem->b.ld == 1)};
     s.units = split >= 4 ? 1 : 4 / split;
     if (s.tensor) {
         s.chunk = 8;
@@ -86,16 +87,21 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const narrow_shape s = shape_of(problem, params);
     const spk_cuda *cuda = spk_cuda_of(device);
     const double processors = cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
-    const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), blocks = (double)problem->pattern->nnzb, split = params->v[SPLIT];
+    const double rows = gather_block_rows(problem), cols = gather_block_cols(problem), blocks = (double)problem->pattern->nnzb,
+                 split = params->v[SPLIT];
     const double grid_rows = (double)gather_ceil(problem->m, (int64_t)rows), bytes = (double)spk_dtype_bytes(problem->a.dtype);
     const double units = grid_rows * (double)gather_ceil((int64_t)rows, s.unit_rows) * (double)problem->batch, warps = units * split;
     /* A warp's chain of loads, and what it reads of B beside its values. */
-    const double group = 4.0 * (s.tensor ? 2.0 * s.lane_rows : s.lane_rows), groups = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / (s.chunk * s.depth_lanes * split);
-    /* Measured on an H200: more loads ahead take registers, so that fewer warps are resident; each warp costs its start and its share of the sum. */
+    const double group = 4.0 * (s.tensor ? 2.0 * s.lane_rows : s.lane_rows),
+                 groups = (grid_rows > 0 ? blocks / grid_rows : 0) * cols / (s.chunk * s.depth_lanes * split);
+    /* Measured on an H200: more loads ahead take registers, so that fewer warps are resident; each warp costs its start and its share of
+     * the sum. */
     const bool deep = params->v[AHEAD] > 4;
     const double resident = !deep ? 32 : s.tensor ? 10 : 20, ahead = deep ? 5 : params->v[AHEAD], waves = warps / (processors * resident);
-    const double chain = (waves > 1 ? waves : 1) * (1 + 0.9 * (1 + groups * group / (4.0 * ahead))) + (s.tensor ? 0.12 : 0.05) * warps / processors;
-    const double b_bytes = (double)problem->batch * blocks * cols * (double)problem->n * bytes * (double)gather_ceil((int64_t)rows, s.unit_rows) * (s.b_along_k ? 1 : 4);
+    const double chain =
+        (waves > 1 ? waves : 1) * (1 + 0.9 * (1 + groups * group / (4.0 * ahead))) + (s.tensor ? 0.12 : 0.05) * warps / processors;
+    const double b_bytes = (double)problem->batch * blocks * cols * (double)problem->n * bytes *
+                           (double)gather_ceil((int64_t)rows, s.unit_rows) * (s.b_along_k ? 1 : 4);
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3, cached = b_bytes / 8e6;
     const double work = memory > cached ? memory : cached;
     return 0.5 + (work > chain ? work + 0.3 * chain : chain + 0.3 * work);
@@ -110,10 +116,12 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     build->shared_bytes = 0;
     const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DCOLUMNS=%d -DRAGGED_K=%d -DB_ALONG_K=%d -DCUT_CHUNKS=%d -DVECTOR_B=%d -DTENSOR=%d -DCHUNK=%d -DLANE_ROWS=%d "
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DCOLUMNS=%d -DRAGGED_K=%d -DB_ALONG_K=%d -DCUT_CHUNKS=%d -DVECTOR_B=%d -DTENSOR=%d "
+             "-DCHUNK=%d -DLANE_ROWS=%d "
              "-DDEPTH_LANES=%d -DUNIT_ROWS=%d -DUNITS=%d -DSPLIT=%d -DAHEAD=%d",
-             gather_block_rows(problem), gather_block_cols(problem), (int)problem->n, problem->k % gather_block_cols(problem) != 0, s.b_along_k,
-             problem->k % s.chunk != 0, s.vector_b, s.tensor, s.chunk, s.lane_rows, s.depth_lanes, s.unit_rows, s.units, params->v[SPLIT], params->v[AHEAD]);
+             gather_block_rows(problem), gather_block_cols(problem), (int)problem->n, problem->k % gather_block_cols(problem) != 0,
+             s.b_along_k, problem->k % s.chunk != 0, s.vector_b, s.tensor, s.chunk, s.lane_rows, s.depth_lanes, s.unit_rows, s.units,
+             params->v[SPLIT], params->v[AHEAD]);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -121,9 +129,17 @@ static spk_status bind(spk_bound *bound)
     spk_build made = {0};
     const narrow_shape s = shape_of(&bound->problem, &bound->params);
     build(&bound->problem, bound->device, &bound->params, &made);
-    const gather_shape launch = {.tile_m = s.unit_rows, .tile_n = (int)bound->problem.n, .threads = 32 * bound->params.v[SPLIT], .teams = s.units};
+    const gather_shape launch = {
+        .tile_m = s.unit_rows, .tile_n = (int)bound->problem.n, .threads = 32 * bound->params.v[SPLIT], .teams = s.units};
     return gather_bind(bound, &launch, &made);
 }
 
-const spk_kernel_ops spmm_cuda_narrow_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
-                                             .run = gather_run, .direct = true, .batched = true, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops spmm_cuda_narrow_ops = {.applicable = applicable,
+                                             .predict_us = predict_us,
+                                             .build = build,
+                                             .bind = bind,
+                                             .unbind = gather_unbind,
+                                             .run = gather_run,
+                                             .direct = true,
+                                             .batched = true,
+                                             .source_hash = SPK_SOURCE_HASH};

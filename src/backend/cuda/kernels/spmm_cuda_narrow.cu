@@ -1,16 +1,17 @@
-/* spmm_cuda_narrow: D = epilogue(A_bsr B) where B has few columns: values flow once from memory into registers, with no shared memory between. Bound:
- * memory.
+/* spmm_cuda_narrow: D = epilogue(A_bsr B) where B has few columns: values flow once from memory into registers, with no shared memory
+ * between. Bound: memory.
  *
- * A unit is UNIT_ROWS rows of one block row. SPLIT warps share its depth (gather.cuh: the columns of its blocks, one behind the other), cut into chunks
- * of CHUNK columns; their sums are added in the order of the warps, so the bits are the same on every run. A thread block holds UNITS units.
- *   TENSOR = 0, up to 8 columns, any type: lanes side by side along the contiguous dimension of A, DEPTH_LANES of them along K; each keeps LANE_ROWS
- *   rows, which are neighbours where A's columns are contiguous.
- *   TENSOR = 1, up to 64 columns, 16 bits, both operands contiguous along K: lane l loads 8 columns of row l / 4 from chunk l % 4 of a group of four, of A
- *   and of B alike. The tensor instruction takes them as depth 2t, 2t + 1, 2t + 8, 2t + 9: which column of A stands where does not matter as long as B's
- *   stands there too. LANE_ROWS tiles of 16 rows.
- * The host defines BLOCK_ROWS, BLOCK_COLS, COLUMNS (N), RAGGED_K (1: K is no multiple of BLOCK_COLS), CUT_CHUNKS (1: none of CHUNK), B_ALONG_K (1:
- * neighbours along K of B lie together), VECTOR_B (elements of a load where B is aligned: 1 or CHUNK), AHEAD (loads of values in flight) and the names
- * above. */
+ * A unit is UNIT_ROWS rows of one block row. SPLIT warps share its depth (gather.cuh: the columns of its blocks, one behind the other), cut
+ * into chunks of CHUNK columns; their sums are added in the order of the warps, so the bits are the same on every run. A thread block holds
+ * UNITS units.
+ *   TENSOR = 0, up to 8 columns, any type: lanes side by side along the contiguous dimension of A, DEPTH_LANES of them along K; each keeps
+ *     LANE_ROWS rows, which are neighbours where A's columns are contiguous.
+ *   TENSOR = 1, up to 64 columns, 16 bits, both operands contiguous along K: lane l loads 8 columns of row l / 4 from chunk l % 4 of a
+ *     group of four, of A and of B alike. The tensor instruction takes them as depth 2t, 2t + 1, 2t + 8, 2t + 9: which column of A stands
+ *     where does not matter as long as B's stands there too. LANE_ROWS tiles of 16 rows.
+ * The host defines BLOCK_ROWS, BLOCK_COLS, COLUMNS (N), RAGGED_K (1: K is no multiple of BLOCK_COLS), CUT_CHUNKS (1: none of CHUNK),
+ * B_ALONG_K (1: neighbours along K of B lie together), VECTOR_B (elements of a load where B is aligned: 1 or CHUNK), AHEAD (loads of values
+ * in flight) and the names above. */
 #include "device/epilogue.cuh"
 #include "device/launch.cuh"
 
@@ -65,7 +66,7 @@ template <bool FAST> inline pieces<element_b, CHUNK> load_b(const spk_cuda_argum
 {
     const element_b *b = (const element_b *)arg.b;
 #if B_ALONG_K
-    return load_some<CHUNK, FAST && VECTOR_B == CHUNK>(b + j * arg.ldb + k, valid);
+    return load_some<CHUNK, (FAST && VECTOR_B == CHUNK)>(b + j * arg.ldb + k, valid);
 #else
     pieces<element_b, CHUNK> out;
 #pragma unroll
@@ -81,7 +82,10 @@ inline int row_of(int lane, int i)
 {
     return A_K_CONTIGUOUS ? i * ROW_LANES + lane / DEPTH_LANES : lane % ROW_LANES * LANE_ROWS + i;
 }
-inline int depth_lane(int lane) { return A_K_CONTIGUOUS ? lane % DEPTH_LANES : lane / ROW_LANES; }
+inline int depth_lane(int lane)
+{
+    return A_K_CONTIGUOUS ? lane % DEPTH_LANES : lane / ROW_LANES;
+}
 
 struct values_chunk {
     element_a at[LANE_ROWS][CHUNK];
@@ -115,7 +119,8 @@ template <bool FAST> inline void load_values(values_chunk &out, const spk_cuda_a
 #endif
 }
 
-template <bool FAST> inline void add_products(real (&sum)[LANE_ROWS][COLUMNS], const values_chunk &a, const spk_cuda_arguments &arg, const unit &job, int chunk)
+template <bool FAST>
+inline void add_products(real (&sum)[LANE_ROWS][COLUMNS], const values_chunk &a, const spk_cuda_arguments &arg, const unit &job, int chunk)
 {
     if (chunk >= job.chunks)
         return;
@@ -206,7 +211,8 @@ template <bool FAST> inline void load_values(values_chunk &out, const spk_cuda_a
 }
 
 template <bool FAST>
-inline void add_products(float (&sum)[LANE_ROWS][COLUMN_TILES][4], const values_chunk &a, const spk_cuda_arguments &arg, const unit &job, int chunk, int lane)
+inline void add_products(float (&sum)[LANE_ROWS][COLUMN_TILES][4], const values_chunk &a, const spk_cuda_arguments &arg, const unit &job,
+                         int chunk, int lane)
 {
     const int block = job.first + chunk / CHUNKS_A_BLOCK, inside = chunk % CHUNKS_A_BLOCK * 8;
     const bool there = chunk < job.chunks;
@@ -215,10 +221,11 @@ inline void add_products(float (&sum)[LANE_ROWS][COLUMN_TILES][4], const values_
 #pragma unroll
     for (int j = 0; j < COLUMN_TILES; j++) {
         const int column = j * 8 + lane / 4;
-        const uint4 eight = load_eight<FAST && VECTOR_B == 8>(b + column * arg.ldb, column < COLUMNS ? valid : 0);
+        const uint4 eight = load_eight<(FAST && VECTOR_B == 8)>(b + column * arg.ldb, column < COLUMNS ? valid : 0);
 #pragma unroll
         for (int i = 0; i < LANE_ROWS; i++) {
-            const unsigned low[4] = {a.at[i][0].x, a.at[i][1].x, a.at[i][0].y, a.at[i][1].y}, high[4] = {a.at[i][0].z, a.at[i][1].z, a.at[i][0].w, a.at[i][1].w};
+            const unsigned low[4] = {a.at[i][0].x, a.at[i][1].x, a.at[i][0].y, a.at[i][1].y},
+                           high[4] = {a.at[i][0].z, a.at[i][1].z, a.at[i][0].w, a.at[i][1].w};
             multiply_add(sum[i][j], low, eight.x, eight.y);
             multiply_add(sum[i][j], high, eight.z, eight.w);
         }
@@ -255,7 +262,8 @@ template <bool FAST> inline void sum_unit(real *sums, const spk_cuda_arguments &
 
 #endif
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) spmm_cuda_narrow(const __grid_constant__ spk_cuda_arguments batch, const int *order)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
+    spmm_cuda_narrow(const __grid_constant__ spk_cuda_arguments batch, const int *order)
 {
     item_view arg = item_arguments(batch, block_item(batch));
     __shared__ real shared[WARPS][UNIT_ROWS * COLUMNS];

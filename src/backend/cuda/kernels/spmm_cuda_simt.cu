@@ -1,9 +1,11 @@
-/* spmm_cuda_simt: D = epilogue(A_bsr B) with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums; any block, layout and epilogue.
- * A team of threads keeps TILE_M x TILE_N sums in registers, THREAD_M x THREAD_N each. Bound: shared memory and FMA at large blocks, L2 at small. */
+/* spmm_cuda_simt: D = epilogue(A_bsr B) with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums; any block, layout and
+ * epilogue. A team of threads keeps TILE_M x TILE_N sums in registers, THREAD_M x THREAD_N each. Bound: shared memory and FMA at large
+ * blocks, L2 at small. */
 #include "device/gather.cuh"
 #include "device/simt.cuh"
 
-extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1) spmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const int *order)
+extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
+    spmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const int *order)
 {
     extern __shared__ __align__(128) char shared[];
     next_launch_may_start();

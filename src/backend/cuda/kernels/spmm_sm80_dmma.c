@@ -36,5 +36,12 @@ static spk_status bind(spk_bound *bound)
     return gather_bind(bound, &shape.team, &made);
 }
 
-const spk_kernel_ops spmm_sm80_dmma_ops = {.applicable = applicable, .predict_us = predict_us, .build = build, .bind = bind, .unbind = gather_unbind,
-                                          .run = gather_run, .direct = true, .batched = true, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops spmm_sm80_dmma_ops = {.applicable = applicable,
+                                           .predict_us = predict_us,
+                                           .build = build,
+                                           .bind = bind,
+                                           .unbind = gather_unbind,
+                                           .run = gather_run,
+                                           .direct = true,
+                                           .batched = true,
+                                           .source_hash = SPK_SOURCE_HASH};

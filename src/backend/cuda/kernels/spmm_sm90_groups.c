@@ -34,7 +34,8 @@ static group_shape shape_of(const spk_problem *problem, const spk_params *params
     shape.rows = params->v[HEIGHT] / shape.block_rows;
     shape.chunk = sm90_chunk(shape.block_cols);
     shape.chunks = shape.block_cols / shape.chunk;
-    const int stage = (params->v[HEIGHT] + params->v[BN]) * shape.chunk * 2 * params->v[SLOTS], room = SM90_SHARED_BYTES - SM90_SHARED_SLACK;
+    const int stage = (params->v[HEIGHT] + params->v[BN]) * shape.chunk * 2 * params->v[SLOTS],
+              room = SM90_SHARED_BYTES - SM90_SHARED_SLACK;
     for (shape.buffers = 2; shape.buffers >= 1; shape.buffers--) {
         const int staging = 2 * shape.buffers * SM90_STAGING_BYTES;
         shape.stages = (room - staging) / stage < SM90_MOST_STAGES ? (room - staging) / stage : SM90_MOST_STAGES;
@@ -46,10 +47,12 @@ static group_shape shape_of(const spk_problem *problem, const spk_params *params
     return shape;
 }
 
-/* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what neighbours share. */
+/* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what
+ * neighbours share. */
 static double union_share(const spk_problem *problem, int rows)
 {
-    const double density = problem->pattern->density, overlap = problem->trans_a == SPK_TRANS ? density : problem->pattern->features.row_overlap;
+    const double density = problem->pattern->density,
+                 overlap = problem->trans_a == SPK_TRANS ? density : problem->pattern->features.row_overlap;
     double absent = 1;
     for (int i = 0; i < rows; i++)
         absent *= 1 - density;
@@ -91,7 +94,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a narrower tile holds all columns";
     else if (params->v[PRODUCERS] == 1 && stages_of_tile(problem, params) > MOST_STAGES_OF_ONE)
         *why = "long tiles want more warps that load";
-    else if (shape_of(problem, params).stages < (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
+    else if (shape_of(problem, params).stages <
+             (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
         *why = "fewer stages than two, or than warps that load, fit into shared memory";
     else
         sm90_applicable(problem, why);
@@ -104,7 +108,8 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const int bn = params->v[BN], slots = params->v[SLOTS], cluster = params->v[CLUSTER];
     const double columns = (double)((problem->n + bn - 1) / bn), groups = (double)((sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
     const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
-    const double united = per_row * shape.rows * union_share(problem, shape.rows), filled = united > 0 ? per_row * shape.rows / united / shape.rows : 1;
+    const double united = per_row * shape.rows * union_share(problem, shape.rows),
+                 filled = united > 0 ? per_row * shape.rows / united / shape.rows : 1;
     /* Tiles of 64 rows that have a block in a slot, and rows of A that are loaded. */
     double absent = 1;
     for (int i = 0; i < shape.tile_rows * slots; i++)
@@ -116,7 +121,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stages = groups * columns * united * shape.chunks / slots,
                             .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
                             .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled / cluster + bn),
-                            .stage_issue_us = (0.10 + 0.05 * boxes) / (params->v[PRODUCERS] < 2 ? 1 : params->v[PRODUCERS] == 2 ? 1.7 : 2.5),
+                            .stage_issue_us = (0.10 + 0.05 * boxes) / (params->v[PRODUCERS] < 2    ? 1
+                                                                       : params->v[PRODUCERS] == 2 ? 1.7
+                                                                                                   : 2.5),
                             .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256) + 0.3 * (cluster - 1),
                             .blocks_per_processor = 1};
     return 1.2 + sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
@@ -129,9 +136,10 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     *build = (spk_build){.file = "spmm_sm90_groups.cu", .entry = "spmm_sm90_groups", .shared_bytes = shape.shared_bytes};
     const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DCLUSTER=%d", shape.block_rows,
-             shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages, shape.buffers,
-             (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[CLUSTER]);
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d "
+             "-DB_WHOLE=%d -DCLUSTER=%d",
+             shape.block_rows, shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages,
+             shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[CLUSTER]);
 }
 
 static void unbind(spk_bound *bound)
@@ -180,7 +188,8 @@ static spk_status upload(const spk_bound *bound, const group_lists *lists, group
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
-    made->tiles = (sm90_tile_order){.row_tiles = (int)lists->groups, .col_tiles = (int)dealt.col_tiles, .tiles = (int)(lists->groups * dealt.col_tiles)};
+    made->tiles = (sm90_tile_order){
+        .row_tiles = (int)lists->groups, .col_tiles = (int)dealt.col_tiles, .tiles = (int)(lists->groups * dealt.col_tiles)};
     made->clusters = dealt.blocks;
     return made->tiles.tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
 }
@@ -198,7 +207,8 @@ static spk_status prepare(spk_bound *bound, state *made)
     SPK_GOTO(status);
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
     SPK_GOTO(deal(bound, made->shape.chunks, groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
-    SPK_GOTO(groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
+    SPK_GOTO(
+        groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
     SPK_GOTO(upload(bound, &lists, dealt, made));
 done:
     spk_free(&bound->device->mem, lists.memory);

@@ -1,13 +1,14 @@
-/* spmm_sm90_groups: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks of 16, 32 or 64 rows. Block rows with similar columns form groups (the host
- * orders them once a plan); a block of threads owns a group and walks the union of its columns, so that each tile of B is loaded once for all.
+/* spmm_sm90_groups: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks of 16, 32 or 64 rows. Block rows with similar columns form
+ * groups (the host orders them once a plan); a block of threads owns a group and walks the union of its columns, so that each tile of B is
+ * loaded once for all.
  *   BLOCK_ROWS BLOCK_COLS  of op(A): 16, 32 or 64 rows; a multiple of 16 columns
  *   HEIGHT                 rows of a group, 128 or 256: half of them to each of two multiplying warpgroups
  *   BN PRODUCERS           columns of a tile; warps that load
  *   SLOTS                  columns of the union in one stage
  *   CLUSTER                blocks of a cluster: neighbouring column tiles of one group, each of which brings its share of A's blocks to all
  *   STAGES BUFFERS EDGE_K B_WHOLE  as in spmm_sm90_wgmma.cu
- * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it have none, zeros
- * stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
+ * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it
+ * have none, zeros stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
  * Bound: bytes from L2, and issuing them. */
 #include "device/finish_staged.cuh"
 #include "device/launch.cuh"
@@ -17,8 +18,8 @@
 
 using namespace sm90;
 
-/* The host's lists (spmm_sm90_groups.c). A stage is SLOTS columns; each slot has 1 + ROWS words: its block column (negative: none), and where each of
- * the group's block rows has its block (negative: it has none there). */
+/* The host's lists (spmm_sm90_groups.c). A stage is SLOTS columns; each slot has 1 + ROWS words: its block column (negative: none), and
+ * where each of the group's block rows has its block (negative: it has none there). */
 struct group_lists {
     const int *offsets; /* stages of group g: offsets[g] .. offsets[g + 1] */
     const int *rows;    /* ROWS block rows of each group; negative: none */
@@ -39,7 +40,8 @@ inline void group_place(const spk_tile_order &order, int tile, int &group, int &
 }
 
 constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
-constexpr int WG_M = HEIGHT / 128, TILES = 2 * WG_M, TILE_ROWS = 64 / BLOCK_ROWS, ROWS = TILES * TILE_ROWS; /* block rows of a tile, of a group */
+constexpr int WG_M = HEIGHT / 128, TILES = 2 * WG_M, TILE_ROWS = 64 / BLOCK_ROWS,
+              ROWS = TILES * TILE_ROWS; /* block rows of a tile, of a group */
 constexpr int WORDS = SLOTS * (1 + ROWS), LANE_WORDS = (WORDS + 31) / 32;
 constexpr int PIECE_BYTES = BLOCK_ROWS * CHUNK * 2, A_TILE = 64 * CHUNK * 2, B_TILE = BN * CHUNK * 2; /* of one slot */
 constexpr int A_BYTES = TILES * SLOTS * A_TILE, STAGE_BYTES = A_BYTES + SLOTS * B_TILE;
@@ -89,21 +91,23 @@ inline void read_words(stage_words &to, const group_lists &lists, int stage)
             to.word[i] = __ldg(lists.words + (long long)stage * WORDS + lane + i * 32);
 }
 
-/* By a whole warp: each lane issues the boxes of its words, all write the zeros of blocks that a tile lacks (sooner than TMA would: hopper-log.md), and
- * lane 0 announces the bytes, of which some may be in already. */
-inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, unsigned stage,
-                       const ring<STAGES> &at, int chunk, int j0, int boxes)
+/* By a whole warp: each lane issues the boxes of its words, all write the zeros of blocks that a tile lacks (sooner than TMA would:
+ * hopper-log.md), and lane 0 announces the bytes, of which some may be in already. */
+inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg,
+                       unsigned stage, const ring<STAGES> &at, int chunk, int j0, int boxes)
 {
     const int lane = threadIdx.x % 32, tiles = tiles_of(words.present, chunk);
     int bytes = SLOTS * boxes * (CHUNK * 128);
     at.wait_empty();
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        const int at_word = lane + i * 32, slot = at_word / (1 + ROWS), row = at_word % (1 + ROWS) - 1, tile = row / TILE_ROWS, word = words.word[i];
+        const int at_word = lane + i * 32, slot = at_word / (1 + ROWS), row = at_word % (1 + ROWS) - 1, tile = row / TILE_ROWS,
+                  word = words.word[i];
         const unsigned to = stage + (tile * SLOTS + slot) * A_TILE + row % TILE_ROWS * PIECE_BYTES;
         const bool wanted = at_word < WORDS && row >= 0 && (tiles >> tile & 1);
         if (at_word < WORDS && row < 0)
-            load_b(stage + A_BYTES + slot * B_TILE, map_b, at.full_barrier(), (word < 0 ? arg.grid_cols : word) * BLOCK_COLS + chunk * CHUNK, j0, boxes);
+            load_b(stage + A_BYTES + slot * B_TILE, map_b, at.full_barrier(),
+                   (word < 0 ? arg.grid_cols : word) * BLOCK_COLS + chunk * CHUNK, j0, boxes);
         if (wanted && word >= 0 && (CLUSTER == 1 || row % CLUSTER == blockIdx.x % CLUSTER))
             load_a(to, map_a, at.full_barrier(), word, chunk);
         bytes += __popc(__ballot_sync(~0u, wanted && word >= 0)) * PIECE_BYTES;
@@ -164,7 +168,8 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
             at.advance();
         }
     }
-    /* Who has filled the last stage stays until every block of the cluster has given all stages back: they arrive at this one's barriers. */
+    /* Who has filled the last stage stays until every block of the cluster has given all stages back: they arrive at this one's
+     * barriers. */
     if (CLUSTER > 1 && (turn + PRODUCERS - 1) % PRODUCERS == warp)
         for (int stage = 0; stage < STAGES; stage++) {
             at.wait_empty();
@@ -182,7 +187,8 @@ inline void clear_overhang(unsigned a)
         const unsigned at = i / beyond * (CHUNK * 2) + (EDGE_LEFT + i % beyond) * 2;
         shared_store_16(a + (at ^ (at >> 7 & (CHUNK / 8 - 1)) << 4), 0);
 #else
-        const unsigned piece = i / (BLOCK_ROWS * beyond), k = EDGE_LEFT + i / BLOCK_ROWS % beyond; /* whole lines: the swizzle does not matter */
+        const unsigned piece = i / (BLOCK_ROWS * beyond),
+                       k = EDGE_LEFT + i / BLOCK_ROWS % beyond; /* whole lines: the swizzle does not matter */
         shared_store_16(a + piece * PIECE_BYTES + k * (BLOCK_ROWS * 2) + i % BLOCK_ROWS * 2, 0);
 #endif
     }
@@ -199,7 +205,8 @@ inline void multiply_tile(float (&sum)[BN / 2], unsigned a, unsigned b, int more
 #if A_K_CONTIGUOUS
             const unsigned long long da = k_major<CHUNK * 2>(a + slot * A_TILE + k * 32);
 #else
-            const unsigned long long da = tile_descriptor<BLOCK_ROWS * 2>(a + slot * A_TILE + k * (BLOCK_ROWS * 32), PIECE_BYTES, BLOCK_ROWS * 16);
+            const unsigned long long da =
+                tile_descriptor<BLOCK_ROWS * 2>(a + slot * A_TILE + k * (BLOCK_ROWS * 32), PIECE_BYTES, BLOCK_ROWS * 16);
 #endif
 #if LAYOUT_B == COL_MAJOR
             const unsigned long long db = k_major<CHUNK * 2>(b + slot * B_TILE + k * 32);
@@ -237,14 +244,15 @@ inline void release(const ring<STAGES> &at, unsigned of, unsigned warps)
 #endif
 }
 
-inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows, float (&sum)[WG_M][BN / 2],
-                        unsigned staging, int &buffer, int j0)
+inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const int *rows,
+                        float (&sum)[WG_M][BN / 2], unsigned staging, int &buffer, int j0)
 {
     const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4;
 #pragma unroll
     for (int m = 0; m < WG_M; m++) {
         const int *tile_rows = rows + (group * WG_M + m) * TILE_ROWS;
-        const int block_row = __ldg(tile_rows + warp * 16 / BLOCK_ROWS), i = block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
+        const int block_row = __ldg(tile_rows + warp * 16 / BLOCK_ROWS),
+                  i = block_row < 0 ? -1 : block_row * BLOCK_ROWS + warp * 16 % BLOCK_ROWS;
         [[maybe_unused]] const auto piece_row = [tile_rows](int piece) { return __ldg(tile_rows + piece) * BLOCK_ROWS; };
         [[maybe_unused]] const unsigned tile = staging + group * (BUFFERS * 8192);
         if (order.direct || !finish_staged<BN, BLOCK_ROWS, BUFFERS, WG_M == 1>(arg, sum[m], tile, 1 + group, i, j0, piece_row))
@@ -258,8 +266,8 @@ inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &a
     }
 }
 
-inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const group_lists &lists, unsigned ring_memory,
-                    unsigned staging, ring<STAGES> at)
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const group_lists &lists,
+                    unsigned ring_memory, unsigned staging, ring<STAGES> at)
 {
     const int half = threadIdx.x / 128; /* which multiplying warpgroup */
     const bool leader = threadIdx.x % 128 == 0, warp_leader = threadIdx.x % 32 == 0;
@@ -269,12 +277,14 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         int group, col;
         group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
-        int begun = 0 /* bit m: tile m's sum holds products */, before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
+        int begun = 0 /* bit m: tile m's sum holds products */, before = -1,
+            next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
         for (int q = first; q < last; q++) {
             const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);
             next = __ldg(lists.present + (q + 1 < last ? q + 1 : q) / CHUNKS); /* fetched ahead of the wait */
             if (mine) {
-                const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE), b = stage + A_BYTES;
+                const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE),
+                               b = stage + A_BYTES;
                 at.wait_full();
                 if (EDGE_LEFT != 0 && present >> 8 != 0 && q % CHUNKS == EDGE_CHUNKS - 1) {
                     for (int t = 0; t < WG_M * SLOTS; t++)
@@ -306,7 +316,8 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                 mma_wait<0>();
                 if (leader && before >= 0)
                     release(at, before, 4);
-                at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but one has its parity */
+                at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but
+                                   one has its parity */
                 __syncwarp();
                 if (warp_leader)
                     release(at, at.stage, 1);
@@ -333,17 +344,17 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 
 extern "C" __global__ void
 #if CLUSTER > 1
-    __cluster_dims__(CLUSTER, 1, 1)
+__cluster_dims__(CLUSTER, 1, 1)
 #endif
-        __launch_bounds__(384, 1)
-    spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
-                     const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
+    __launch_bounds__(384, 1) spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b,
+                                               const __grid_constant__ spk_tensor_map map_d, const __grid_constant__ spk_cuda_arguments arg,
+                                               const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;
     const unsigned ring_memory = (smem_address(shared) + 1023) & ~1023u, staging = ring_memory + STAGES * STAGE_BYTES;
     if (threadIdx.x == 0)
-        ring_init(storage, 1, 8 * CLUSTER); /* warps that multiply */
+        ring_init(storage, 1, 8 * CLUSTER);   /* warps that multiply */
     if (threadIdx.x == 256 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
         tma_prefetch_map(&map_a);
         tma_prefetch_map(&map_b);

@@ -3,7 +3,13 @@
 #include "backend/cuda/kernels/sm90.h"
 #include "backend/cuda/kernels/turns.h"
 
-enum { MOST_NARROW_STAGES = 16, MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+enum {
+    MOST_NARROW_STAGES = 16,
+    MOST_ACROSS_BYTES = 8 << 20,
+    MOST_EXCHANGE_BYTES = 1 << 16,
+    MOST_SPLIT_TILES = 64,
+    ATTRIBUTE_CLUSTER_DIMENSION = 4
+};
 enum { BN, CONSUMERS, CTAS, ACROSS, SPLIT }; /* the tunables in the order of kernels.def */
 
 typedef struct wgmma_shape {
@@ -11,7 +17,7 @@ typedef struct wgmma_shape {
     int chunk, chunks;                         /* columns of a stage; stages a block */
     int columns;                               /* of a tile, that a warpgroup keeps for 64 rows */
     int sums;                                  /* of a thread */
-    int exchange_bytes;                        /* of shared memory where the blocks of a cluster add their sums; cut: that D is staged in, too */
+    int exchange_bytes; /* of shared memory where the blocks of a cluster add their sums; cut: that D is staged in, too */
     int stages, buffers, shared_bytes, threads;
 } wgmma_shape;
 
@@ -41,9 +47,11 @@ static void fit_stages(wgmma_shape *shape, const spk_params *params)
 {
     const int stage = ((shape->tile_m + params->v[BN]) * shape->chunk * 2 + 1023) / 1024 * 1024;
     const int most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
-    const int room = (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
+    const int room =
+        (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
     for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
-        const int staged = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64), sums = shape->exchange_bytes;
+        const int staged = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64),
+                  sums = shape->exchange_bytes;
         const int staging = !is_cut(params) ? staged + sums : staged > sums ? staged : sums;
         shape->stages = (room - staging) / stage < most ? (room - staging) / stage : most;
         shape->shared_bytes = 1024 + shape->stages * stage + staging;
@@ -94,14 +102,18 @@ typedef struct tile_count {
 
 static tile_count count_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape)
 {
-    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]) * (double)problem->batch, parts = shape->parts, chunks = shape->chunks;
+    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]) * (double)problem->batch, parts = shape->parts,
+                 chunks = shape->chunks;
     const int processors = sm90_processors(device);
-    return (tile_count){.tiles = (double)sm90_grid_rows(problem) * parts * columns, .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
-                        .longest = sm90_longest_row(problem) * chunks, .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
+    return (tile_count){.tiles = (double)sm90_grid_rows(problem) * parts * columns,
+                        .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
+                        .longest = sm90_longest_row(problem) * chunks,
+                        .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
 }
 
 /* Sharing long rows pays where they take longer than all the work spread evenly. */
-static bool split_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape, const char **why)
+static bool split_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape,
+                             const char **why)
 {
     const tile_count count = count_tiles(problem, device, params, shape);
     const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots, over = is_cut(params) ? 1.15 : 1.3;
@@ -122,12 +134,13 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
     return *why == NULL;
 }
 
-/* Column tiles fastest: neighbours read the same of A, and B in whole rows, soon or for few rows of A: where B is small, or few block rows share a row of it
- * (a mixture of experts). Otherwise row tiles fastest keep a few columns of B in L2. */
+/* Column tiles fastest: neighbours read the same of A, and B in whole rows, soon or for few rows of A: where B is small, or few block rows
+ * share a row of it (a mixture of experts). Otherwise row tiles fastest keep a few columns of B in L2. */
 static bool suits_across(const spk_problem *problem, const spk_params *params)
 {
     const double block_columns = ((double)problem->k + sm90_block_cols(problem) - 1) / sm90_block_cols(problem);
-    return problem->n > params->v[BN] && ((double)problem->k * (double)problem->n * 2 <= MOST_ACROSS_BYTES || (double)problem->pattern->nnzb <= 2 * block_columns);
+    return problem->n > params->v[BN] &&
+           ((double)problem->k * (double)problem->n * 2 <= MOST_ACROSS_BYTES || (double)problem->pattern->nnzb <= 2 * block_columns);
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -171,8 +184,12 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const wgmma_shape shape = shape_of(problem, params);
     const int bn = params->v[BN], ctas = params->v[CTAS], split = params->v[SPLIT];
     const tile_count count = count_tiles(problem, device, params, &shape);
-    const double even = is_cut(params) && count.tiles > count.slots ? count.tiles / count.slots : 1; /* tiles a block, which all end together */
-    const double shared = even > 1 ? count.slots : split == 1 || count.tiles >= count.slots ? count.tiles : count.tiles * split < count.slots ? count.tiles * split : count.slots;
+    const double even =
+        is_cut(params) && count.tiles > count.slots ? count.tiles / count.slots : 1; /* tiles a block, which all end together */
+    const double shared = even > 1                                   ? count.slots
+                          : split == 1 || count.tiles >= count.slots ? count.tiles
+                          : count.tiles * split < count.slots        ? count.tiles * split
+                                                                     : count.slots;
     const double boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
     const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
     const sm90_load load = {.tiles = shared,
@@ -193,9 +210,10 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
     const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d -DSPLIT=%d -DCUT=%d",
-             shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem),
-             params->v[SPLIT], is_cut(params));
+             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d "
+             "-DSPLIT=%d -DCUT=%d",
+             shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers,
+             (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[SPLIT], is_cut(params));
 }
 
 static void unbind(spk_bound *bound)
@@ -221,12 +239,14 @@ static bool rows_alike(const spk_bsr_view *view)
 
 static spk_status set_tiles(const spk_bound *bound, state *made)
 {
-    const int64_t rows = bound->view.grid_rows * made->shape.parts, item_columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN],
+    const int64_t rows = bound->view.grid_rows * made->shape.parts,
+                  item_columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN],
                   columns = item_columns * bound->problem.batch;
     const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
     if ((double)rows * (double)columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
-    made->tiles = (sm90_tile_order){.row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .item_columns = (int)item_columns};
+    made->tiles = (sm90_tile_order){
+        .row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .item_columns = (int)item_columns};
     made->blocks = made->tiles.tiles < slots ? made->tiles.tiles : slots;
     return SPK_OK;
 }
@@ -257,8 +277,15 @@ static spk_status count_clusters(const spk_bound *bound, const state *made, int 
 {
     const int size = bound->params.v[SPLIT], most = sm90_processors(bound->device) * bound->params.v[CTAS] / size;
     spk_launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER_DIMENSION, .value = {size, 1, 1}};
-    const spk_launch_config config = {.grid_x = (unsigned)(most * size), .grid_y = 1, .grid_z = 1, .block_x = (unsigned)made->shape.threads, .block_y = 1, .block_z = 1,
-                                      .shared_bytes = (unsigned)made->shape.shared_bytes, .attributes = &cluster, .attribute_count = 1};
+    const spk_launch_config config = {.grid_x = (unsigned)(most * size),
+                                      .grid_y = 1,
+                                      .grid_z = 1,
+                                      .block_x = (unsigned)made->shape.threads,
+                                      .block_y = 1,
+                                      .block_z = 1,
+                                      .shared_bytes = (unsigned)made->shape.shared_bytes,
+                                      .attributes = &cluster,
+                                      .attribute_count = 1};
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     const CUresult result = spk_cuda_of(bound->device)->driver->active_clusters(clusters, made->function, &config);
@@ -284,8 +311,12 @@ static spk_status make_split(const spk_mem *mem, const split_task *task, bool cu
 static spk_status split_rows(const spk_bound *bound, state *made)
 {
     const spk_mem *mem = &bound->device->mem;
-    split_task task = {.view = &bound->view, .parts = made->shape.parts, .chunks = made->shape.chunks, .col_tiles = made->tiles.col_tiles,
-                       .size = bound->params.v[SPLIT], .edge = bound->problem.k % made->shape.block_cols != 0};
+    split_task task = {.view = &bound->view,
+                       .parts = made->shape.parts,
+                       .chunks = made->shape.chunks,
+                       .col_tiles = made->tiles.col_tiles,
+                       .size = bound->params.v[SPLIT],
+                       .edge = bound->problem.k % made->shape.block_cols != 0};
     int *lists = NULL;
     int64_t count = 0;
     spk_status status;
@@ -344,8 +375,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
-    return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads, made->shape.shared_bytes, stream,
-                                 parameters);
+    return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads,
+                                 made->shape.shared_bytes, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

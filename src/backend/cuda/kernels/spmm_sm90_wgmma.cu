@@ -1,12 +1,13 @@
 /* spmm_sm90_wgmma: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks whose rows are a multiple of 64 and columns of 16.
- * One producer warp brings tiles of A and B through TMA into a ring of stages; one or two warpgroups multiply them with wgmma; the grid is persistent.
- * A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns.
+ * One producer warp brings tiles of A and B through TMA into a ring of stages; one or two warpgroups multiply them with wgmma; the grid is
+ * persistent. A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns.
  *   BLOCK_ROWS BLOCK_COLS  of op(A)
  *   BN CONSUMERS CTAS      columns of a tile, multiplying warpgroups, blocks on a multiprocessor
  *   STAGES BUFFERS         of the ring; staging tiles of a warpgroup
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
- *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no clusters
+ *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no
+ *                          clusters
  *   CUT                    1: of two blocks, between which one tile is cut (kernels/cut.h)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
 #include "device/cluster.cuh"
@@ -23,12 +24,16 @@ constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16
 constexpr int DOWN = TILE_M == 128 && CONSUMERS == 2 ? 2 : 1; /* warpgroups one below the other; else side by side */
 constexpr int WG_M = TILE_M / DOWN / 64, WG_N = BN / (CONSUMERS / DOWN);
 constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTES = (A_BYTES + B_BYTES + 1023) & ~1023;
-constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2 : BN < 64 ? BN * 2 : 128; /* of a tile of B in shared memory, and its swizzle */
-constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
-constexpr int PRODUCER_THREADS = CONSUMERS == 2 && CTAS == 1 ? 128 : 32; /* a warpgroup, where registers move from it to the others: 168 at entry */
+constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2
+                            : BN < 64             ? BN * 2
+                                                  : 128; /* of a tile of B in shared memory, and its swizzle */
+constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK,
+              EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
+constexpr int PRODUCER_THREADS =
+    CONSUMERS == 2 && CTAS == 1 ? 128 : 32;          /* a warpgroup, where registers move from it to the others: 168 at entry */
 constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with another block than its first (turns.h) */
-/* Tiles of 128 x 256, which the tensor cores bound: a stage goes back before the next one is waited for, and a tile's first products overwrite its sums. Of
- * smaller tiles ptxas serialises the products then (C7520), or registers run out. */
+/* Tiles of 128 x 256, which the tensor cores bound: a stage goes back before the next one is waited for, and a tile's first products
+ * overwrite its sums. Of smaller tiles ptxas serialises the products then (C7520), or registers run out. */
 constexpr bool WIDE = SPLIT == 1 && DOWN == 2 && WG_N == 256;
 /* A warpgroup's own half of A in a tile's last stage is a staging tile more, and the stage goes back once its store has read it. */
 constexpr bool SPARE = WIDE && CHUNK == 64 && BUFFERS == 2 && DTYPE_D != F32;
@@ -57,7 +62,7 @@ inline row_stages stages_of(const spk_cuda_arguments &arg, int block_row)
 /* A tile, or the cluster's share of one, and the stages that a block works through for it. */
 struct tile_work {
     int row, col, item; /* col: of the item of the batch */
-    bool split; /* the cluster adds its sums */
+    bool split;         /* the cluster adds its sums */
     row_stages stages;
 };
 
@@ -130,11 +135,23 @@ inline void fetch_ahead(const spk_cuda_arguments &arg, const spk_tile_order &ord
 }
 
 #if BATCHED /* the maps have a dimension more: the item */
-inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int item) { tma_load_3d(to, map, barrier, x, y, item); }
-inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int item) { tma_load_4d(to, map, barrier, x, y, z, item); }
+inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int item)
+{
+    tma_load_3d(to, map, barrier, x, y, item);
+}
+inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int item)
+{
+    tma_load_4d(to, map, barrier, x, y, z, item);
+}
 #else
-inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int) { tma_load_2d(to, map, barrier, x, y); }
-inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int) { tma_load_3d(to, map, barrier, x, y, z); }
+inline void load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int)
+{
+    tma_load_2d(to, map, barrier, x, y);
+}
+inline void load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z, int)
+{
+    tma_load_3d(to, map, barrier, x, y, z);
+}
 #endif
 
 inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int j0, int boxes, int item)
@@ -152,13 +169,14 @@ inline void load_b(unsigned to, const spk_tensor_map *map, unsigned barrier, int
 }
 
 /* By one thread. */
-inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
-                    ring<STAGES> at)
+inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const spk_tile_order &order,
+                    unsigned tiles, ring<STAGES> at)
 {
     tile_work tile;
     for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
         const row_stages &work = tile.stages;
-        const int part = tile.row % PARTS, j0 = tile.col * BN, item_a = arg.stride_a != 0 ? tile.item : 0, item_b = arg.stride_b != 0 ? tile.item : 0;
+        const int part = tile.row % PARTS, j0 = tile.col * BN, item_a = arg.stride_a != 0 ? tile.item : 0,
+                  item_b = arg.stride_b != 0 ? tile.item : 0;
         const int boxes = LAYOUT_B == ROW_MAJOR && !B_WHOLE && BN >= 64 ? min(BN / 64, (int)((arg.n - j0 + 63) / 64)) : BN / 64;
         const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
         int p = work.first, next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
@@ -269,8 +287,8 @@ inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, con
 struct cluster_sums {};
 #endif
 
-inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles, unsigned staging, ring<STAGES> at,
-                    [[maybe_unused]] cluster_sums all)
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
+                    unsigned staging, ring<STAGES> at, [[maybe_unused]] cluster_sums all)
 {
     const int group = threadIdx.x / 128, down = group % DOWN, across = group / DOWN;
     const bool leader = threadIdx.x % 128 == 0;
@@ -378,8 +396,9 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(CONSU
 #else
 extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
 #endif
-    spmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b, const __grid_constant__ spk_tensor_map map_d,
-                    const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ spk_tile_order order)
+    spmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b,
+                    const __grid_constant__ spk_tensor_map map_d, const __grid_constant__ spk_cuda_arguments arg,
+                    const __grid_constant__ spk_tile_order order)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;

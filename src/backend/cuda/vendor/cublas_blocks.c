@@ -1,7 +1,8 @@
-/* cublas_blocks: cuBLAS, block by block. Pass j is one batched product of the j-th stored block of every block row that has one, added to what the passes
- * before it left: as many passes as the longest block row has blocks, in their order, so that the bits are the same on every run. Sums are f32 (f64): where D
- * is narrower, or more than alpha is asked for, they lie in the workspace, and the epilogue is a program of ours. Refuses ragged edges, more passes than
- * MOST_PASSES, and, where tensor cores may be used, blocks that do not begin on 16 bytes. Bound: launches, and the passes over the sums. */
+/* cublas_blocks: cuBLAS, block by block. Pass j is one batched product of the j-th stored block of every block row that has one, added to
+ * what the passes before it left: as many passes as the longest block row has blocks, in their order, so that the bits are the same on
+ * every run. Sums are f32 (f64): where D is narrower, or more than alpha is asked for, they lie in the workspace, and the epilogue is a
+ * program of ours. Refuses ragged edges, more passes than MOST_PASSES, and, where tensor cores may be used, blocks that do not begin on 16
+ * bytes. Bound: launches, and the passes over the sums. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -14,8 +15,9 @@ typedef struct blas_functions {
     int (*create)(blas_handle *handle);
     int (*set_stream)(blas_handle handle, CUstream stream);
     int (*set_workspace)(blas_handle handle, void *workspace, size_t bytes);
-    int (*batched)(blas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a, int lda,
-                   const void *const *b, int type_b, int ldb, const void *beta, void *const *c, int type_c, int ldc, int count, int compute, int algorithm);
+    int (*batched)(blas_handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *const *a, int type_a,
+                   int lda, const void *const *b, int type_b, int ldb, const void *beta, void *const *c, int type_c, int ldc, int count,
+                   int compute, int algorithm);
 } blas_functions;
 
 static const char *const blas_names[] = {"cublasCreate_v2", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasGemmBatchedEx"};
@@ -125,7 +127,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     if (*why == NULL && passes_at_most(p) > MOST_PASSES)
         *why = "the longest row would take more than 2048 products one after the other";
     const shape s = shape_of(p, p->d.ld);
-    if (*why == NULL && is_fast(p) && (s.value_step % FAST_ALIGNMENT != 0 || s.b_step % FAST_ALIGNMENT != 0 || !sums_fit(p, FAST_ALIGNMENT)))
+    if (*why == NULL && is_fast(p) &&
+        (s.value_step % FAST_ALIGNMENT != 0 || s.b_step % FAST_ALIGNMENT != 0 || !sums_fit(p, FAST_ALIGNMENT)))
         *why = "its blocks would not all begin on 16 bytes";
     return *why == NULL;
 }
@@ -136,7 +139,8 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const spk_problem *p = problem;
     const double dense = spk_problem_dense_flops(p), share = dense > 0 ? spk_problem_flops(p) / dense : 0;
     const double passes = (double)p->pattern->nnzb * (double)block_height(p) / fmax((double)p->m, 1);
-    const double sums_us = (double)p->m * (double)p->n * (p->a.dtype == SPK_F64 ? 16 : 8) / (fmax(device->stream_gbs, 1) * 1e3); /* read and written */
+    const double sums_us =
+        (double)p->m * (double)p->n * (p->a.dtype == SPK_F64 ? 16 : 8) / (fmax(device->stream_gbs, 1) * 1e3); /* read and written */
     return 10 + 2 * share * spk_cuda_dense_us(p, device) + passes * (3 + 0.5 * sums_us);
 }
 
@@ -151,8 +155,8 @@ typedef struct blocks_state {
     spk_around around;
     shape shape;
     CUfunction pointers;
-    void *places;     /* on the device: all stored blocks, pass by pass */
-    int *pass_ends;   /* entries up to the end of each pass */
+    void *places;   /* on the device: all stored blocks, pass by pass */
+    int *pass_ends; /* entries up to the end of each pass */
     int passes, count;
     bool empty_rows;
     size_t list_bytes; /* of one list of addresses */
@@ -187,8 +191,8 @@ static spk_status count_passes(const spk_bound *bound, blocks_state *s)
         s->empty_rows = s->empty_rows || length == 0;
     }
     if (s->passes > MOST_PASSES)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "the longest row has %d blocks: cublas_blocks makes %d products one after the other at most", s->passes,
-                        MOST_PASSES);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "the longest row has %d blocks: cublas_blocks makes %d products one after the other at most",
+                        s->passes, MOST_PASSES);
     SPK_TRY(spk_calloc(&bound->device->mem, (size_t)s->passes + 1, sizeof *s->pass_ends, &s->pass_ends));
     for (int64_t i = 0; i < v->grid_rows; i++)
         for (int64_t j = 0; j < v->offsets[i + 1] - v->offsets[i]; j++)
@@ -253,7 +257,8 @@ done:
 /* ------------------------------------------------------------------------------------------------ running */
 
 /* Addresses of blocks, of B and of the sums, in this order. */
-static spk_status list_pointers(const spk_bound *bound, const blocks_state *s, const spk_args *args, void *sums, char *lists, CUstream stream)
+static spk_status list_pointers(const spk_bound *bound, const blocks_state *s, const spk_args *args, void *sums, char *lists,
+                                CUstream stream)
 {
     long long value_step = s->shape.value_step, b_step = s->shape.b_step, sum_step = s->shape.sum_step;
     void *places = s->places, *values = lists, *b = lists + s->list_bytes, *d = lists + 2 * s->list_bytes;
@@ -272,14 +277,18 @@ static spk_status multiply_some(const spk_bound *bound, const blocks_state *s, c
     const int type = spk_cuda_data_type(p->a.dtype), wide = p->a.dtype == SPK_F64, type_d = wide ? CUDA_R_64F_ : CUDA_R_32F_;
     const int compute = wide ? BLAS_COMPUTE_64F : p->a.dtype == SPK_F32 && p->compute == SPK_TF32 ? BLAS_COMPUTE_TF32 : BLAS_COMPUTE_32F;
     const int height = (int)block_height(p), width = (int)block_width(p), n = (int)p->n;
-    const void *const *values = (const void *const *)(const void *)lists + from, *const *b = (const void *const *)(const void *)(lists + s->list_bytes) + from;
+    const void *const *values = (const void *const *)(const void *)lists + from, *const *b =
+                                                                                     (const void *const *)(const void *)(lists +
+                                                                                                                         s->list_bytes) +
+                                                                                     from;
     void *const *sums = (void *const *)(const void *)(lists + 2 * s->list_bytes) + from;
     const double beta = adds ? 1 : 0;
     const float alpha32 = (float)alpha, beta32 = (float)beta;
     const void *scale = wide ? (const void *)&alpha : (const void *)&alpha32, *keep = wide ? (const void *)&beta : (const void *)&beta32;
-    const int result = blas.batched(s->handle, h->op_first, h->op_second, h->block_first ? height : n, h->block_first ? n : height, width, scale,
-                                    h->block_first ? values : b, type, h->block_first ? h->lda : h->ldb, h->block_first ? b : values, type,
-                                    h->block_first ? h->ldb : h->lda, keep, sums, type_d, h->ldd, to - from, compute, BLAS_ALGORITHM_DEFAULT);
+    const int result =
+        blas.batched(s->handle, h->op_first, h->op_second, h->block_first ? height : n, h->block_first ? n : height, width, scale,
+                     h->block_first ? values : b, type, h->block_first ? h->lda : h->ldb, h->block_first ? b : values, type,
+                     h->block_first ? h->ldb : h->lda, keep, sums, type_d, h->ldd, to - from, compute, BLAS_ALGORITHM_DEFAULT);
     return blas_try(result, "cublasGemmBatchedEx");
 }
 
@@ -306,7 +315,8 @@ static spk_status multiply(const spk_bound *bound, const blocks_state *s, const 
     char *rest = work + s->around.acc_bytes;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     if (s->empty_rows) /* no product writes those; the sums lie in the workspace then */
-        SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)sums, 0, s->around.acc_bytes, stream), "cuMemsetD8Async"));
+        SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)sums, 0, s->around.acc_bytes, stream),
+                             "cuMemsetD8Async"));
     if (s->count > 0) {
         SPK_TRY(list_pointers(bound, s, args, sums, rest + BLAS_BYTES, stream));
         SPK_TRY(multiply_all(bound, s, rest, s->around.direct ? args->alpha : 1, stream));
@@ -337,5 +347,10 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return status;
 }
 
-const spk_kernel_ops cublas_blocks_ops = {
-    .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .takes = takes, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops cublas_blocks_ops = {.applicable = applicable,
+                                          .predict_us = predict_us,
+                                          .bind = bind,
+                                          .unbind = unbind,
+                                          .takes = takes,
+                                          .run = run,
+                                          .source_hash = SPK_SOURCE_HASH};

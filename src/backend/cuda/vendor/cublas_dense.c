@@ -1,5 +1,6 @@
-/* cublas_dense: A made dense by a program of ours, then one cuBLASLt product: the yardstick. It multiplies the zeros it filled in, so it wins only with
- * assume_finite; without static_values, filling in is part of its time. ALGO: the library's first, second ... recommendation. */
+/* cublas_dense: A made dense by a program of ours, then one cuBLASLt product: the yardstick. It multiplies the zeros it filled in, so it
+ * wins only with assume_finite; without static_values, filling in is part of its time. ALGO: the library's first, second ...
+ * recommendation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,8 @@ static spk_lt_spec describe(const spk_problem *p, const dense_state *s, int rank
     const int element = (int)spk_dtype_bytes(p->a.dtype);
     /* B in memory by columns: N x K if row-major, K x N if column-major; the dense A: K x M. */
     const spk_lt_operand dense = {(uint64_t)p->k, (uint64_t)p->m, s->lda, s->dense_first};
-    const spk_lt_operand b = {(uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->n : p->k), (uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->k : p->n), p->b.ld, b_turned};
+    const spk_lt_operand b = {(uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->n : p->k),
+                              (uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->k : p->n), p->b.ld, b_turned};
     const int64_t ldd = direct ? p->d.ld : s->around.acc_ld;
     return (spk_lt_spec){.type = spk_cuda_data_type(p->a.dtype),
                          .out_type = spk_cuda_data_type(s->around.acc_dtype),
@@ -122,7 +124,8 @@ static spk_status fill(const spk_bound *bound, const dense_state *s, const spk_a
     const spk_cuda *cuda = spk_cuda_of(bound->device);
     spk_cuda_arguments arguments;
     spk_cuda_arguments_fill(&s->around.index, args, &arguments);
-    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)out, 0, s->dense_bytes, stream), "cuMemsetD8Async"));
+    SPK_TRY(
+        spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)out, 0, s->dense_bytes, stream), "cuMemsetD8Async"));
     if (arguments.nnzb == 0)
         return SPK_OK;
     long long lda = s->lda;

@@ -1,5 +1,5 @@
-/* cublas_dense_sddmm: one dense cuBLASLt product, then the stored blocks of it: the yardstick of SDDMM. It computes everything, but keeps only what is asked
- * for, so nothing need be finite. ALGO: the library's first, second ... recommendation. */
+/* cublas_dense_sddmm: one dense cuBLASLt product, then the stored blocks of it: the yardstick of SDDMM. It computes everything, but keeps
+ * only what is asked for, so nothing need be finite. ALGO: the library's first, second ... recommendation. */
 #include <float.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ typedef struct state {
     spk_lt_product product;
     spk_cuda_index index;
     CUfunction gather;
-    int64_t ld;       /* of the dense product, which lies in the workspace row by row */
+    int64_t ld; /* of the dense product, which lies in the workspace row by row */
     size_t acc_bytes;
 } state;
 
@@ -88,8 +88,8 @@ static void gather_build(const spk_problem *p, spk_build *build)
 {
     *build = (spk_build){.file = "gather_dense.cu", .entry = "gather_dense"};
     const int used = spk_problem_device_defines(p, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d", p->pattern->block_rows,
-             p->pattern->block_cols, sddmm_ragged(p), !p->epilogue.use_c);
+    snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d",
+             p->pattern->block_rows, p->pattern->block_cols, sddmm_ragged(p), !p->epilogue.use_c);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -125,15 +125,20 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     spk_cuda_arguments arguments;
     const bool vanishes = spk_vendor_alpha_vanishes(&bound->problem, args);
     const double least = bound->problem.a.dtype == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
-    /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes after. */
-    SPK_TRY(spk_lt_run(&s->product, !finished ? 1 : vanishes ? least : args->alpha, args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
+    /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes
+     * after. */
+    SPK_TRY(spk_lt_run(&s->product,
+                       !finished  ? 1
+                       : vanishes ? least
+                                  : args->alpha,
+                       args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
     spk_cuda_arguments_fill(&s->index, args, &arguments);
     if (finished && !vanishes)
         arguments.alpha = 1;
     long long ld = s->ld;
     void *parameters[] = {&arguments, &acc, &ld};
-    return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS), GATHER_THREADS, 0,
-                           stream, parameters);
+    return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS),
+                           GATHER_THREADS, 0, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

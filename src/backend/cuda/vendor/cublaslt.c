@@ -19,7 +19,14 @@ typedef struct lt_heuristic {
 
 enum { LT_COMPUTE_32F = 68, LT_COMPUTE_64F = 70, LT_COMPUTE_TF32 = 77 };
 enum { LT_DESC_TRANS_A = 3, LT_DESC_TRANS_B = 4 };
-enum { LT_PREFER_WORKSPACE = 1, LT_PREFER_REDUCTION = 3, LT_PREFER_ALIGNMENT_A = 5, LT_PREFER_ALIGNMENT_B = 6, LT_PREFER_ALIGNMENT_C = 7, LT_PREFER_ALIGNMENT_D = 8 };
+enum {
+    LT_PREFER_WORKSPACE = 1,
+    LT_PREFER_REDUCTION = 3,
+    LT_PREFER_ALIGNMENT_A = 5,
+    LT_PREFER_ALIGNMENT_B = 6,
+    LT_PREFER_ALIGNMENT_C = 7,
+    LT_PREFER_ALIGNMENT_D = 8
+};
 
 typedef struct lt_functions {
     int (*create)(lt_object *handle);
@@ -33,9 +40,9 @@ typedef struct lt_functions {
     int (*prefer_set)(lt_object preference, int attribute, const void *value, size_t bytes);
     int (*heuristic)(lt_object handle, lt_object desc, lt_object a, lt_object b, lt_object c, lt_object d, lt_object preference, int wanted,
                      lt_heuristic *results, int *count);
-    int (*matmul)(lt_object handle, lt_object desc, const void *alpha, const void *a, lt_object layout_a, const void *b, lt_object layout_b, const void *beta,
-                  const void *c, lt_object layout_c, void *d, lt_object layout_d, const lt_algo *algo, void *workspace, size_t workspace_bytes,
-                  CUstream stream);
+    int (*matmul)(lt_object handle, lt_object desc, const void *alpha, const void *a, lt_object layout_a, const void *b, lt_object layout_b,
+                  const void *beta, const void *c, lt_object layout_c, void *d, lt_object layout_d, const lt_algo *algo, void *workspace,
+                  size_t workspace_bytes, CUstream stream);
 } lt_functions;
 
 static const char *const lt_names[] = {"cublasLtCreate",
@@ -86,7 +93,6 @@ static spk_status get_handle(const spk_device *device, lt_object *handle)
     return status;
 }
 
-
 static spk_status make_layout(lt_object *layout, int type, const spk_lt_operand *operand, int64_t ld)
 {
     return lt_try(lt.layout_create(layout, type, operand->rows, operand->cols, ld), "cublasLtMatrixLayoutCreate");
@@ -113,7 +119,8 @@ static spk_status recommend(spk_lt_product *p, int rank, uint32_t alignment, lt_
     lt_object preference = NULL;
     lt_heuristic results[MOST];
     size_t workspace = WORKSPACE;
-    const uint32_t reduction = 2; /* parts of a sum are added in the compute type alone: in D's own they would be rounded once for each part */
+    const uint32_t reduction =
+        2; /* parts of a sum are added in the compute type alone: in D's own they would be rounded once for each part */
     int count = 0;
     SPK_TRY(lt_try(lt.prefer_create(&preference), "cublasLtMatmulPreferenceCreate"));
     int result = lt.prefer_set(preference, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
@@ -122,7 +129,8 @@ static spk_status recommend(spk_lt_product *p, int rank, uint32_t alignment, lt_
     for (int which = LT_PREFER_ALIGNMENT_A; result == 0 && which <= LT_PREFER_ALIGNMENT_D; which++)
         result = lt.prefer_set(preference, which, &alignment, sizeof alignment);
     if (result == 0)
-        result = lt.heuristic(p->handle, p->desc, p->layouts[0], p->layouts[1], p->layouts[2], p->layouts[3], preference, MOST, results, &count);
+        result =
+            lt.heuristic(p->handle, p->desc, p->layouts[0], p->layouts[1], p->layouts[2], p->layouts[3], preference, MOST, results, &count);
     lt.prefer_destroy(preference);
     SPK_TRY(lt_try(result, "cublasLtMatmulAlgoGetHeuristic"));
     int good = 0;
@@ -163,19 +171,22 @@ void spk_lt_release(spk_lt_product *product)
     memset(product, 0, sizeof *product);
 }
 
-spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void *first, const void *second, double beta64, const void *c, void *d,
-                      void *workspace, CUstream stream)
+spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void *first, const void *second, double beta64, const void *c,
+                      void *d, void *workspace, CUstream stream)
 {
     float alpha32 = (float)alpha64, beta32 = (float)beta64;
     const void *alpha = product->wide ? (void *)&alpha64 : (void *)&alpha32, *beta = product->wide ? (void *)&beta64 : (void *)&beta32;
     const bool aligned = (((uintptr_t)first | (uintptr_t)second | (uintptr_t)c | (uintptr_t)d) & 15) == 0;
     void *layout_c = product->layouts[c == d ? 3 : 2]; /* an array cannot be C in one layout and D in another */
-    return lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, c, layout_c, d,
-                            product->layouts[3], aligned ? &product->aligned : &product->unaligned, workspace, product->workspace_bytes, stream),
+    return lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, c,
+                            layout_c, d, product->layouts[3], aligned ? &product->aligned : &product->unaligned, workspace,
+                            product->workspace_bytes, stream),
                   "cublasLtMatmul");
 }
 
 int spk_lt_compute(const spk_problem *problem)
 {
-    return problem->a.dtype == SPK_F64 ? LT_COMPUTE_64F : problem->a.dtype == SPK_F32 && problem->compute == SPK_TF32 ? LT_COMPUTE_TF32 : LT_COMPUTE_32F;
+    return problem->a.dtype == SPK_F64                                   ? LT_COMPUTE_64F
+           : problem->a.dtype == SPK_F32 && problem->compute == SPK_TF32 ? LT_COMPUTE_TF32
+                                                                         : LT_COMPUTE_32F;
 }

@@ -35,8 +35,8 @@ typedef struct spk_lt_product {
 /* Inside spk_cuda_enter, like the others; on failure *product is untouched. */
 spk_status spk_lt_make(const spk_device *device, const spk_lt_spec *spec, spk_lt_product *product);
 void spk_lt_release(spk_lt_product *product); /* accepts a zeroed one */
-spk_status spk_lt_run(const spk_lt_product *product, double alpha, const void *first, const void *second, double beta, const void *c, void *d, void *workspace,
-                      CUstream stream);
+spk_status spk_lt_run(const spk_lt_product *product, double alpha, const void *first, const void *second, double beta, const void *c,
+                      void *d, void *workspace, CUstream stream);
 
 int spk_lt_compute(const spk_problem *problem);
 

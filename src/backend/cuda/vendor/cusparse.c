@@ -1,5 +1,6 @@
-/* cusparse_bsr and cusparse_blocked_ell: cuSPARSE's generic SpMM on the two block formats it has. BSR takes the stored blocks as they are; Blocked-ELL
- * wants every block row of one length, so the blocks are laid out anew (part of the time, unless the values are static) with empty slots. */
+/* cusparse_bsr and cusparse_blocked_ell: cuSPARSE's generic SpMM on the two block formats it has. BSR takes the stored blocks as they are;
+ * Blocked-ELL wants every block row of one length, so the blocks are laid out anew (part of the time, unless the values are static) with
+ * empty slots. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static bool bsr_applicable(const spk_problem *problem, const spk_device *device,
     return *why == NULL;
 }
 
-/* Its product writes lines of D in pieces of 16 bytes, beyond the end of one that is no whole number of them (seen with CUDA 13.0 at one column). */
+/* Its product writes lines of D in pieces of 16 bytes, beyond the end of one that is no whole number of them (seen with CUDA 13.0 at one
+ * column). */
 static bool writes_beyond_lines(const spk_problem *problem)
 {
     const int64_t length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
@@ -73,12 +75,14 @@ static bool ell_applicable(const spk_problem *problem, const spk_device *device,
         *why = "it multiplies f32 in TF32";
     if (*why == NULL && writes_beyond_lines(problem))
         *why = "it writes beyond lines of D that are no whole 16 bytes";
-    double slots = (double)(problem->trans_a == SPK_TRANS ? p->index.grid_rows : p->features.longest_row) * (double)problem->m / p->block_rows;
+    double slots =
+        (double)(problem->trans_a == SPK_TRANS ? p->index.grid_rows : p->features.longest_row) * (double)problem->m / p->block_rows;
     if (*why == NULL && problem->trans_a == SPK_NO_TRANS && slots > 4.0 * (double)p->nnzb)
         *why = "rows of one length would be more than four times the stored blocks";
     if (*why == NULL && problem->trans_a == SPK_TRANS)
         *why = "it multiplies the stored matrix only, not its transpose";
-    if (*why == NULL && slots * p->block_rows * p->block_cols * (double)spk_dtype_bytes(problem->a.dtype) > (double)device->memory_bytes / 4)
+    if (*why == NULL &&
+        slots * p->block_rows * p->block_cols * (double)spk_dtype_bytes(problem->a.dtype) > (double)device->memory_bytes / 4)
         *why = "its rows of one length would take more than a quarter of the memory";
     return *why == NULL;
 }
@@ -110,25 +114,27 @@ static void destroy(const spk_sparse_functions *sparse, descriptors *all)
         sparse->destroy_dense(all->d);
 }
 
-static spk_status describe(const spk_bound *bound, const spk_sparse_functions *sparse, const sparse_state *s, const void *values, const void *b, void *d,
-                           descriptors *all)
+static spk_status describe(const spk_bound *bound, const spk_sparse_functions *sparse, const sparse_state *s, const void *values,
+                           const void *b, void *d, descriptors *all)
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
     int type = spk_cuda_data_type(p->a.dtype), out = spk_cuda_data_type(s->around.acc_dtype);
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
-        SPK_TRY(spk_sparse_try(
-            sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns, (void *)values, SPARSE_I32, 0, type),
-            "cusparseCreateBlockedEll"));
+        SPK_TRY(spk_sparse_try(sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns,
+                                                  (void *)values, SPARSE_I32, 0, type),
+                               "cusparseCreateBlockedEll"));
     else
-        SPK_TRY(spk_sparse_try(sparse->create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols, (void *)index->offsets,
-                                             (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0, type,
-                                             spk_sparse_order(p->block_layout)),
-                           "cusparseCreateBsr"));
-    SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->b.ld, (void *)b, type, spk_sparse_order(p->b.layout)), "cusparseCreateDnMat"));
-    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->d.ld : s->around.acc_ld, d, out, spk_sparse_order(p->d.layout)),
-                          "cusparseCreateDnMat");
+        SPK_TRY(spk_sparse_try(sparse->create_bsr(&all->a, v->grid_rows, v->grid_cols, v->nnzb, v->block_rows, v->block_cols,
+                                                  (void *)index->offsets, (void *)index->columns, (void *)values, SPARSE_I32, SPARSE_I32, 0,
+                                                  type, spk_sparse_order(p->block_layout)),
+                               "cusparseCreateBsr"));
+    SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->b.ld, (void *)b, type, spk_sparse_order(p->b.layout)),
+                           "cusparseCreateDnMat"));
+    return spk_sparse_try(
+        sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->d.ld : s->around.acc_ld, d, out, spk_sparse_order(p->d.layout)),
+        "cusparseCreateDnMat");
 }
 
 static int compute_of(const spk_problem *p)
@@ -151,8 +157,9 @@ static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
     if (status == SPK_OK)
         status = describe(bound, sparse, s, somewhere, somewhere, somewhere, &all);
     if (status == SPK_OK)
-        status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b, wide ? (void *)&zero64 : (void *)&zero32,
-                                               all.d, compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
+        status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b,
+                                               wide ? (void *)&zero64 : (void *)&zero32, all.d, compute_of(p),
+                                               s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
                                 "cusparseSpMM_bufferSize");
     destroy(sparse, &all);
     spk_sparse_end();
@@ -255,7 +262,8 @@ static spk_status bind_as(spk_bound *bound, bool is_ell)
     if (is_ell)
         SPK_GOTO(bind_ell(bound, s));
     SPK_GOTO(ask_buffer(bound, s));
-    bound->workspace_bytes = s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256) + (is_ell && !bound->problem.static_values ? s->ell_bytes : 0);
+    bound->workspace_bytes =
+        s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256) + (is_ell && !bound->problem.static_values ? s->ell_bytes : 0);
     bound->state = s;
     spk_cuda_leave(&scope);
     return SPK_OK;
@@ -285,13 +293,15 @@ static spk_status start_from_c(const spk_bound *bound, const spk_args *args, CUs
     if (args->c == args->d)
         return SPK_OK;
     if (p->c.ld == length && p->d.ld == length)
-        return spk_cuda_try(
-            cuda->driver, cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c, (size_t)(lines * length) * bytes, stream),
-            "cuMemcpyDtoDAsync");
+        return spk_cuda_try(cuda->driver,
+                            cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d, (CUdeviceptr)(uintptr_t)args->c,
+                                                      (size_t)(lines * length) * bytes, stream),
+                            "cuMemcpyDtoDAsync");
     for (int64_t i = 0; i < lines; i++)
         SPK_TRY(spk_cuda_try(cuda->driver,
                              cuda->driver->copy_within((CUdeviceptr)(uintptr_t)args->d + (size_t)(i * p->d.ld) * bytes,
-                                                       (CUdeviceptr)(uintptr_t)args->c + (size_t)(i * p->c.ld) * bytes, (size_t)length * bytes, stream),
+                                                       (CUdeviceptr)(uintptr_t)args->c + (size_t)(i * p->c.ld) * bytes,
+                                                       (size_t)length * bytes, stream),
                              "cuMemcpyDtoDAsync"));
     return SPK_OK;
 }
@@ -322,10 +332,10 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
     if (status == SPK_OK)
         status = spk_sparse_try(sparse->set_stream(handle, stream), "cusparseSetStream");
     if (status == SPK_OK)
-        status =
-            spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b, wide ? (void *)&beta64 : (void *)&beta32,
-                                            all.d, compute_of(p), s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
-                           "cusparseSpMM");
+        status = spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b,
+                                                 wide ? (void *)&beta64 : (void *)&beta32, all.d, compute_of(p),
+                                                 s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
+                                "cusparseSpMM");
     destroy(sparse, &all);
     spk_sparse_end();
     return status == SPK_OK ? spk_around_finish(bound, &s->around, args, acc, stream) : status;

@@ -8,10 +8,10 @@
 typedef struct spk_sparse_functions {
     int (*create)(void **handle);
     int (*set_stream)(void *handle, CUstream stream);
-    int (*create_bsr)(void **matrix, int64_t block_rows, int64_t block_cols, int64_t blocks, int64_t rows_of_block, int64_t cols_of_block, void *offsets,
-                      void *columns, void *values, int offsets_type, int columns_type, int base, int value_type, int order);
-    int (*create_ell)(void **matrix, int64_t rows, int64_t cols, int64_t block, int64_t ell_cols, void *columns, void *values, int columns_type, int base,
-                      int value_type);
+    int (*create_bsr)(void **matrix, int64_t block_rows, int64_t block_cols, int64_t blocks, int64_t rows_of_block, int64_t cols_of_block,
+                      void *offsets, void *columns, void *values, int offsets_type, int columns_type, int base, int value_type, int order);
+    int (*create_ell)(void **matrix, int64_t rows, int64_t cols, int64_t block, int64_t ell_cols, void *columns, void *values,
+                      int columns_type, int base, int value_type);
     int (*create_dense)(void **matrix, int64_t rows, int64_t cols, int64_t ld, void *values, int value_type, int order);
     int (*destroy_sparse)(void *matrix);
     int (*destroy_dense)(void *matrix);
@@ -23,8 +23,8 @@ typedef struct spk_sparse_functions {
 
 enum { SPARSE_I32 = 2, SPARSE_ORDER_COL = 1, SPARSE_ORDER_ROW = 2, SPARSE_ALG_ELL = 13, SPARSE_ALG_BSR = 14 };
 
-/* Between the two nobody else uses the device's handle, which carries the stream. *functions and *handle are good where it returns SPK_OK; end is called in any
- * case. */
+/* Between the two nobody else uses the device's handle, which carries the stream. *functions and *handle are good where it returns SPK_OK;
+ * end is called in any case. */
 spk_status spk_sparse_begin(const spk_device *device, const spk_sparse_functions **functions, void **handle);
 void spk_sparse_end(void);
 

@@ -6,9 +6,9 @@
 
 #include "backend/cuda/vendor/vendor.h"
 
-static const char *const sparse_names[] = {"cusparseCreate",      "cusparseSetStream",  "cusparseCreateBsr",    "cusparseCreateBlockedEll",
-                                           "cusparseCreateDnMat", "cusparseDestroySpMat", "cusparseDestroyDnMat", "cusparseSpMM_bufferSize",
-                                           "cusparseSpMM"};
+static const char *const sparse_names[] = {"cusparseCreate",           "cusparseSetStream",       "cusparseCreateBsr",
+                                           "cusparseCreateBlockedEll", "cusparseCreateDnMat",     "cusparseDestroySpMat",
+                                           "cusparseDestroyDnMat",     "cusparseSpMM_bufferSize", "cusparseSpMM"};
 
 enum { MOST_DEVICES = 64, SPARSE_FUNCTIONS = sizeof sparse_names / sizeof sparse_names[0] };
 
@@ -19,9 +19,10 @@ static bool have_functions;
 
 spk_status spk_sparse_try(int result, const char *call)
 {
-    static const char *const names[] = {"success",           "not initialised", "allocation failed", "invalid value",    "architecture mismatch",
-                                        "mapping error",     "execution failed", "internal error",    "matrix type not supported",
-                                        "zero pivot",        "not supported",   "insufficient resources"};
+    static const char *const names[] = {"success",          "not initialised",       "allocation failed",
+                                        "invalid value",    "architecture mismatch", "mapping error",
+                                        "execution failed", "internal error",        "matrix type not supported",
+                                        "zero pivot",       "not supported",         "insufficient resources"};
     if (result == 0)
         return SPK_OK;
     return spk_fail(result == 2 || result == 11 ? SPK_ERR_OUT_OF_MEMORY : SPK_ERR_UNSUPPORTED, "%s: cuSPARSE says %s (status %d)", call,

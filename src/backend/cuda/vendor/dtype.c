@@ -38,7 +38,10 @@ const char *spk_cuda_vendor_refusal(const spk_problem *problem)
 double spk_cuda_dense_us(const spk_problem *problem, const spk_device *device)
 {
     /* Multiples of the rate of plain f32 multiply-adds. */
-    double faster = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16 ? 11 : problem->a.dtype == SPK_F64 ? 0.9 : problem->compute == SPK_TF32 ? 5.5 : 0.8;
+    double faster = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16 ? 11
+                    : problem->a.dtype == SPK_F64                               ? 0.9
+                    : problem->compute == SPK_TF32                              ? 5.5
+                                                                                : 0.8;
     double peak = fmax(device->peak_gflops_f32, 1) * 1e3, stream = fmax(device->stream_gbs, 1) * 1e3;
     return 4 + fmax(spk_problem_dense_flops(problem) / (peak * faster), spk_problem_bytes(problem) / stream);
 }

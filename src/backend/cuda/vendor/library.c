@@ -1,5 +1,5 @@
-/* The vendor libraries of the GPU: found by looking at the file system, opened once at first use, never closed. One that is missing or broken only makes
- * its rows not applicable. */
+/* The vendor libraries of the GPU: found by looking at the file system, opened once at first use, never closed. One that is missing or
+ * broken only makes its rows not applicable. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -46,14 +46,20 @@ struct spk_cuda_libraries {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* As NVRTC is found (nvrtc.c): loaded already, the loader, beside PyTorch or the CUDA runtime of this process, the Python environment, a toolkit. */
+/* As NVRTC is found (nvrtc.c): loaded already, the loader, beside PyTorch or the CUDA runtime of this process, the Python environment, a
+ * toolkit. */
 static void search(int index, spk_library_file *file)
 {
-    static const char *const folders[] = {"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu13/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cublas/lib",
-                                          "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cusparse/lib", "/usr/local/cuda*/lib64", "/usr/local/nvidia/lib64", NULL};
+    static const char *const folders[] = {"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu13/lib",
+                                          "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cublas/lib",
+                                          "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cusparse/lib",
+                                          "/usr/local/cuda*/lib64",
+                                          "/usr/local/nvidia/lib64",
+                                          NULL};
     static const char *const neighbours[] = {"libtorch", "libcudart", NULL};
-    static const char *const beside[] = {".", "../../nvidia/cu13/lib", "../../nvidia/cublas/lib", "../../nvidia/cusparse/lib", "../../cublas/lib", "../../cusparse/lib",
-                                         NULL};
+    static const char *const beside[] = {
+        ".", "../../nvidia/cu13/lib", "../../nvidia/cublas/lib", "../../nvidia/cusparse/lib", "../../cublas/lib", "../../cusparse/lib",
+        NULL};
     spk_library_search_places(&known[index].names, &(spk_library_places){true, folders, neighbours, beside}, file);
 }
 
@@ -182,7 +188,8 @@ void spk_cuda_libraries_key(const struct spk_cuda_libraries *libraries, char *bu
     size_t used = 0;
     buffer[0] = '\0';
     for (int i = 0; libraries != NULL && i <= LIBRARIES && used < size; i++) {
-        const char *name = i < LIBRARIES ? known[i].names.name : "nvrtc"; /* with another compiler kernels are others, without one there are none */
+        const char *name =
+            i < LIBRARIES ? known[i].names.name : "nvrtc"; /* with another compiler kernels are others, without one there are none */
         const spk_library_file *file = i < LIBRARIES ? &libraries->entries[i].file : &libraries->nvrtc.file;
         if (!file->found || strcmp(name, "nvml") == 0) /* nvml changes no result */
             continue;

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 
 enum { MOST_DEVICES = 64, CLOCK_SM = 1, MOST_RETAKES = 64 };
-/* nvmlClocksThrottleReason*: the hardware's slowdown, its thermal and power-brake kinds, and the driver's thermal one. The power cap (4) is not among
- * them: it is how a GPU under load always is. */
+/* nvmlClocksThrottleReason*: the hardware's slowdown, its thermal and power-brake kinds, and the driver's thermal one. The power cap (4) is
+ * not among them: it is how a GPU under load always is. */
 static const unsigned long long slowdowns = 0x8 | 0x20 | 0x40 | 0x80;
 static const double reasons_every_us = 20e3, facts_every_us = 200e3; /* asking takes time itself */
 

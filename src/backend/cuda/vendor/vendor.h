@@ -29,8 +29,8 @@ int spk_cuda_data_type(spk_dtype dtype);
 
 /* ------------------------------------------------------------------------------------------------ NVML (nvml.c) */
 
-/* After a sample: whether heat or the power supply slows the device down, so that the sample is worth taking again. False where that is not known, and
- * when it has been true often in this process: such a device stays as it is. */
+/* After a sample: whether heat or the power supply slows the device down, so that the sample is worth taking again. False where that is not
+ * known, and when it has been true often in this process: such a device stays as it is. */
 bool spk_nvml_disturbed(const spk_device *device);
 
 /* The clock of the multiprocessors and the power at one of the last samples, or now. 0: unknown. */
@@ -38,8 +38,8 @@ void spk_nvml_facts(spk_device *device, double *clock_mhz, double *power_w);
 
 /* ------------------------------------------------------------------------------------------------ around a product (around.c) */
 
-/* A product that a library writes either straight to D or, where more than alpha and beta is asked for, to an array of its own in D's layout, which a
- * program of ours then takes through the epilogue. */
+/* A product that a library writes either straight to D or, where more than alpha and beta is asked for, to an array of its own in D's
+ * layout, which a program of ours then takes through the epilogue. */
 typedef struct spk_around {
     spk_cuda_index index;
     bool direct;         /* the library writes D */
