@@ -63,9 +63,9 @@ def sources(folder):
 
 
 def find_include(root, path, name):
-    """The path relative to src/ of what is included, None where it is not of src/: device code finds its headers by their bare names."""
+    """The path relative to src/ of what is included, None where it is not of src/."""
     source = root / "src"
-    for folder in (path.parent, source, source / "backend/cuda/device"):
+    for folder in (path.parent, source):
         file = (folder / name).resolve()
         if file.is_file():
             return str(file.relative_to(source.resolve())) if file.is_relative_to(source.resolve()) else None

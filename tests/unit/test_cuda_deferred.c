@@ -16,6 +16,7 @@
 #include "backend/cuda/driver.h"
 #include "base/mem.h"
 #include "cuda_double.h"
+#include "prove_all.h"
 
 #define STREAM ((void *)0x100)
 
@@ -29,7 +30,7 @@ static void good(spk_status status, const char *call)
 static cuda_double *state;
 static spk_context *context;
 
-/* What kernels/check_indices.cu does, for int indices. */
+/* What helpers/check_indices.cu does, for int indices. */
 typedef struct verdict {
     uint64_t stamp, first;
     int64_t fault, value, before;
@@ -463,5 +464,5 @@ int main(void)
                                        TEST(failures_leave_nothing),
                                        TEST(the_callers_memory),
                                        TEST(plans_share_a_copy)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, prove_all, forget_all);
 }

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/kernels/groups.h"
-#include "backend/cuda/kernels/schedule.h"
+#include "backend/cuda/plan/groups.h"
+#include "backend/cuda/plan/schedule.h"
 #include "base/rng.h"
 
 typedef struct shape {
@@ -78,7 +78,7 @@ static void see_column(column_order *order, int column)
 static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage,
                            column_order *order)
 {
-    const int *words = l->memory + groups_at_words(l) + stage * l->slots * (1 + l->height);
+    const int *words = l->memory + spk_groups_at_words(l) + stage * l->slots * (1 + l->height);
     int mask = 0;
     int64_t blocks = 0;
     for (int slot = 0; slot < l->slots; slot++, words += 1 + l->height) {
@@ -97,7 +97,7 @@ static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const
             assert_true(slot > 0);
         }
     }
-    assert_int_equal(l->memory[groups_at_present(l) + stage], mask);
+    assert_int_equal(l->memory[spk_groups_at_present(l) + stage], mask);
     return blocks;
 }
 
@@ -107,7 +107,7 @@ static void check_lists(const spk_bsr_view *view, const group_lists *l, const sh
     int64_t blocks = 0, rows_seen = 0;
     assert_non_null(seen);
     for (int64_t g = 0; g < l->groups; g++) {
-        const int *rows = l->memory + groups_at_rows(l) + g * l->height;
+        const int *rows = l->memory + spk_groups_at_rows(l) + g * l->height;
         column_order order = {-1, 0};
         for (int y = 0; y < l->height; y++)
             if (rows[y] >= 0) {
@@ -136,9 +136,9 @@ static void lists_hold_every_block_once(void **unused)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_bsr_view view = make_view(&rng, &shapes[i]);
         group_lists lists = {0};
-        assert_int_equal(
-            groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots, (groups_dealt){5, 7, 1}, &lists),
-            SPK_OK);
+        assert_int_equal(spk_groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots,
+                                         (groups_dealt){5, 7, 1}, &lists),
+                         SPK_OK);
         check_lists(&view, &lists, &shapes[i]);
         spk_free(&spk_mem_system, lists.memory);
         release_view(&view);
@@ -167,7 +167,7 @@ static void like_goes_to_like(void **unused)
                                .offsets = offsets,
                                .columns = columns};
     group_lists lists = {0};
-    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
+    assert_int_equal(spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, ROWS / 2 * EACH);
     spk_free(&spk_mem_system, lists.memory);
 }
@@ -196,15 +196,15 @@ static void neighbours_meet(void **unused)
                          .columns = columns};
     const turns_lists rows = {.columns = columns, .stride = 1, .rows = ROWS, .offsets = offsets};
     group_lists lists = {0};
-    assert_int_equal(turns_period(&rows), EACH);
-    assert_int_equal(turns_agreement(&rows, 0), 0);
-    assert_int_equal(turns_agreement(&rows, EACH), (ROWS - 1) * (EACH - 1));
-    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
+    assert_int_equal(spk_turns_period(&rows), EACH);
+    assert_int_equal(spk_turns_agreement(&rows, 0), 0);
+    assert_int_equal(spk_turns_agreement(&rows, EACH), (ROWS - 1) * (EACH - 1));
+    assert_int_equal(spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, GROUPS * UNION);
     for (int g = 0; g < GROUPS; g++)
         for (int step = 0; step < UNION; step++) {
-            const int *words = lists.memory + groups_at_words(&lists) + (g * UNION + step) * 3,
-                      mask = lists.memory[groups_at_present(&lists) + g * UNION + step];
+            const int *words = lists.memory + spk_groups_at_words(&lists) + (g * UNION + step) * 3,
+                      mask = lists.memory[spk_groups_at_present(&lists) + g * UNION + step];
             assert_int_equal(words[0] % UNION, step);
             assert_in_range(words[0], 2 * g, 2 * g + EACH);
             assert_int_equal(mask, (words[1] >= 0) | (words[2] >= 0) << 1);
@@ -213,7 +213,7 @@ static void neighbours_meet(void **unused)
     spk_free(&spk_mem_system, lists.memory);
     for (int i = 0; i < ROWS * EACH; i++)
         columns[i] = i % EACH * 4 + (i / EACH * 7 + i) % 4;
-    assert_int_equal(turns_period(&rows), 0);
+    assert_int_equal(spk_turns_period(&rows), 0);
 }
 
 /* Columns of a row that are in `has`. */
@@ -253,11 +253,11 @@ static void chosen_among_all_rows(void **unused)
                          false,
                          false};
         spk_bsr_view view = make_view(&rng, &s);
-        const int64_t groups = groups_count(view.grid_rows, s.height);
+        const int64_t groups = spk_groups_count(view.grid_rows, s.height);
         groups_work w = {.view = &view};
         char taken[40] = {0};
-        assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, s.height), SPK_OK);
-        groups_choose(&w, groups, s.height);
+        assert_int_equal(spk_groups_allocate(&spk_mem_system, &w, groups, s.height), SPK_OK);
+        spk_groups_choose(&w, groups, s.height);
         for (int64_t g = 0; g < groups; g++) {
             char has[40] = {0};
             int united = 0;
@@ -273,7 +273,7 @@ static void chosen_among_all_rows(void **unused)
             }
             assert_int_equal(w.unions[g], united);
         }
-        groups_release(&spk_mem_system, &w);
+        spk_groups_release(&spk_mem_system, &w);
         release_view(&view);
     }
 }
@@ -281,14 +281,14 @@ static void chosen_among_all_rows(void **unused)
 /* The first choice of groups: their lengths, and the sum. */
 static int64_t first_choice(const spk_bsr_view *view, int height, int *lengths)
 {
-    const int64_t groups = groups_count(view->grid_rows, height);
+    const int64_t groups = spk_groups_count(view->grid_rows, height);
     groups_work w = {.view = view};
     int64_t sum = 0;
-    assert_int_equal(groups_allocate(&spk_mem_system, &w, groups, height), SPK_OK);
-    groups_choose(&w, groups, height);
+    assert_int_equal(spk_groups_allocate(&spk_mem_system, &w, groups, height), SPK_OK);
+    spk_groups_choose(&w, groups, height);
     for (int64_t g = 0; g < groups; g++)
         sum += lengths[g] = w.unions[g];
-    groups_release(&spk_mem_system, &w);
+    spk_groups_release(&spk_mem_system, &w);
     return sum;
 }
 
@@ -297,11 +297,11 @@ static int64_t planned(const spk_bsr_view *view, const shape *s, groups_dealt de
 {
     group_lists lists = {0};
     int64_t most = 0;
-    assert_int_equal(groups_make(&spk_mem_system, view, s->height, s->tile_rows, s->slots, dealt, &lists), SPK_OK);
+    assert_int_equal(spk_groups_make(&spk_mem_system, view, s->height, s->tile_rows, s->slots, dealt, &lists), SPK_OK);
     check_lists(view, &lists, s);
     for (int64_t g = 0; g < lists.groups; g++)
         lengths[g] = lists.memory[g + 1] - lists.memory[g];
-    assert_int_equal(schedule_dealt(&spk_mem_system, lengths, lists.groups, 8, 66, &most), SPK_OK);
+    assert_int_equal(spk_schedule_dealt(&spk_mem_system, lengths, lists.groups, 8, 66, &most), SPK_OK);
     *stages = lists.stages;
     spk_free(&spk_mem_system, lists.memory);
     return most;
@@ -392,8 +392,8 @@ static void blocks_end_together(void **unused)
     (void)unused;
     int lengths[] = {9, 1, 1, 9, 1, 1}, places[12], long_last[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 9, 9};
     int64_t most = 0;
-    assert_int_equal(balance_make(&spk_mem_system, lengths, places, 6, 1, 3), SPK_OK);
-    assert_int_equal(schedule_dealt(&spk_mem_system, lengths, 6, 1, 3, &most), SPK_OK);
+    assert_int_equal(spk_balance_make(&spk_mem_system, lengths, places, 6, 1, 3), SPK_OK);
+    assert_int_equal(spk_schedule_dealt(&spk_mem_system, lengths, 6, 1, 3, &most), SPK_OK);
     assert_int_equal(most, 9 + 1 + 2 * SCHEDULE_TILE_COST);
     for (int place = 0, seen = 0; place < 6; place++) {
         assert_int_equal(places[place] / 3, place / 3);
@@ -401,7 +401,7 @@ static void blocks_end_together(void **unused)
         assert_false(seen >> places[place] & 1);
         seen |= 1 << places[place];
     }
-    assert_int_equal(balance_make(&spk_mem_system, long_last, places, 12, 1, 10), SPK_OK);
+    assert_int_equal(spk_balance_make(&spk_mem_system, long_last, places, 12, 1, 10), SPK_OK);
     for (int place = 0; place < 12; place++)
         assert_int_equal(places[place], place);
 }
@@ -426,7 +426,7 @@ static void balancing_ends_early(void **unused)
             lengths[place] = place == ROWS - 1 || place == ROWS - 1 - BLOCKS ? 1 : 10;
             load[place % BLOCKS] += lengths[place];
         }
-        assert_int_equal(balance_step(&w), enough);
+        assert_int_equal(spk_balance_step(&w), enough);
         assert_true(w.left > -100);
     }
     free(lengths);
@@ -442,14 +442,14 @@ static void out_of_memory(void **unused)
     spk_bsr_view view = even_rows(&rng, 64, 64, 32);
     group_lists lists = {0};
     spk_mem_fail_after(-1);
-    assert_int_equal(groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists), SPK_OK);
+    assert_int_equal(spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists), SPK_OK);
     spk_free(&spk_mem_system, lists.memory);
     const int64_t allocations = spk_mem_fail_after(-1);
     assert_in_range(allocations, 10, 100);
     for (int64_t i = 0; i < allocations; i++) {
         lists = (group_lists){0};
         spk_mem_fail_after(i);
-        const spk_status status = groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists);
+        const spk_status status = spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists);
         spk_mem_fail_after(-1);
         spk_free(&spk_mem_system, lists.memory);
         assert_int_equal(status, SPK_ERR_OUT_OF_MEMORY);
@@ -463,14 +463,14 @@ static void lines_of_d_that_tma_may_store(void **state)
     (void)state;
     spk_problem p = {.m = 599, .n = 64, .d.ld = 600, .d.dtype = SPK_F16, .d.layout = SPK_ROW_MAJOR};
     _Alignas(16) char d[32] = {0};
-    assert_false(sm90_d_direct(&p, d));
-    assert_true(sm90_d_direct(&p, d + 2));
+    assert_false(spk_sm90_d_direct(&p, d));
+    assert_true(spk_sm90_d_direct(&p, d + 2));
     p.d.layout = SPK_COL_MAJOR; /* lines of 599, 600 apart */
-    assert_true(sm90_d_direct(&p, d));
+    assert_true(spk_sm90_d_direct(&p, d));
     p.m = 592;
-    assert_false(sm90_d_direct(&p, d));
+    assert_false(spk_sm90_d_direct(&p, d));
     p.d.ld = 599;
-    assert_true(sm90_d_direct(&p, d));
+    assert_true(spk_sm90_d_direct(&p, d));
 }
 
 int main(void)

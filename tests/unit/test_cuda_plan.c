@@ -14,10 +14,10 @@
 #include "api/context.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/proof_store.h"
-#include "backend/cuda/proved.h"
 #include "cublas_double.h"
 #include "cuda_double.h"
 #include "op/product.h"
+#include "prove_all.h"
 #include "registry/registry.h"
 
 static void good(spk_status status, const char *call)
@@ -26,39 +26,6 @@ static void good(spk_status status, const char *call)
         fail_msg("%s: %s", call, spk_error_last());
 }
 #define GOOD(call) good(call, #call)
-
-/* Every candidate of this build counts as proved on the double: the committed table is of the sources that a device has seen. */
-static spk_proved *table;
-static char (*hashes)[17];
-
-static int prove_all(void **unused)
-{
-    (void)unused;
-    const spk_kernel *rows = NULL;
-    const int count = spk_kernels(&rows);
-    int used = 0, candidates = 0;
-    for (int r = 0; r < count; r++)
-        candidates += rows[r].backend == SPK_BACKEND_CUDA ? spk_params_count(&rows[r]) : 0;
-    table = calloc((size_t)candidates + 1, sizeof *table);
-    hashes = calloc((size_t)candidates + 1, sizeof *hashes);
-    for (int r = 0; table != NULL && hashes != NULL && r < count; r++)
-        for (int i = 0; rows[r].backend == SPK_BACKEND_CUDA && i < spk_params_count(&rows[r]); i++, used++) {
-            spk_params params;
-            spk_params_get(&rows[r], i, &params);
-            spk_candidate_hash(&rows[r], &params, hashes[used]);
-            table[used] = (spk_proved){hashes[used], "sm_90a", 13};
-        }
-    spk_proved_use(table, used);
-    return table == NULL || hashes == NULL;
-}
-
-static int forget_all(void **unused)
-{
-    (void)unused;
-    free(table);
-    free(hashes);
-    return 0;
-}
 
 static bool have_nvrtc(void)
 {

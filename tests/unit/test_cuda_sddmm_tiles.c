@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/kernels/sddmm_tiles.h"
+#include "backend/cuda/plan/sddmm_tiles.h"
 #include "base/rng.h"
 
 typedef struct shape {
@@ -81,11 +81,11 @@ static void check_tiles(const spk_bsr_view *view, const sddmm_tiling *t, const s
     char *seen = calloc((size_t)cells + 1, 1);
     assert_non_null(seen);
     for (int64_t i = 0; i < tiles->count; i++) {
-        const int *words = tiles->words + i * sddmm_tile_words(t);
+        const int *words = tiles->words + i * spk_sddmm_tile_words(t);
         if (words[1 + t->rows] < 0) /* without a column: it makes up the multiple */
             assert_true(i % t->multiple != 0);
         if (i % t->multiple != 0) /* those that come together have the same rows */
-            assert_memory_equal(words + 1, words + 1 - sddmm_tile_words(t), (size_t)t->rows * sizeof *words);
+            assert_memory_equal(words + 1, words + 1 - spk_sddmm_tile_words(t), (size_t)t->rows * sizeof *words);
         for (int group = 0; group < 2; group++)
             check_window(view, t, words, group, seen);
     }
@@ -113,7 +113,7 @@ static void every_cell_is_kept_once(void **state)
         const sddmm_tiling tiling = tiling_of(&shapes[i]);
         spk_bsr_view view = make_view(&rng, &shapes[i]);
         sddmm_tiles tiles = {0};
-        assert_int_equal(sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
+        assert_int_equal(spk_sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
         check_tiles(&view, &tiling, &tiles);
         assert_true((view.nnzb == 0) == (tiles.count == 0));
         spk_free(&spk_mem_system, tiles.words);
@@ -142,10 +142,10 @@ static void common_columns_are_shared(void **state)
                                    .offsets = offsets,
                                    .columns = columns};
         sddmm_tiles tiles = {0};
-        assert_int_equal(sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
+        assert_int_equal(spk_sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles), SPK_OK);
         assert_int_equal(tiles.count, 2);
         for (int64_t i = 0; i < tiles.count; i++) {
-            const int *words = tiles.words + i * sddmm_tile_words(&tiling);
+            const int *words = tiles.words + i * spk_sddmm_tile_words(&tiling);
             assert_int_equal(words[0], apart ? 4 : 0);
             assert_int_equal(words[1 + 2 + 4] >= 0, apart); /* the fifth slot */
         }
@@ -166,7 +166,7 @@ static void failure_of_memory_is_reported(void **state)
         sddmm_tiles tiles = {0};
         assert_true(fail < 100);
         spk_mem_fail_after(fail);
-        status = sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles);
+        status = spk_sddmm_tiles_make(&spk_mem_system, &view, &tiling, &tiles);
         spk_mem_fail_after(-1);
         assert_true(status == SPK_OK || (status == SPK_ERR_OUT_OF_MEMORY && tiles.words == NULL));
         spk_free(&spk_mem_system, tiles.words);

@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "backend/cuda/kernels/cut.h"
-#include "backend/cuda/kernels/pieces.h"
+#include "backend/cuda/plan/cut.h"
+#include "backend/cuda/plan/pieces.h"
 #include "base/rng.h"
 
 enum { MOST_ROWS = 200, MOST_TILES = MOST_ROWS * 2 * 9 };
@@ -39,7 +40,7 @@ static void count_piece(const split_task *t, const int *piece, tally *seen)
 static int64_t cost_of(const split_task *t, const int *piece)
 {
     const int row = piece[0] / t->parts;
-    const int64_t length = split_length(t, row);
+    const int64_t length = spk_split_length(t, row);
     return piece[1] < 0 ? (length + t->size - 1) / t->size * t->chunks + SCHEDULE_TILE_COST + SPLIT_EXCHANGE_COST
                         : length * t->chunks + SCHEDULE_TILE_COST;
 }
@@ -50,9 +51,9 @@ static void check_lists(const split_task *t, const split_lists *l, tally *seen)
     int64_t most = 0;
     assert_int_equal(offsets[0], 0);
     assert_int_equal(offsets[blocks], l->pieces);
-    assert_int_equal(l->count, split_at_pieces(t) + l->pieces * SPLIT_PIECE_WORDS);
+    assert_int_equal(l->count, spk_split_at_pieces(t) + l->pieces * SPLIT_PIECE_WORDS);
     for (int b = 0; b < blocks; b++) {
-        const int *pieces = l->memory + split_at_pieces(t), first = offsets[b / t->size * t->size];
+        const int *pieces = l->memory + spk_split_at_pieces(t), first = offsets[b / t->size * t->size];
         int64_t cost = 0;
         bool whole = false;
         for (int i = offsets[b]; i < offsets[b + 1]; i++) {
@@ -80,7 +81,7 @@ static split_lists make_lists(const int64_t *lengths, int64_t rows, split_task t
         offsets[i + 1] = offsets[i] + lengths[i];
     const spk_bsr_view view = {.grid_rows = rows, .grid_cols = 100000, .nnzb = offsets[rows], .offsets = offsets};
     t.view = &view;
-    assert_int_equal(split_make(&spk_mem_system, &t, &lists), SPK_OK);
+    assert_int_equal(spk_split_make(&spk_mem_system, &t, &lists), SPK_OK);
     memset(&seen, 0, sizeof seen);
     for (int64_t i = 0; i < MOST_TILES; i++)
         seen.next[i] = -1;
@@ -145,7 +146,7 @@ typedef struct share {
 
 static share count_share(const split_task *t, const int *offsets, int block, tally *seen)
 {
-    const int *pieces = offsets + split_at_pieces(t), blocks = t->clusters * 2, others = offsets[block + 1] - offsets[block];
+    const int *pieces = offsets + spk_split_at_pieces(t), blocks = t->clusters * 2, others = offsets[block + 1] - offsets[block];
     share s = {.cut_at = -1, .count = pieces[block * SPLIT_PIECE_WORDS] < 0 ? 0 : 1 + others};
     assert_true(others >= 0 && (s.count > 0 || others == 0));
     for (int i = 0; i < s.count; i++) {
@@ -179,11 +180,11 @@ static cut_lists make_cut(const int64_t *lengths, int64_t rows, split_task t)
         offsets[i + 1] = offsets[i] + lengths[i];
     const spk_bsr_view view = {.grid_rows = rows, .grid_cols = 100000, .nnzb = offsets[rows], .offsets = offsets};
     t.view = &view;
-    assert_int_equal(cut_make(&spk_mem_system, &t, &l), SPK_OK);
+    assert_int_equal(spk_cut_make(&spk_mem_system, &t, &l), SPK_OK);
     for (int64_t i = 0; i < MOST_TILES; i++)
         seen.next[i] = -1;
     assert_int_equal(l.memory[0], 0);
-    assert_true(split_at_pieces(&t) + (t.clusters * 2 + l.memory[t.clusters * 2]) * SPLIT_PIECE_WORDS <= l.count);
+    assert_true(spk_split_at_pieces(&t) + (t.clusters * 2 + l.memory[t.clusters * 2]) * SPLIT_PIECE_WORDS <= l.count);
     for (int c = 0; c < t.clusters; c++) {
         const share first = count_share(&t, l.memory, c * 2, &seen), second = count_share(&t, l.memory, c * 2 + 1, &seen);
         assert_int_equal(first.cut_at < 0, second.cut_at < 0);
@@ -282,7 +283,7 @@ static void cut_rows(void **state)
             offsets[r + 1] = offsets[r] + (int64_t)spk_rng_below(&rng, (uint64_t)limit) * (spk_rng_below(&rng, 10) == 0 ? 20 : 1);
         const spk_bsr_view view = {.grid_rows = rows, .nnzb = offsets[rows], .offsets = offsets};
         pieces_list list = {0};
-        assert_int_equal(pieces_make(&spk_mem_system, &view, most, &list), SPK_OK);
+        assert_int_equal(spk_pieces_make(&spk_mem_system, &view, most, &list), SPK_OK);
         check_cut(&view, most, &list);
         spk_free(&spk_mem_system, list.memory);
     }
@@ -305,7 +306,7 @@ static void whole_tiles(void **state)
             total += (lengths[r] + SCHEDULE_TILE_COST) * columns;
             longest = lengths[r] + SCHEDULE_TILE_COST > longest ? lengths[r] + SCHEDULE_TILE_COST : longest;
         }
-        assert_int_equal(schedule_make(&spk_mem_system, lengths, rows, columns, blocks, &l), SPK_OK);
+        assert_int_equal(spk_schedule_make(&spk_mem_system, lengths, rows, columns, blocks, &l), SPK_OK);
         memset(seen, 0, sizeof seen);
         assert_int_equal(l.memory[0], 0);
         assert_int_equal(l.memory[blocks], rows * columns);
@@ -333,10 +334,10 @@ static void windows(void **state)
     static const int uneven[] = {10, 40, 10, 40}, one_long[] = {1, 1, 1, 1, 1, 1, 1, 60};
     static const int in_order[] = {3, 0, 9, 6, 4, 1, 10, 7, 5, 2, 11, 8};
     schedule_lists l = {0};
-    assert_int_equal(schedule_make(&spk_mem_system, uneven, 4, 3, 1, &l), SPK_OK);
+    assert_int_equal(spk_schedule_make(&spk_mem_system, uneven, 4, 3, 1, &l), SPK_OK);
     assert_memory_equal(l.memory + 2, in_order, sizeof in_order);
     spk_free(&spk_mem_system, l.memory);
-    assert_int_equal(schedule_make(&spk_mem_system, one_long, 8, 2, 2, &l), SPK_OK);
+    assert_int_equal(spk_schedule_make(&spk_mem_system, one_long, 8, 2, 2, &l), SPK_OK);
     for (int b = 0; b < 2; b++)
         assert_int_equal(l.memory[3 + l.memory[b]] / 2, 7);
     spk_free(&spk_mem_system, l.memory);
@@ -348,9 +349,9 @@ static void dealt(void **state)
     (void)state;
     static const int even[] = {8, 8, 8, 8}, uneven[] = {10, 40, 10, 40};
     int64_t most = 0;
-    assert_int_equal(schedule_dealt(&spk_mem_system, even, 4, 3, 6, &most), SPK_OK);
+    assert_int_equal(spk_schedule_dealt(&spk_mem_system, even, 4, 3, 6, &most), SPK_OK);
     assert_int_equal(most, 2 * (8 + SCHEDULE_TILE_COST));
-    assert_int_equal(schedule_dealt(&spk_mem_system, uneven, 4, 3, 2, &most), SPK_OK); /* all long rows to one block */
+    assert_int_equal(spk_schedule_dealt(&spk_mem_system, uneven, 4, 3, 2, &most), SPK_OK); /* all long rows to one block */
     assert_int_equal(most, 6 * (40 + SCHEDULE_TILE_COST));
 }
 

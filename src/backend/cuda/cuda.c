@@ -1,5 +1,5 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/plan/index.h"
 #include "backend/cuda/program.h"
 #include "backend/cuda/proof.h"
 #include "backend/cuda/proved.h"

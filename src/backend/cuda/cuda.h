@@ -1,10 +1,9 @@
-/* What the parts of the CUDA backend share: the device, device programs, the pattern in device memory, launching. */
+/* What the parts of the CUDA backend share: the device, its memory, device programs. What kernels need beside it: plan/. */
 #ifndef SPK_BACKEND_CUDA_CUDA_H
 #define SPK_BACKEND_CUDA_CUDA_H
 
 #include <pthread.h>
 
-#include "backend/cuda/device/arguments.h"
 #include "backend/cuda/driver.h"
 #include "kernel/kernel.h"
 
@@ -103,46 +102,5 @@ spk_status spk_cuda_function(const spk_device *device, const spk_build *build, C
 /* Compiles to a cubin without a device, or takes it from the cache on disk. *log (may be NULL; freed with spk_free) gets the compiler's and
  * ptxas's messages, also of a failure; it is always compiled then. */
 spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log);
-
-/* ---- index.c: a pattern's view in device memory */
-
-typedef struct spk_cuda_index {
-    spk_cuda_arguments arguments;         /* shape, strides, indices of the problem; operands still NULL */
-    struct spk_cuda_shared_index *shared; /* NULL: the pattern's own, in device memory from the beginning */
-} spk_cuda_index;
-
-spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all);
-void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_shared_indices **all); /* no plan is left */
-
-/* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are
- * there at the same time, and fills what of the arguments does not change from run to run. */
-spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
-void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
-
-/* The arguments of a run: the index's with the operands, alpha and beta filled in. */
-void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out);
-
-/* ---- launch.c */
-
-/* Launches with by-value parameters; not blocking. Inside spk_cuda_enter. */
-spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream,
-                           void **parameters);
-
-/* The same, for kernels that begin with previous_launch_done (device/launch.cuh): their blocks may start before the launch before them is
- * done. */
-spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes,
-                                 CUstream stream, void **parameters);
-
-/* A two- or three-dimensional TMA map with 128-byte swizzle (swizzle_bytes 0, 32, 64 or 128); sizes and box in elements, innermost first;
- * strides in elements, of dimensions 1 and up. Beyond the end reads zeros. */
-typedef struct spk_tensor_map_desc {
-    spk_dtype dtype;
-    int rank, swizzle_bytes;
-    const void *address;
-    int64_t sizes[5], strides[5]; /* strides[0] is not used */
-    int box[5];
-    bool short_lines; /* of a box, far apart: L2 fetches no more than 128 bytes for each, where 256 would take longer */
-} spk_tensor_map_desc;
-spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_map_desc *desc, CUtensorMap *map);
 
 #endif

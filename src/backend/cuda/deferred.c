@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/plan/launch.h"
 #include "matrix/check.h"
 
 enum {
@@ -20,7 +20,7 @@ enum {
 };
 #define COLUMN (UINT64_C(1) << 62)
 
-/* As kernels/check_indices.cu has it. Whole once both stamps are the ones that were asked for. */
+/* As helpers/check_indices.cu has it. Whole once both stamps are the ones that were asked for. */
 typedef struct verdict {
     uint64_t stamp, first;
     int64_t fault, value, before;

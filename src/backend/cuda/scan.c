@@ -3,7 +3,7 @@
  * that the rest is whole. */
 #include <stdio.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/plan/launch.h"
 
 enum { SCAN_THREADS = 256, MOST_BLOCKS = 2048 };
 

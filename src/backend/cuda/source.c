@@ -7,7 +7,7 @@
 
 static int is_header(const spk_cuda_source *source)
 {
-    return strncmp(source->name, "device/", 7) == 0;
+    return strncmp(source->name, "backend/", 8) == 0;
 }
 
 const spk_cuda_source *spk_cuda_source_find(const char *name)

@@ -1,4 +1,5 @@
-/* The device sources inside the library: kernels/NAME.cu as "NAME.cu", device/NAME as "device/NAME". */
+/* The device sources inside the library: programs, kernels/NAME.cu and helpers/NAME.cu, as "NAME.cu"; what they include by the name that
+ * they include it by, "backend/cuda/device/NAME". */
 #ifndef SPK_BACKEND_CUDA_SOURCE_H
 #define SPK_BACKEND_CUDA_SOURCE_H
 

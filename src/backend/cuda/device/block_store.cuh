@@ -6,7 +6,7 @@
 #ifndef SPK_DEVICE_BLOCK_STORE_CUH
 #define SPK_DEVICE_BLOCK_STORE_CUH
 
-#include "device/problem.cuh"
+#include "backend/cuda/device/problem.cuh"
 
 #define BLOCK_ELEMENTS ((long long)BLOCK_ROWS * BLOCK_COLS)
 #define BLOCK_LINE (LAYOUT_D == ROW_MAJOR ? BLOCK_COLS : BLOCK_ROWS) /* elements that lie together */

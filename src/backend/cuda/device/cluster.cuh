@@ -3,8 +3,8 @@
 #ifndef SPK_DEVICE_CLUSTER_CUH
 #define SPK_DEVICE_CLUSTER_CUH
 
-#include "device/epilogue.cuh"
-#include "device/ptx.cuh"
+#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 namespace sm90 {
 

@@ -4,7 +4,7 @@
 #ifndef SPK_CUDA_EPILOGUE_CUH
 #define SPK_CUDA_EPILOGUE_CUH
 
-#include "device/problem.cuh"
+#include "backend/cuda/device/problem.cuh"
 
 /* 2^x and 1 / x to some 2^-22, in one instruction each; results too small to be normal are 0. */
 inline float fast_exp2(float x)

@@ -4,8 +4,8 @@
 #ifndef SPK_DEVICE_FINISH_CUH
 #define SPK_DEVICE_FINISH_CUH
 
-#include "device/epilogue.cuh"
-#include "device/ptx.cuh"
+#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 #define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT)
 

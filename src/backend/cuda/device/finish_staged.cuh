@@ -4,8 +4,8 @@
 #ifndef SPK_DEVICE_FINISH_STAGED_CUH
 #define SPK_DEVICE_FINISH_STAGED_CUH
 
-#include "device/matrices.cuh"
-#include "device/store.cuh"
+#include "backend/cuda/device/matrices.cuh"
+#include "backend/cuda/device/store.cuh"
 
 namespace sm90 {
 

@@ -12,9 +12,9 @@
 #ifndef SPK_CUDA_GATHER_CUH
 #define SPK_CUDA_GATHER_CUH
 
-#include "device/epilogue.cuh"
-#include "device/launch.cuh"
-#include "device/team.cuh"
+#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/team.cuh"
 
 #define SPLITS ((BLOCK_ROWS + TILE_M - 1) / TILE_M)
 #define ONE_BLOCK_A_STEP (BLOCK_COLS % TILE_K == 0) /* every step lies inside one block */
@@ -168,7 +168,7 @@ inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, in
 }
 
 #if PIECES
-/* The host's list (kernels/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and
+/* The host's list (plan/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and
  * its number among those of cut rows (negative: it is the whole row); of each cut row its number, the number of its first piece, how many
  * it has, 0. */
 inline int4 listed(const int *list, int at)

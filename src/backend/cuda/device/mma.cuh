@@ -11,8 +11,8 @@
 #ifndef SPK_DEVICE_MMA_CUH
 #define SPK_DEVICE_MMA_CUH
 
-#include "device/problem.cuh"
-#include "device/ptx.cuh"
+#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 namespace sm90 {
 

@@ -2,7 +2,7 @@
 #ifndef SPK_DEVICE_PIPELINE_CUH
 #define SPK_DEVICE_PIPELINE_CUH
 
-#include "device/ptx.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 namespace sm90 {
 

@@ -17,8 +17,8 @@
 #ifndef SPK_CUDA_PROBLEM_CUH
 #define SPK_CUDA_PROBLEM_CUH
 
-#include "device/arguments.h"
-#include "device/number.cuh"
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/number.cuh"
 
 /* The values of sparsek.h. */
 #define F32 1

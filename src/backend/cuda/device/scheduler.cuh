@@ -2,9 +2,9 @@
 #ifndef SPK_DEVICE_SCHEDULER_CUH
 #define SPK_DEVICE_SCHEDULER_CUH
 
-#include "device/ptx.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
-/* Filled by the host (kernels/sm90.h). */
+/* Filled by the host (plan/sm90.h). */
 struct spk_tile_order {
     const int
         *order; /* of tiles of unequal length: where each block's tiles begin in the list (gridDim.x + 1), the list; null: all alike */
@@ -13,7 +13,7 @@ struct spk_tile_order {
     int direct;       /* 1: D is stored element by element, without TMA */
     int across;       /* 1: column tiles fastest; 0: row tiles */
     int item_columns; /* column tiles of an item of the batch: those of the items follow one another */
-    int period;       /* of columns, by which rows are turned (kernels/turns.h); 0: none is */
+    int period;       /* of columns, by which rows are turned (plan/turns.h); 0: none is */
 };
 
 namespace sm90 {

@@ -8,11 +8,11 @@
 #ifndef SPK_CUDA_SDDMM_GATHER_CUH
 #define SPK_CUDA_SDDMM_GATHER_CUH
 
-#include "device/launch.cuh"
-#include "device/sddmm_reduce.cuh"
-#include "device/team.cuh"
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/sddmm_reduce.cuh"
+#include "backend/cuda/device/team.cuh"
 
-/* Filled by the host (kernels/sddmm_gather.h). */
+/* Filled by the host (plan/sddmm_gather.h). */
 struct sddmm_work {
     const int2 *tiles;             /* block row * SPLITS + part of it; first virtual column */
     int tiles_count, parts, steps; /* tiles; parts of K; steps of TILE_K in all of K */

@@ -2,8 +2,8 @@
 #ifndef SPK_DEVICE_SDDMM_REDUCE_CUH
 #define SPK_DEVICE_SDDMM_REDUCE_CUH
 
-#include "device/block_store.cuh"
-#include "device/launch.cuh"
+#include "backend/cuda/device/block_store.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 constexpr int REDUCE_WIDTH = BLOCK_LINE % (16 / (int)sizeof(element_d)) == 0 ? 16 / (int)sizeof(element_d) : 1;
 

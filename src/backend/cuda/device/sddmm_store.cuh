@@ -4,7 +4,7 @@
 #ifndef SPK_DEVICE_SDDMM_STORE_CUH
 #define SPK_DEVICE_SDDMM_STORE_CUH
 
-#include "device/block_store.cuh"
+#include "backend/cuda/device/block_store.cuh"
 
 constexpr int PASS = CELL_COLS < 32 ? CELL_COLS : 32; /* columns that a warp stages at a time: 16 rows of them */
 constexpr int PITCH = LAYOUT_D == ROW_MAJOR ? PASS + 8 : 20, STAGING = LAYOUT_D == ROW_MAJOR ? 16 * PITCH : PASS * PITCH;

@@ -3,7 +3,7 @@
 #ifndef SPK_CUDA_SIMT_CUH
 #define SPK_CUDA_SIMT_CUH
 
-#include "device/team.cuh"
+#include "backend/cuda/device/team.cuh"
 
 #define TEAM_COLUMNS (TILE_N / THREAD_N)
 #define QUAD (sizeof(element_a) == 8 || sizeof(element_b) == 8 ? 2 : 4) /* steps of K taken together */

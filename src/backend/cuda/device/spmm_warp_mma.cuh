@@ -3,8 +3,8 @@
 #ifndef SPK_CUDA_SPMM_WARP_MMA_CUH
 #define SPK_CUDA_SPMM_WARP_MMA_CUH
 
-#include "device/gather.cuh"
-#include "device/warp_mma.cuh"
+#include "backend/cuda/device/gather.cuh"
+#include "backend/cuda/device/warp_mma.cuh"
 
 /* The whole of a kernel. */
 inline void multiply_tiles(const spk_cuda_arguments &arg, const int *order, char *shared)

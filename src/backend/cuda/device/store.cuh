@@ -7,8 +7,8 @@
 #ifndef SPK_DEVICE_STORE_CUH
 #define SPK_DEVICE_STORE_CUH
 
-#include "device/finish.cuh"
-#include "device/tma.cuh"
+#include "backend/cuda/device/finish.cuh"
+#include "backend/cuda/device/tma.cuh"
 
 namespace sm90 {
 

@@ -10,7 +10,7 @@
 #ifndef SPK_CUDA_TEAM_CUH
 #define SPK_CUDA_TEAM_CUH
 
-#include "device/problem.cuh"
+#include "backend/cuda/device/problem.cuh"
 
 #define B_K_CONTIGUOUS (LAYOUT_B == COL_MAJOR)
 #define A_LINES (A_K_CONTIGUOUS ? TILE_M : TILE_K)

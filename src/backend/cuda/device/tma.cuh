@@ -3,7 +3,7 @@
 #ifndef SPK_DEVICE_TMA_CUH
 #define SPK_DEVICE_TMA_CUH
 
-#include "device/ptx.cuh"
+#include "backend/cuda/device/ptx.cuh"
 
 /* CUtensorMap, passed as a const __grid_constant__ parameter. */
 struct alignas(64) spk_tensor_map {

@@ -9,8 +9,8 @@
 #ifndef SPK_CUDA_WARP_MMA_CUH
 #define SPK_CUDA_WARP_MMA_CUH
 
-#include "device/matrices.cuh"
-#include "device/team.cuh"
+#include "backend/cuda/device/matrices.cuh"
+#include "backend/cuda/device/team.cuh"
 
 #define WARP_M (TILE_M / WARPS_M)
 #define WARP_N (TILE_N / WARPS_N)

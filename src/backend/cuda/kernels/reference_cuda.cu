@@ -1,6 +1,6 @@
 /* reference_cuda: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. Threads
  * of a warp are neighbours along D's contiguous dimension. */
-#include "device/epilogue.cuh"
+#include "backend/cuda/device/epilogue.cuh"
 
 inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
 {

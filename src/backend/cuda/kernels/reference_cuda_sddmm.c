@@ -1,13 +1,19 @@
 /* reference_cuda_sddmm: values from the definition, in the compute type. Takes every problem; the yardstick on a device. */
-#define REFERENCE_ENTRY "reference_cuda_sddmm"
-#include "backend/cuda/kernels/reference_cuda.h"
+#include "backend/cuda/plan/reference.h"
 
-const spk_kernel_ops reference_cuda_sddmm_ops = {.applicable = applicable,
-                                                 .predict_us = predict_us,
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    (void)params;
+    spk_reference_build(problem, "reference_cuda_sddmm.cu", "reference_cuda_sddmm", build);
+}
+
+const spk_kernel_ops reference_cuda_sddmm_ops = {.applicable = spk_reference_applicable,
+                                                 .predict_us = spk_reference_predict_us,
                                                  .build = build,
-                                                 .bind = bind,
-                                                 .unbind = unbind,
-                                                 .run = run,
+                                                 .bind = spk_reference_bind,
+                                                 .unbind = spk_reference_unbind,
+                                                 .run = spk_reference_run,
                                                  .batched = true,
                                                  .direct = true,
                                                  .source_hash = SPK_SOURCE_HASH};

@@ -1,6 +1,6 @@
 /* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always
  * valid. Threads of a warp are neighbours in D. */
-#include "device/epilogue.cuh"
+#include "backend/cuda/device/epilogue.cuh"
 
 /* The block row that block p is in. */
 inline int block_row_of(const spk_cuda_arguments &arg, long long p)

@@ -1,7 +1,7 @@
 /* sddmm_cuda_simt: D = alpha (X Y) at the stored blocks + beta C with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums;
  * any block, layout and alignment. Bound: shared memory and FMA at large blocks, copies of a few rows at small ones. */
-#include "device/sddmm_gather.cuh"
-#include "device/simt.cuh"
+#include "backend/cuda/device/sddmm_gather.cuh"
+#include "backend/cuda/device/simt.cuh"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
     sddmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)

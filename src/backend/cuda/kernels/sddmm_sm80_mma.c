@@ -1,6 +1,8 @@
 /* sddmm_sm80_mma: host side. */
-#include "backend/cuda/kernels/sddmm_gather.h"
-#include "backend/cuda/kernels/warp_mma.h"
+#include <stdio.h>
+
+#include "backend/cuda/plan/sddmm_gather.h"
+#include "backend/cuda/plan/warp_mma.h"
 
 enum { HALF_SUMS = 2048, WIDE_SUMS = 1024 }; /* of a warp */
 
@@ -11,8 +13,8 @@ static int sums_of(const spk_problem *problem)
 
 static warp_mma_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    warp_mma_shape shape = warp_mma_tile(problem->pattern->block_rows, params, sums_of(problem));
-    sddmm_gather_complete(problem, &shape.team);
+    warp_mma_shape shape = spk_warp_mma_tile(problem->pattern->block_rows, params, sums_of(problem));
+    spk_sddmm_gather_complete(problem, &shape.team);
     return shape;
 }
 
@@ -33,18 +35,18 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     if (!types_fit(problem, why))
         return false;
     const warp_mma_shape shape = shape_of(problem, params);
-    if (swap && gather_round(rows, 16) == gather_round(rows, 8))
+    if (swap && spk_gather_round(rows, 16) == spk_gather_round(rows, 8))
         *why = "blocks of so many rows fill the side of 16";
     else if (!swap && rows <= 8)
         *why = "blocks of so few rows fill the side of 8 only";
-    else if (most > 64 && gather_round(rows, swap ? 8 : 16) <= most / 2)
+    else if (most > 64 && spk_gather_round(rows, swap ? 8 : 16) <= most / 2)
         *why = "a lower tile holds the block's rows";
     else if (problem->a.dtype == SPK_F64 ? depth > 32 || most > 64 : depth < 32)
         *why = "steps are of 32 to 128 bytes a line";
     else if (shape.team.tile_m / shape.warps_m * (shape.team.tile_n / shape.warps_n) > 2 * sums_of(problem))
         *why = "a warp would keep too many sums";
     else
-        sddmm_gather_applicable(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], why);
+        spk_sddmm_gather_applicable(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], why);
     return *why == NULL;
 }
 
@@ -56,7 +58,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                                                                                                                             : 7);
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n,
                  busy = m * n / (m * n + (problem->a.dtype == SPK_F64 ? 16 : 8) * (m + n));
-    return sddmm_gather_predict(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], peak * busy);
+    return spk_sddmm_gather_predict(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], peak * busy);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -65,7 +67,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     char more[64];
     const warp_mma_shape shape = shape_of(problem, params);
     snprintf(more, sizeof more, "-DSWAP=%d -DWARPS_M=%d -DWARPS_N=%d", params->v[WARP_MMA_SWAP], shape.warps_m, shape.warps_n);
-    sddmm_gather_build(problem, &shape.team, "sddmm_sm80_mma.cu", "sddmm_sm80_mma", more, build);
+    spk_sddmm_gather_build(problem, &shape.team, "sddmm_sm80_mma.cu", "sddmm_sm80_mma", more, build);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -73,14 +75,14 @@ static spk_status bind(spk_bound *bound)
     spk_build made = {0};
     const warp_mma_shape shape = shape_of(&bound->problem, &bound->params);
     build(&bound->problem, bound->device, &bound->params, &made);
-    return sddmm_gather_bind(bound, &shape.team, &made, bound->params.v[WARP_MMA_SPLIT]);
+    return spk_sddmm_gather_bind(bound, &shape.team, &made, bound->params.v[WARP_MMA_SPLIT]);
 }
 
 const spk_kernel_ops sddmm_sm80_mma_ops = {.applicable = applicable,
                                            .predict_us = predict_us,
                                            .build = build,
                                            .bind = bind,
-                                           .unbind = sddmm_gather_unbind,
-                                           .run = sddmm_gather_run,
+                                           .unbind = spk_sddmm_gather_unbind,
+                                           .run = spk_sddmm_gather_run,
                                            .batched = true,
                                            .source_hash = SPK_SOURCE_HASH};

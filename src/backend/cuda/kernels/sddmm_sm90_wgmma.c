@@ -1,6 +1,10 @@
 /* sddmm_sm90_wgmma: host side. */
-#include "backend/cuda/kernels/sddmm.h"
-#include "backend/cuda/kernels/sddmm_tiles.h"
+#include <limits.h>
+#include <stdio.h>
+
+#include "backend/cuda/plan/index.h"
+#include "backend/cuda/plan/sddmm.h"
+#include "backend/cuda/plan/sddmm_tiles.h"
 
 enum {
     HEIGHT,
@@ -118,13 +122,13 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const shape s = shape_of(problem, params);
     double tiles, columns;
     estimate(problem, params, &tiles, &columns);
-    const double slots = sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]),
+    const double slots = spk_sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]),
                  units = tiles * params->v[SPLIT] * (double)problem->batch;
     const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER],
                  waves = (double)(int64_t)((units + slots - 1) / slots);
     const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
     const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) +
-                      sddmm_split_us(problem, params->v[SPLIT]);
+                      spk_sddmm_split_us(problem, params->v[SPLIT]);
     const double operands = 2.0 * (double)problem->k * (double)(problem->m + problem->n) * (double)problem->batch / SM90_HBM_BYTES_US;
     return operands > us ? operands : us;
 }
@@ -170,12 +174,12 @@ static bool parts_fit(const spk_problem *problem, const spk_device *device, cons
         *why = "a cluster has one purpose";
     else if (cluster > 1 && problem->k < (int64_t)CHUNK * LEAST_STEPS * cluster)
         *why = "K is too short for so large a cluster";
-    else if (cluster > 1 && tiles * cluster / 2 > 1.1 * sm90_processors(device))
+    else if (cluster > 1 && tiles * cluster / 2 > 1.1 * spk_sm90_processors(device))
         *why = "smaller clusters fill the device";
     else if (cluster > 1 && s.exchanged_bytes > s.stages * s.stage_bytes)
         *why = "a cluster's sums do not fit into the ring";
     else
-        sddmm_split_fits(problem, device, split, CHUNK * LEAST_STEPS, tiles, why);
+        spk_sddmm_split_fits(problem, device, split, CHUNK * LEAST_STEPS, tiles, why);
     return *why == NULL;
 }
 
@@ -213,7 +217,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     snprintf(build->options + used, sizeof build->options - (size_t)used,
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
              "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
-             problem->pattern->block_rows, problem->pattern->block_cols, sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols,
+             problem->pattern->block_rows, problem->pattern->block_cols, spk_sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols,
              params->v[HEIGHT], params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4, params->v[CLUSTER], params->v[SHARE]);
 }
 
@@ -278,7 +282,7 @@ static spk_status list_on_device(const spk_bound *bound, state *made, int64_t *c
     if (bound->view.nnzb == 0)
         return SPK_OK;
     *count = (bound->view.nnzb * across / t->slots + bound->view.grid_rows) * parts;
-    const size_t bytes = (size_t)*count * (size_t)sddmm_tile_words(t) * sizeof(int) + LIST_END_BYTES;
+    const size_t bytes = (size_t)*count * (size_t)spk_sddmm_tile_words(t) * sizeof(int) + LIST_END_BYTES;
     SPK_TRY(spk_cuda_deferred_take(bound->problem.pattern, bytes, &made->memory));
     made->ordered_bytes = bytes;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
@@ -296,16 +300,16 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_build program = {0};
     spk_status status;
     build(p, bound->device, &bound->params, &program);
-    SPK_GOTO(sddmm_load(bound, &program, bound->params.v[SPLIT], &made->functions));
+    SPK_GOTO(spk_sddmm_load(bound, &program, bound->params.v[SPLIT], &made->functions));
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
     if (on_host)
-        SPK_GOTO(sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
+        SPK_GOTO(spk_sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
     else
         SPK_GOTO(list_on_device(bound, made, &tiles.count));
     if (tiles.count * bound->params.v[SPLIT] * p->batch > INT_MAX)
         SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count,
                           bound->params.v[SPLIT], (long long)p->batch));
-    const size_t bytes = (size_t)tiles.count * (size_t)sddmm_tile_words(&made->shape.tiling) * sizeof(int);
+    const size_t bytes = (size_t)tiles.count * (size_t)spk_sddmm_tile_words(&made->shape.tiling) * sizeof(int);
     if (on_host && bytes > 0) {
         SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->memory));
         SPK_GOTO(bound->device->backend->copy_in(bound->device, made->memory, tiles.words, bytes));
@@ -315,7 +319,7 @@ static spk_status prepare(spk_bound *bound, state *made)
                                .parts = bound->params.v[SPLIT],
                                .steps = (int)((p->k + CHUNK - 1) / CHUNK),
                                .elements = bound->view.nnzb * bound->view.block_stride};
-    bound->workspace_bytes = sddmm_workspace(bound, made->work.parts);
+    bound->workspace_bytes = spk_sddmm_workspace(bound, made->work.parts);
 done:
     spk_free(mem, tiles.words);
     return status;
@@ -376,13 +380,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
     const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE],
               units = work.tiles * work.parts * (int)bound->problem.batch;
-    const int slots = sm90_processors(bound->device) / (cluster * share) * share;
+    const int slots = spk_sm90_processors(bound->device) / (cluster * share) * share;
     const int resident = units < slots || cluster > 2
                              ? units
                              : slots; /* of large clusters fewer find their place at once: none waits with a share of the tiles */
     SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS,
                                   made->shape.shared_bytes, stream, parameters));
-    return work.parts > 1 ? sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
+    return work.parts > 1 ? spk_sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

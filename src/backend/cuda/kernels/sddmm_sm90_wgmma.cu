@@ -11,13 +11,13 @@
  *   CLUSTER               blocks of threads that share a tile, a part of K each; each adds up some of its columns
  *   SHARE                 2: two blocks of threads take neighbouring tiles, which have the same rows, and each brings half of X to both
  * Bound: tensor cores at dense tiles, bytes from L2 where a tile has few common columns. */
-#include "device/block_store.cuh"
-#include "device/launch.cuh"
-#include "device/mma.cuh"
-#include "device/pipeline.cuh"
-#include "device/sddmm_reduce.cuh"
-#include "device/sddmm_store.cuh"
-#include "device/tma.cuh"
+#include "backend/cuda/device/block_store.cuh"
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/pipeline.cuh"
+#include "backend/cuda/device/sddmm_reduce.cuh"
+#include "backend/cuda/device/sddmm_store.cuh"
+#include "backend/cuda/device/tma.cuh"
 
 using namespace sm90;
 

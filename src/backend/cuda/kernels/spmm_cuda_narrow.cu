@@ -12,8 +12,8 @@
  * The host defines BLOCK_ROWS, BLOCK_COLS, COLUMNS (N), RAGGED_K (1: K is no multiple of BLOCK_COLS), CUT_CHUNKS (1: none of CHUNK),
  * B_ALONG_K (1: neighbours along K of B lie together), VECTOR_B (elements of a load where B is aligned: 1 or CHUNK), AHEAD (loads of values
  * in flight) and the names above. */
-#include "device/epilogue.cuh"
-#include "device/launch.cuh"
+#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/launch.cuh"
 
 #define WARPS (SPLIT * UNITS)
 #define ROW_LANES (32 / DEPTH_LANES)

@@ -1,35 +1,37 @@
 /* spmm_cuda_simt: host side. A team covers up to 64 rows of a block row with threads of up to 8 rows. */
-#include "backend/cuda/kernels/simt.h"
+#include <stdio.h>
+
+#include "backend/cuda/plan/simt.h"
 
 enum { SPLIT = SIMT_STAGES + 1 };
 
 static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    simt_shape shape = simt_tile(gather_block_rows(problem), params);
+    simt_shape shape = spk_simt_tile(spk_gather_block_rows(problem), params);
     shape.team.adding = params->v[SPLIT] ? "spmm_cuda_simt_add" : NULL;
     if (shape.team.threads >= 32)
-        gather_complete(problem, &shape.team);
+        spk_gather_complete(problem, &shape.team);
     return shape;
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     const simt_shape shape = shape_of(problem, params);
-    if (!simt_tile_fits(problem, params, &shape, why))
+    if (!spk_simt_tile_fits(problem, params, &shape, why))
         return false;
     if (params->v[SIMT_TILE_N] > 32 && params->v[SIMT_TILE_N] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
     else if (params->v[SIMT_TILE_N] == 32 && problem->n > 64)
         *why = "so many columns fill wider tiles";
     else
-        gather_applicable(problem, device, &shape.team, why);
+        spk_gather_applicable(problem, device, &shape.team, why);
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const simt_shape shape = shape_of(problem, params);
-    return gather_predict(problem, device, &shape.team, simt_tflops(problem, device, params, &shape));
+    return spk_gather_predict(problem, device, &shape.team, spk_simt_tflops(problem, device, params, &shape));
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -38,7 +40,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
     char more[64];
     const simt_shape shape = shape_of(problem, params);
     snprintf(more, sizeof more, "-DTHREAD_M=%d -DTHREAD_N=%d", shape.thread_m, params->v[SIMT_THREAD_N]);
-    gather_build(problem, &shape.team, "spmm_cuda_simt.cu", "spmm_cuda_simt", more, build);
+    spk_gather_build(problem, &shape.team, "spmm_cuda_simt.cu", "spmm_cuda_simt", more, build);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -46,15 +48,15 @@ static spk_status bind(spk_bound *bound)
     spk_build made = {0};
     const simt_shape shape = shape_of(&bound->problem, &bound->params);
     build(&bound->problem, bound->device, &bound->params, &made);
-    return gather_bind(bound, &shape.team, &made);
+    return spk_gather_bind(bound, &shape.team, &made);
 }
 
 const spk_kernel_ops spmm_cuda_simt_ops = {.applicable = applicable,
                                            .predict_us = predict_us,
                                            .build = build,
                                            .bind = bind,
-                                           .unbind = gather_unbind,
-                                           .run = gather_run,
+                                           .unbind = spk_gather_unbind,
+                                           .run = spk_gather_run,
                                            .direct = true,
                                            .batched = true,
                                            .source_hash = SPK_SOURCE_HASH};

@@ -1,5 +1,5 @@
 /* spmm_sm80_dmma: host side. */
-#include "backend/cuda/kernels/warp_mma.h"
+#include "backend/cuda/plan/warp_mma.h"
 
 enum { SUMS = 1024 }; /* of a warp: 32 a thread */
 static const char adding[] = "spmm_sm80_dmma_add";
@@ -9,39 +9,39 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     if (problem->a.dtype != SPK_F64 || problem->b.dtype != SPK_F64 || problem->compute != SPK_F64)
         *why = "it is for f64";
     else
-        warp_mma_applicable(problem, device, params, SUMS, adding, why);
+        spk_warp_mma_applicable(problem, device, params, SUMS, adding, why);
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(problem, params, SUMS, adding);
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60);
     /* What a warp loads from shared memory for its products. */
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 16 * (m + n));
-    return gather_predict(problem, device, &shape.team, peak * busy);
+    return spk_gather_predict(problem, device, &shape.team, peak * busy);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", adding, build);
+    spk_warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", adding, build);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
-    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
     build(&bound->problem, bound->device, &bound->params, &made);
-    return gather_bind(bound, &shape.team, &made);
+    return spk_gather_bind(bound, &shape.team, &made);
 }
 
 const spk_kernel_ops spmm_sm80_dmma_ops = {.applicable = applicable,
                                            .predict_us = predict_us,
                                            .build = build,
                                            .bind = bind,
-                                           .unbind = gather_unbind,
-                                           .run = gather_run,
+                                           .unbind = spk_gather_unbind,
+                                           .run = spk_gather_run,
                                            .direct = true,
                                            .batched = true,
                                            .source_hash = SPK_SOURCE_HASH};

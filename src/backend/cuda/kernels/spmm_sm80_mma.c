@@ -1,12 +1,12 @@
 /* spmm_sm80_mma: host side. */
-#include "backend/cuda/kernels/warp_mma.h"
+#include "backend/cuda/plan/warp_mma.h"
 
 enum { SUMS = 2048, MOST_TF32_COLUMNS = 128 }; /* SUMS: of a warp: 64 a thread */
 static const char adding[] = "spmm_sm80_mma_add";
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(problem, params, SUMS, adding);
     const bool halves = problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
     if (!halves && (problem->a.dtype != SPK_F32 || problem->compute != SPK_TF32))
         *why = "it is for f16, bf16, and f32 with TF32 products";
@@ -17,39 +17,39 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     else if (!halves && shape.team.tile_n / shape.warps_n > MOST_TF32_COLUMNS)
         *why = "a warp would keep too many fragments";
     else
-        warp_mma_applicable(problem, device, params, SUMS, adding, why);
+        spk_warp_mma_applicable(problem, device, params, SUMS, adding, why);
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const warp_mma_shape shape = warp_mma_shape_of(problem, params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(problem, params, SUMS, adding);
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->a.dtype == SPK_F32 ? 3 : 7);
     /* What a warp loads from shared memory for its products. */
     const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 8 * (m + n));
-    return gather_predict(problem, device, &shape.team, peak * busy);
+    return spk_gather_predict(problem, device, &shape.team, peak * busy);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    warp_mma_build(problem, params, SUMS, "spmm_sm80_mma.cu", "spmm_sm80_mma", adding, build);
+    spk_warp_mma_build(problem, params, SUMS, "spmm_sm80_mma.cu", "spmm_sm80_mma", adding, build);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
-    const warp_mma_shape shape = warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
     build(&bound->problem, bound->device, &bound->params, &made);
-    return gather_bind(bound, &shape.team, &made);
+    return spk_gather_bind(bound, &shape.team, &made);
 }
 
 const spk_kernel_ops spmm_sm80_mma_ops = {.applicable = applicable,
                                           .predict_us = predict_us,
                                           .build = build,
                                           .bind = bind,
-                                          .unbind = gather_unbind,
-                                          .run = gather_run,
+                                          .unbind = spk_gather_unbind,
+                                          .run = spk_gather_run,
                                           .direct = true,
                                           .batched = true,
                                           .source_hash = SPK_SOURCE_HASH};

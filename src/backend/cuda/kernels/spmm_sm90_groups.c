@@ -1,6 +1,10 @@
 /* spmm_sm90_groups: host side. A group of block rows by BN columns a tile. */
-#include "backend/cuda/kernels/groups.h"
-#include "backend/cuda/kernels/schedule.h"
+#include <limits.h>
+#include <stdio.h>
+
+#include "backend/cuda/plan/groups.h"
+#include "backend/cuda/plan/index.h"
+#include "backend/cuda/plan/schedule.h"
 
 enum { HEIGHT, BN, PRODUCERS, SLOTS, CLUSTER }; /* the tunables in the order of kernels.def */
 enum { THREADS = 384, MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/hopper-log.md) */ };
@@ -29,10 +33,10 @@ typedef struct state {
 
 static group_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    group_shape shape = {.block_rows = sm90_block_rows(problem), .block_cols = sm90_block_cols(problem)};
+    group_shape shape = {.block_rows = spk_sm90_block_rows(problem), .block_cols = spk_sm90_block_cols(problem)};
     shape.tile_rows = 64 / shape.block_rows;
     shape.rows = params->v[HEIGHT] / shape.block_rows;
-    shape.chunk = sm90_chunk(shape.block_cols);
+    shape.chunk = spk_sm90_chunk(shape.block_cols);
     shape.chunks = shape.block_cols / shape.chunk;
     const int stage = (params->v[HEIGHT] + params->v[BN]) * shape.chunk * 2 * params->v[SLOTS],
               room = SM90_SHARED_BYTES - SM90_SHARED_SLACK;
@@ -64,14 +68,14 @@ static double union_share(const spk_problem *problem, int rows)
 static double stages_of_tile(const spk_problem *problem, const spk_params *params)
 {
     const group_shape shape = shape_of(problem, params);
-    const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
+    const double per_row = spk_sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)spk_sm90_grid_rows(problem) : 0;
     return per_row * shape.rows * union_share(problem, shape.rows) * shape.chunks / params->v[SLOTS];
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    const int rows = sm90_block_rows(problem), cols = sm90_block_cols(problem), slots = params->v[SLOTS];
+    const int rows = spk_sm90_block_rows(problem), cols = spk_sm90_block_cols(problem), slots = params->v[SLOTS];
     if (rows != 16 && rows != 32 && rows != 64)
         *why = "the rows of a block are not 16, 32 or 64";
     else if (cols % 16 != 0)
@@ -98,7 +102,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
              (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
         *why = "fewer stages than two, or than warps that load, fit into shared memory";
     else
-        sm90_applicable(problem, why);
+        spk_sm90_applicable(problem, why);
     return *why == NULL;
 }
 
@@ -106,8 +110,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     const group_shape shape = shape_of(problem, params);
     const int bn = params->v[BN], slots = params->v[SLOTS], cluster = params->v[CLUSTER];
-    const double columns = (double)((problem->n + bn - 1) / bn), groups = (double)((sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
-    const double per_row = sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)sm90_grid_rows(problem) : 0;
+    const double columns = (double)((problem->n + bn - 1) / bn),
+                 groups = (double)((spk_sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
+    const double per_row = spk_sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)spk_sm90_grid_rows(problem) : 0;
     const double united = per_row * shape.rows * union_share(problem, shape.rows),
                  filled = united > 0 ? per_row * shape.rows / united / shape.rows : 1;
     /* Tiles of 64 rows that have a block in a slot, and rows of A that are loaded. */
@@ -115,9 +120,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     for (int i = 0; i < shape.tile_rows * slots; i++)
         absent *= 1 - filled;
     const double k = (double)shape.chunk * slots, busy = 1 - absent, narrow = bn >= 256 ? 1 : 1.08;
-    const double boxes = slots * ((sm90_b_whole(problem) ? 1 : bn / 64.0) + filled * shape.rows);
+    const double boxes = slots * ((spk_sm90_b_whole(problem) ? 1 : bn / 64.0) + filled * shape.rows);
     const sm90_load load = {.tiles = groups * columns,
-                            .longest = sm90_longest_row(problem) * shape.chunks / slots,
+                            .longest = spk_sm90_longest_row(problem) * shape.chunks / slots,
                             .stages = groups * columns * united * shape.chunks / slots,
                             .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
                             .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled / cluster + bn),
@@ -126,7 +131,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                                                                                                    : 2.5),
                             .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256) + 0.3 * (cluster - 1),
                             .blocks_per_processor = 1};
-    return 1.2 + sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
+    return 1.2 + spk_sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -139,7 +144,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d "
              "-DB_WHOLE=%d -DCLUSTER=%d",
              shape.block_rows, shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages,
-             shape.buffers, (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[CLUSTER]);
+             shape.buffers, (int)(problem->k % shape.block_cols), spk_sm90_b_whole(problem), params->v[CLUSTER]);
 }
 
 static void unbind(spk_bound *bound)
@@ -163,7 +168,8 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)lists->groups, sizeof *lengths, &lengths));
     for (int64_t g = 0; g < lists->groups; g++)
         lengths[g] = (lists->memory[g + 1] - lists->memory[g]) * made->shape.chunks;
-    const spk_status status = schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->clusters, &made->order);
+    const spk_status status =
+        spk_schedule_upload(bound->device, lengths, lists->groups, made->tiles.col_tiles, made->clusters, &made->order);
     spk_free(&bound->device->mem, lengths);
     made->tiles.order = made->order;
     made->tiles.across = made->order != NULL;
@@ -174,7 +180,7 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
 static spk_status deal(const spk_bound *bound, int chunks, int64_t groups, groups_dealt *dealt)
 {
     const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER], columns = (bound->problem.n + width - 1) / width;
-    const int slots = sm90_processors(bound->device) / bound->params.v[CLUSTER];
+    const int slots = spk_sm90_processors(bound->device) / bound->params.v[CLUSTER];
     if (groups * columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)groups, (long long)columns);
     *dealt = (groups_dealt){.col_tiles = columns, .chunks = chunks, .blocks = groups * columns < slots ? (int)(groups * columns) : slots};
@@ -187,7 +193,8 @@ static spk_status upload(const spk_bound *bound, const group_lists *lists, group
     SPK_TRY(bound->device->backend->allocate(bound->device, bytes, &made->memory));
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
-    made->lists = (device_lists){base, base + groups_at_rows(lists), base + groups_at_present(lists), base + groups_at_words(lists)};
+    made->lists =
+        (device_lists){base, base + spk_groups_at_rows(lists), base + spk_groups_at_present(lists), base + spk_groups_at_words(lists)};
     made->tiles = (sm90_tile_order){
         .row_tiles = (int)lists->groups, .col_tiles = (int)dealt.col_tiles, .tiles = (int)(lists->groups * dealt.col_tiles)};
     made->clusters = dealt.blocks;
@@ -206,9 +213,9 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_cuda_leave(&scope);
     SPK_GOTO(status);
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
-    SPK_GOTO(deal(bound, made->shape.chunks, groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
+    SPK_GOTO(deal(bound, made->shape.chunks, spk_groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
     SPK_GOTO(
-        groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
+        spk_groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
     SPK_GOTO(upload(bound, &lists, dealt, made));
 done:
     spk_free(&bound->device->mem, lists.memory);
@@ -233,11 +240,11 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     spk_cuda_arguments arguments;
     sm90_tile_order tiles = made->tiles;
     device_lists lists = made->lists;
-    tiles.direct = sm90_d_direct(&bound->problem, args->d);
-    const spk_tensor_map_desc a = sm90_map_block(bound, args->a, made->shape.chunk);
-    const spk_tensor_map_desc b = sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
-    const spk_tensor_map_desc d = sm90_map_d(&bound->problem, args->d, made->shape.block_rows, 64);
-    SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
+    tiles.direct = spk_sm90_d_direct(&bound->problem, args->d);
+    const spk_tensor_map_desc a = spk_sm90_map_block(bound, args->a, made->shape.chunk);
+    const spk_tensor_map_desc b = spk_sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
+    const spk_tensor_map_desc d = spk_sm90_map_d(&bound->problem, args->d, made->shape.block_rows, 64);
+    SPK_TRY(spk_sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};
     const unsigned blocks = (unsigned)(made->clusters * bound->params.v[CLUSTER]);
@@ -261,6 +268,6 @@ const spk_kernel_ops spmm_sm90_groups_ops = {.applicable = applicable,
                                              .build = build,
                                              .bind = bind,
                                              .unbind = unbind,
-                                             .takes = sm90_takes,
+                                             .takes = spk_sm90_takes,
                                              .run = run,
                                              .source_hash = SPK_SOURCE_HASH};

@@ -1,7 +1,11 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
-#include "backend/cuda/kernels/cut.h"
-#include "backend/cuda/kernels/sm90.h"
-#include "backend/cuda/kernels/turns.h"
+#include <limits.h>
+#include <stdio.h>
+
+#include "backend/cuda/plan/cut.h"
+#include "backend/cuda/plan/index.h"
+#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/plan/turns.h"
 
 enum {
     MOST_NARROW_STAGES = 16,
@@ -63,10 +67,10 @@ static void fit_stages(wgmma_shape *shape, const spk_params *params)
 
 static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    wgmma_shape shape = {.block_rows = sm90_block_rows(problem), .block_cols = sm90_block_cols(problem)};
+    wgmma_shape shape = {.block_rows = spk_sm90_block_rows(problem), .block_cols = spk_sm90_block_cols(problem)};
     shape.tile_m = shape.block_rows % 128 == 0 ? 128 : 64;
     shape.parts = shape.block_rows / shape.tile_m;
-    shape.chunk = sm90_chunk(shape.block_cols);
+    shape.chunk = spk_sm90_chunk(shape.block_cols);
     shape.chunks = shape.block_cols / shape.chunk;
     const int down = shape.tile_m == 128 && params->v[CONSUMERS] == 2 ? 2 : 1;
     shape.columns = params->v[BN] / (params->v[CONSUMERS] / down);
@@ -104,10 +108,10 @@ static tile_count count_tiles(const spk_problem *problem, const spk_device *devi
 {
     const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]) * (double)problem->batch, parts = shape->parts,
                  chunks = shape->chunks;
-    const int processors = sm90_processors(device);
-    return (tile_count){.tiles = (double)sm90_grid_rows(problem) * parts * columns,
+    const int processors = spk_sm90_processors(device);
+    return (tile_count){.tiles = (double)spk_sm90_grid_rows(problem) * parts * columns,
                         .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
-                        .longest = sm90_longest_row(problem) * chunks,
+                        .longest = spk_sm90_longest_row(problem) * chunks,
                         .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
 }
 
@@ -138,18 +142,18 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
  * share a row of it (a mixture of experts). Otherwise row tiles fastest keep a few columns of B in L2. */
 static bool suits_across(const spk_problem *problem, const spk_params *params)
 {
-    const double block_columns = ((double)problem->k + sm90_block_cols(problem) - 1) / sm90_block_cols(problem);
+    const double block_columns = ((double)problem->k + spk_sm90_block_cols(problem) - 1) / spk_sm90_block_cols(problem);
     return problem->n > params->v[BN] &&
            ((double)problem->k * (double)problem->n * 2 <= MOST_ACROSS_BYTES || (double)problem->pattern->nnzb <= 2 * block_columns);
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    if (sm90_block_rows(problem) % 64 != 0) {
+    if (spk_sm90_block_rows(problem) % 64 != 0) {
         *why = "the rows of a block are not a multiple of 64";
         return false;
     }
-    if (sm90_block_cols(problem) % 16 != 0) {
+    if (spk_sm90_block_cols(problem) % 16 != 0) {
         *why = "the columns of a block are not a multiple of 16";
         return false;
     }
@@ -175,7 +179,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
     else if (params->v[SPLIT] == 1 || split_applicable(problem, device, params, &shape, why))
-        sm90_applicable(problem, why);
+        spk_sm90_applicable(problem, why);
     return *why == NULL;
 }
 
@@ -190,7 +194,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                           : split == 1 || count.tiles >= count.slots ? count.tiles
                           : count.tiles * split < count.slots        ? count.tiles * split
                                                                      : count.slots;
-    const double boxes = bn < 64 || sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
+    const double boxes = bn < 64 || spk_sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
     const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
     const sm90_load load = {.tiles = shared,
                             .longest = split > 1 ? count.longest / split + SPLIT_EXCHANGE_COST : count.longest,
@@ -200,7 +204,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
                             .tile_us = even * (0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256)),
                             .blocks_per_processor = ctas};
-    return sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS] + (split > 1 ? 0.6 : 0);
+    return spk_sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS] + (split > 1 ? 0.6 : 0);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
@@ -213,7 +217,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
              " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d "
              "-DSPLIT=%d -DCUT=%d",
              shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers,
-             (int)(problem->k % shape.block_cols), sm90_b_whole(problem), params->v[SPLIT], is_cut(params));
+             (int)(problem->k % shape.block_cols), spk_sm90_b_whole(problem), params->v[SPLIT], is_cut(params));
 }
 
 static void unbind(spk_bound *bound)
@@ -242,7 +246,7 @@ static spk_status set_tiles(const spk_bound *bound, state *made)
     const int64_t rows = bound->view.grid_rows * made->shape.parts,
                   item_columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN],
                   columns = item_columns * bound->problem.batch;
-    const int slots = sm90_processors(bound->device) * bound->params.v[CTAS];
+    const int slots = spk_sm90_processors(bound->device) * bound->params.v[CTAS];
     if ((double)rows * (double)columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
     made->tiles = (sm90_tile_order){
@@ -261,13 +265,13 @@ static spk_status order_rows(const spk_bound *bound, state *made)
     const turns_lists rows = {.columns = view->columns, .stride = 1, .rows = view->grid_rows, .offsets = view->offsets};
     const int64_t row_tiles = view->grid_rows * parts;
     int *lengths = NULL;
-    made->tiles.period = turns_period(&rows);
+    made->tiles.period = spk_turns_period(&rows);
     if (made->tiles.tiles == 0 || rows_alike(view))
         return SPK_OK;
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)row_tiles, sizeof *lengths, &lengths));
     for (int64_t i = 0; i < row_tiles; i++)
         lengths[i] = (int)(view->offsets[i / parts + 1] - view->offsets[i / parts]) * made->shape.chunks;
-    const spk_status status = schedule_upload(bound->device, lengths, row_tiles, made->tiles.col_tiles, made->blocks, &made->order);
+    const spk_status status = spk_schedule_upload(bound->device, lengths, row_tiles, made->tiles.col_tiles, made->blocks, &made->order);
     spk_free(&bound->device->mem, lengths);
     return status;
 }
@@ -275,7 +279,7 @@ static spk_status order_rows(const spk_bound *bound, state *made)
 /* Clusters that run at once: a processor cluster that lacks a few multiprocessors holds fewer. */
 static spk_status count_clusters(const spk_bound *bound, const state *made, int *clusters)
 {
-    const int size = bound->params.v[SPLIT], most = sm90_processors(bound->device) * bound->params.v[CTAS] / size;
+    const int size = bound->params.v[SPLIT], most = spk_sm90_processors(bound->device) * bound->params.v[CTAS] / size;
     spk_launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER_DIMENSION, .value = {size, 1, 1}};
     const spk_launch_config config = {.grid_x = (unsigned)(most * size),
                                       .grid_y = 1,
@@ -302,7 +306,7 @@ static spk_status make_split(const spk_mem *mem, const split_task *task, bool cu
 {
     split_lists shared = {0};
     cut_lists halves = {0};
-    SPK_TRY(cut ? cut_make(mem, task, &halves) : split_make(mem, task, &shared));
+    SPK_TRY(cut ? spk_cut_make(mem, task, &halves) : spk_split_make(mem, task, &shared));
     *memory = cut ? halves.memory : shared.memory;
     *count = cut ? halves.count : shared.count;
     return SPK_OK;
@@ -367,12 +371,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
     spk_cuda_arguments arguments;
     sm90_tile_order tiles = made->tiles;
-    tiles.direct = sm90_d_direct(&bound->problem, args->d);
+    tiles.direct = spk_sm90_d_direct(&bound->problem, args->d);
     const spk_problem *p = &bound->problem;
-    const spk_tensor_map_desc a = sm90_map_items(p, sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->a.stride);
-    const spk_tensor_map_desc b = sm90_map_items(p, sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->b.stride);
-    const spk_tensor_map_desc d = sm90_map_items(p, sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->d.stride);
-    SPK_TRY(sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
+    const spk_tensor_map_desc a =
+        spk_sm90_map_items(p, spk_sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->a.stride);
+    const spk_tensor_map_desc b = spk_sm90_map_items(p, spk_sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->b.stride);
+    const spk_tensor_map_desc d = spk_sm90_map_items(p, spk_sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->d.stride);
+    SPK_TRY(spk_sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};
     return spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads,
@@ -396,7 +401,7 @@ const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
                                             .build = build,
                                             .bind = bind,
                                             .unbind = unbind,
-                                            .takes = sm90_takes,
+                                            .takes = spk_sm90_takes,
                                             .run = run,
                                             .batched = true,
                                             .direct = true,

@@ -6,16 +6,16 @@
  *   STAGES BUFFERS         of the ring; staging tiles of a warpgroup
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
- *   SPLIT                  blocks of a cluster, which share the tiles of long rows (kernels/split.h lists who computes what); 1: no
+ *   SPLIT                  blocks of a cluster, which share the tiles of long rows (plan/split.h lists who computes what); 1: no
  *                          clusters
- *   CUT                    1: of two blocks, between which one tile is cut (kernels/cut.h)
+ *   CUT                    1: of two blocks, between which one tile is cut (plan/cut.h)
  * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
-#include "device/cluster.cuh"
-#include "device/finish_staged.cuh"
-#include "device/launch.cuh"
-#include "device/mma.cuh"
-#include "device/pipeline.cuh"
-#include "device/scheduler.cuh"
+#include "backend/cuda/device/cluster.cuh"
+#include "backend/cuda/device/finish_staged.cuh"
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/pipeline.cuh"
+#include "backend/cuda/device/scheduler.cuh"
 
 using namespace sm90;
 

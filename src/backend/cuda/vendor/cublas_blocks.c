@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/vendor.h"
 
 typedef void *blas_handle;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
 

@@ -3,7 +3,8 @@
 #include <float.h>
 #include <stdio.h>
 
-#include "backend/cuda/kernels/sddmm.h"
+#include "backend/cuda/plan/sddmm.h"
+#include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
 
@@ -45,7 +46,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 +
-           sddmm_elements(problem) * (double)spk_dtype_bytes(problem->d.dtype) * 2 / (device->stream_gbs * 1e3);
+           spk_sddmm_elements(problem) * (double)spk_dtype_bytes(problem->d.dtype) * 2 / (device->stream_gbs * 1e3);
 }
 
 /* D^T = Y^T X^T, column by column. */
@@ -84,12 +85,12 @@ static void unbind(spk_bound *bound)
     spk_cuda_leave(&scope);
 }
 
-static void gather_build(const spk_problem *p, spk_build *build)
+static void spk_gather_build(const spk_problem *p, spk_build *build)
 {
     *build = (spk_build){.file = "gather_dense.cu", .entry = "gather_dense"};
     const int used = spk_problem_device_defines(p, build->options, sizeof build->options);
     snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d",
-             p->pattern->block_rows, p->pattern->block_cols, sddmm_ragged(p), !p->epilogue.use_c);
+             p->pattern->block_rows, p->pattern->block_cols, spk_sddmm_ragged(p), !p->epilogue.use_c);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -102,7 +103,7 @@ static spk_status bind(spk_bound *bound)
     spk_status status;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
     SPK_GOTO(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
-    gather_build(p, &build);
+    spk_gather_build(p, &build);
     SPK_GOTO(spk_lt_make(bound->device, &spec, &s->product));
     SPK_GOTO(spk_cuda_index_make(bound, &s->index));
     SPK_GOTO(spk_cuda_function(bound->device, &build, &s->gather));

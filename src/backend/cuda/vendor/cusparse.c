@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/cusparse.h"
 #include "backend/cuda/vendor/vendor.h"
 

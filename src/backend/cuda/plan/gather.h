@@ -1,0 +1,48 @@
+/* Host side of the kernels that gather tiles (device/gather.cuh): from the tiles of a team to the program's options, and binding and
+ * running. */
+#ifndef SPK_BACKEND_CUDA_PLAN_GATHER_H
+#define SPK_BACKEND_CUDA_PLAN_GATHER_H
+
+#include "backend/cuda/plan/pieces.h"
+
+int64_t spk_gather_ceil(int64_t a, int64_t b);
+int spk_gather_round(int value, int step);
+int spk_gather_block_rows(const spk_problem *problem);
+int spk_gather_block_cols(const spk_problem *problem);
+bool spk_gather_a_along_k(const spk_problem *problem);
+
+/* A team's tile; the rest follows in spk_gather_complete. */
+typedef struct gather_shape {
+    int tile_m, tile_n, tile_k, stages, threads; /* threads of a team */
+    int teams, team_bytes, pitch_a, pitch_b, pitch_d, vector_a, vector_b;
+    int tile_sums;      /* elements of a tile of sums in the workspace */
+    const char *adding; /* the entry of the second launch, which adds the pieces of long rows; NULL: rows stay whole */
+} gather_shape;
+
+/* The most elements of one copy: a power of two, at most 16 bytes, that divides all of them. */
+int spk_gather_vector(spk_dtype dtype, int64_t a, int64_t b, int64_t c);
+
+/* Elements from line to line: lines begin at 16 bytes; eight lines of a fragment lie in different banks. along_k: lines run along K. */
+int spk_gather_pitch(int line, int bytes, bool along_k);
+int spk_gather_shared_limit(const spk_device *device);
+
+/* Teams of a thread block, from the bytes of a stage and of the sums, which take the stages' place. */
+void spk_gather_fit(gather_shape *s, int stage_bytes, int sum_bytes);
+void spk_gather_complete(const spk_problem *problem, gather_shape *s);
+
+/* Whether the tiles fit; what must hold for any of these kernels. */
+bool spk_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why);
+void spk_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
+                      spk_build *build);
+
+/* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain
+ * of steps. */
+double spk_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops);
+
+/* ---- binding and running: the same for all */
+
+void spk_gather_unbind(spk_bound *bound);
+spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_build *build);
+spk_status spk_gather_run(const spk_bound *bound, const spk_args *args, void *stream);
+
+#endif

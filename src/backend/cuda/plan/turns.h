@@ -1,0 +1,25 @@
+/* Rows whose columns follow one another (banded patterns, windows) begin where neighbours that run at the same time want the same columns
+ * at the same time: memory answers such requests once, and the first ones do not want all of B at once. */
+#ifndef SPK_BACKEND_CUDA_PLAN_TURNS_H
+#define SPK_BACKEND_CUDA_PLAN_TURNS_H
+
+#include <stdint.h>
+
+/* Lists of block columns: those of row i are columns[at * stride] for offsets[i] <= at < offsets[i + 1]. */
+typedef struct turns_lists {
+    const int *columns;
+    int64_t stride, rows;
+    const int64_t *offsets;
+} turns_lists;
+
+/* The entry that a list of `count` ascending columns from `column` on begins with, if they follow one another: that of the first multiple
+ * of `period` (0: column itself). As in spmm_sm90_wgmma.cu. */
+int64_t spk_turns_start(int column, int64_t count, int period);
+
+/* How often a row and the one before it want the same column at the same step. */
+int64_t spk_turns_agreement(const turns_lists *l, int period);
+
+/* The period with which rows agree much more often than with none, 0: there is none. Only the mean length is tried. */
+int spk_turns_period(const turns_lists *l);
+
+#endif
