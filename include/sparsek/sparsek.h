@@ -46,6 +46,13 @@ extern "C" {
 #define SPK_SIZED_spk_spmm_args sizeof(spk_spmm_args), .operation = SPK_SPMM
 #define SPK_SIZED_spk_sddmm sizeof(spk_sddmm), .operation = SPK_SDDMM
 #define SPK_SIZED_spk_sddmm_args sizeof(spk_sddmm_args), .operation = SPK_SDDMM
+#define SPK_SIZED_spk_operation_info sizeof(spk_operation_info)
+#define SPK_SIZED_spk_field_info sizeof(spk_field_info)
+#define SPK_SIZED_spk_size_info sizeof(spk_size_info)
+#define SPK_SIZED_spk_operand_info sizeof(spk_operand_info)
+#define SPK_SIZED_spk_scalar_info sizeof(spk_scalar_info)
+#define SPK_SIZED_spk_problem_info sizeof(spk_problem_info)
+#define SPK_SIZED_spk_array_info sizeof(spk_array_info)
 #define SPK_SIZED_spk_tune_options sizeof(spk_tune_options)
 #define SPK_SIZED_spk_plan_info sizeof(spk_plan_info)
 #define SPK_SIZED_spk_kernel_info sizeof(spk_kernel_info)
@@ -501,8 +508,9 @@ SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const
 
 /* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever
  * the context's device. Computes rows[0..row_count) of D (all where rows is NULL) into out, row-major [row_count, columns of D]. preact
- * (may be NULL) gets the value before the activation, magnitude (may be NULL) the sum of absolute values of all terms of each element, the
- * scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with keep_preact only where that is above 1). args->d,
+ * (may be NULL) gets the value before the activation (what a second output of an operation holds), magnitude (may be NULL) the sum of
+ * absolute values of all terms of each element, the scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with
+ * keep_preact only where that is above 1). args->d,
  * ->preact and
  * ->workspace are not used. Of a batch, row r of item i is i * (rows of D) + r.
  * D of SpMM has M rows of N elements. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values
@@ -513,6 +521,141 @@ SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, 
 /* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
  * |D - oracle| / magnitude. */
 SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *problem, double *tolerance);
+
+/* ------------------------------------------------------------------------------------------------ operations as data */
+
+/* What the structs of each operation hold, for programs that take any operation (command lines, bindings, tests). The description of a
+ * problem has fields; the arguments of a run point to operands and hold scalars; sizes are what the operands' extents are made of.
+ * A program that sets the fields it knows of and leaves 0 in all others has the defaults. Strings are static. */
+
+typedef struct spk_operation_info {
+    size_t struct_size;
+    spk_operation operation;
+    int takes_pattern;                    /* 0: the calls take none (NULL) */
+    const char *name;                     /* "spmm" */
+    const char *formula;                  /* "D = act(alpha op(A) B + beta C + bias) + residual" */
+    const char *problem_type, *args_type; /* "spk_spmm", "spk_spmm_args" */
+    size_t problem_bytes, args_bytes;     /* struct_size of those */
+    size_t workspace_offset;              /* in the arguments: of workspace, workspace_bytes and stream */
+    size_t workspace_bytes_offset, stream_offset;
+    int field_count, size_count, operand_count, scalar_count;
+} spk_operation_info;
+
+/* The table of operations, index in [0, spk_operation_count). The functions below take an operation of it, and an index in
+ * [0, info.field_count) and so on. */
+SPK_API int spk_operation_count(void);
+SPK_API spk_status spk_operation_get(int index, spk_operation_info *info);
+
+typedef enum spk_field_kind {
+    SPK_FIELD_SIZE = 1,         /* int64_t: the size of this name */
+    SPK_FIELD_ITEMS = 2,        /* int64_t: of a batch */
+    SPK_FIELD_DTYPE = 3,        /* spk_dtype: of `operand`, and of those that are to be like it; operand -1: of the sums */
+    SPK_FIELD_LAYOUT = 4,       /* spk_layout: of `operand`, likewise */
+    SPK_FIELD_BLOCK_LAYOUT = 5, /* spk_layout: inside a block of arrays of values */
+    SPK_FIELD_TRANS = 6,        /* spk_trans: of the pattern */
+    SPK_FIELD_PART = 7,         /* int, or an enumeration: whether and how `operand` takes part; 0: it does not */
+    SPK_FIELD_CHOICE = 8,       /* int, or an enumeration */
+    SPK_FIELD_LD = 9,           /* int64_t: leading dimension of `operand` */
+    SPK_FIELD_STRIDE = 10,      /* int64_t: of `operand`, from one item of a batch to the next */
+    SPK_FIELD_REAL = 11         /* double */
+} spk_field_kind;
+
+typedef struct spk_field_info {
+    size_t struct_size;
+    const char *name; /* of the member: "layout_x" */
+    spk_field_kind kind;
+    int operand;   /* index of the operand that the field is about; -1: of none */
+    size_t offset; /* of the member, in the problem's struct */
+    /* What command lines and files call it, the same in every operation where it means the same: "layout_a". NULL: they do not. Several,
+     * separated by '|', are for the values from 1 on: "residual|factor" */
+    const char *option;
+    const char *values; /* of an enumeration, '|'-separated, from 0 on: "row|col"; of a dtype, those that it may be. NULL: a number */
+    const char *terms;  /* what each value adds to the name of an epilogue: "|relu|gelu_erf|gelu_tanh|silu". NULL: nothing */
+    const char *usual;  /* the default in words: "none"; NULL: 0 */
+    const char *help;   /* in a few words; NULL where it has no option */
+    double low, high;   /* of a number, and of an enumeration's */
+} spk_field_info;
+
+SPK_API spk_status spk_operation_field(spk_operation operation, int index, spk_field_info *info);
+
+typedef enum spk_size_source {
+    SPK_SIZE_FIELD = 0,        /* the problem's field of the same name */
+    SPK_SIZE_PATTERN_ROWS = 1, /* rows and columns of op(pattern), where the problem has a field of SPK_FIELD_TRANS */
+    SPK_SIZE_PATTERN_COLS = 2
+} spk_size_source;
+
+typedef struct spk_size_info {
+    size_t struct_size;
+    const char *name; /* "m" */
+    spk_size_source source;
+    int reserved;
+    int64_t usual;    /* one to measure where nothing says another */
+    const char *help; /* "rows of op(A) and of D" */
+} spk_size_info;
+
+SPK_API spk_status spk_operation_size(spk_operation operation, int index, spk_size_info *info);
+
+typedef enum spk_role {
+    SPK_ROLE_IN = 0,
+    SPK_ROLE_IN_SCALED = 1, /* not read where the scalar that it is multiplied by is 0 */
+    SPK_ROLE_OUT = 2
+} spk_role;
+
+typedef struct spk_operand_info {
+    size_t struct_size;
+    const char *name;    /* of the pointer in the arguments: "values" */
+    const char *title;   /* in formulas and messages: "D" */
+    const char *extents; /* by sizes: "k x n"; "blocks": an array of the pattern's values */
+    size_t offset;       /* of the pointer, in the arguments' struct */
+    spk_role role;
+    int scalar;        /* of SPK_ROLE_IN_SCALED: index of that scalar; else -1 */
+    int is_values;     /* 1: it has an element for each of the pattern's blocks' */
+    int may_be_static; /* 1: spk_tune_options.static_values promises that it stays as it is */
+    uint64_t may_be;   /* of an output: bit i: it may be the same array as operand i */
+} spk_operand_info;
+
+SPK_API spk_status spk_operation_operand(spk_operation operation, int index, spk_operand_info *info);
+
+typedef struct spk_scalar_info {
+    size_t struct_size;
+    const char *name; /* of a double in the arguments: "alpha" */
+    size_t offset;
+    int operand; /* it counts where the problem has this operand; -1: always */
+    int reserved;
+} spk_scalar_info;
+
+SPK_API spk_status spk_operation_scalar(spk_operation operation, int index, spk_scalar_info *info);
+
+enum { SPK_MOST_SIZES = 8 };
+
+/* What follows from a problem. */
+typedef struct spk_problem_info {
+    size_t struct_size;
+    spk_operation operation;
+    spk_dtype compute;             /* of the sums */
+    int64_t items;                 /* of the batch, >= 1 */
+    int64_t sizes[SPK_MOST_SIZES]; /* in the order of spk_operation_size */
+    double flops;                  /* of stored blocks, of all items */
+    double dense_flops;            /* had nothing been left out */
+    double bytes;                  /* that a run must read and write once */
+} spk_problem_info;
+
+SPK_API spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern, const void *problem, spk_problem_info *info);
+
+/* How an operand of a problem lies: rows x cols for each item; a line is a row of a row-major array, else a column. All 0: the problem has
+ * none. Values of a pattern are rows of blocks: nnzb * block_rows x block_cols (column-major blocks: nnzb * block_cols x block_rows). */
+typedef struct spk_array_info {
+    size_t struct_size;
+    int64_t rows, cols;
+    int64_t ld;       /* elements from one line to the next */
+    int64_t stride;   /* elements from one item to the next; 0: one for all */
+    int64_t elements; /* from the first to the last, of all items */
+    spk_dtype dtype;
+    spk_layout layout;
+} spk_array_info;
+
+SPK_API spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
+                                     spk_array_info *info);
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 

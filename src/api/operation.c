@@ -120,9 +120,13 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
     SPK_TRY(spk_check_pointer(out, "out"));
     SPK_TRY(spk_problem_check_inputs(problem, args));
     spk_oracle_ask ask = {.rows = rows, .row_count = row_count, .cols = spk_problem_out_cols(problem)};
-    ask.out[SPK_D].want = out;
-    ask.out[SPK_D].magnitude = magnitude;
-    ask.out[SPK_PREACT].want = preact;
+    for (int i = 0, outputs = 0; i < problem->op->operand_count; i++) {
+        if (problem->op->operands[i].role != SPK_ROLE_OUT || outputs == 2)
+            continue;
+        ask.out[i].want = outputs == 0 ? out : preact;
+        ask.out[i].magnitude = outputs == 0 ? magnitude : NULL;
+        outputs++;
+    }
     return problem->op->oracle(&context->mem, problem, args, &ask);
 }
 
@@ -145,6 +149,42 @@ spk_status spk_default_tolerance(spk_context *context, const spk_pattern *patter
     SPK_TRY(spk_check_pointer(tolerance, "tolerance"));
     *tolerance = spk_problem_tolerance(&problem);
     return SPK_OK;
+}
+
+spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern, const void *theirs, spk_problem_info *info)
+{
+    spk_tune_options options;
+    spk_problem problem;
+    SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
+    SPK_TRY(spk_check_pointer(info, "info"));
+    spk_problem_info ours = {.operation = problem.op->id,
+                             .compute = problem.compute,
+                             .items = problem.batch,
+                             .flops = spk_problem_flops(&problem),
+                             .dense_flops = spk_problem_dense_flops(&problem),
+                             .bytes = spk_problem_bytes(&problem)};
+    for (int i = 0; i < problem.op->size_count; i++)
+        memcpy(&ours.sizes[i], (const char *)&problem + problem.op->sizes[i].place, sizeof ours.sizes[i]);
+    return spk_struct_write(info, &ours, sizeof ours, "spk_problem_info");
+}
+
+spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, spk_array_info *info)
+{
+    spk_tune_options options;
+    spk_problem problem;
+    SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
+    SPK_TRY(spk_check_pointer(info, "info"));
+    if (operand < 0 || operand >= problem.op->operand_count)
+        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s has %d operands", operand, problem.op->name, problem.op->operand_count);
+    const spk_operand *o = &problem.operand[operand];
+    const spk_array_info ours = {.rows = o->rows,
+                                 .cols = o->cols,
+                                 .ld = o->ld,
+                                 .stride = o->stride,
+                                 .elements = spk_problem_operand_elements(&problem, operand),
+                                 .dtype = o->dtype,
+                                 .layout = o->layout};
+    return spk_struct_write(info, &ours, sizeof ours, "spk_array_info");
 }
 
 typedef spk_status (*report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,

@@ -1,7 +1,9 @@
 /* The epilogue of matrix products, as sparsek.h defines it: as text, and in float64. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "op/fields.h"
 #include "op/product.h"
 
 double spk_activate_f64(spk_activation activation, double x)
@@ -23,14 +25,28 @@ double spk_activate_f64(spk_activation activation, double x)
     return x;
 }
 
+/* Appends "+word", where the word is not empty. */
+static int add_term(char *text, int length, const char *terms, int index)
+{
+    int count = 0;
+    const char *word = spk_list_word(terms, index, &count);
+    if (count == 0)
+        return length;
+    text[length] = '+';
+    memcpy(text + length + 1, word, (size_t)count);
+    return length + 1 + count;
+}
+
 void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
 {
-    static const char *const activations[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
-    static const char *const biases[] = {"", "+bias_row", "+bias_col"}, *const residuals[] = {"", "+residual", "+factor"};
     char text[96];
-    snprintf(text, sizeof text, "%s%s%s%s%s", epilogue->use_c ? "+beta" : "", biases[epilogue->bias], activations[epilogue->activation],
-             residuals[epilogue->residual], epilogue->keep_preact ? "+preact" : "");
-    snprintf(buffer, size, "%s", text[0] == '+' ? text + 1 : "none");
+    int length = add_term(text, 0, "|beta", epilogue->use_c);
+    length = add_term(text, length, SPK_BIAS_TERMS, (int)epilogue->bias);
+    length = add_term(text, length, SPK_ACTIVATION_TERMS, (int)epilogue->activation);
+    length = add_term(text, length, SPK_RESIDUAL_TERMS, (int)epilogue->residual);
+    length = add_term(text, length, "|preact", epilogue->keep_preact);
+    text[length] = '\0';
+    snprintf(buffer, size, "%s", length > 0 ? text + 1 : "none");
 }
 
 static double element(const spk_operand *operand, const void *array, int64_t i, int64_t j)

@@ -11,16 +11,14 @@
 
 enum { SPK_MAX_OPERANDS = 8, SPK_MAX_SCALARS = 2 };
 
-typedef enum spk_role {
-    SPK_ROLE_IN,
-    SPK_ROLE_IN_SCALED, /* not read where the scalar that it is multiplied by is 0 */
-    SPK_ROLE_OUT
-} spk_role;
+/* Of an array of the pattern's values. */
+#define SPK_EXTENTS_VALUES "blocks"
 
 /* What an operation says of an operand, whatever the problem. */
 typedef struct spk_operand_row {
-    const char *name;  /* as the caller's arguments call it */
-    const char *title; /* in messages on an element of it: "D" */
+    const char *name;    /* as the caller's arguments call it */
+    const char *title;   /* in messages on an element of it: "D" */
+    const char *extents; /* by the operation's sizes: "k x n", or SPK_EXTENTS_VALUES */
     spk_role role;
     int scalar;         /* of IN_SCALED: its number */
     unsigned may_be;    /* of an output: bit i: it may be the same array as operand i */

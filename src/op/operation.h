@@ -13,6 +13,15 @@ typedef struct spk_scalar_row {
     double check; /* its value where a candidate is checked: none that a kernel can ignore unnoticed. It is timed with 1 */
 } spk_scalar_row;
 
+/* A size: what operands' extents are made of. */
+typedef struct spk_size_row {
+    const char *name;
+    spk_size_source source;
+    size_t place;  /* of its int64_t in spk_problem */
+    int64_t usual; /* one to measure where nothing says another */
+    const char *help;
+} spk_size_row;
+
 /* A field of the tuning key, in the order of the key's text (tune/choose/key.c). It has one of the two functions. */
 typedef struct spk_key_row {
     const char *name;
@@ -44,9 +53,14 @@ void spk_row_list_add(spk_row_list *list, int64_t row); /* each once, while ther
 typedef struct spk_op {
     spk_operation id;
     const char *name;
+    const char *formula;                  /* "D = alpha (X Y at the blocks) + beta C" */
     const char *problem_type, *args_type; /* the caller's structs, which begin with their size */
     size_t problem_bytes, args_bytes;
     size_t workspace_place, workspace_bytes_place, stream_place; /* in the caller's arguments */
+    const spk_field_info *fields;                                /* of the caller's description (op/fields.h) */
+    int field_count;
+    const spk_size_row *sizes;
+    int size_count;
     const spk_operand_row *operands;
     int operand_count;
     const spk_scalar_row *scalars;
@@ -54,7 +68,7 @@ typedef struct spk_op {
     const spk_key_row *key; /* ends with a NULL name */
     bool needs_pattern;
 
-    /* Checks a copy of the caller's description and makes it a problem: all but the promises. */
+    /* Checks a copy of the caller's description, whose enumerations are checked, and makes it a problem: all but the promises. */
     spk_status (*read)(spk_pattern *pattern, const void *given, spk_problem *problem);
     /* The description that `read` makes this problem of. */
     void (*write)(const spk_problem *problem, void *given);

@@ -1,7 +1,7 @@
 /* What follows from a problem, whatever its operation. */
 #include <string.h>
 
-#include "op/operation.h"
+#include "op/fields.h"
 
 enum { MOST_PROBLEM_BYTES = 512 };
 
@@ -30,6 +30,7 @@ spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *
     memset(problem, 0, sizeof *problem);
     problem->op = op;
     problem->pattern = pattern;
+    SPK_TRY(spk_fields_check(op, &given));
     SPK_TRY(op->read(pattern, &given, problem));
     return read_promises(options, problem);
 }

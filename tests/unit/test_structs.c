@@ -256,6 +256,41 @@ static spk_status get_view(void *desc)
     return spk_matrix_view(matrix, desc);
 }
 
+static spk_status get_operation(void *info)
+{
+    return spk_operation_get(0, info);
+}
+
+static spk_status get_field(void *info)
+{
+    return spk_operation_field(SPK_SPMM, 0, info);
+}
+
+static spk_status get_size(void *info)
+{
+    return spk_operation_size(SPK_SPMM, 0, info);
+}
+
+static spk_status get_operand(void *info)
+{
+    return spk_operation_operand(SPK_SPMM, 0, info);
+}
+
+static spk_status get_scalar(void *info)
+{
+    return spk_operation_scalar(SPK_SPMM, 0, info);
+}
+
+static spk_status get_problem(void *info)
+{
+    return spk_problem_get_info(context, pattern, &good_spmm, info);
+}
+
+static spk_status get_array(void *info)
+{
+    return spk_problem_array(context, pattern, &good_spmm, 0, info);
+}
+
 static void outputs(void **state)
 {
     (void)state;
@@ -264,10 +299,21 @@ static void outputs(void **state)
         size_t bytes;
         spk_status (*get)(void *);
     } all[] = {
-        {"spk_device_info", sizeof(spk_device_info), get_device},          {"spk_library_info", sizeof(spk_library_info), get_library},
-        {"spk_pattern_info", sizeof(spk_pattern_info), get_pattern},       {"spk_plan_info", sizeof(spk_plan_info), get_plan},
-        {"spk_kernel_info", sizeof(spk_kernel_info), get_kernel},          {"spk_report_info", sizeof(spk_report_info), get_report},
-        {"spk_candidate_info", sizeof(spk_candidate_info), get_candidate}, {"spk_matrix_desc", sizeof(spk_matrix_desc), get_view},
+        {"spk_device_info", sizeof(spk_device_info), get_device},
+        {"spk_library_info", sizeof(spk_library_info), get_library},
+        {"spk_pattern_info", sizeof(spk_pattern_info), get_pattern},
+        {"spk_plan_info", sizeof(spk_plan_info), get_plan},
+        {"spk_kernel_info", sizeof(spk_kernel_info), get_kernel},
+        {"spk_report_info", sizeof(spk_report_info), get_report},
+        {"spk_candidate_info", sizeof(spk_candidate_info), get_candidate},
+        {"spk_matrix_desc", sizeof(spk_matrix_desc), get_view},
+        {"spk_operation_info", sizeof(spk_operation_info), get_operation},
+        {"spk_field_info", sizeof(spk_field_info), get_field},
+        {"spk_size_info", sizeof(spk_size_info), get_size},
+        {"spk_operand_info", sizeof(spk_operand_info), get_operand},
+        {"spk_scalar_info", sizeof(spk_scalar_info), get_scalar},
+        {"spk_problem_info", sizeof(spk_problem_info), get_problem},
+        {"spk_array_info", sizeof(spk_array_info), get_array},
     };
     enum { MOST = 1024 };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)

@@ -1113,6 +1113,421 @@ unsafe extern "C" {
         tolerance: *mut f64,
     ) -> spk_status;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_operation_info {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub takes_pattern: ::std::os::raw::c_int,
+    pub name: *const ::std::os::raw::c_char,
+    pub formula: *const ::std::os::raw::c_char,
+    pub problem_type: *const ::std::os::raw::c_char,
+    pub args_type: *const ::std::os::raw::c_char,
+    pub problem_bytes: usize,
+    pub args_bytes: usize,
+    pub workspace_offset: usize,
+    pub workspace_bytes_offset: usize,
+    pub stream_offset: usize,
+    pub field_count: ::std::os::raw::c_int,
+    pub size_count: ::std::os::raw::c_int,
+    pub operand_count: ::std::os::raw::c_int,
+    pub scalar_count: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_operation_info",
+    ][::std::mem::size_of::<spk_operation_info>() - 104usize];
+    [
+        "Alignment of spk_operation_info",
+    ][::std::mem::align_of::<spk_operation_info>() - 8usize];
+    [
+        "Offset of field: spk_operation_info::struct_size",
+    ][::std::mem::offset_of!(spk_operation_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_operation_info::operation",
+    ][::std::mem::offset_of!(spk_operation_info, operation) - 8usize];
+    [
+        "Offset of field: spk_operation_info::takes_pattern",
+    ][::std::mem::offset_of!(spk_operation_info, takes_pattern) - 12usize];
+    [
+        "Offset of field: spk_operation_info::name",
+    ][::std::mem::offset_of!(spk_operation_info, name) - 16usize];
+    [
+        "Offset of field: spk_operation_info::formula",
+    ][::std::mem::offset_of!(spk_operation_info, formula) - 24usize];
+    [
+        "Offset of field: spk_operation_info::problem_type",
+    ][::std::mem::offset_of!(spk_operation_info, problem_type) - 32usize];
+    [
+        "Offset of field: spk_operation_info::args_type",
+    ][::std::mem::offset_of!(spk_operation_info, args_type) - 40usize];
+    [
+        "Offset of field: spk_operation_info::problem_bytes",
+    ][::std::mem::offset_of!(spk_operation_info, problem_bytes) - 48usize];
+    [
+        "Offset of field: spk_operation_info::args_bytes",
+    ][::std::mem::offset_of!(spk_operation_info, args_bytes) - 56usize];
+    [
+        "Offset of field: spk_operation_info::workspace_offset",
+    ][::std::mem::offset_of!(spk_operation_info, workspace_offset) - 64usize];
+    [
+        "Offset of field: spk_operation_info::workspace_bytes_offset",
+    ][::std::mem::offset_of!(spk_operation_info, workspace_bytes_offset) - 72usize];
+    [
+        "Offset of field: spk_operation_info::stream_offset",
+    ][::std::mem::offset_of!(spk_operation_info, stream_offset) - 80usize];
+    [
+        "Offset of field: spk_operation_info::field_count",
+    ][::std::mem::offset_of!(spk_operation_info, field_count) - 88usize];
+    [
+        "Offset of field: spk_operation_info::size_count",
+    ][::std::mem::offset_of!(spk_operation_info, size_count) - 92usize];
+    [
+        "Offset of field: spk_operation_info::operand_count",
+    ][::std::mem::offset_of!(spk_operation_info, operand_count) - 96usize];
+    [
+        "Offset of field: spk_operation_info::scalar_count",
+    ][::std::mem::offset_of!(spk_operation_info, scalar_count) - 100usize];
+};
+unsafe extern "C" {
+    pub fn spk_operation_count() -> ::std::os::raw::c_int;
+}
+unsafe extern "C" {
+    pub fn spk_operation_get(
+        index: ::std::os::raw::c_int,
+        info: *mut spk_operation_info,
+    ) -> spk_status;
+}
+pub const SPK_FIELD_SIZE: spk_field_kind = spk_field_kind(1);
+pub const SPK_FIELD_ITEMS: spk_field_kind = spk_field_kind(2);
+pub const SPK_FIELD_DTYPE: spk_field_kind = spk_field_kind(3);
+pub const SPK_FIELD_LAYOUT: spk_field_kind = spk_field_kind(4);
+pub const SPK_FIELD_BLOCK_LAYOUT: spk_field_kind = spk_field_kind(5);
+pub const SPK_FIELD_TRANS: spk_field_kind = spk_field_kind(6);
+pub const SPK_FIELD_PART: spk_field_kind = spk_field_kind(7);
+pub const SPK_FIELD_CHOICE: spk_field_kind = spk_field_kind(8);
+pub const SPK_FIELD_LD: spk_field_kind = spk_field_kind(9);
+pub const SPK_FIELD_STRIDE: spk_field_kind = spk_field_kind(10);
+pub const SPK_FIELD_REAL: spk_field_kind = spk_field_kind(11);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_field_kind(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_field_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub kind: spk_field_kind,
+    pub operand: ::std::os::raw::c_int,
+    pub offset: usize,
+    pub option: *const ::std::os::raw::c_char,
+    pub values: *const ::std::os::raw::c_char,
+    pub terms: *const ::std::os::raw::c_char,
+    pub usual: *const ::std::os::raw::c_char,
+    pub help: *const ::std::os::raw::c_char,
+    pub low: f64,
+    pub high: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_field_info"][::std::mem::size_of::<spk_field_info>() - 88usize];
+    ["Alignment of spk_field_info"][::std::mem::align_of::<spk_field_info>() - 8usize];
+    [
+        "Offset of field: spk_field_info::struct_size",
+    ][::std::mem::offset_of!(spk_field_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_field_info::name",
+    ][::std::mem::offset_of!(spk_field_info, name) - 8usize];
+    [
+        "Offset of field: spk_field_info::kind",
+    ][::std::mem::offset_of!(spk_field_info, kind) - 16usize];
+    [
+        "Offset of field: spk_field_info::operand",
+    ][::std::mem::offset_of!(spk_field_info, operand) - 20usize];
+    [
+        "Offset of field: spk_field_info::offset",
+    ][::std::mem::offset_of!(spk_field_info, offset) - 24usize];
+    [
+        "Offset of field: spk_field_info::option",
+    ][::std::mem::offset_of!(spk_field_info, option) - 32usize];
+    [
+        "Offset of field: spk_field_info::values",
+    ][::std::mem::offset_of!(spk_field_info, values) - 40usize];
+    [
+        "Offset of field: spk_field_info::terms",
+    ][::std::mem::offset_of!(spk_field_info, terms) - 48usize];
+    [
+        "Offset of field: spk_field_info::usual",
+    ][::std::mem::offset_of!(spk_field_info, usual) - 56usize];
+    [
+        "Offset of field: spk_field_info::help",
+    ][::std::mem::offset_of!(spk_field_info, help) - 64usize];
+    [
+        "Offset of field: spk_field_info::low",
+    ][::std::mem::offset_of!(spk_field_info, low) - 72usize];
+    [
+        "Offset of field: spk_field_info::high",
+    ][::std::mem::offset_of!(spk_field_info, high) - 80usize];
+};
+unsafe extern "C" {
+    pub fn spk_operation_field(
+        operation: spk_operation,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_field_info,
+    ) -> spk_status;
+}
+pub const SPK_SIZE_FIELD: spk_size_source = spk_size_source(0);
+pub const SPK_SIZE_PATTERN_ROWS: spk_size_source = spk_size_source(1);
+pub const SPK_SIZE_PATTERN_COLS: spk_size_source = spk_size_source(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_size_source(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_size_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub source: spk_size_source,
+    pub reserved: ::std::os::raw::c_int,
+    pub usual: i64,
+    pub help: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_size_info"][::std::mem::size_of::<spk_size_info>() - 40usize];
+    ["Alignment of spk_size_info"][::std::mem::align_of::<spk_size_info>() - 8usize];
+    [
+        "Offset of field: spk_size_info::struct_size",
+    ][::std::mem::offset_of!(spk_size_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_size_info::name",
+    ][::std::mem::offset_of!(spk_size_info, name) - 8usize];
+    [
+        "Offset of field: spk_size_info::source",
+    ][::std::mem::offset_of!(spk_size_info, source) - 16usize];
+    [
+        "Offset of field: spk_size_info::reserved",
+    ][::std::mem::offset_of!(spk_size_info, reserved) - 20usize];
+    [
+        "Offset of field: spk_size_info::usual",
+    ][::std::mem::offset_of!(spk_size_info, usual) - 24usize];
+    [
+        "Offset of field: spk_size_info::help",
+    ][::std::mem::offset_of!(spk_size_info, help) - 32usize];
+};
+unsafe extern "C" {
+    pub fn spk_operation_size(
+        operation: spk_operation,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_size_info,
+    ) -> spk_status;
+}
+pub const SPK_ROLE_IN: spk_role = spk_role(0);
+pub const SPK_ROLE_IN_SCALED: spk_role = spk_role(1);
+pub const SPK_ROLE_OUT: spk_role = spk_role(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_role(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_operand_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub title: *const ::std::os::raw::c_char,
+    pub extents: *const ::std::os::raw::c_char,
+    pub offset: usize,
+    pub role: spk_role,
+    pub scalar: ::std::os::raw::c_int,
+    pub is_values: ::std::os::raw::c_int,
+    pub may_be_static: ::std::os::raw::c_int,
+    pub may_be: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_operand_info"][::std::mem::size_of::<spk_operand_info>() - 64usize];
+    [
+        "Alignment of spk_operand_info",
+    ][::std::mem::align_of::<spk_operand_info>() - 8usize];
+    [
+        "Offset of field: spk_operand_info::struct_size",
+    ][::std::mem::offset_of!(spk_operand_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_operand_info::name",
+    ][::std::mem::offset_of!(spk_operand_info, name) - 8usize];
+    [
+        "Offset of field: spk_operand_info::title",
+    ][::std::mem::offset_of!(spk_operand_info, title) - 16usize];
+    [
+        "Offset of field: spk_operand_info::extents",
+    ][::std::mem::offset_of!(spk_operand_info, extents) - 24usize];
+    [
+        "Offset of field: spk_operand_info::offset",
+    ][::std::mem::offset_of!(spk_operand_info, offset) - 32usize];
+    [
+        "Offset of field: spk_operand_info::role",
+    ][::std::mem::offset_of!(spk_operand_info, role) - 40usize];
+    [
+        "Offset of field: spk_operand_info::scalar",
+    ][::std::mem::offset_of!(spk_operand_info, scalar) - 44usize];
+    [
+        "Offset of field: spk_operand_info::is_values",
+    ][::std::mem::offset_of!(spk_operand_info, is_values) - 48usize];
+    [
+        "Offset of field: spk_operand_info::may_be_static",
+    ][::std::mem::offset_of!(spk_operand_info, may_be_static) - 52usize];
+    [
+        "Offset of field: spk_operand_info::may_be",
+    ][::std::mem::offset_of!(spk_operand_info, may_be) - 56usize];
+};
+unsafe extern "C" {
+    pub fn spk_operation_operand(
+        operation: spk_operation,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_operand_info,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_scalar_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub offset: usize,
+    pub operand: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_scalar_info"][::std::mem::size_of::<spk_scalar_info>() - 32usize];
+    ["Alignment of spk_scalar_info"][::std::mem::align_of::<spk_scalar_info>() - 8usize];
+    [
+        "Offset of field: spk_scalar_info::struct_size",
+    ][::std::mem::offset_of!(spk_scalar_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_scalar_info::name",
+    ][::std::mem::offset_of!(spk_scalar_info, name) - 8usize];
+    [
+        "Offset of field: spk_scalar_info::offset",
+    ][::std::mem::offset_of!(spk_scalar_info, offset) - 16usize];
+    [
+        "Offset of field: spk_scalar_info::operand",
+    ][::std::mem::offset_of!(spk_scalar_info, operand) - 24usize];
+    [
+        "Offset of field: spk_scalar_info::reserved",
+    ][::std::mem::offset_of!(spk_scalar_info, reserved) - 28usize];
+};
+unsafe extern "C" {
+    pub fn spk_operation_scalar(
+        operation: spk_operation,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_scalar_info,
+    ) -> spk_status;
+}
+pub const SPK_MOST_SIZES: _bindgen_ty_1 = _bindgen_ty_1(8);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct _bindgen_ty_1(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_problem_info {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub compute: spk_dtype,
+    pub items: i64,
+    pub sizes: [i64; 8usize],
+    pub flops: f64,
+    pub dense_flops: f64,
+    pub bytes: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_problem_info"][::std::mem::size_of::<spk_problem_info>() - 112usize];
+    [
+        "Alignment of spk_problem_info",
+    ][::std::mem::align_of::<spk_problem_info>() - 8usize];
+    [
+        "Offset of field: spk_problem_info::struct_size",
+    ][::std::mem::offset_of!(spk_problem_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_problem_info::operation",
+    ][::std::mem::offset_of!(spk_problem_info, operation) - 8usize];
+    [
+        "Offset of field: spk_problem_info::compute",
+    ][::std::mem::offset_of!(spk_problem_info, compute) - 12usize];
+    [
+        "Offset of field: spk_problem_info::items",
+    ][::std::mem::offset_of!(spk_problem_info, items) - 16usize];
+    [
+        "Offset of field: spk_problem_info::sizes",
+    ][::std::mem::offset_of!(spk_problem_info, sizes) - 24usize];
+    [
+        "Offset of field: spk_problem_info::flops",
+    ][::std::mem::offset_of!(spk_problem_info, flops) - 88usize];
+    [
+        "Offset of field: spk_problem_info::dense_flops",
+    ][::std::mem::offset_of!(spk_problem_info, dense_flops) - 96usize];
+    [
+        "Offset of field: spk_problem_info::bytes",
+    ][::std::mem::offset_of!(spk_problem_info, bytes) - 104usize];
+};
+unsafe extern "C" {
+    pub fn spk_problem_get_info(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        info: *mut spk_problem_info,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_array_info {
+    pub struct_size: usize,
+    pub rows: i64,
+    pub cols: i64,
+    pub ld: i64,
+    pub stride: i64,
+    pub elements: i64,
+    pub dtype: spk_dtype,
+    pub layout: spk_layout,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_array_info"][::std::mem::size_of::<spk_array_info>() - 56usize];
+    ["Alignment of spk_array_info"][::std::mem::align_of::<spk_array_info>() - 8usize];
+    [
+        "Offset of field: spk_array_info::struct_size",
+    ][::std::mem::offset_of!(spk_array_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_array_info::rows",
+    ][::std::mem::offset_of!(spk_array_info, rows) - 8usize];
+    [
+        "Offset of field: spk_array_info::cols",
+    ][::std::mem::offset_of!(spk_array_info, cols) - 16usize];
+    [
+        "Offset of field: spk_array_info::ld",
+    ][::std::mem::offset_of!(spk_array_info, ld) - 24usize];
+    [
+        "Offset of field: spk_array_info::stride",
+    ][::std::mem::offset_of!(spk_array_info, stride) - 32usize];
+    [
+        "Offset of field: spk_array_info::elements",
+    ][::std::mem::offset_of!(spk_array_info, elements) - 40usize];
+    [
+        "Offset of field: spk_array_info::dtype",
+    ][::std::mem::offset_of!(spk_array_info, dtype) - 48usize];
+    [
+        "Offset of field: spk_array_info::layout",
+    ][::std::mem::offset_of!(spk_array_info, layout) - 52usize];
+};
+unsafe extern "C" {
+    pub fn spk_problem_array(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        operand: ::std::os::raw::c_int,
+        info: *mut spk_array_info,
+    ) -> spk_status;
+}
 pub const SPK_KIND_OWN: spk_kind = spk_kind(1);
 pub const SPK_KIND_VENDOR: spk_kind = spk_kind(2);
 pub const SPK_KIND_DENSE: spk_kind = spk_kind(3);

@@ -1,17 +1,9 @@
 /* SDDMM: a caller's spk_sddmm as a problem, and what follows from it. */
 #include <math.h>
 
+#include "op/fields.h"
 #include "op/read.h"
 #include "op/sddmm/sddmm.h"
-
-static spk_status check_enums(const spk_sddmm *sddmm)
-{
-    SPK_TRY(spk_read_enum("reserved", sddmm->reserved, 0));
-    SPK_TRY(spk_read_enum("block_layout", (int)sddmm->block_layout, SPK_COL_MAJOR));
-    SPK_TRY(spk_read_enum("layout_x", (int)sddmm->layout_x, SPK_COL_MAJOR));
-    SPK_TRY(spk_read_enum("layout_y", (int)sddmm->layout_y, SPK_COL_MAJOR));
-    return spk_read_enum("use_c", sddmm->use_c, 1);
-}
 
 static void fit(spk_problem *p)
 {
@@ -28,7 +20,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 {
     const spk_sddmm *s = given;
     spk_operand c;
-    SPK_TRY(check_enums(s));
+    SPK_TRY(spk_read_enum("reserved", s->reserved, 0));
     SPK_TRY(spk_read_dtypes(&(spk_given_dtypes){"dtype_x", "dtype_y", s->dtype_x, s->dtype_y, s->dtype_d, s->compute}, p));
     SPK_TRY(spk_read_size("k", s->k));
     SPK_TRY(spk_read_batch(s->batch, p));
@@ -97,11 +89,22 @@ static int64_t *free_size(spk_problem *p)
     return &p->k;
 }
 
+static const spk_field_info fields[] = {
+#define FIELDS_OF spk_sddmm
+#include "op/sddmm/fields.def"
+};
+
+static const spk_size_row sizes[] = {
+    {"m", SPK_SIZE_PATTERN_ROWS, offsetof(spk_problem, m), 2048, "rows of X and of the pattern"},
+    {"k", SPK_SIZE_FIELD, offsetof(spk_problem, k), 512, "columns of X, rows of Y"},
+    {"n", SPK_SIZE_PATTERN_COLS, offsetof(spk_problem, n), 2048, "columns of Y and of the pattern"},
+};
+
 static const spk_operand_row operands[] = {
-    [SPK_A] = {.name = "x", .title = "X", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, x)},
-    [SPK_B] = {.name = "y", .title = "Y", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, y)},
-    SPK_PRODUCT_C(spk_sddmm_args),
-    SPK_PRODUCT_D(spk_sddmm_args),
+    [SPK_A] = {.name = "x", .title = "X", .extents = "m x k", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, x)},
+    [SPK_B] = {.name = "y", .title = "Y", .extents = "k x n", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, y)},
+    SPK_PRODUCT_C(spk_sddmm_args, SPK_EXTENTS_VALUES),
+    SPK_PRODUCT_D(spk_sddmm_args, SPK_EXTENTS_VALUES),
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_sddmm_args);
@@ -117,6 +120,11 @@ const spk_op spk_op_sddmm = {.id = SPK_SDDMM,
                              .problem_type = "spk_sddmm",
                              .problem_bytes = sizeof(spk_sddmm),
                              SPK_ARGS_PLACES(spk_sddmm_args),
+                             .formula = "D = alpha (X Y at the pattern's blocks) + beta C",
+                             .fields = fields,
+                             .field_count = sizeof fields / sizeof fields[0],
+                             .sizes = sizes,
+                             .size_count = sizeof sizes / sizeof sizes[0],
                              .operands = operands,
                              .operand_count = sizeof operands / sizeof operands[0],
                              .scalars = scalars,

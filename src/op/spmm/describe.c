@@ -1,21 +1,9 @@
 /* SpMM: a caller's spk_spmm as a problem, and what follows from it. */
 #include <math.h>
 
+#include "op/fields.h"
 #include "op/read.h"
 #include "op/spmm/spmm.h"
-
-static spk_status check_enums(const spk_spmm *spmm)
-{
-    SPK_TRY(spk_read_enum("trans_a", (int)spmm->trans_a, SPK_TRANS));
-    SPK_TRY(spk_read_enum("block_layout", (int)spmm->block_layout, SPK_COL_MAJOR));
-    SPK_TRY(spk_read_enum("layout_b", (int)spmm->layout_b, SPK_COL_MAJOR));
-    SPK_TRY(spk_read_enum("layout_d", (int)spmm->layout_d, SPK_COL_MAJOR));
-    SPK_TRY(spk_read_enum("bias", (int)spmm->bias, SPK_BIAS_PER_COL));
-    SPK_TRY(spk_read_enum("activation", (int)spmm->activation, SPK_ACT_SILU));
-    SPK_TRY(spk_read_enum("use_c", spmm->use_c, 1));
-    SPK_TRY(spk_read_enum("residual", (int)spmm->residual, SPK_RESIDUAL_MULTIPLY));
-    return spk_read_enum("keep_preact", spmm->keep_preact, 1);
-}
 
 /* The step from one item's values to the next: nothing can be tight here, as 0 is one A for all. */
 static spk_status read_stride_a(int64_t given, spk_problem *problem)
@@ -65,7 +53,6 @@ static void fit(spk_problem *p)
 static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 {
     const spk_spmm *s = given;
-    SPK_TRY(check_enums(s));
     SPK_TRY(spk_read_dtypes(&(spk_given_dtypes){"dtype_a", "dtype_b", s->dtype_a, s->dtype_b, s->dtype_d, s->compute}, p));
     SPK_TRY(spk_read_size("n", s->n));
     SPK_TRY(spk_read_batch(s->batch, p));
@@ -170,15 +157,31 @@ static int64_t *free_size(spk_problem *p)
     return &p->n;
 }
 
+static const spk_field_info fields[] = {
+#define FIELDS_OF spk_spmm
+#include "op/spmm/fields.def"
+};
+
+static const spk_size_row sizes[] = {
+    {"m", SPK_SIZE_PATTERN_ROWS, offsetof(spk_problem, m), 2048, "rows of op(A) and of D"},
+    {"k", SPK_SIZE_PATTERN_COLS, offsetof(spk_problem, k), 2048, "columns of op(A), rows of B"},
+    {"n", SPK_SIZE_FIELD, offsetof(spk_problem, n), 512, "columns of B and D"},
+};
+
 #define PLACE(name) offsetof(spk_spmm_args, name)
 static const spk_operand_row operands[] = {
-    [SPK_A] = {.name = "values", .title = "values", .role = SPK_ROLE_IN, .place = PLACE(values), .may_be_static = true},
-    [SPK_B] = {.name = "b", .title = "B", .role = SPK_ROLE_IN, .place = PLACE(b)},
-    SPK_PRODUCT_C(spk_spmm_args),
-    SPK_PRODUCT_D(spk_spmm_args),
-    [SPK_BIAS] = {.name = "bias", .title = "bias", .role = SPK_ROLE_IN, .place = PLACE(bias)},
-    [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .role = SPK_ROLE_IN, .place = PLACE(residual)},
-    [SPK_PREACT] = {.name = "preact", .title = "preact", .role = SPK_ROLE_OUT, .place = PLACE(preact)},
+    [SPK_A] = {.name = "values",
+               .title = "values",
+               .extents = SPK_EXTENTS_VALUES,
+               .role = SPK_ROLE_IN,
+               .place = PLACE(values),
+               .may_be_static = true},
+    [SPK_B] = {.name = "b", .title = "B", .extents = "k x n", .role = SPK_ROLE_IN, .place = PLACE(b)},
+    SPK_PRODUCT_C(spk_spmm_args, "m x n"),
+    SPK_PRODUCT_D(spk_spmm_args, "m x n"),
+    [SPK_BIAS] = {.name = "bias", .title = "bias", .extents = "1 x m, or 1 x n", .role = SPK_ROLE_IN, .place = PLACE(bias)},
+    [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .extents = "m x n", .role = SPK_ROLE_IN, .place = PLACE(residual)},
+    [SPK_PREACT] = {.name = "preact", .title = "preact", .extents = "m x n", .role = SPK_ROLE_OUT, .place = PLACE(preact)},
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_spmm_args);
@@ -197,6 +200,11 @@ const spk_op spk_op_spmm = {.id = SPK_SPMM,
                             .problem_type = "spk_spmm",
                             .problem_bytes = sizeof(spk_spmm),
                             SPK_ARGS_PLACES(spk_spmm_args),
+                            .formula = "D = act(alpha op(A) B + beta C + bias) + residual, or times residual",
+                            .fields = fields,
+                            .field_count = sizeof fields / sizeof fields[0],
+                            .sizes = sizes,
+                            .size_count = sizeof sizes / sizeof sizes[0],
                             .operands = operands,
                             .operand_count = sizeof operands / sizeof operands[0],
                             .scalars = scalars,
