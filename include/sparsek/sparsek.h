@@ -446,7 +446,8 @@ typedef struct spk_tune_options {
     const char *only;    /* comma-separated kernel names, NULL: all */
     const char *exclude; /* comma-separated kernel names */
     /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had. A
-     * parameter that is left out has its first value. */
+     * parameter that is left out has its first value, but SERIAL the one that fits: 1, the calling thread alone, where that is expected to
+     * be faster or the threads would not have a processor each at this moment. spk_plan_choice tells what was taken. */
     const char *choice;
     uint64_t seed; /* of the random operands; 0: from the clock */
 } spk_tune_options;
@@ -750,9 +751,10 @@ SPK_API spk_status spk_explain(spk_context *context, spk_pattern *pattern, const
 
 typedef struct spk_race_options {
     size_t struct_size;
-    int rounds;          /* interleaved rounds of the last phase; 0: 20 */
-    const char *choices; /* ';'-separated choices to race against each other; NULL: the best parameters of every row of the table */
-    int keep;            /* 1: the result goes to the store */
+    int rounds; /* interleaved rounds of the last phase; 0: 20 */
+    /* ';'-separated choices, as spk_tune_options.choice has one, to race against each other; NULL: the best parameters of every row */
+    const char *choices;
+    int keep; /* 1: the result goes to the store */
     int reserved;
 } spk_race_options;
 

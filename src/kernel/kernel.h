@@ -96,6 +96,7 @@ void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params)
 int spk_params_index(const spk_kernel *kernel, const char *name);
 void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size);
 spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params);
+bool spk_params_names(const char *text, const char *name); /* whether the text has a value for the tunable */
 
 /* 16 hex digits over the kernel's source hash, its name and the parameters' text. */
 void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17]);

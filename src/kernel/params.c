@@ -125,6 +125,15 @@ spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_para
     return SPK_OK;
 }
 
+bool spk_params_names(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+    for (text += strspn(text, " "); *text != '\0'; text += strcspn(text, " "), text += strspn(text, " "))
+        if (strncmp(text, name, length) == 0 && text[length] == '=')
+            return true;
+    return false;
+}
+
 void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17])
 {
     char text[SPK_MAX_PARAMS_TEXT];

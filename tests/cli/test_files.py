@@ -147,7 +147,7 @@ class Run(CliTest):
                 self.check_close(self.read_array(self.path("back.mtx")), product(a, b))
 
     def test_choice_in_part(self):
-        """A parameter that is left out has its first value."""
+        """A parameter that is left out has its first value, but SERIAL: that depends on the work, and here there is one value for it."""
         a, b = self.matrices(7, 9, 4)
         for choice in ("spmm_portable", "spmm_portable NV=2 PACK=1", "spmm_portable SERIAL=0 NV=2"):
             self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice", choice)

@@ -1,8 +1,11 @@
 /* Whether others took the processors while something was measured. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -45,11 +48,46 @@ static void test_this_machine(void **state)
     assert_true(from.cpus == 0 || to.own_s > from.own_s);
 }
 
+static void *spin(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop))
+        ;
+    return NULL;
+}
+
+/* Threads begin and end in their own time. */
+static bool reaches_own(int wanted)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (spk_load_own() == wanted)
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return false;
+}
+
+/* Threads of this process are not others, though the system counts them in. */
+static void test_own_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[5];
+    atomic_bool stop = false;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, spin, &stop), 0);
+    const bool spinning = reaches_own(6);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(spinning);
+    assert_true(reaches_own(1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_judgement),
         cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_own_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

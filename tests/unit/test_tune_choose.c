@@ -80,6 +80,54 @@ static void pinned_choices(void **state)
     bench_close(&b);
 }
 
+/* What a choice leaves out has its first value, but SERIAL: that fits the work and the machine. */
+static void threads_of_choices(void **state)
+{
+    (void)state;
+    static const spk_kernel serial[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "SERIAL=0,1"),
+                                        FAKE_ROW(1, a, SPK_KIND_OWN, 10, false, "V=0,1")};
+    static const struct {
+        const char *choice; /* NULL: an estimate */
+        bool busy;
+        double alone_us; /* that SERIAL=1 takes longer, or (below 0) less long */
+        int wanted;
+    } cases[] = {{"fake0", false, 20, 0},          {"fake0", false, -20, 1}, {"fake0", true, 20, 1}, {"fake0 SERIAL=0", true, -20, 0},
+                 {"fake0 SERIAL=1", false, 20, 1}, {NULL, false, 20, 0},     {NULL, false, -20, 1},  {NULL, true, 20, 1},
+                 {"fake1", true, -20, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench b;
+        bench_open(&b, serial, 2, "");
+        fakes[0].us = 50;
+        fakes[0].param_us[1] = cases[i].alone_us;
+        fakes[1].param_us[1] = cases[i].alone_us;
+        fake_busy = cases[i].busy;
+        b.options.choice = cases[i].choice;
+        b.options.effort = SPK_TUNE_ESTIMATE;
+        const spk_choice choice = choose(&b, cases[i].choice != NULL ? "pinned" : "estimated: cost model");
+        if (choice.params.v[0] != cases[i].wanted)
+            fail_msg("case %zu: %s %d", i, choice.kernel->name, choice.params.v[0]);
+        assert_int_equal(fake_runs(), 0);
+        bench_close(&b);
+    }
+}
+
+/* Work for one thread, and work for all: SERIAL=1 is not offered. */
+static void threads_of_other_work(void **state)
+{
+    (void)state;
+    static const spk_kernel serial[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "SERIAL=0,1")};
+    for (int64_t n = 2; n <= 2000; n += 1998) {
+        bench b;
+        bench_open(&b, serial, 1, "");
+        b.problem = fake_problem(b.pattern, n);
+        fakes[0].param_us[1] = -50;
+        fake_busy = true;
+        b.options.choice = "fake0";
+        assert_int_equal(choose(&b, "pinned").params.v[0], 0);
+        bench_close(&b);
+    }
+}
+
 static void estimates_run_nothing(void **state)
 {
     (void)state;
@@ -401,6 +449,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pinned_choices),
+        cmocka_unit_test(threads_of_choices),
+        cmocka_unit_test(threads_of_other_work),
         cmocka_unit_test(estimates_run_nothing),
         cmocka_unit_test(unknown_classes),
         cmocka_unit_test(the_store_answers),

@@ -24,7 +24,7 @@ static bool load_has_passed(const spk_tuner *tuner, const spk_decision *decision
     const int64_t age_s = spk_unix_time_s() - decision->measured_at; /* below 0: the clock has jumped */
     if ((age_s >= 0 && age_s < LOAD_PATIENCE_S) || atomic_load_explicit(&tried[hash % TRIED], memory_order_relaxed) == hash)
         return false;
-    return !(tuner->busy_now != NULL ? tuner->busy_now : spk_load_busy)(tuner->device->executor.threads);
+    return !spk_is_busy(tuner);
 }
 
 bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash)

@@ -52,7 +52,7 @@ spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem,
 {
     spk_choice made = {.pinned = true, .why = "pinned"};
     const char *why = NULL;
-    SPK_TRY(spk_choice_parse(tuner, options->choice, &made.kernel, &made.params));
+    SPK_TRY(spk_choice_parse(tuner, problem, options->choice, &made.kernel, &made.params));
     if (!spk_candidate_applicable(made.kernel, &made.params, problem, tuner->device, &why) ||
         !spk_candidate_eligible(made.kernel, problem, &why))
         return spk_fail(SPK_ERR_NO_CANDIDATE, "choice = \"%s\": %s", options->choice, why);
@@ -111,8 +111,10 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
         status = spk_proved_best(tuner, problem, contenders, count, &best);
     if (status == SPK_OK && best < 0)
         status = none_proved(tuner, contenders, first);
-    if (status == SPK_OK)
+    if (status == SPK_OK) {
         *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .why = "estimated: cost model"};
+        spk_fit_threads(tuner, problem, choice->kernel, &choice->params);
+    }
     spk_contenders_release(tuner, &contenders, count);
     return status;
 }

@@ -39,7 +39,7 @@ static spk_status enter_choice(race *r, const char *text)
 {
     const spk_kernel *kernel = NULL;
     spk_params params;
-    SPK_TRY(spk_choice_parse(r->search.tuner, text, &kernel, &params));
+    SPK_TRY(spk_choice_parse(r->search.tuner, r->search.problem, text, &kernel, &params));
     int contender = find_contender(&r->search, kernel, &params);
     if (contender < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "choices: \"%s\" is for another operation or another kind of device", text);

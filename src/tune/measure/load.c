@@ -1,6 +1,7 @@
 /* The load of the processors from /proc/stat. */
 #include "tune/measure/load.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,15 +50,45 @@ spk_load spk_load_now(void)
     return load;
 }
 
+/* "tid (name) S ...": the name may hold anything. */
+static bool is_running(const char *path)
+{
+    char line[128] = "";
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return false; /* it has ended */
+    const bool told = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    const char *end = told ? strrchr(line, ')') : NULL;
+    return end != NULL && end[1] == ' ' && end[2] == 'R';
+}
+
+int spk_load_own(void)
+{
+    int running = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    if (tasks == NULL)
+        return 1;
+    for (const struct dirent *task = readdir(tasks); task != NULL; task = readdir(tasks)) {
+        char path[32 + sizeof task->d_name];
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", task->d_name);
+        running += task->d_name[0] != '.' && is_running(path);
+    }
+    closedir(tasks);
+    return running > 1 ? running : 1;
+}
+
 bool spk_load_busy(int threads)
 {
     int running = 0;
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     FILE *file = fopen("/proc/loadavg", "re");
     if (file == NULL)
         return false;
     const bool told = fscanf(file, "%*s %*s %*s %d/", &running) == 1;
     fclose(file);
-    return told && running - 1 + threads > sysconf(_SC_NPROCESSORS_ONLN); /* one of them is this thread */
+    /* OpenMP's threads look for work for a while after the last: they are no others */
+    return told && running - 1 + threads > cpus && running - spk_load_own() + threads > cpus;
 }
 
 bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads)

@@ -18,8 +18,11 @@ spk_load spk_load_now(void);
  * the time is too short for the system's clock. */
 bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads);
 
-/* Whether so many threads would not have a processor each at this moment, by what the system says is running. False where it does not
- * say. */
+/* Threads of this process that work at this moment, or wait for a processor: one at least, the calling one. */
+int spk_load_own(void);
+
+/* Whether so many threads would not have a processor each at this moment, by what the system says is running besides this process. False
+ * where it does not say. */
 bool spk_load_busy(int threads);
 
 #endif

@@ -26,6 +26,11 @@ bool spk_interrupted(const spk_tuner *tuner)
     return tuner->interrupted != NULL && atomic_load_explicit(tuner->interrupted, memory_order_relaxed) != 0;
 }
 
+bool spk_is_busy(const spk_tuner *tuner)
+{
+    return (tuner->busy_now != NULL ? tuner->busy_now : spk_load_busy)(tuner->device->executor.threads);
+}
+
 /* ------------------------------------------------------------------------------------------------ statistics */
 
 static int ascending(const void *a, const void *b)

@@ -178,6 +178,7 @@ int spk_rounds_briefest(spk_contender **list, int count, bool any);
 bool spk_rounds_disturbed(spk_contender **list, int count, bool any);
 
 bool spk_interrupted(const spk_tuner *tuner);
+bool spk_is_busy(const spk_tuner *tuner); /* other programs use processors that the device's threads would need */
 double spk_median(const double *values, int count, double *scratch);
 double spk_half_quartiles(const double *values, int count, double *scratch);
 

@@ -27,7 +27,22 @@ const spk_kernel *spk_tuner_kernel(const spk_tuner *tuner, const char *name)
     return NULL;
 }
 
-spk_status spk_choice_parse(const spk_tuner *tuner, const char *text, const spk_kernel **kernel, spk_params *params)
+void spk_fit_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, spk_params *params)
+{
+    const spk_device *device = tuner->device;
+    const int at = spk_params_index(kernel, "SERIAL");
+    const char *why = NULL;
+    if (at < 0 || params->v[at] != 0)
+        return;
+    spk_params alone = *params;
+    alone.v[at] = 1;
+    if (spk_candidate_applicable(kernel, &alone, problem, device, &why) &&
+        (spk_predict(kernel, &alone, problem, device) < spk_predict(kernel, params, problem, device) || spk_is_busy(tuner)))
+        *params = alone;
+}
+
+spk_status spk_choice_parse(const spk_tuner *tuner, const spk_problem *problem, const char *text, const spk_kernel **kernel,
+                            spk_params *params)
 {
     char name[64];
     text += strspn(text, " ");
@@ -37,6 +52,8 @@ spk_status spk_choice_parse(const spk_tuner *tuner, const char *text, const spk_
     if (found == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "choice = \"%s\": there is no kernel \"%s\"", text, name);
     SPK_TRY(spk_params_parse(found, text + length, params));
+    if (!spk_params_names(text + length, "SERIAL"))
+        spk_fit_threads(tuner, problem, found, params);
     *kernel = found;
     return SPK_OK;
 }

@@ -9,8 +9,13 @@
 const spk_kernel *spk_tuner_table(const spk_tuner *tuner, int *count);
 const spk_kernel *spk_tuner_kernel(const spk_tuner *tuner, const char *name); /* NULL: not in the table */
 
-/* "name params": SPK_ERR_ARGUMENT where the table has no such candidate. */
-spk_status spk_choice_parse(const spk_tuner *tuner, const char *text, const spk_kernel **kernel, spk_params *params);
+/* One thread or all, where nothing is measured: SERIAL=1 in place of SERIAL=0 where it may run and the model expects it to be faster, or
+ * other programs use the processors: then waking the other threads may cost a hundred times what they save. */
+void spk_fit_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, spk_params *params);
+
+/* "name params": SPK_ERR_ARGUMENT where the table has no such candidate. SERIAL, where it is left out, as it fits the problem. */
+spk_status spk_choice_parse(const spk_tuner *tuner, const spk_problem *problem, const char *text, const spk_kernel **kernel,
+                            spk_params *params);
 
 /* options->only and ->exclude; says why not. */
 bool spk_kernel_allowed(const spk_kernel *kernel, const spk_tune_options *options, const char **why);
