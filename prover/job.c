@@ -22,13 +22,19 @@ static int read_all(int file, void *to, size_t bytes)
     return 0;
 }
 
+/* Indices of the pattern: row offsets, then columns. */
+static int64_t index_count(const spk_proof_job *head)
+{
+    return head->block_rows > 0 ? head->grid_rows + 1 + head->nnzb : 0;
+}
+
 /* Whether what follows the head has this many bytes. */
 static int is_as_long(const spk_proof_job *head, int64_t rest)
 {
     const int64_t most = INT64_C(1) << 40;
     if (head->count < 0 || head->nnzb < 0 || head->nnzb > most || head->grid_rows < 0 || head->grid_rows > most)
         return 0;
-    return (int64_t)sizeof(spk_proof_choice) * head->count + (int64_t)sizeof(int64_t) * (head->grid_rows + 1 + head->nnzb) == rest;
+    return (int64_t)sizeof(spk_proof_choice) * head->count + (int64_t)sizeof(int64_t) * index_count(head) == rest;
 }
 
 /* Whether something of so many bytes lies within the arguments. */
@@ -67,9 +73,10 @@ int job_read(int file, prover_job *job)
         !is_as_long(head, (int64_t)facts.st_size - (int64_t)sizeof *head) || !operands_are_sound(head))
         return -1;
     head->device[SPK_PROOF_DEVICE_BYTES - 1] = '\0';
-    const size_t count = (size_t)head->count, offsets = (size_t)head->grid_rows + 1, columns = (size_t)head->nnzb;
+    const size_t count = (size_t)head->count, all = (size_t)index_count(head), columns = all > 0 ? (size_t)head->nnzb : 0,
+                 offsets = all - columns;
     job->choices = malloc(sizeof *job->choices * (count + 1));
-    job->offsets = malloc(sizeof *job->offsets * offsets);
+    job->offsets = malloc(sizeof *job->offsets * (offsets + 1));
     job->columns = malloc(sizeof *job->columns * (columns + 1));
     if (job->choices == NULL || job->offsets == NULL || job->columns == NULL)
         return -1;

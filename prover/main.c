@@ -86,6 +86,23 @@ static spk_status make_operand(work *w, spk_dtype dtype, int64_t elements, void 
     return status;
 }
 
+static spk_status make_pattern(work *w)
+{
+    const spk_proof_job *job = &w->given.head;
+    if (job->block_rows == 0)
+        return SPK_OK;
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                     .rows = job->rows,
+                                     .cols = job->cols,
+                                     .block_rows = job->block_rows,
+                                     .block_cols = job->block_cols,
+                                     .nnzb = job->nnzb,
+                                     .row_offsets = w->given.offsets,
+                                     .col_indices = w->given.columns,
+                                     .index_type = SPK_I64};
+    return spk_pattern_create(w->context, &indices, &w->pattern);
+}
+
 static spk_status make_operands(work *w)
 {
     for (int i = 0; i < w->given.head.operand_count; i++) {
@@ -184,16 +201,7 @@ int main(void)
     spk_context_options options = {SPK_SIZED(spk_context_options), .device = job->device, .store_path = ""};
     if (spk_context_create(&options, &w.context) != SPK_OK)
         return lost(spk_last_error(NULL));
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
-                               .rows = job->rows,
-                               .cols = job->cols,
-                               .block_rows = job->block_rows,
-                               .block_cols = job->block_cols,
-                               .nnzb = job->nnzb,
-                               .row_offsets = w.given.offsets,
-                               .col_indices = w.given.columns,
-                               .index_type = SPK_I64};
-    if (spk_pattern_create(w.context, &indices, &w.pattern) != SPK_OK || make_operands(&w) != SPK_OK)
+    if (make_pattern(&w) != SPK_OK || make_operands(&w) != SPK_OK)
         return lost(spk_last_error(w.context));
     answer("ready");
     int result = try_all(&w);

@@ -46,6 +46,8 @@ extern "C" {
 #define SPK_SIZED_spk_spmm_args sizeof(spk_spmm_args), .operation = SPK_SPMM
 #define SPK_SIZED_spk_sddmm sizeof(spk_sddmm), .operation = SPK_SDDMM
 #define SPK_SIZED_spk_sddmm_args sizeof(spk_sddmm_args), .operation = SPK_SDDMM
+#define SPK_SIZED_spk_gemm sizeof(spk_gemm), .operation = SPK_GEMM
+#define SPK_SIZED_spk_gemm_args sizeof(spk_gemm_args), .operation = SPK_GEMM
 #define SPK_SIZED_spk_operation_info sizeof(spk_operation_info)
 #define SPK_SIZED_spk_field_info sizeof(spk_field_info)
 #define SPK_SIZED_spk_size_info sizeof(spk_size_info)
@@ -108,7 +110,7 @@ typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
 typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
-typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2 } spk_operation;
+typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3 } spk_operation;
 typedef enum spk_activation {
     SPK_ACT_NONE = 0,
     SPK_ACT_RELU = 1,
@@ -415,6 +417,59 @@ typedef struct spk_sddmm_args {
     void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
 } spk_sddmm_args;
 
+/* ------------------------------------------------------------------------------------------------ GEMM */
+
+/* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
+ * All matrices are dense: there is no pattern, and the calls that take one get NULL. D may be C. Accumulation is in float32 (float64 for
+ * float64). Dtypes: A and B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. With K = 0 the product is 0. */
+typedef struct spk_gemm {
+    size_t struct_size;
+    spk_operation operation; /* SPK_GEMM */
+    int reserved;            /* 0 */
+    int64_t m, n, k;         /* >= 0 */
+    spk_dtype dtype_a;       /* default: SPK_F32 */
+    spk_dtype dtype_b;       /* default: dtype_a */
+    spk_dtype dtype_d;       /* C, D, bias, residual, preact; default: dtype_b */
+    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    spk_trans trans_a;       /* T: the array of A is K x M */
+    spk_trans trans_b;       /* T: the array of B is N x K */
+    spk_layout layout_a;     /* of the array, as it is before op; so layout_b */
+    spk_layout layout_b;
+    spk_layout layout_d; /* D, C, residual and preact */
+    int use_c;           /* 1: C takes part (args.beta); 0: beta is ignored */
+    int64_t lda, ldb;    /* 0: tight (the row length of the array if row-major, its column length if column-major) */
+    int64_t ldc, ldd;    /* 0: tight */
+    int64_t ldr, ldp;    /* of residual and preact; 0: tight */
+    spk_bias bias;       /* per row: M values; per column: N values */
+    spk_activation activation;
+    spk_residual residual;
+    int keep_preact; /* 1: the value before the activation goes to args.preact */
+    int64_t batch;   /* items: products with arrays of their own; 0: 1 */
+    /* elements from one item to the next; 0: tight (leading dimension x lines); A, B, C: SPK_STRIDE_SHARED */
+    int64_t stride_a, stride_b, stride_c, stride_d;
+    /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
+     * one for all */
+    int64_t stride_r, stride_p;
+} spk_gemm;
+
+typedef struct spk_gemm_args {
+    size_t struct_size;
+    spk_operation operation; /* SPK_GEMM */
+    int reserved;            /* 0 */
+    const void *a;
+    const void *b;
+    const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
+    void *d;              /* shares no element with an input but c and residual, nor with preact; see spk_spmm_args */
+    const void *bias;     /* with bias */
+    const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
+    void *preact;         /* with keep_preact */
+    double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
+    double beta;          /* finite with use_c; 0 never reads c */
+    void *workspace;      /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+} spk_gemm_args;
+
 /* ------------------------------------------------------------------------------------------------ tuning options */
 
 typedef enum spk_effort {
@@ -456,9 +511,9 @@ typedef struct spk_tune_options {
 
 typedef struct spk_plan spk_plan;
 
-/* A problem is the struct of its operation (spk_spmm, spk_sddmm), which begins with its size and its operation; so are the arguments of a
- * run. The calls that take them as const void * are for every operation; spk_plan_spmm and its like, at the end of this header, are the
- * same with the struct's type. pattern is what the operation's struct says of it.
+/* A problem is the struct of its operation (spk_spmm, spk_sddmm, spk_gemm), which begins with its size and its operation; so are the
+ * arguments of a run. The calls that take them as const void * are for every operation; spk_plan_spmm and its like, at the end of this
+ * header, are the same with the struct's type. pattern is what the operation's struct says of it; NULL where it has none.
  *
  * Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
  * options may be NULL. The plan keeps the pattern alive.
@@ -514,7 +569,7 @@ SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const
  * keep_preact only where that is above 1). args->d,
  * ->preact and
  * ->workspace are not used. Of a batch, row r of item i is i * (rows of D) + r.
- * D of SpMM has M rows of N elements. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values
+ * D of SpMM and GEMM has M rows of N elements. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values
  * (column-major blocks: for each column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
 SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *problem, const void *args, const int64_t *rows,
                               int64_t row_count, double *out, double *preact, double *magnitude);
@@ -553,7 +608,7 @@ typedef enum spk_field_kind {
     SPK_FIELD_DTYPE = 3,        /* spk_dtype: of `operand`, and of those that are to be like it; operand -1: of the sums */
     SPK_FIELD_LAYOUT = 4,       /* spk_layout: of `operand`, likewise */
     SPK_FIELD_BLOCK_LAYOUT = 5, /* spk_layout: inside a block of arrays of values */
-    SPK_FIELD_TRANS = 6,        /* spk_trans: of the pattern */
+    SPK_FIELD_TRANS = 6,        /* spk_trans: of the pattern, or of the array of `operand` */
     SPK_FIELD_PART = 7,         /* int, or an enumeration: whether and how `operand` takes part; 0: it does not */
     SPK_FIELD_CHOICE = 8,       /* int, or an enumeration */
     SPK_FIELD_LD = 9,           /* int64_t: leading dimension of `operand` */
@@ -581,7 +636,7 @@ SPK_API spk_status spk_operation_field(spk_operation operation, int index, spk_f
 
 typedef enum spk_size_source {
     SPK_SIZE_FIELD = 0,        /* the problem's field of the same name */
-    SPK_SIZE_PATTERN_ROWS = 1, /* rows and columns of op(pattern), where the problem has a field of SPK_FIELD_TRANS */
+    SPK_SIZE_PATTERN_ROWS = 1, /* rows and columns of op(pattern), where the problem has a field of SPK_FIELD_TRANS of it */
     SPK_SIZE_PATTERN_COLS = 2
 } spk_size_source;
 
@@ -978,6 +1033,22 @@ static inline spk_status spk_matmul_sampled(spk_context *context, spk_pattern *p
     return spk_compute(context, pattern, problem, args, options);
 }
 
+static inline spk_status spk_plan_gemm(spk_context *context, const spk_gemm *problem, const spk_tune_options *options, spk_plan **plan)
+{
+    return spk_plan_create(context, NULL, problem, options, plan);
+}
+
+static inline spk_status spk_run_gemm(const spk_plan *plan, const spk_gemm_args *args, void *stream)
+{
+    return spk_run(plan, args, stream);
+}
+
+static inline spk_status spk_matmul_dense(spk_context *context, const spk_gemm *problem, const spk_gemm_args *args,
+                                          const spk_tune_options *options)
+{
+    return spk_compute(context, NULL, problem, args, options);
+}
+
 #ifdef __cplusplus
 }
 
@@ -1000,6 +1071,14 @@ template <> inline void spk_set_operation(spk_sddmm &made)
 template <> inline void spk_set_operation(spk_sddmm_args &made)
 {
     made.operation = SPK_SDDMM;
+}
+template <> inline void spk_set_operation(spk_gemm &made)
+{
+    made.operation = SPK_GEMM;
+}
+template <> inline void spk_set_operation(spk_gemm_args &made)
+{
+    made.operation = SPK_GEMM;
 }
 template <typename Struct> inline Struct spk_sized()
 {

@@ -45,6 +45,8 @@ static spk_status read_items(const question *asked, spk_tune_options *options, s
     SPK_TRY(find_operation(asked->problem, "problem", &op));
     if (op->needs_pattern)
         SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
+    else if (asked->pattern != NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "pattern = %p: %s has none, give NULL", (const void *)asked->pattern, op->name);
     SPK_TRY(spk_tune_options_read(asked->options, options));
     return spk_problem_read(op, (spk_pattern *)asked->pattern, asked->problem, options, problem);
 }

@@ -39,7 +39,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = "it is for another kind of device";
     else if ((kernel->isa & ~device->isa) != 0)
         *why = isa_reason(kernel->isa & ~device->isa);
-    else if (problem->pattern->direct && !kernel->ops->direct)
+    else if (problem->pattern != NULL && problem->pattern->direct && !kernel->ops->direct)
         *why = "it needs the indices on the host";
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = device->backend->library_why != NULL ? device->backend->library_why(device, kernel->library) : "its library was not found";
@@ -61,7 +61,8 @@ bool spk_candidate_eligible(const spk_kernel *kernel, const spk_problem *problem
 spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound)
 {
     spk_bound made = {.kernel = kernel, .problem = *problem, .params = *params, .device = device};
-    SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &made.view));
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &made.view));
     const bool items = problem->batch > 1 && !kernel->ops->batched;
     if (spk_runs_alone(kernel, params, problem, device)) {
         SPK_TRY(spk_alloc(&device->mem, 1, sizeof *made.serial, &made.serial));
@@ -84,7 +85,8 @@ spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const sp
     }
     if (items)
         spk_batch_end(&made, problem, device);
-    made.problem.pattern = spk_pattern_share(problem->pattern);
+    if (problem->pattern != NULL)
+        made.problem.pattern = spk_pattern_share(problem->pattern);
     *bound = made;
     return SPK_OK;
 }

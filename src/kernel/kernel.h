@@ -20,7 +20,7 @@ typedef struct spk_bound {
     spk_problem problem; /* problem.pattern is shared by the owner */
     spk_params params;
     spk_device *device;
-    spk_bsr_view view;      /* op(A); filled before bind is called */
+    spk_bsr_view view;      /* op(A); filled before bind is called, where the problem has a pattern */
     size_t workspace_bytes; /* bind sets it; a run gets this much, 64-byte aligned */
     void *state;            /* the kernel's, made by bind, released by unbind */
     /* a batch on a kernel that takes one item: the tasks that share the items (kernel/batch.c); 0: it takes the whole batch */

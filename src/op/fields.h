@@ -58,6 +58,11 @@
     {                                                                                                                         \
         FIELD_OF(name, SPK_FIELD_TRANS, -1), .option = #name, .values = "n|t", .usual = "n", .help = help_, .high = SPK_TRANS \
     }
+/* Of an operand's array: it is one of the other layout, so that no option says it again. */
+#define FIELD_TRANS_OF(name, operand)                                                              \
+    {                                                                                              \
+        FIELD_OF(name, SPK_FIELD_TRANS, operand), .values = "n|t", .usual = "n", .high = SPK_TRANS \
+    }
 /* last: the last value. option_: one name, or one for each value but the first; so has help_. */
 #define FIELD_PART(name, operand, last, option_, values_, terms_, usual_, help_)                                                        \
     {                                                                                                                                   \

@@ -77,4 +77,8 @@ static inline bool spk_operand_is_side_by_side(const spk_operand *operand, int64
     return items > 1 && operand->stride < spk_operand_item_elements(operand);
 }
 
+/* Whether the items follow one another as the columns, or the rows, of one array do. So do those of an empty one. */
+bool spk_operand_goes_on_across(const spk_operand *operand, int64_t items);
+bool spk_operand_goes_on_down(const spk_operand *operand, int64_t items);
+
 #endif

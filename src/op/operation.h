@@ -83,6 +83,8 @@ typedef struct spk_op {
     double (*tolerance)(const spk_problem *problem);
     /* The member that holds the size which no pattern fixes. */
     int64_t *(*free_size)(spk_problem *problem);
+    /* The member that holds another one, where there is no pattern whose rows a sample could take. NULL: none. */
+    int64_t *(*other_size)(spk_problem *problem);
     /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
     int (*device_defines)(const spk_problem *problem, char *text, size_t size);
     spk_status (*hard_rows)(const spk_problem *problem, spk_rng *rng, spk_row_list *list);

@@ -155,12 +155,20 @@ int64_t spk_problem_free_size(const spk_problem *problem)
     return *problem->op->free_size(&copy);
 }
 
-void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size)
+int64_t spk_problem_other_size(const spk_problem *problem)
+{
+    spk_problem copy = *problem;
+    return problem->op->other_size != NULL ? *problem->op->other_size(&copy) : 0;
+}
+
+void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size, int64_t other_size)
 {
     if (pattern != NULL)
         problem->pattern = pattern;
     if (free_size > 0)
         *problem->op->free_size(problem) = free_size;
+    if (other_size > 0)
+        *problem->op->other_size(problem) = other_size;
     problem->op->fit(problem);
 }
 

@@ -18,7 +18,7 @@ typedef struct spk_epilogue {
 } spk_epilogue;
 
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
- * is X, B is Y; C and D are values of the pattern. */
+ * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
 enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT };
 
 /* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
@@ -40,7 +40,7 @@ typedef struct spk_problem {
     bool assume_finite, static_values;
     bool unused[6];
     /* of products */
-    spk_trans trans_a;       /* SpMM */
+    spk_trans trans_a;       /* SpMM. A transposed matrix of GEMM is one of the other layout */
     spk_layout block_layout; /* of an array of values */
     spk_epilogue epilogue;
     int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
@@ -120,8 +120,11 @@ spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t
 /* The size that no pattern fixes, which a sample of the problem may cut: columns of B, or the depth of SDDMM's sums. */
 int64_t spk_problem_free_size(const spk_problem *problem);
 
-/* Part of the problem: of another pattern (NULL: the same) and another free size (0: the same), with the strides as they are. */
-void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size);
+/* A second one, of a problem without a pattern; 0: there is none. */
+int64_t spk_problem_other_size(const spk_problem *problem);
+
+/* Part of the problem: of another pattern (NULL: the same) and other free sizes (0: the same), with the strides as they are. */
+void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size, int64_t other_size);
 
 /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
 int spk_problem_device_defines(const spk_problem *problem, char *text, size_t size);

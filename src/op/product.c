@@ -27,6 +27,11 @@ void spk_product_fit(spk_problem *p, int64_t rows, int64_t cols)
     }
 }
 
+bool spk_product_goes_on(const spk_problem *p, bool (*goes_on)(const spk_operand *operand, int64_t items))
+{
+    return goes_on(&p->c, p->batch) && goes_on(&p->d, p->batch) && goes_on(&p->residual, p->batch) && goes_on(&p->preact, p->batch);
+}
+
 int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)
 {
     return problem->batch > 1 && input->stride == 0 ? SPK_STRIDE_SHARED : input->stride;

@@ -67,6 +67,9 @@ void spk_values_fit(const spk_pattern *pattern, spk_layout block_layout, spk_ope
 /* The extents of D and of what lies like it, where the problem has it; and of bias. */
 void spk_product_fit(spk_problem *problem, int64_t rows, int64_t cols);
 
+/* Whether D and all that lies like it goes on from item to item so. */
+bool spk_product_goes_on(const spk_problem *problem, bool (*goes_on)(const spk_operand *operand, int64_t items));
+
 /* The stride of an input as a caller gives it. */
 int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input);
 
@@ -114,6 +117,7 @@ bool spk_key_stride_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_m(const spk_problem *problem, int64_t *value);
 bool spk_key_n(const spk_problem *problem, int64_t *value);
 bool spk_key_k(const spk_problem *problem, int64_t *value);
+bool spk_key_m_class(const spk_problem *problem, int64_t *value);
 bool spk_key_n_class(const spk_problem *problem, int64_t *value);
 bool spk_key_k_class(const spk_problem *problem, int64_t *value);
 bool spk_key_block_rows(const spk_problem *problem, int64_t *value);

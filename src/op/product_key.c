@@ -178,6 +178,12 @@ bool spk_key_k(const spk_problem *p, int64_t *value)
     return size_of(p, p->k, value);
 }
 
+bool spk_key_m_class(const spk_problem *p, int64_t *value)
+{
+    *value = class_of_size(p->m);
+    return true;
+}
+
 bool spk_key_n_class(const spk_problem *p, int64_t *value)
 {
     *value = class_of_size(p->n);

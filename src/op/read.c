@@ -93,3 +93,12 @@ spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_opera
                         (long long)batch);
     return array->output ? check_output(array, batch, o) : SPK_OK;
 }
+
+spk_status spk_read_like_d(const spk_given_array *array, bool takes_part, const spk_problem *problem, spk_operand *operand)
+{
+    spk_operand like_d = problem->d;
+    SPK_TRY(spk_read_array(array, problem->batch, &like_d));
+    if (takes_part)
+        *operand = like_d;
+    return SPK_OK;
+}

@@ -96,9 +96,38 @@ static spk_sddmm draw_sddmm(void)
     return s;
 }
 
+/* Nothing is transposed: a problem knows no transposed matrix. */
+static spk_gemm draw_gemm(void)
+{
+    spk_gemm g = {SPK_SIZED(spk_gemm), .m = 1 + below(40), .n = 1 + below(40), .k = 1 + below(40)};
+    draw_dtypes(&g.dtype_a, &g.dtype_b, &g.dtype_d, &g.compute);
+    g.layout_a = (spk_layout)below(2);
+    g.layout_b = (spk_layout)below(2);
+    g.layout_d = (spk_layout)below(2);
+    g.lda = 50 + below(20);
+    g.ldb = 50 + below(20);
+    g.ldc = 50 + below(20);
+    g.ldd = 50 + below(20);
+    g.ldr = 50 + below(20);
+    g.ldp = 50 + below(20);
+    g.use_c = g.keep_preact = 1;
+    g.bias = (spk_bias)(1 + below(2));
+    g.activation = (spk_activation)below(5);
+    g.residual = (spk_residual)(1 + below(2));
+    g.batch = 2 + below(5);
+    g.stride_a = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    g.stride_b = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    g.stride_c = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    g.stride_d = 4000 + below(1000);
+    g.stride_r = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    g.stride_p = 4000 + below(1000);
+    return g;
+}
+
 typedef union description {
     spk_spmm spmm;
     spk_sddmm sddmm;
+    spk_gemm gemm;
 } description;
 
 static description draw(const spk_op *op)
@@ -107,8 +136,10 @@ static description draw(const spk_op *op)
     memset(&d, 0, sizeof d);
     if (op->id == SPK_SPMM)
         d.spmm = draw_spmm();
-    else
+    else if (op->id == SPK_SDDMM)
         d.sddmm = draw_sddmm();
+    else
+        d.gemm = draw_gemm();
     return d;
 }
 

@@ -165,7 +165,8 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
     SPK_GOTO(compile(device, problem, list, count, &r, interrupted));
     todo = still_to_do(list, r.todo, todo);
     if (todo > 0) {
-        SPK_GOTO(spk_pattern_fetch(problem->pattern));
+        if (problem->pattern != NULL)
+            SPK_GOTO(spk_pattern_fetch(problem->pattern));
         spk_proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .interrupted = interrupted};
         prove(&p, program);
         for (int i = 0; i < todo; i++) {

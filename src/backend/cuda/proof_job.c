@@ -35,18 +35,33 @@ static double item_bytes(const spk_problem *p)
     return bytes;
 }
 
-/* The free size cut down to `left`; what a kernel asks of alignment stays as it is: a leading dimension that spans it loses as many
+/* A free size cut down to `left`; what a kernel asks of alignment stays as it is: a leading dimension that spans it loses as many
  * elements. */
-static void cut_size(spk_problem *p, int64_t left)
+static void cut_size(spk_problem *p, bool other, int64_t left)
 {
     const spk_problem whole = *p;
-    spk_problem_cut(p, NULL, left);
+    spk_problem_cut(p, NULL, other ? 0 : left, other ? left : 0);
     for (int i = 0; i < p->op->operand_count; i++)
         p->operand[i].ld -= spk_operand_length(&whole.operand[i]) - spk_operand_length(&p->operand[i]);
 }
 
-/* The problem to prove with: fewer items of a batch, or a smaller free size, by a multiple of 256 elements, where all of it would take much
- * memory. */
+/* By a multiple of 256 elements, where all of the problem would take much memory. */
+static void cut_where_large(spk_problem *p, bool other)
+{
+    const int64_t whole = other ? spk_problem_other_size(p) : spk_problem_free_size(p);
+    if (whole <= 1024)
+        return;
+    spk_problem least = *p;
+    cut_size(&least, other, 1);
+    const double one_more = (item_bytes(p) - item_bytes(&least)) / (double)(whole - 1), fixed = item_bytes(&least) - one_more;
+    const double most = fmax(proof_bytes - fixed, 0) / fmax(one_more, 1);
+    if ((double)whole <= most)
+        return;
+    const int64_t fewer = (int64_t)most / 256 * 256, left = (fewer < 512 ? 512 : fewer) + whole % 256;
+    cut_size(p, other, left < whole ? left : whole);
+}
+
+/* The problem to prove with: fewer items of a batch, or smaller free sizes. */
 static spk_problem cut_problem(const spk_problem *given)
 {
     spk_problem p = *given;
@@ -55,17 +70,8 @@ static spk_problem cut_problem(const spk_problem *given)
         p.batch = (double)p.batch <= most ? p.batch : most > 2 ? (int64_t)most : 2;
         return p;
     }
-    const int64_t whole = spk_problem_free_size(&p);
-    if (whole <= 1024)
-        return p;
-    spk_problem least = p;
-    cut_size(&least, 1);
-    const double one_more = (item_bytes(&p) - item_bytes(&least)) / (double)(whole - 1), fixed = item_bytes(&least) - one_more;
-    const double most = fmax(proof_bytes - fixed, 0) / fmax(one_more, 1);
-    if ((double)whole <= most)
-        return p;
-    const int64_t fewer = (int64_t)most / 256 * 256, left = (fewer < 512 ? 512 : fewer) + whole % 256;
-    cut_size(&p, left < whole ? left : whole);
+    cut_where_large(&p, false);
+    cut_where_large(&p, true);
     return p;
 }
 
@@ -74,19 +80,21 @@ static spk_proof_job job_of(const spk_proving *p)
     const spk_problem cut = cut_problem(p->problem);
     const spk_pattern *pattern = cut.pattern;
     const spk_op *op = cut.op;
-    spk_proof_job job = {.rows = pattern->rows,
-                         .cols = pattern->cols,
-                         .block_rows = pattern->block_rows,
-                         .block_cols = pattern->block_cols,
-                         .nnzb = pattern->nnzb,
-                         .grid_rows = pattern->index.grid_rows,
-                         .operation = (int32_t)op->id,
+    spk_proof_job job = {.operation = (int32_t)op->id,
                          .args_bytes = (int32_t)op->args_bytes,
                          .static_operand = spk_problem_static_operand(&cut),
                          .operand_count = op->operand_count,
                          .scalar_count = op->scalar_count,
                          .assume_finite = cut.assume_finite,
                          .static_values = cut.static_values};
+    if (pattern != NULL) {
+        job.rows = pattern->rows;
+        job.cols = pattern->cols;
+        job.block_rows = pattern->block_rows;
+        job.block_cols = pattern->block_cols;
+        job.nnzb = pattern->nnzb;
+        job.grid_rows = pattern->index.grid_rows;
+    }
     memcpy(job.magic, SPK_PROOF_MAGIC, sizeof job.magic);
     snprintf(job.device, sizeof job.device, "cuda:%d", spk_cuda_of(p->device)->ordinal);
     op->write(&cut, &job.problem);
@@ -107,6 +115,20 @@ static bool put_choice(int file, const spk_prepared *candidate)
     return put(file, &choice, sizeof choice);
 }
 
+static bool put_pattern(int file, const spk_pattern *pattern)
+{
+    enum { PIECE = 1024 };
+    int64_t columns[PIECE];
+    bool good = put(file, pattern->index.offsets, sizeof *pattern->index.offsets * (size_t)(pattern->index.grid_rows + 1));
+    for (int64_t at = 0; good && at < pattern->nnzb; at += PIECE) {
+        int64_t piece = pattern->nnzb - at < PIECE ? pattern->nnzb - at : PIECE;
+        for (int64_t i = 0; i < piece; i++)
+            columns[i] = pattern->index.columns[at + i];
+        good = put(file, columns, sizeof *columns * (size_t)piece);
+    }
+    return good;
+}
+
 int spk_proof_job_write(const spk_proving *p, int from)
 {
     const spk_pattern *pattern = p->problem->pattern;
@@ -118,15 +140,8 @@ int spk_proof_job_write(const spk_proving *p, int from)
     bool good = put(file, &job, sizeof job);
     for (int i = from; good && i < p->count; i++)
         good = put_choice(file, &p->list[p->todo[i]]);
-    good = good && put(file, pattern->index.offsets, sizeof *pattern->index.offsets * (size_t)(pattern->index.grid_rows + 1));
-    enum { PIECE = 1024 };
-    int64_t columns[PIECE];
-    for (int64_t at = 0; good && at < pattern->nnzb; at += PIECE) {
-        int64_t piece = pattern->nnzb - at < PIECE ? pattern->nnzb - at : PIECE;
-        for (int64_t i = 0; i < piece; i++)
-            columns[i] = pattern->index.columns[at + i];
-        good = put(file, columns, sizeof *columns * (size_t)piece);
-    }
+    if (pattern != NULL)
+        good = good && put_pattern(file, pattern);
     if (!good || lseek(file, 0, SEEK_SET) != 0) {
         const int error = errno;
         close(file);

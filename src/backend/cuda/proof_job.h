@@ -1,14 +1,14 @@
 /* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row
- * offsets and block columns as 64-bit integers. The prover answers on its standard output, one line each: "ready" when the device and the
- * operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or "failed I
- * STATUS: MESSAGE"; "lost MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte order, no
- * versions beyond the magic. */
+ * offsets and block columns as 64-bit integers, if it has one. The prover answers on its standard output, one line each: "ready" when the
+ * device and the operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or
+ * "failed I STATUS: MESSAGE"; "lost MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte
+ * order, no versions beyond the magic. */
 #ifndef SPK_BACKEND_CUDA_PROOF_JOB_H
 #define SPK_BACKEND_CUDA_PROOF_JOB_H
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV4"
+#define SPK_PROOF_MAGIC "SPKPROV5"
 enum {
     SPK_PROOF_OPERANDS = 8,
     SPK_PROOF_SCALARS = 2,
@@ -30,11 +30,11 @@ typedef struct spk_proof_scalar {
 
 typedef struct spk_proof_job {
     char magic[8];
-    char device[SPK_PROOF_DEVICE_BYTES]; /* "cuda:0" */
-    int64_t rows, cols, block_rows, block_cols, nnzb, grid_rows;
-    int32_t operation;      /* spk_operation */
-    int32_t args_bytes;     /* of the struct of a run's arguments */
-    int32_t static_operand; /* the one that spk_plan_update_values takes; -1: none */
+    char device[SPK_PROOF_DEVICE_BYTES];                         /* "cuda:0" */
+    int64_t rows, cols, block_rows, block_cols, nnzb, grid_rows; /* of the pattern; block_rows 0: there is none, nor indices */
+    int32_t operation;                                           /* spk_operation */
+    int32_t args_bytes;                                          /* of the struct of a run's arguments */
+    int32_t static_operand;                                      /* the one that spk_plan_update_values takes; -1: none */
     int32_t operand_count, scalar_count, unused_too;
     union {
         char bytes[SPK_PROOF_STRUCT_BYTES];

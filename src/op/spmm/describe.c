@@ -17,25 +17,15 @@ static spk_status read_stride_a(int64_t given, spk_problem *problem)
     return SPK_OK;
 }
 
-/* Checks what is given for C, residual and preact even where they take no part; then they are all zero. */
-static spk_status read_like_d(const spk_given_array *given, bool takes_part, const spk_problem *problem, spk_operand *operand)
-{
-    spk_operand like_d = problem->d;
-    SPK_TRY(spk_read_array(given, problem->batch, &like_d));
-    if (takes_part)
-        *operand = like_d;
-    return SPK_OK;
-}
-
 static spk_status read_arrays(const spk_spmm *s, spk_problem *p)
 {
     SPK_TRY(read_stride_a(s->stride_a, p));
     SPK_TRY(spk_read_array(&(spk_given_array){"ldb", "stride_b", s->ldb, s->stride_b, false}, p->batch, &p->b));
-    SPK_TRY(read_like_d(&(spk_given_array){"ldc", "stride_c", s->ldc, s->stride_c, false}, p->epilogue.use_c, p, &p->c));
+    SPK_TRY(spk_read_like_d(&(spk_given_array){"ldc", "stride_c", s->ldc, s->stride_c, false}, p->epilogue.use_c, p, &p->c));
     SPK_TRY(spk_read_array(&(spk_given_array){"ldd", "stride_d", s->ldd, s->stride_d, true}, p->batch, &p->d));
     const bool has_residual = p->epilogue.residual != SPK_RESIDUAL_NONE;
-    SPK_TRY(read_like_d(&(spk_given_array){"ldr", "stride_r", s->ldr, s->stride_r, false}, has_residual, p, &p->residual));
-    return read_like_d(&(spk_given_array){"ldp", "stride_p", s->ldp, s->stride_p, true}, p->epilogue.keep_preact, p, &p->preact);
+    SPK_TRY(spk_read_like_d(&(spk_given_array){"ldr", "stride_r", s->ldr, s->stride_r, false}, has_residual, p, &p->residual));
+    return spk_read_like_d(&(spk_given_array){"ldp", "stride_p", s->ldp, s->stride_p, true}, p->epilogue.keep_preact, p, &p->preact);
 }
 
 static void fit(spk_problem *p)
@@ -104,20 +94,12 @@ static void write(const spk_problem *p, void *given)
                                     .stride_p = p->preact.stride};
 }
 
-/* Whether the items of an array follow one another as the columns of one array do. */
-static bool goes_on(const spk_problem *p, const spk_operand *o)
-{
-    if (spk_operand_is_empty(o))
-        return true;
-    return o->layout == SPK_ROW_MAJOR ? o->stride == p->n && o->ld / p->n >= p->batch : o->stride == o->ld * p->n;
-}
-
 /* A batch of one A whose items of B and D lie as the columns of one array becomes that one product. */
 static void fold(spk_problem *p)
 {
     if (p->a.stride != 0 || p->n == 0 || p->epilogue.bias == SPK_BIAS_PER_COL || p->n > (INT64_C(1) << 40) / p->batch)
         return;
-    if (!goes_on(p, &p->b) || !goes_on(p, &p->c) || !goes_on(p, &p->d) || !goes_on(p, &p->residual) || !goes_on(p, &p->preact))
+    if (!spk_operand_goes_on_across(&p->b, p->batch) || !spk_product_goes_on(p, spk_operand_goes_on_across))
         return;
     const int64_t n = p->n * p->batch;
     *p = spk_problem_item(p);

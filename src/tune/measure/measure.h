@@ -121,7 +121,8 @@ typedef struct spk_stage {
     const char *library; /* whose threads ran the last sample, "" for ours; NULL: no sample yet */
 } spk_stage;
 
-/* How much of a problem: so many block rows of op(A), columns of B (SDDMM: of X, along K) and items of the batch (0: all of them). */
+/* How much of a problem: so many block rows of op(A) (without a pattern: of its other size), of its free size and items of the batch
+ * (0: all of them). */
 typedef struct spk_level {
     int64_t rows, cols;
     double share;

@@ -5,7 +5,7 @@
 #include "tune/measure/measure.h"
 
 /* Neighbouring block rows are sampled together: they share what they read of B. */
-enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128, MOST_SORTED = 1 << 17 };
+enum { GROUP_ROWS = 4, ROWS_A_THREAD = 4, LEAST_COLS = 128, LEAST_SIZE = 512, LEAST_SIZE_GPU = 2048, MOST_SORTED = 1 << 17 };
 
 typedef struct group {
     int64_t first, count, blocks;
@@ -71,6 +71,8 @@ static spk_status sample_rows(const spk_mem *mem, const spk_bsr_view *view, int6
 static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int64_t rows, uint64_t seed)
 {
     spk_bsr_view view;
+    if (problem->pattern == NULL)
+        return SPK_OK;
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
     if (rows <= 0 || rows >= view.grid_rows)
         return SPK_OK;
@@ -82,18 +84,56 @@ static spk_status make_sample(spk_stage *stage, const spk_problem *problem, int6
     spk_free(stage->tuner->mem, chosen);
     if (status != SPK_OK)
         return status;
-    spk_problem_cut(&stage->problem, stage->sample, 0);
+    spk_problem_cut(&stage->problem, stage->sample, 0, 0);
     return SPK_OK;
 }
 
-/* Items of a batch first, then rows, several of each a thread; then the free size. Little less than all is all. */
-spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
+/* About so much of a size, by whole steps; what the whole has beyond such a step stays, for alignment's sake. Little less than all is all.
+ */
+static int64_t part_of(int64_t size, double wanted)
+{
+    const int64_t part = (int64_t)ceil(wanted / LEAST_COLS) * LEAST_COLS + size % LEAST_COLS;
+    return (double)part > 0.7 * (double)size ? size : part;
+}
+
+/* Without a pattern, of two sizes: the larger is cut first, then both alike. */
+static spk_level level_of_sizes(const spk_device *device, const spk_problem *problem, double share)
+{
+    const int64_t size = spk_problem_free_size(problem), other = spk_problem_other_size(problem);
+    const double least = device->processors > 0 ? LEAST_SIZE_GPU : LEAST_SIZE, area = share * (double)size * (double)fmax(other, 1);
+    const double small = (double)(other < size ? other : size), even = fmax(sqrt(area), least);
+    const double shorter = small < even ? small : even, longer = fmax(area / fmax(shorter, 1), least);
+    const int64_t cols = part_of(size, size < other ? shorter : longer), rows = part_of(other, size < other ? longer : shorter);
+    return (spk_level){.rows = rows < other ? rows : 0,
+                       .cols = cols < size ? cols : 0,
+                       .share = (double)cols / (double)fmax(size, 1) * ((double)rows / (double)fmax(other, 1))};
+}
+
+/* Block rows, several a thread, then the free size. */
+static spk_level level_of_rows(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const spk_pattern *pattern = problem->pattern;
     const int64_t height = problem->trans_a == SPK_TRANS ? pattern->block_cols : pattern->block_rows,
                   grid = (problem->m + height - 1) / height;
     const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads, all_cols = spk_problem_free_size(problem);
-    int64_t cols = all_cols, items = problem->batch;
+    int64_t cols = all_cols, rows = (int64_t)ceil(share * (double)grid);
+    rows = rows > least ? rows : least;
+    if ((double)rows > 0.7 * (double)grid)
+        rows = grid;
+    const double row_share = (double)rows / (double)grid;
+    if (share < 0.7 * row_share && all_cols > LEAST_COLS) {
+        cols = (int64_t)ceil((double)all_cols * share / row_share / LEAST_COLS) * LEAST_COLS;
+        cols = cols < all_cols ? cols : all_cols;
+    }
+    const double col_share = all_cols > 0 ? (double)cols / (double)all_cols : 1;
+    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, row_share * col_share, 0};
+}
+
+/* Items of a batch first, then rows or sizes. Little less than all is all. */
+spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
+{
+    const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads;
+    int64_t items = problem->batch;
     if (share >= 0.7)
         return (spk_level){0, 0, 1, 0};
     if (items > least) {
@@ -101,30 +141,26 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
         items = items > least ? items : least;
     }
     const double item_share = (double)items / (double)problem->batch, left = share / item_share;
-    if (left >= 0.7)
-        return (spk_level){0, 0, item_share, items < problem->batch ? items : 0};
-    int64_t rows = (int64_t)ceil(left * (double)grid);
-    rows = rows > least ? rows : least;
-    if ((double)rows > 0.7 * (double)grid)
-        rows = grid;
-    const double row_share = (double)rows / (double)grid;
-    if (left < 0.7 * row_share && all_cols > LEAST_COLS) {
-        cols = (int64_t)ceil((double)all_cols * left / row_share / LEAST_COLS) * LEAST_COLS;
-        cols = cols < all_cols ? cols : all_cols;
-    }
-    const double col_share = all_cols > 0 ? (double)cols / (double)all_cols : 1;
-    return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, item_share * row_share * col_share,
-                       items < problem->batch ? items : 0};
+    spk_level level = {.share = 1};
+    if (left < 0.7)
+        level = problem->pattern != NULL ? level_of_rows(tuner, problem, left) : level_of_sizes(tuner->device, problem, left);
+    level.share *= item_share;
+    level.items = items < problem->batch ? items : 0;
+    return level;
 }
 
-/* Cuts the free size and the batch; the share of the work that is left of them. */
+/* Cuts the free sizes and the batch; the share of the work that is left of them. */
 static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem *cut)
 {
-    const int64_t size = spk_problem_free_size(problem);
+    const int64_t size = spk_problem_free_size(problem), other = spk_problem_other_size(problem);
     double share = 1;
     if (level.cols > 0 && level.cols < size) {
-        spk_problem_cut(cut, NULL, level.cols);
+        spk_problem_cut(cut, NULL, level.cols, 0);
         share = (double)level.cols / (double)size;
+    }
+    if (level.rows > 0 && level.rows < other) {
+        spk_problem_cut(cut, NULL, 0, level.rows);
+        share *= (double)level.rows / (double)other;
     }
     if (level.items > 0 && level.items < problem->batch) {
         cut->batch = level.items;
@@ -143,9 +179,12 @@ spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, sp
     made->problem = *problem;
     SPK_GOTO(make_sample(made, problem, level.rows, seed));
     const double width = cut_sizes(problem, level, &made->problem);
-    made->row_share = width * (double)made->problem.m / (double)problem->m;
-    made->share =
-        problem->pattern->nnzb > 0 ? width * (double)made->problem.pattern->nnzb / (double)problem->pattern->nnzb : made->row_share;
+    made->share = made->row_share = width;
+    if (made->sample != NULL) {
+        const double blocks = (double)problem->pattern->nnzb;
+        made->row_share = width * (double)made->problem.m / (double)problem->m;
+        made->share = blocks > 0 ? width * (double)made->sample->nnzb / blocks : made->row_share;
+    }
     SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));
     if (check_us > 0)
         SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));

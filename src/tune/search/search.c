@@ -43,7 +43,8 @@ void spk_measuring_end(bool held)
 spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
 {
     spk_search made = {.tuner = tuner, .problem = problem, .options = options, .chosen = -1};
-    SPK_TRY(spk_pattern_fetch(problem->pattern));
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_fetch(problem->pattern));
     made.exhaustive = options->effort == SPK_TUNE_EXHAUSTIVE;
     made.budget_us = options->budget_s > 0 ? 1e6 * options->budget_s : made.exhaustive ? INFINITY : 1e6 * tuner->device->backend->budget_s;
     made.seed = options->seed != 0 ? options->seed : (uint64_t)spk_unix_time_s() * 1000003u + (uint64_t)spk_now_us();

@@ -1,0 +1,54 @@
+/* The oracle of GEMM: plain loops from its definition, one row of D at a time. */
+#include "op/gemm/gemm.h"
+#include "op/oracle_rows.h"
+
+/* sum[j] = sum over k of A[row][k] B[k][j], B read along its lines. */
+#define ACCUMULATE(name, element, wide, load)                                                                                          \
+    static void name(const spk_row_oracle *o, int64_t row, void *sums, void *sizes)                                                    \
+    {                                                                                                                                  \
+        const spk_operand *a_is = &o->problem->a, *b_is = &o->problem->b;                                                              \
+        const int64_t a_step = spk_operand_col_step(a_is), b_down = spk_operand_row_step(b_is), b_across = spk_operand_col_step(b_is), \
+                      depth = o->problem->k;                                                                                           \
+        const bool along_row = b_is->layout == SPK_ROW_MAJOR;                                                                          \
+        const int64_t outer = along_row ? depth : o->cols, inner = along_row ? o->cols : depth;                                        \
+        const element *a = (const element *)o->args->a + row * spk_operand_row_step(a_is);                                             \
+        const element *b = (const element *)o->args->b + o->col0 * b_across;                                                           \
+        wide *sum = sums, *size = sizes;                                                                                               \
+        for (int64_t x = 0; x < outer; x++)                                                                                            \
+            for (int64_t y = 0; y < inner; y++) {                                                                                      \
+                const int64_t k = along_row ? x : y, j = along_row ? y : x;                                                            \
+                const wide term = (wide)load(a[k * a_step]) * (wide)load(b[k * b_down + j * b_across]);                                \
+                sum[j] += term;                                                                                                        \
+                size[j] += term < 0 ? -term : term;                                                                                    \
+            }                                                                                                                          \
+    }
+
+ACCUMULATE(sums_f32, float, double, )
+ACCUMULATE(sums_f64, double, long double, )
+ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
+ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
+
+spk_status spk_gemm_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
+{
+    spk_row_oracle oracle = {.problem = problem, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    return spk_oracle_rows(mem, &oracle, args, ask);
+}
+
+/* The last and the first, and those on both sides of where tiles of the usual heights meet. */
+spk_status spk_gemm_hard_rows(const spk_problem *p, spk_rng *rng, spk_row_list *list)
+{
+    static const int64_t heights[] = {256, 128, 64};
+    const int64_t item_row = p->m * (p->batch - 1); /* of the last item */
+    (void)rng;
+    spk_row_list_add(list, item_row + p->m - 1);
+    spk_row_list_add(list, 0);
+    spk_row_list_add(list, p->m - 1);
+    spk_row_list_add(list, item_row);
+    for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++)
+        if (p->m > heights[i]) {
+            const int64_t edge = (p->m - 1) / heights[i] * heights[i];
+            spk_row_list_add(list, item_row + edge);
+            spk_row_list_add(list, edge - 1);
+        }
+    return SPK_OK;
+}

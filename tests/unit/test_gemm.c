@@ -1,0 +1,555 @@
+/* GEMM on every row of the table that can, one by one and in batches, with every epilogue: against plain loops. */
+#include <unistd.h>
+
+#include "op/product.h"
+#include "operation_case.h"
+
+typedef struct gemm_case {
+    spk_gemm problem;
+    spk_gemm_args args;
+    int64_t items;
+    array a, b, c, d, residual, preact, bias;
+    double *want, *before, *magnitude; /* of each element of D, item by item, row by row */
+    double tolerance;
+} gemm_case;
+
+/* Element (i, j) of op(X). */
+static double after(const array *x, spk_trans trans, int64_t item, int64_t i, int64_t j)
+{
+    return trans == SPK_TRANS ? at(x, item, j, i) : at(x, item, i, j);
+}
+
+static void expect_element(gemm_case *t, int64_t item, int64_t i, int64_t j)
+{
+    const spk_gemm *p = &t->problem;
+    const int64_t place = (item * p->m + i) * p->n + j;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+        const double term = t->args.alpha * after(&t->a, p->trans_a, item, i, k) * after(&t->b, p->trans_b, item, k, j);
+        sum += term;
+        size += fabs(term);
+    }
+    if (p->use_c && t->args.beta != 0) {
+        const double term = t->args.beta * at(&t->c, item, i, j);
+        sum += term;
+        size += fabs(term);
+    }
+    if (p->bias != SPK_BIAS_NONE) {
+        const double term = at(&t->bias, 0, 0, p->bias == SPK_BIAS_PER_ROW ? i : j);
+        sum += term;
+        size += fabs(term);
+    }
+    t->before[place] = sum;
+    if (p->activation != SPK_ACT_NONE) {
+        sum = spk_activate_f64(p->activation, sum);
+        size *= 1.13;
+    }
+    if (p->residual != SPK_RESIDUAL_NONE) {
+        const double term = at(&t->residual, item, i, j);
+        const bool factor = p->residual == SPK_RESIDUAL_MULTIPLY;
+        sum = factor ? sum * term : sum + term;
+        size = !factor ? size + fabs(term) : p->keep_preact ? size * fmax(1, fabs(term)) : size * fabs(term);
+    }
+    t->want[place] = sum;
+    t->magnitude[place] = size;
+}
+
+static void expect_all(gemm_case *t)
+{
+    const spk_gemm *p = &t->problem;
+    const size_t count = (size_t)(t->items * p->m * p->n) + 1;
+    t->want = calloc(3 * count, sizeof *t->want);
+    t->before = t->want + count;
+    t->magnitude = t->before + count;
+    for (int64_t item = 0; item < t->items; item++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++)
+                expect_element(t, item, i, j);
+}
+
+static void draw_array(spk_rng *rng, array *a, spk_dtype dtype, spk_layout layout, int64_t rows, int64_t cols, int64_t items, bool output,
+                       int64_t *ld, int64_t *stride)
+{
+    const int way = (int)pick(rng, TIGHT, output ? SIDE_BY_SIDE : SHARED);
+    make_array(rng, a, dtype, layout, rows, cols, items, way);
+    *ld = a->ld;
+    *stride = given(a, way);
+}
+
+static void draw_epilogue(spk_rng *rng, spk_gemm *p)
+{
+    p->use_c = (int)pick(rng, 0, 1);
+    p->bias = (spk_bias)pick(rng, 0, 2);
+    p->activation = (spk_activation)pick(rng, 0, 4);
+    p->residual = (spk_residual)pick(rng, 0, 2);
+    p->keep_preact = (int)pick(rng, 0, 1);
+    if (pick(rng, 0, 2) == 0) {
+        p->bias = SPK_BIAS_NONE;
+        p->activation = SPK_ACT_NONE;
+        p->residual = SPK_RESIDUAL_NONE;
+        p->use_c = p->keep_preact = 0;
+    }
+}
+
+/* Sizes are there; all else is drawn. */
+static void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k, int64_t most_items)
+{
+    spk_gemm *p = &t->problem;
+    memset(t, 0, sizeof *t);
+    *p = (spk_gemm){SPK_SIZED(spk_gemm), .m = m, .n = n, .k = k};
+    random_dtypes(rng, &p->dtype_a, &p->dtype_d);
+    p->compute = p->dtype_a == SPK_F32 && pick(rng, 0, 3) == 0 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p->trans_a = (spk_trans)pick(rng, 0, 1);
+    p->trans_b = (spk_trans)pick(rng, 0, 1);
+    p->layout_a = (spk_layout)pick(rng, 0, 1);
+    p->layout_b = (spk_layout)pick(rng, 0, 1);
+    p->layout_d = (spk_layout)pick(rng, 0, 1);
+    draw_epilogue(rng, p);
+    p->batch = t->items = pick(rng, 0, 1) || most_items == 1 ? 1 : pick(rng, 2, most_items);
+    const bool ta = p->trans_a == SPK_TRANS, tb = p->trans_b == SPK_TRANS;
+    draw_array(rng, &t->a, p->dtype_a, p->layout_a, ta ? k : m, ta ? m : k, t->items, false, &p->lda, &p->stride_a);
+    draw_array(rng, &t->b, p->dtype_a, p->layout_b, tb ? n : k, tb ? k : n, t->items, false, &p->ldb, &p->stride_b);
+    draw_array(rng, &t->c, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldc, &p->stride_c);
+    draw_array(rng, &t->d, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldd, &p->stride_d);
+    draw_array(rng, &t->residual, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldr, &p->stride_r);
+    draw_array(rng, &t->preact, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldp, &p->stride_p);
+    make_array(rng, &t->bias, p->dtype_d, SPK_ROW_MAJOR, 1, p->bias == SPK_BIAS_PER_ROW ? m : n, 1, SHARED);
+    t->args = (spk_gemm_args){SPK_SIZED(spk_gemm_args),
+                              .a = t->a.memory,
+                              .b = t->b.memory,
+                              .c = t->c.memory,
+                              .d = t->d.memory,
+                              .bias = t->bias.memory,
+                              .residual = t->residual.memory,
+                              .preact = t->preact.memory};
+    t->args.alpha = pick(rng, 0, 1) ? 1 : spk_rng_normal(rng);
+    t->args.beta = pick(rng, 0, 2) == 0 ? 0 : spk_rng_normal(rng);
+    if (t->args.beta == 0)
+        for (int64_t e = 0; e < t->c.elements; e++)
+            spk_value_set(t->c.memory, t->c.dtype, e, (double)NAN);
+    expect_all(t);
+    ok(spk_default_tolerance(context, NULL, p, &t->tolerance));
+}
+
+static void free_gemm(gemm_case *t)
+{
+    array *all[] = {&t->a, &t->b, &t->c, &t->d, &t->residual, &t->preact, &t->bias};
+    for (int i = 0; i < 7; i++)
+        free(all[i]->memory);
+    free(t->want);
+}
+
+static void poison(array *a)
+{
+    memset(a->memory, 0xff, (size_t)a->elements * spk_dtype_bytes(a->dtype));
+}
+
+/* Every element is there, and every other still what it was: no number. */
+static void check_array(const gemm_case *t, const array *got, const double *want, uint64_t seed, const char *choice, const char *name)
+{
+    const spk_gemm *p = &t->problem;
+    char *seen = calloc((size_t)got->elements + 1, 1);
+    for (int64_t item = 0; item < t->items; item++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) {
+                const int64_t e = (item * p->m + i) * p->n + j;
+                const double is = at(got, item, i, j), error = fabs(is - want[e]);
+                seen[place(got, item, i, j)] = 1;
+                if (!((got->dtype == SPK_F16 ? fmax(error - 0x1p-25, 0) : error) <= t->tolerance * t->magnitude[e]))
+                    fail_msg("seed %llu, %s: %s[%lld][%lld][%lld] is %.9g, expected %.9g", (unsigned long long)seed, choice, name,
+                             (long long)item, (long long)i, (long long)j, is, want[e]);
+            }
+    for (int64_t e = 0; e < got->elements; e++)
+        if (!seen[e] && !isnan(spk_value_get(got->memory, got->dtype, e)))
+            fail_msg("seed %llu, %s: %s is written beside its elements, at %lld", (unsigned long long)seed, choice, name, (long long)e);
+    free(seen);
+}
+
+static void check_gemm(const gemm_case *t, uint64_t seed, const char *choice)
+{
+    check_array(t, &t->d, t->want, seed, choice, "D");
+    if (t->problem.keep_preact)
+        check_array(t, &t->preact, t->before, seed, choice, "preact");
+}
+
+static void check_oracle(const gemm_case *t, uint64_t seed)
+{
+    const spk_gemm *p = &t->problem;
+    const int64_t count = t->items * p->m * p->n;
+    double *out = malloc((size_t)(3 * count + 1) * sizeof *out), *before = out + count, *magnitude = before + count;
+    ok(spk_oracle(context, NULL, p, &t->args, NULL, 0, out, before, magnitude));
+    for (int64_t e = 0; e < count; e++)
+        if (!(fabs(out[e] - t->want[e]) <= 1e-13 * t->magnitude[e]) ||
+            (p->keep_preact && !(fabs(before[e] - t->before[e]) <= 1e-13 * t->magnitude[e])) ||
+            !(fabs(magnitude[e] - t->magnitude[e]) <= 1e-13 * t->magnitude[e]))
+            fail_msg("seed %llu: oracle %lld is %.17g (%g), expected %.17g (%g)", (unsigned long long)seed, (long long)e, out[e],
+                     magnitude[e], t->want[e], t->magnitude[e]);
+    if (count > 0) { /* one row alone: the last */
+        const int64_t last = t->items * p->m - 1;
+        ok(spk_oracle(context, NULL, p, &t->args, &last, 1, magnitude, NULL, NULL));
+        assert_memory_equal(magnitude, out + last * p->n, (size_t)p->n * sizeof *out);
+    }
+    free(out);
+}
+
+/* Every candidate that can, once; returns how many. */
+static int run_gemm(gemm_case *t, uint64_t seed)
+{
+    spk_report *report = NULL;
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    int ran = 0;
+    ok(spk_list(context, NULL, &t->problem, NULL, &report));
+    ok(spk_report_get_info(report, &info));
+    for (int i = 0; i < info.candidate_count; i++) {
+        spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+        char choice[256];
+        ok(spk_report_candidate(report, i, &candidate));
+        if (candidate.status == SPK_CANDIDATE_NOT_APPLICABLE)
+            continue;
+        snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
+        spk_plan *plan = NULL;
+        ok(spk_plan_gemm(context, &t->problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
+        poison(&t->d);
+        poison(&t->preact);
+        ok(spk_run_gemm(plan, &t->args, NULL));
+        check_gemm(t, seed, choice);
+        spk_plan_destroy(&plan);
+        ran++;
+    }
+    spk_report_destroy(&report);
+    return ran;
+}
+
+/* D may be C or residual, where they lie alike. */
+static void run_in_place(gemm_case *t, uint64_t seed, const array *as, bool takes_part, const void **pointer)
+{
+    if (!takes_part || as->ld != t->d.ld || as->stride != t->d.stride)
+        return;
+    memcpy(t->d.memory, as->memory, (size_t)t->d.elements * spk_dtype_bytes(t->d.dtype));
+    const void *was = *pointer;
+    *pointer = t->args.d;
+    poison(&t->preact);
+    ok(spk_matmul_dense(context, &t->problem, &t->args, &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
+    check_gemm(t, seed, "in place");
+    *pointer = was;
+}
+
+static void run_all(gemm_case *t, uint64_t seed)
+{
+    check_oracle(t, seed);
+    assert_true(run_gemm(t, seed) >= 1);
+    run_in_place(t, seed, &t->c, t->problem.use_c && t->args.beta != 0, &t->args.c);
+    run_in_place(t, seed, &t->residual, t->problem.residual != SPK_RESIDUAL_NONE, &t->args.residual);
+}
+
+static int64_t size_of(spk_rng *rng)
+{
+    return pick(rng, 0, 15) == 0 ? 0 : pick(rng, 1, pick(rng, 0, 1) ? 9 : 70);
+}
+
+static void test_gemm(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        spk_rng rng;
+        gemm_case t;
+        spk_rng_seed(&rng, seed);
+        const int64_t m = size_of(&rng), n = size_of(&rng), k = size_of(&rng);
+        draw_gemm(&rng, &t, m, n, k, 7);
+        run_all(&t, seed);
+        free_gemm(&t);
+    }
+}
+
+/* Beyond the blocks that kernels cut the sizes into. */
+static void test_large(void **state)
+{
+    static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40}, {1, 2100, 600}, {2100, 1, 600}};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        const int64_t *size = sizes[seed % 6];
+        spk_rng rng;
+        gemm_case t;
+        spk_rng_seed(&rng, 7000 + seed);
+        draw_gemm(&rng, &t, size[0] + pick(&rng, 0, 9), size[1] + pick(&rng, 0, 9), size[2] + pick(&rng, 0, 9), 1);
+        assert_true(run_gemm(&t, seed) >= 1);
+        free_gemm(&t);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ tuning */
+
+/* Every candidate that was measured was right, one was chosen, and the summary tells of it. */
+static void check_report(spk_report **report)
+{
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    ok(spk_report_get_info(*report, &info));
+    assert_true(info.chosen >= 0);
+    assert_true(strlen(info.summary) > 10);
+    assert_non_null(strstr(info.class_key, ";op=gemm;"));
+    for (int i = 0; i < info.candidate_count; i++) {
+        spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+        ok(spk_report_candidate(*report, i, &candidate));
+        if (candidate.status == SPK_CANDIDATE_WRONG || candidate.status == SPK_CANDIDATE_FAILED)
+            fail_msg("%s %s: %s", candidate.name, candidate.params, candidate.why);
+    }
+    spk_report_destroy(report);
+}
+
+static void test_tuning(void **state)
+{
+    (void)state;
+    spk_report *report = NULL;
+    spk_plan *plan = NULL;
+    spk_plan_info info = {SPK_SIZED(spk_plan_info)};
+    for (int cold = 0; cold < 2; cold++) {
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.3, .cache = cold ? SPK_COLD : SPK_WARM};
+        const spk_gemm all[] = {
+            {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .use_c = 1},
+            {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .batch = 12, .trans_a = SPK_TRANS, .activation = SPK_ACT_SILU},
+            {SPK_SIZED(spk_gemm), .m = 30, .n = 40, .k = 64, .batch = 3, .stride_b = SPK_STRIDE_SHARED, .stride_d = 40001}};
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(spk_explain(context, NULL, &all[i], &options, &report), SPK_ERR_UNKNOWN_CLASS);
+            ok(spk_tune(context, NULL, &all[i], &options, &report));
+            check_report(&report);
+            ok(spk_explain(context, NULL, &all[i], &options, &report));
+            check_report(&report);
+            ok(spk_plan_gemm(context, &all[i], &options, &plan));
+            ok(spk_plan_get_info(plan, &info));
+            assert_int_equal(info.from_store, 1);
+            spk_plan_destroy(&plan);
+        }
+    }
+    ok(spk_race(context, NULL, &(spk_gemm){SPK_SIZED(spk_gemm), .m = 50, .n = 50, .k = 50},
+                &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
+    check_report(&report);
+}
+
+/* So large that samples of rows, of columns and of items decide. */
+static void test_sampling(void **state)
+{
+    (void)state;
+    spk_report *report = NULL;
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
+    const spk_gemm all[] = {{SPK_SIZED(spk_gemm), .m = 1100, .n = 900, .k = 1000},
+                            {SPK_SIZED(spk_gemm), .m = 3000, .n = 30, .k = 500, .layout_d = SPK_COL_MAJOR},
+                            {SPK_SIZED(spk_gemm), .m = 30, .n = 3000, .k = 500, .dtype_a = SPK_F16},
+                            {SPK_SIZED(spk_gemm), .m = 300, .n = 300, .k = 300, .batch = 40}};
+    for (int i = 0; i < 4; i++) {
+        ok(spk_tune(context, NULL, &all[i], &options, &report));
+        check_report(&report);
+    }
+}
+
+/* Decisions go out of a store and into another. */
+static void test_export(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sparsek-gemm-XXXXXX";
+    const spk_gemm problem = {SPK_SIZED(spk_gemm), .m = 20, .n = 30, .k = 40};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.1};
+    spk_context *other = NULL;
+    spk_report *report = NULL;
+    int64_t count = 0;
+    close(mkstemp(path));
+    ok(spk_tune(context, NULL, &problem, &options, &report));
+    spk_report_destroy(&report);
+    ok(spk_store_export(context, path, &count));
+    assert_true(count > 0);
+    ok(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &other));
+    ok(spk_store_import(other, path, &count));
+    ok(spk_explain(other, NULL, &problem, &options, &report));
+    check_report(&report);
+    spk_context_destroy(&other);
+    unlink(path);
+}
+
+/* ------------------------------------------------------------------------------------------------ one product of a batch */
+
+static int64_t folded(spk_gemm gemm)
+{
+    spk_problem problem;
+    if (spk_problem_read(&spk_op_gemm, NULL, &gemm, NULL, &problem) != SPK_OK)
+        fail_msg("%s", spk_error_last());
+    spk_problem_fold(&problem);
+    return problem.batch > 1 ? 0 : problem.m * 10000 + problem.n;
+}
+
+/* A batch becomes one product where its items are the rows, or the columns, of one array: and where nothing else tells them apart. */
+static void test_folding(void **state)
+{
+    (void)state;
+    const spk_gemm rows = {SPK_SIZED(spk_gemm), .m = 6, .n = 8, .k = 10, .batch = 5, .stride_b = SPK_STRIDE_SHARED};
+    const spk_gemm columns = {
+        SPK_SIZED(spk_gemm),      .m = 6, .n = 8, .k = 10, .batch = 5, .stride_a = SPK_STRIDE_SHARED, .layout_b = SPK_COL_MAJOR,
+        .layout_d = SPK_COL_MAJOR};
+    spk_gemm g = rows;
+    assert_int_equal(folded(g), 300008);
+    g.bias = SPK_BIAS_PER_COL;
+    assert_int_equal(folded(g), 300008);
+    g.bias = SPK_BIAS_PER_ROW;
+    assert_int_equal(folded(g), 0);
+    g = rows;
+    g.stride_a = 61;
+    assert_int_equal(folded(g), 0);
+    g = rows;
+    g.lda = 12;
+    g.ldd = 9;
+    assert_int_equal(folded(g), 300008);
+    g.stride_d = 60;
+    assert_int_equal(folded(g), 0);
+    g = rows;
+    g.use_c = 1;
+    g.stride_c = SPK_STRIDE_SHARED;
+    assert_int_equal(folded(g), 0);
+    g = rows;
+    g.trans_a = SPK_TRANS; /* rows side by side */
+    g.lda = 31;
+    g.stride_a = 6;
+    assert_int_equal(folded(g), 300008);
+    g.lda = 29;
+    assert_int_equal(folded(g), 0);
+    g = columns;
+    assert_int_equal(folded(g), 60040);
+    g.bias = SPK_BIAS_PER_ROW;
+    assert_int_equal(folded(g), 60040);
+    g.bias = SPK_BIAS_PER_COL;
+    assert_int_equal(folded(g), 0);
+    g = columns;
+    g.stride_b = SPK_STRIDE_SHARED;
+    assert_int_equal(folded(g), 0);
+    g = rows;
+    g.m = 0;
+    assert_int_equal(folded(g), 0);
+}
+
+/* A transposed matrix is one of the other layout. */
+static void test_transposed(void **state)
+{
+    (void)state;
+    spk_problem turned, plain;
+    const spk_gemm one = {SPK_SIZED(spk_gemm),       .m = 3,   .n = 4,  .k = 5, .trans_a = SPK_TRANS, .trans_b = SPK_TRANS,
+                          .layout_b = SPK_COL_MAJOR, .lda = 7, .ldb = 9};
+    spk_gemm other = one;
+    other.trans_a = other.trans_b = SPK_NO_TRANS;
+    other.layout_a = SPK_COL_MAJOR;
+    other.layout_b = SPK_ROW_MAJOR;
+    assert_int_equal(spk_problem_read(&spk_op_gemm, NULL, &one, NULL, &turned), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_gemm, NULL, &other, NULL, &plain), SPK_OK);
+    assert_true(spk_problem_equal(&turned, &plain));
+}
+
+/* ------------------------------------------------------------------------------------------------ what is refused */
+
+static void expect_message(const char *piece)
+{
+    if (strstr(spk_last_error(context), piece) == NULL)
+        fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static float numbers[16 * 1024];
+    spk_plan *plan = NULL;
+    const spk_gemm good = {SPK_SIZED(spk_gemm), .m = 8, .n = 16, .k = 32};
+    spk_gemm p;
+#define REFUSE(field, value, status, piece)                            \
+    p = good;                                                          \
+    p.field = value;                                                   \
+    assert_int_equal(spk_plan_gemm(context, &p, NULL, &plan), status); \
+    expect_message(piece)
+    REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
+    REFUSE(reserved, 1, SPK_ERR_ARGUMENT, "reserved = 1");
+    REFUSE(m, -1, SPK_ERR_ARGUMENT, "m = -1");
+    REFUSE(n, -1, SPK_ERR_ARGUMENT, "n = -1");
+    REFUSE(k, INT64_C(1) << 41, SPK_ERR_ARGUMENT, "k = 2199023255552: the limit is 2^40");
+    REFUSE(dtype_a, SPK_F8E4M3, SPK_ERR_UNSUPPORTED, "dtype_a = f8e4m3");
+    REFUSE(dtype_b, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_b = f16 with dtype_a = f32");
+    REFUSE(dtype_d, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_d = f16 with dtype_a = f32");
+    REFUSE(trans_a, (spk_trans)2, SPK_ERR_ARGUMENT, "trans_a = 2");
+    REFUSE(trans_b, (spk_trans)2, SPK_ERR_ARGUMENT, "trans_b = 2");
+    REFUSE(layout_a, (spk_layout)2, SPK_ERR_ARGUMENT, "layout_a = 2");
+    REFUSE(layout_b, (spk_layout)2, SPK_ERR_ARGUMENT, "layout_b = 2");
+    REFUSE(layout_d, (spk_layout)2, SPK_ERR_ARGUMENT, "layout_d = 2");
+    REFUSE(activation, (spk_activation)9, SPK_ERR_ARGUMENT, "activation = 9");
+    REFUSE(lda, 31, SPK_ERR_ARGUMENT, "lda = 31: a row has 32 elements");
+    REFUSE(lda, (p.trans_a = SPK_TRANS, 7), SPK_ERR_ARGUMENT, "lda = 7: a column has 8 elements");
+    REFUSE(ldb, 15, SPK_ERR_ARGUMENT, "ldb = 15: a row has 16 elements");
+    REFUSE(ldd, 15, SPK_ERR_ARGUMENT, "ldd = 15: a row has 16 elements");
+    REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
+    REFUSE(stride_a, -2, SPK_ERR_ARGUMENT, "stride_a = -2");
+    REFUSE(stride_d, (p.batch = 2, 100), SPK_ERR_ARGUMENT, "stride_d = 100: items of");
+    REFUSE(stride_d, (p.batch = 2, SPK_STRIDE_SHARED), SPK_ERR_ARGUMENT, "stride_d = -1");
+#undef REFUSE
+    assert_int_equal(spk_plan_gemm(context, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1}, &plan),
+                     SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_gemm(context, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
+    blocks b = {.rows = 8, .cols = 32, .block_rows = 4, .block_cols = 4};
+    spk_rng rng;
+    spk_rng_seed(&rng, 1);
+    draw_blocks(&rng, &b, 0.5);
+    assert_int_equal(spk_plan_create(context, b.pattern, &good, NULL, &plan), SPK_ERR_ARGUMENT);
+    expect_message("gemm has none, give NULL");
+    free_blocks(&b);
+    assert_int_equal(spk_plan_create(context, NULL, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &plan), SPK_ERR_ARGUMENT);
+    expect_message("pattern is NULL");
+    ok(spk_plan_gemm(context, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_gemm"}, &plan));
+    const spk_gemm_args fine = {SPK_SIZED(spk_gemm_args), .a = numbers, .b = numbers + 1024, .d = numbers + 4096, .alpha = 1};
+    spk_gemm_args args;
+#define REFUSE(field, value, piece)                                      \
+    args = fine;                                                         \
+    args.field = value;                                                  \
+    assert_int_equal(spk_run_gemm(plan, &args, NULL), SPK_ERR_ARGUMENT); \
+    expect_message(piece)
+    ok(spk_run_gemm(plan, &fine, NULL));
+    REFUSE(struct_size, 0, "args.struct_size is 0");
+    REFUSE(a, NULL, "args.a is NULL: 256 elements of f32");
+    REFUSE(b, NULL, "args.b is NULL");
+    REFUSE(d, NULL, "args.d is NULL");
+    REFUSE(d, numbers + 1024, "args.d [");
+    REFUSE(b, (const char *)numbers + 2, "args.b = ");
+    REFUSE(alpha, (double)NAN, "args.alpha = nan");
+    REFUSE(reserved, 1, "args.reserved = 1");
+#undef REFUSE
+    assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
+    expect_message("the plan was made for gemm");
+    spk_plan_destroy(&plan);
+}
+
+/* Every allocation of planning, running, the oracle and tuning may fail: an ordinary error, and the next try succeeds. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    static float numbers[3][8 * 1024];
+    static double out[8 * 1024];
+    const spk_gemm gemm = {SPK_SIZED(spk_gemm), .m = 20, .n = 17, .k = 9, .batch = 9, .layout_a = SPK_COL_MAJOR};
+    const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = numbers[0], .b = numbers[1], .d = numbers[2], .alpha = 1};
+    const spk_tune_options fresh = {SPK_SIZED(spk_tune_options), .budget_s = 0.01, .fresh = 1};
+    for (int what = 0; what < 4; what++)
+        for (int64_t fail_at = 0;; fail_at += 1 + fail_at / 20) {
+            spk_mem_fail_after(fail_at);
+            spk_report *report = NULL;
+            const spk_status status = what == 0   ? spk_matmul_dense(context, &gemm, &args, &fresh)
+                                      : what == 1 ? spk_oracle(context, NULL, &gemm, &args, NULL, 0, out, NULL, NULL)
+                                      : what == 2 ? spk_tune(context, NULL, &gemm, &fresh, &report)
+                                                  : spk_list(context, NULL, &gemm, &fresh, &report);
+            spk_mem_fail_after(-1);
+            spk_report_destroy(&report);
+            if (status == SPK_OK && fail_at > 0)
+                break;
+            if (status != SPK_OK && status != SPK_ERR_OUT_OF_MEMORY && status != SPK_ERR_NO_CANDIDATE)
+                fail_msg("call %d, allocation %lld: %s: %s", what, (long long)fail_at, spk_status_name(status), spk_last_error(context));
+            assert_true(fail_at < 100000);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gemm),     cmocka_unit_test(test_large),      cmocka_unit_test(test_tuning),
+        cmocka_unit_test(test_sampling), cmocka_unit_test(test_export),     cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_transposed), cmocka_unit_test(test_without_memory)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
