@@ -1,20 +1,28 @@
-# Writes the files named in LIST (one a line: NAME=PATH) into the C file OUTPUT as the table spk_cuda_sources. Run by the build with cmake -P.
+# Writes the files named in LIST (one a line: NAME=PATH) into the C file OUTPUT as the table spk_cuda_sources, each with a hash of it and of what it includes of
+# ROOT. Run by the build with cmake -P.
+include(${CMAKE_CURRENT_LIST_DIR}/SparsekClosure.cmake)
+set(rooms backend/cuda/kernels backend/cuda/helpers backend/cuda/device)
 file(STRINGS ${LIST} entries)
 set(arrays "")
 set(table "")
 set(count 0)
+set(headers 0)
 foreach(entry IN LISTS entries)
   string(REGEX MATCH "^([^=]+)=(.+)$" matched "${entry}")
   set(name "${CMAKE_MATCH_1}")
   set(path "${CMAKE_MATCH_2}")
   file(READ ${path} text HEX)
-  file(SHA256 ${path} hash)
-  string(SUBSTRING ${hash} 0 16 hash)
+  sparsek_closure(files ${ROOT} "${rooms}" ${path})
+  sparsek_hash_files(hash ${ROOT} ${files})
   string(REGEX REPLACE "(................................................................)" "\\1\n" text "${text}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," text "${text}")
   string(APPEND arrays "static const unsigned char text${count}[] = {\n${text}0};\n")
   string(APPEND table "    {\"${name}\", text${count}, sizeof text${count} - 1, UINT64_C(0x${hash})},\n")
   math(EXPR count "${count} + 1")
+  if(NOT name MATCHES "\\.cu$")
+    math(EXPR headers "${headers} + 1")
+  endif()
 endforeach()
 file(WRITE ${OUTPUT} "/* Generated from the device sources. */\n#include \"backend/cuda/source.h\"\n\n${arrays}\n"
-     "const spk_cuda_source spk_cuda_sources[] = {\n${table}};\nconst int spk_cuda_source_count = ${count};\n")
+     "const spk_cuda_source spk_cuda_sources[] = {\n${table}};\nconst int spk_cuda_source_count = ${count};\n"
+     "_Static_assert(${headers} <= SPK_CUDA_MOST_HEADERS, \"SPK_CUDA_MOST_HEADERS is too small\");\n")

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
-
 static int is_header(const spk_cuda_source *source)
 {
     return strncmp(source->name, "backend/", 8) == 0;
@@ -27,14 +25,4 @@ int spk_cuda_source_headers(const char **names, const char **texts)
             texts[count++] = (const char *)spk_cuda_sources[i].text;
         }
     return count;
-}
-
-uint64_t spk_cuda_source_hash(const spk_cuda_source *source)
-{
-    uint64_t hash = spk_hash_bytes(SPK_HASH_START, &source->hash, sizeof source->hash);
-    for (int i = 0; i < spk_cuda_source_count; i++)
-        if (is_header(&spk_cuda_sources[i]))
-            hash =
-                spk_hash_bytes(spk_hash_text(hash, spk_cuda_sources[i].name), &spk_cuda_sources[i].hash, sizeof spk_cuda_sources[i].hash);
-    return hash;
 }

@@ -10,17 +10,16 @@ typedef struct spk_cuda_source {
     const char *name;
     const unsigned char *text; /* NUL-terminated */
     size_t length;
-    uint64_t hash; /* of the content */
+    uint64_t hash; /* of it and of all that it includes */
 } spk_cuda_source;
 
 /* Generated (cmake/SparsekEmbed.cmake). */
 extern const spk_cuda_source spk_cuda_sources[];
 extern const int spk_cuda_source_count;
 
-enum { SPK_CUDA_MOST_HEADERS = 64 };
+enum { SPK_CUDA_MOST_HEADERS = 128 };
 
 const spk_cuda_source *spk_cuda_source_find(const char *name); /* NULL: there is none */
 int spk_cuda_source_headers(const char **names, const char **texts);
-uint64_t spk_cuda_source_hash(const spk_cuda_source *source); /* of it and of all headers */
 
 #endif
