@@ -3,13 +3,15 @@
 #ifndef SPK_KERNEL_KERNEL_H
 #define SPK_KERNEL_KERNEL_H
 
+#include <stddef.h>
+
 #include "backend/backend.h"
 #include "op/problem.h"
 
 #define SPK_MAX_TUNABLES 8
 #define SPK_MAX_PARAMS_TEXT 96
 
-/* Values of a row's tunables, in the row's order. */
+/* Values of a row's tunables, in the row's order: SPK_TUNED names them. */
 typedef struct spk_params {
     int v[SPK_MAX_TUNABLES];
 } spk_params;
@@ -79,6 +81,19 @@ typedef struct spk_kernel {
 /* Declares `NAME_ops` of a row. The symbol behind it begins with spk_, as all of the library's do: a static library shows it to the
  * program. */
 #define SPK_KERNEL_DECLARE(name) extern const spk_kernel_ops name##_ops __asm__("spk_" #name "_ops");
+
+/* Declares what SPK_TUNED asks: a member for each tunable of a row, in the row's order. The backends' headers do so for their tables, where
+ * TUNABLE and NO_TUNABLES stand for SPK_TUNABLE_MEMBER and nothing. */
+#define SPK_TUNABLES_DECLARE(name, tunables) \
+    struct spk_tunables_##name {             \
+        tunables int end;                    \
+    };
+#define SPK_TUNABLE_MEMBER(name, ...) int name;
+
+/* A tunable's value by its name in the row: SPK_TUNED(spmm_sm90_wgmma, params, BN). Does not compile where the row has none of this name.
+ */
+#define SPK_TUNED(row, params, name) SPK_TUNED_OF(row, params, name) /* row: a template has a macro for it */
+#define SPK_TUNED_OF(row, params, name) ((params)->v[offsetof(struct spk_tunables_##row, name) / sizeof(int)])
 
 /* A candidate about to be tried, for spk_backend.prepare: what came of compiling and proving it. */
 typedef struct spk_prepared {

@@ -8,8 +8,12 @@
 #include "backend/cuda/kernels.def"
 #undef SPK_KERNEL
 
+/* As text, "MR=4,6 PACK=0,1", without the space before the first. */
+#define TUNABLE(name, ...) " " #name "=" #__VA_ARGS__
+#define NO_TUNABLES
+#define TEXT_OF(tunables) &"" tunables[sizeof("" tunables) > 1]
 #define SPK_KERNEL_OF(backend, operation, name, kind, isa, priority, fills_zeros, library, tunables) \
-    {operation, #name, backend, kind, isa, priority, fills_zeros, library, tunables, &name##_ops},
+    {operation, #name, backend, kind, isa, priority, fills_zeros, library, TEXT_OF(tunables), &name##_ops},
 static const spk_kernel table[] = {
 #define SPK_KERNEL(...) SPK_KERNEL_OF(SPK_BACKEND_CPU, __VA_ARGS__)
 #include "backend/cpu/kernels.def"

@@ -4,9 +4,15 @@
 
 #include "kernel/kernel.h"
 
-#define SPK_KERNEL(operation, name, ...) SPK_KERNEL_DECLARE(name)
+#define TUNABLE SPK_TUNABLE_MEMBER
+#define NO_TUNABLES
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) \
+    SPK_KERNEL_DECLARE(name)                                                             \
+    SPK_TUNABLES_DECLARE(name, tunables)
 #include "backend/cpu/kernels.def"
 #undef SPK_KERNEL
+#undef NO_TUNABLES
+#undef TUNABLE
 
 /* Microseconds to have so many threads begin a parallel region and to see it end, on an idle machine. */
 static inline double spk_wake_us(double threads)

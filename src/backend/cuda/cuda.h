@@ -7,9 +7,15 @@
 #include "backend/cuda/driver.h"
 #include "kernel/kernel.h"
 
-#define SPK_KERNEL(operation, name, ...) SPK_KERNEL_DECLARE(name)
+#define TUNABLE SPK_TUNABLE_MEMBER
+#define NO_TUNABLES
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) \
+    SPK_KERNEL_DECLARE(name)                                                             \
+    SPK_TUNABLES_DECLARE(name, tunables)
 #include "backend/cuda/kernels.def"
 #undef SPK_KERNEL
+#undef NO_TUNABLES
+#undef TUNABLE
 
 struct spk_cuda_programs;
 struct spk_cuda_libraries;

@@ -52,13 +52,12 @@ static inline double cost_of_tile_block(const cost_machine *machine, int h, int 
     return 1.06 * depth * cycles + (u > 1 ? 7 : 14);
 }
 
-static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params,
-                                   const tile_machine *tiles)
+static inline double cost_of_tiles(const spk_problem *problem, const spk_device *device, tile_tunables tuned, const tile_machine *tiles)
 {
     const cost_machine machine = cost_of_machine(device, tiles->fused);
     const int64_t lanes = tiles->lanes, element_bytes = tiles->element_bytes;
     const bool lines = lanes * element_bytes >= 64; /* a vector is a line of the cache */
-    const tile_cut cut = tile_make_cut(problem, params, device->executor.threads, tiles);
+    const tile_cut cut = tile_make_cut(problem, tuned, device->executor.threads, tiles);
     if (cut.panels == 0 || problem->m == 0)
         return 0.1;
     const double rows = (double)tile_grid_rows(problem), blocks = (double)problem->pattern->nnzb, depth = tile_block_cols(problem);

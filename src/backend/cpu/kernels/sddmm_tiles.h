@@ -47,7 +47,7 @@ static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows,
     const int64_t line0 = row_major ? row0 : k0, along0 = row_major ? k0 : row0, lines = row_major ? rows : depth,
                   length = row_major ? depth : rows;
     const STORED *from = (const STORED *)run->args->a + line0 * problem->a.ld + along0;
-    const bool in_place = sizeof(STORED) == sizeof(REAL) && run->bound->params.v[SDDMM_COPY] == 0;
+    const bool in_place = sizeof(STORED) == sizeof(REAL) && SPK_TUNED(ROW, &run->bound->params, COPY) == 0;
     const int64_t stride = in_place ? problem->a.ld : length + SDDMM_GAP;
     for (int64_t line = 0; !in_place && line < lines; line++)
         S(widen_all)(from + line * problem->a.ld, length, x->copy + line * stride);

@@ -1,4 +1,4 @@
-/* The tiled SDDMM for all element types with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+/* The tiled SDDMM for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
 #include "backend/cpu/kernels/sddmm_plan.h"
 #include "base/half.h"
 
@@ -62,17 +62,17 @@ static const tile_machine *machine_of(const spk_problem *problem)
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    return sddmm_applicable(problem, params, machine_of(problem), why);
+    return sddmm_applicable(problem, SDDMM_TUNED(ROW, params), machine_of(problem), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return sddmm_cost(problem, device, params, machine_of(problem));
+    return sddmm_cost(problem, device, SDDMM_TUNED(ROW, params), machine_of(problem));
 }
 
 static spk_status bind(spk_bound *bound)
 {
-    return sddmm_bind(bound, machine_of(&bound->problem));
+    return sddmm_bind(bound, SDDMM_TUNED(ROW, &bound->params), machine_of(&bound->problem));
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

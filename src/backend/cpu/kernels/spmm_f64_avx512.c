@@ -2,6 +2,7 @@
  * Register tiles of 28 / NV rows by NV vectors of 8; PACK=1 copies B into column panels first. Bound: the FMA units from 16 x 16 blocks
  * on. */
 #define REAL_BITS 64
+#define ROW spmm_f64_avx512
 #define VECTOR_BYTES 64
 #include "backend/cpu/kernels/tile_real_row.h"
 

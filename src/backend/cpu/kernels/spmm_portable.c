@@ -4,6 +4,7 @@
 #include "backend/cpu/kernels/cost.h"
 #include "base/half.h"
 
+#define ROW spmm_portable
 #define VECTOR_BYTES 16
 
 #define REAL double
@@ -49,12 +50,12 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->a.dtype != SPK_F32 && problem->a.dtype != SPK_F64 && !tile_converts(problem))
         *why = "it is for f32, f64, f16 and bf16";
-    return *why == NULL && tile_applicable(problem, params, machine_of(problem), why);
+    return *why == NULL && tile_applicable(problem, TILE_TUNED(ROW, params), machine_of(problem), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return cost_of_tiles(problem, device, params, machine_of(problem));
+    return cost_of_tiles(problem, device, TILE_TUNED(ROW, params), machine_of(problem));
 }
 
 static spk_status bind(spk_bound *bound)

@@ -1,4 +1,4 @@
-/* Tiled SpMM for float16 and bfloat16 with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+/* Tiled SpMM for float16 and bfloat16 with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
 #include "backend/cpu/kernels/cost.h"
 #include "base/half.h"
 
@@ -20,12 +20,12 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (!tile_converts(problem))
         *why = "it is for f16 and bf16";
-    return *why == NULL && tile_applicable(problem, params, &machine_f32, why);
+    return *why == NULL && tile_applicable(problem, TILE_TUNED(ROW, params), &machine_f32, why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return cost_of_tiles(problem, device, params, &machine_f32);
+    return cost_of_tiles(problem, device, TILE_TUNED(ROW, params), &machine_f32);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

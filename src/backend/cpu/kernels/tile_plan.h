@@ -18,8 +18,11 @@ typedef struct tile_machine {
     bool fused;            /* a multiply-add is one instruction */
 } tile_machine;
 
-/* The tunables, in the order of the rows of kernels.def. */
-enum { TILE_NV, TILE_PACK, TILE_GROUP }; /* PACK=1 copies B into panels, PACK=2 the values too, as tiles read them */
+/* The tunables of a row. */
+typedef struct tile_tunables {
+    int nv, pack, group; /* pack 1: B is copied into panels, 2: the values too, as tiles read them */
+} tile_tunables;
+#define TILE_TUNED(row, params) ((tile_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, PACK), SPK_TUNED(row, params, GROUP)})
 
 typedef struct tile_cut {
     int64_t vectors;      /* ceil(N / lanes) */
@@ -111,19 +114,19 @@ static inline bool tile_even(int64_t panels, int64_t slices)
     return slices == 1 || (panels >= 2 * slices && tile_ceil(panels, slices) * slices * 32 <= panels * 33);
 }
 
-static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_params *params, int threads, const tile_machine *machine)
+static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables tuned, int threads, const tile_machine *machine)
 {
     tile_cut cut = {.vectors = tile_ceil(problem->n, machine->lanes)};
     const int64_t grid_rows = tile_grid_rows(problem);
-    const bool pack = params->v[TILE_PACK] != 0, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
+    const bool pack = tuned.pack != 0, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
     const int64_t workers = serial ? 1 : threads;
-    cut.panels = tile_ceil(cut.vectors, params->v[TILE_NV]);
+    cut.panels = tile_ceil(cut.vectors, tuned.nv);
     cut.first_packed = pack ? 0 : problem->n % machine->lanes != 0 ? cut.panels - 1 : cut.panels;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
-    cut.by_tile = params->v[TILE_PACK] == 2;
+    cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
     cut.ahead = tile_row_bytes(problem, machine->element_bytes) > 16384;
-    cut.group = cut.values ? TILE_LARGEST_GROUP : params->v[TILE_GROUP];
+    cut.group = cut.values ? TILE_LARGEST_GROUP : tuned.group;
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
     cut.slices = workers == 1 ? 1 : cut.values || !tile_even(cut.panels, 2 * workers) ? workers : 2 * workers;
@@ -141,28 +144,28 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, const spk_param
     return cut;
 }
 
-static inline bool tile_applicable(const spk_problem *problem, const spk_params *params, const tile_machine *machine, const char **why)
+static inline bool tile_applicable(const spk_problem *problem, tile_tunables tuned, const tile_machine *machine, const char **why)
 {
-    const int nv = params->v[TILE_NV], height = tile_block_rows(problem);
+    const int nv = tuned.nv, height = tile_block_rows(problem);
     const int64_t vectors = tile_ceil(problem->n, machine->lanes);
     const bool converts = tile_converts(problem);
-    if (converts && params->v[TILE_PACK] == 0)
+    if (converts && tuned.pack == 0)
         *why = "PACK=0 reads B in place: f16 and bf16 are converted first";
-    else if (converts && params->v[TILE_PACK] == 1 && params->v[TILE_GROUP] > 1)
+    else if (converts && tuned.pack == 1 && tuned.group > 1)
         *why = "f16 and bf16 with PACK=1 always make large groups: GROUP=1 stands for them";
-    else if (params->v[TILE_PACK] == 0 && problem->b.layout != SPK_ROW_MAJOR)
+    else if (tuned.pack == 0 && problem->b.layout != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
-    else if (params->v[TILE_PACK] == 2 && params->v[TILE_GROUP] == 1)
+    else if (tuned.pack == 2 && tuned.group == 1)
         *why = "PACK=2 copies the values once a group: it wants large ones";
-    else if (params->v[TILE_PACK] == 2 && height < 16)
+    else if (tuned.pack == 2 && height < 16)
         *why = "PACK=2 pays from block heights of 16 on";
-    else if (params->v[TILE_GROUP] > 4 && params->v[TILE_PACK] != 0)
+    else if (tuned.group > 4 && tuned.pack != 0)
         *why = "GROUP=8 is for B in place: copies of it would leave the second cache";
-    else if (params->v[TILE_GROUP] > 4 && vectors <= 4 * nv)
+    else if (tuned.group > 4 && vectors <= 4 * nv)
         *why = "GROUP=4 makes the same groups";
-    else if (params->v[TILE_GROUP] > 1 && vectors <= nv)
+    else if (tuned.group > 1 && vectors <= nv)
         *why = "one panel makes no group";
-    else if (params->v[TILE_PACK] == 2 && !converts && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
+    else if (tuned.pack == 2 && !converts && tile_longest_row_bytes(problem, machine->element_bytes) > TILE_MOST_VALUE_BYTES)
         *why = "PACK=2 copies whole block rows: one is too long for the cache";
     else if (nv == 6 && height > 2)
         *why = "NV=6 is for block heights of 1 and 2";

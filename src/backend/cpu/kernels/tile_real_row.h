@@ -1,4 +1,4 @@
-/* Tiled SpMM for elements of REAL_BITS (32 or 64) with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+/* Tiled SpMM for elements of REAL_BITS (32 or 64) with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
 #include "backend/cpu/kernels/cost.h"
 
 #if REAL_BITS == 64
@@ -26,12 +26,12 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
     if (problem->a.dtype != TILE_DTYPE)
         *why = TILE_DTYPE == SPK_F64 ? "it is for f64" : "it is for f32";
-    return *why == NULL && tile_applicable(problem, params, &T(machine), why);
+    return *why == NULL && tile_applicable(problem, TILE_TUNED(ROW, params), &T(machine), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return cost_of_tiles(problem, device, params, &T(machine));
+    return cost_of_tiles(problem, device, TILE_TUNED(ROW, params), &T(machine));
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

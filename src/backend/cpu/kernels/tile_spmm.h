@@ -314,7 +314,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
     spk_status status = SPK_OK;
     SPK_TRY(spk_calloc(mem, 1, sizeof *state, &state));
     bound->state = state;
-    state->cut = tile_make_cut(&bound->problem, &bound->params, bound->device->executor.threads, &T(machine));
+    state->cut = tile_make_cut(&bound->problem, TILE_TUNED(ROW, &bound->params), bound->device->executor.threads, &T(machine));
     const tile_cut *cut = &state->cut;
     SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));

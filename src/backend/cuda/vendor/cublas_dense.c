@@ -38,7 +38,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     double fill = problem->static_values ? 0 : 2 + 1.3 * (double)dense_size(problem) / (device->stream_gbs * 1e3);
-    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + fill;
+    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * SPK_TUNED(cublas_dense, params, ALGO)) + fill;
 }
 
 static void fill_build(const spk_problem *problem, spk_build *build)
@@ -105,7 +105,7 @@ static spk_status bind(spk_bound *bound)
     SPK_GOTO(spk_around_make(bound, &s->around));
     fill_build(p, &build);
     SPK_GOTO(spk_cuda_function(bound->device, &build, &s->fill));
-    const spk_lt_spec spec = describe(p, s, bound->params.v[0]);
+    const spk_lt_spec spec = describe(p, s, SPK_TUNED(cublas_dense, &bound->params, ALGO));
     SPK_GOTO(spk_lt_make(bound->device, &spec, &s->product));
     if (p->static_values)
         SPK_GOTO(bound->device->backend->allocate(bound->device, s->dense_bytes, &s->values));

@@ -45,7 +45,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * params->v[0]) + 3 +
+    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * SPK_TUNED(cublas_dense_sddmm, params, ALGO)) + 3 +
            spk_sddmm_elements(problem) * (double)spk_dtype_bytes(problem->d.dtype) * 2 / (device->stream_gbs * 1e3);
 }
 
@@ -96,7 +96,7 @@ static void spk_gather_build(const spk_problem *p, spk_build *build)
 static spk_status bind(spk_bound *bound)
 {
     const spk_problem *p = &bound->problem;
-    const spk_lt_spec spec = describe(p, bound->params.v[0]);
+    const spk_lt_spec spec = describe(p, SPK_TUNED(cublas_dense_sddmm, &bound->params, ALGO));
     spk_build build;
     spk_cuda_scope scope;
     state *s = NULL;
