@@ -29,6 +29,9 @@ edits=0
 all_cuda=$(cd src/backend/cuda && basename -a -s .c kernels/*.c vendor/*.c)
 edited cuda/kernels/spmm_sm90_groups.cu spmm_sm90_groups
 edited cuda/kernels/spmm_sm90_wgmma.c spmm_sm90_wgmma
+edited cuda/kernels/spmm_sm90_groups.h spmm_sm90_groups
+edited cuda/helpers/list_tiles.cu sddmm_sm90_wgmma
+edited cuda/device/sddmm_tile.h sddmm_sm90_wgmma
 edited cuda/device/simt.cuh sddmm_cuda_simt spmm_cuda_simt
 edited cuda/device/cluster.cuh spmm_sm90_wgmma
 edited cuda/device/sddmm_store.cuh sddmm_sm90_wgmma

@@ -75,7 +75,7 @@ static void see_column(column_order *order, int column)
 }
 
 /* One stage: returns how many blocks it lists. */
-static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const shape *s, const int *rows, int64_t stage,
+static int64_t check_stage(const spk_bsr_view *view, const group_memory *l, const shape *s, const int *rows, int64_t stage,
                            column_order *order)
 {
     const int *words = l->memory + spk_groups_at_words(l) + stage * l->slots * (1 + l->height);
@@ -101,7 +101,7 @@ static int64_t check_stage(const spk_bsr_view *view, const group_lists *l, const
     return blocks;
 }
 
-static void check_lists(const spk_bsr_view *view, const group_lists *l, const shape *s)
+static void check_lists(const spk_bsr_view *view, const group_memory *l, const shape *s)
 {
     char *seen = calloc((size_t)view->grid_rows + 1, 1);
     int64_t blocks = 0, rows_seen = 0;
@@ -135,7 +135,7 @@ static void lists_hold_every_block_once(void **unused)
     spk_rng_seed(&rng, 7);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         spk_bsr_view view = make_view(&rng, &shapes[i]);
-        group_lists lists = {0};
+        group_memory lists = {0};
         assert_int_equal(spk_groups_make(&spk_mem_system, &view, shapes[i].height, shapes[i].tile_rows, shapes[i].slots,
                                          (groups_dealt){5, 7, 1}, &lists),
                          SPK_OK);
@@ -166,7 +166,7 @@ static void like_goes_to_like(void **unused)
                                .nnzb = ROWS * EACH,
                                .offsets = offsets,
                                .columns = columns};
-    group_lists lists = {0};
+    group_memory lists = {0};
     assert_int_equal(spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){0}, &lists), SPK_OK);
     assert_int_equal(lists.stages, ROWS / 2 * EACH);
     spk_free(&spk_mem_system, lists.memory);
@@ -195,7 +195,7 @@ static void neighbours_meet(void **unused)
                          .offsets = offsets,
                          .columns = columns};
     const turns_lists rows = {.columns = columns, .stride = 1, .rows = ROWS, .offsets = offsets};
-    group_lists lists = {0};
+    group_memory lists = {0};
     assert_int_equal(spk_turns_period(&rows), EACH);
     assert_int_equal(spk_turns_agreement(&rows, 0), 0);
     assert_int_equal(spk_turns_agreement(&rows, EACH), (ROWS - 1) * (EACH - 1));
@@ -295,7 +295,7 @@ static int64_t first_choice(const spk_bsr_view *view, int height, int *lengths)
 /* The lengths of the groups of a plan, and the most that one of the blocks of threads has to do. */
 static int64_t planned(const spk_bsr_view *view, const shape *s, groups_dealt dealt, int *lengths, int64_t *stages)
 {
-    group_lists lists = {0};
+    group_memory lists = {0};
     int64_t most = 0;
     assert_int_equal(spk_groups_make(&spk_mem_system, view, s->height, s->tile_rows, s->slots, dealt, &lists), SPK_OK);
     check_lists(view, &lists, s);
@@ -440,14 +440,14 @@ static void out_of_memory(void **unused)
     spk_rng rng;
     spk_rng_seed(&rng, 14);
     spk_bsr_view view = even_rows(&rng, 64, 64, 32);
-    group_lists lists = {0};
+    group_memory lists = {0};
     spk_mem_fail_after(-1);
     assert_int_equal(spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists), SPK_OK);
     spk_free(&spk_mem_system, lists.memory);
     const int64_t allocations = spk_mem_fail_after(-1);
     assert_in_range(allocations, 10, 100);
     for (int64_t i = 0; i < allocations; i++) {
-        lists = (group_lists){0};
+        lists = (group_memory){0};
         spk_mem_fail_after(i);
         const spk_status status = spk_groups_make(&spk_mem_system, &view, 2, 1, 1, (groups_dealt){8, 66, 1}, &lists);
         spk_mem_fail_after(-1);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "backend/cuda/device/gather.h"
 #include "backend/cuda/plan/cut.h"
 #include "backend/cuda/plan/pieces.h"
 #include "base/rng.h"

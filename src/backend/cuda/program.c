@@ -38,8 +38,8 @@ static spk_status make_key(const spk_build *build, const char *arch, char *key, 
     if (source == NULL)
         return spk_fail(SPK_ERR_INTERNAL, "no device program is named \"%s\"", build->file);
     SPK_TRY(spk_cuda_nvrtc_open(version, sizeof version));
-    int used = snprintf(key, size, "%s %016llx nvrtc=%s arch=%s %s", build->file, (unsigned long long)source->hash, version,
-                        arch, build->options);
+    int used =
+        snprintf(key, size, "%s %016llx nvrtc=%s arch=%s %s", build->file, (unsigned long long)source->hash, version, arch, build->options);
     if (used < 0 || (size_t)used >= size)
         return spk_fail(SPK_ERR_INTERNAL, "%s: its cache key has %d characters; the limit is %zu", build->file, used, size - 1);
     return SPK_OK;

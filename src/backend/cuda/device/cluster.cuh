@@ -5,6 +5,7 @@
 
 #include "backend/cuda/device/epilogue.cuh"
 #include "backend/cuda/device/ptx.cuh"
+#include "backend/cuda/device/sm90.h"
 
 namespace sm90 {
 
@@ -40,7 +41,8 @@ struct exchange_storage {
 /* `blocks` of a cluster, each with `groups` warpgroups that keep `columns` columns of `tiles` tiles of 64 rows: fours of a thread (mma.cuh:
  * rows r and r + 8, two columns), of which a block owns `owned` neighbours. */
 template <int blocks, int groups, int tiles, int columns> struct exchange {
-    static constexpr int fours = tiles * columns / 8, owned = (fours + blocks - 1) / blocks, line_bytes = groups * 128 * 16;
+    static constexpr int fours = cluster_fours(tiles, columns), owned = cluster_owned(fours, blocks),
+                         line_bytes = cluster_line_bytes(groups);
     static constexpr int bytes = blocks * owned * line_bytes; /* of shared memory */
     unsigned memory, full, room, rank, phase;
 
@@ -127,7 +129,7 @@ struct handover_storage {
 /* One tile of a cluster of two blocks is cut: the second block sends its sums of the tile's end to the first, which adds them to its own.
  * `groups`, `tiles` and `columns` as above; memory: where the sums arrive in the first block. Once a launch. */
 template <int groups, int tiles, int columns> struct handover {
-    static constexpr int fours = tiles * columns / 8, line_bytes = groups * 128 * 16, bytes = fours * line_bytes;
+    static constexpr int fours = cluster_fours(tiles, columns), line_bytes = cluster_line_bytes(groups), bytes = fours * line_bytes;
     unsigned memory, full, room;
 
     __device__ __forceinline__ handover(unsigned memory, const handover_storage &storage)

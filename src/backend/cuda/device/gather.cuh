@@ -4,19 +4,16 @@
  * BLOCK_COLS the column in it. A step takes TILE_K of them, whatever the block's width: nothing is padded but the last step, where both
  * tiles hold zeros. What lies beyond K is zero in both tiles too, so that neither the overhang of values nor memory beyond B is ever read.
  *
- * A team (team.cuh) works on one tile of D, TILE_M rows of one block row (SPLITS tiles down a block row) by TILE_N columns. The host
- * defines, besides what team.cuh asks for:
- *   BLOCK_ROWS, BLOCK_COLS           of op(A)
- *   RAGGED_K                         1: K is no multiple of BLOCK_COLS
- *   PIECES                           1: long block rows come in pieces, whose sums go to the workspace and are added by a second launch */
+ * A team (team.cuh) works on one tile of D, TILE_M rows of one block row (SPLITS tiles down a block row) by TILE_N columns. The
+ * constants: gather.h, team.h. */
 #ifndef SPK_CUDA_GATHER_CUH
 #define SPK_CUDA_GATHER_CUH
 
 #include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/gather.h"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/team.cuh"
 
-#define SPLITS ((BLOCK_ROWS + TILE_M - 1) / TILE_M)
 #define ONE_BLOCK_A_STEP (BLOCK_COLS % TILE_K == 0) /* every step lies inside one block */
 
 /* What a team computes, and where its operands begin. */
@@ -168,9 +165,7 @@ inline void set_tile(const spk_cuda_arguments &arg, task &job, int block_row, in
 }
 
 #if PIECES
-/* The host's list (plan/gather.h): the number of pieces and of cut rows, 0, 0; of each piece its block row, first and last block, and
- * its number among those of cut rows (negative: it is the whole row); of each cut row its number, the number of its first piece, how many
- * it has, 0. */
+/* Entries of the host's list (gather.h), after the first. */
 inline int4 listed(const int *list, int at)
 {
     return __ldg((const int4 *)list + 1 + at);
@@ -253,7 +248,7 @@ inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const ta
 /* ---- sums of pieces */
 
 #if PIECES
-#define TILE_SUMS ((LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N) * PITCH_D)
+constexpr int TILE_SUMS = team_sums(TEAM, LAYOUT_D == ROW_MAJOR);
 
 typedef pieces<real, 16 / (int)sizeof(real)> line_of_sums;
 constexpr int LINE_SUMS = 16 / (int)sizeof(real);

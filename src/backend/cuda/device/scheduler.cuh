@@ -3,18 +3,7 @@
 #define SPK_DEVICE_SCHEDULER_CUH
 
 #include "backend/cuda/device/ptx.cuh"
-
-/* Filled by the host (plan/sm90.h). */
-struct spk_tile_order {
-    const int
-        *order; /* of tiles of unequal length: where each block's tiles begin in the list (gridDim.x + 1), the list; null: all alike */
-    int row_tiles, col_tiles;
-    int tiles;        /* row_tiles * col_tiles */
-    int direct;       /* 1: D is stored element by element, without TMA */
-    int across;       /* 1: column tiles fastest; 0: row tiles */
-    int item_columns; /* column tiles of an item of the batch: those of the items follow one another */
-    int period;       /* of columns, by which rows are turned (plan/turns.h); 0: none is */
-};
+#include "backend/cuda/device/tile_order.h"
 
 namespace sm90 {
 

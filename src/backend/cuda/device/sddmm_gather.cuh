@@ -2,22 +2,14 @@
  *
  * The stored blocks of a block row stand one beside the other: "virtual column" v = 0, 1, .. counts their columns, v / BLOCK_COLS is the
  * block and v % BLOCK_COLS the column in it. A team's tile is TILE_M rows of one block row by TILE_N virtual columns, whatever the block's
- * width; what lies beyond M, N or K is zero in its tile and never read. The host defines, besides what team.cuh and block_store.cuh ask
- * for:
- *   SPLITS   tiles down a block row */
+ * width; what lies beyond M, N or K is zero in its tile and never read. The constants: sddmm_gather.h, team.h. */
 #ifndef SPK_CUDA_SDDMM_GATHER_CUH
 #define SPK_CUDA_SDDMM_GATHER_CUH
 
 #include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/sddmm_gather.h"
 #include "backend/cuda/device/sddmm_reduce.cuh"
 #include "backend/cuda/device/team.cuh"
-
-/* Filled by the host (plan/sddmm_gather.h). */
-struct sddmm_work {
-    const int2 *tiles;             /* block row * SPLITS + part of it; first virtual column */
-    int tiles_count, parts, steps; /* tiles; parts of K; steps of TILE_K in all of K */
-    long long elements;            /* of an item's D */
-};
 
 struct task {
     int item, part, first_step, steps;
@@ -35,7 +27,7 @@ inline bool find_task(const spk_cuda_arguments &arg, const sddmm_work &work, int
     const int rest = (int)(unit / work.tiles_count);
     if (rest >= work.parts * arg.items)
         return false;
-    const int2 tile = __ldg(work.tiles + unit % work.tiles_count);
+    const int2 tile = __ldg((const int2 *)work.tiles + unit % work.tiles_count); /* an sddmm_tile */
     const int block_row = tile.x / SPLITS;
     job.part = rest % work.parts;
     job.item = rest / work.parts;

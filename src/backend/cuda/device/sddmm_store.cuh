@@ -5,9 +5,10 @@
 #define SPK_DEVICE_SDDMM_STORE_CUH
 
 #include "backend/cuda/device/block_store.cuh"
+#include "backend/cuda/device/sddmm_tile.h"
 
-constexpr int PASS = CELL_COLS < 32 ? CELL_COLS : 32; /* columns that a warp stages at a time: 16 rows of them */
-constexpr int PITCH = LAYOUT_D == ROW_MAJOR ? PASS + 8 : 20, STAGING = LAYOUT_D == ROW_MAJOR ? 16 * PITCH : PASS * PITCH;
+constexpr int PASS = sddmm_pass(CELL_COLS), PITCH = sddmm_pitch(CELL_COLS, LAYOUT_D == ROW_MAJOR),
+              STAGING = sddmm_staging(CELL_COLS, LAYOUT_D == ROW_MAJOR);
 
 /* Of a warp: where its 16 rows of the window go. */
 struct window {

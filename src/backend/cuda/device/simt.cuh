@@ -1,8 +1,9 @@
 /* The products of a team's tile with ordinary multiply-adds: THREAD_M x THREAD_N sums a thread.
- * The host defines THREAD_M and THREAD_N, besides what team.cuh asks for. */
+ * The constants: simt.h, team.h. */
 #ifndef SPK_CUDA_SIMT_CUH
 #define SPK_CUDA_SIMT_CUH
 
+#include "backend/cuda/device/simt.h"
 #include "backend/cuda/device/team.cuh"
 
 #define TEAM_COLUMNS (TILE_N / THREAD_N)
@@ -10,7 +11,7 @@
 #define LANE (16 / (int)sizeof(element_b) < THREAD_N ? 16 / (int)sizeof(element_b) : THREAD_N)
 
 static_assert(TILE_K % QUAD == 0 && TILE_M % THREAD_M == 0 && TILE_N % THREAD_N == 0, "threads do not fill the tile");
-static_assert(TILE_M / THREAD_M * TEAM_COLUMNS == TEAM_THREADS, "threads do not fill the team");
+static_assert(simt_threads(TILE_M / THREAD_M, TILE_N, THREAD_N) == TEAM_THREADS, "threads do not fill the team");
 
 /* The column of the tile that sum j of a thread belongs to: neighbours in vectors of B where those run along N, else threads side by
  * side. */

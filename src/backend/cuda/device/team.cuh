@@ -1,25 +1,24 @@
 /* A team of threads and the tiles of both operands that it brings into shared memory step by step along K, through cp.async and STAGES
  * stages.
  *
- * A team works on a tile of TILE_M x TILE_N sums; a thread block holds TEAMS teams of TEAM_THREADS threads. The host defines:
- *   TILE_M, TILE_N, TILE_K, STAGES   of a team; STAGES tiles of both in shared memory
- *   TEAM_THREADS, TEAMS, TEAM_BYTES  TEAM_BYTES of shared memory for each team
- *   PITCH_A, PITCH_B, PITCH_D        elements from one line of a tile to the next, multiples of 16 bytes
- *   VECTOR_A, VECTOR_B               elements of a copy where the operand is aligned to 16 bytes
+ * The constants: team.h.
  * A line of a tile runs along the dimension that is contiguous in memory: along K where A_K_CONTIGUOUS (LAYOUT_B is COL_MAJOR). */
 #ifndef SPK_CUDA_TEAM_CUH
 #define SPK_CUDA_TEAM_CUH
 
 #include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/team.h"
 
 #define B_K_CONTIGUOUS (LAYOUT_B == COL_MAJOR)
 #define A_LINES (A_K_CONTIGUOUS ? TILE_M : TILE_K)
 #define A_LINE (A_K_CONTIGUOUS ? TILE_K : TILE_M)
 #define B_LINES (B_K_CONTIGUOUS ? TILE_N : TILE_K)
 #define B_LINE (B_K_CONTIGUOUS ? TILE_K : TILE_N)
-#define A_TILE_BYTES (A_LINES * PITCH_A * (int)sizeof(element_a))
-#define B_TILE_BYTES (B_LINES * PITCH_B * (int)sizeof(element_b))
-#define STAGE_BYTES (A_TILE_BYTES + B_TILE_BYTES)
+
+constexpr team_constants TEAM = {TEAM_CONSTANTS(SPK_CONSTANT_VALUE)};
+constexpr int A_TILE_BYTES = team_a_bytes(TEAM, A_K_CONTIGUOUS, sizeof(element_a)),
+              B_TILE_BYTES = team_b_bytes(TEAM, B_K_CONTIGUOUS, sizeof(element_b));
+constexpr int STAGE_BYTES = A_TILE_BYTES + B_TILE_BYTES, SPLITS = team_splits(BLOCK_ROWS, TILE_M); /* SPLITS: tiles down a block row */
 
 static_assert(A_TILE_BYTES % 16 == 0 && B_TILE_BYTES % 16 == 0 && STAGES * STAGE_BYTES <= TEAM_BYTES, "tiles do not fit");
 static_assert(A_LINE % VECTOR_A == 0 && B_LINE % VECTOR_B == 0, "a copy straddles lines");

@@ -5,12 +5,13 @@
  * and the columns of B on the side of 16, so that blocks whose rows are a multiple of 8 waste nothing. Rows of a tile beyond the block are
  * zeros in A and their sums are dropped: whatever B holds, no other row sees it.
  *
- * The host defines, besides what team.cuh asks for: SWAP, WARPS_M and WARPS_N (warps of a team down and across the tile). */
+ * The constants: warp_mma.h, team.h. */
 #ifndef SPK_CUDA_WARP_MMA_CUH
 #define SPK_CUDA_WARP_MMA_CUH
 
 #include "backend/cuda/device/matrices.cuh"
 #include "backend/cuda/device/team.cuh"
+#include "backend/cuda/device/warp_mma.h"
 
 #define WARP_M (TILE_M / WARPS_M)
 #define WARP_N (TILE_N / WARPS_N)
@@ -18,7 +19,8 @@
 #define EIGHTS ((SWAP ? WARP_M : WARP_N) / 8)
 #define DEPTH (sizeof(element_a) == 2 ? 16 : 8) /* of an instruction along K */
 
-static_assert(WARPS_M * WARPS_N * 32 == TEAM_THREADS && TILE_M % WARPS_M == 0 && TILE_N % WARPS_N == 0, "warps do not fill the tile");
+static_assert(warp_mma_threads(WARPS_M, WARPS_N) == TEAM_THREADS && TILE_M % WARPS_M == 0 && TILE_N % WARPS_N == 0,
+              "warps do not fill the tile");
 static_assert(SIXTEENS * 16 == (SWAP ? WARP_N : WARP_M) && EIGHTS * 8 == (SWAP ? WARP_M : WARP_N),
               "instructions do not fill a warp's tile");
 static_assert(TILE_K % DEPTH == 0 && sizeof(element_a) == sizeof(element_b), "instructions do not fill a step");

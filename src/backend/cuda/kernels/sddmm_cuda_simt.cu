@@ -2,6 +2,7 @@
  * any block, layout and alignment. Bound: shared memory and FMA at large blocks, copies of a few rows at small ones. */
 #include "backend/cuda/device/sddmm_gather.cuh"
 #include "backend/cuda/device/simt.cuh"
+#include "backend/cuda/kernels/sddmm_cuda_simt.h"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
     sddmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)

@@ -1,6 +1,5 @@
 /* sddmm_sm80_mma: host side. */
-#include <stdio.h>
-
+#include "backend/cuda/kernels/sddmm_sm80_mma.h"
 #include "backend/cuda/plan/sddmm_gather.h"
 #include "backend/cuda/plan/warp_mma.h"
 
@@ -13,7 +12,7 @@ static int sums_of(const spk_problem *problem)
 
 static warp_mma_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    warp_mma_shape shape = spk_warp_mma_tile(problem->pattern->block_rows, params, sums_of(problem));
+    warp_mma_shape shape = spk_warp_mma_tile(problem->pattern->block_rows, WARP_MMA_TUNED(sddmm_sm80_mma, params), sums_of(problem));
     spk_sddmm_gather_complete(problem, &shape.team);
     return shape;
 }
@@ -30,8 +29,8 @@ static bool types_fit(const spk_problem *problem, const char **why)
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    const int rows = problem->pattern->block_rows, swap = params->v[WARP_MMA_SWAP], most = params->v[WARP_MMA_HEIGHT],
-              depth = params->v[WARP_MMA_TILE_K];
+    const int rows = problem->pattern->block_rows, swap = SPK_TUNED(sddmm_sm80_mma, params, SWAP),
+              most = SPK_TUNED(sddmm_sm80_mma, params, HEIGHT), depth = SPK_TUNED(sddmm_sm80_mma, params, TILE_K);
     if (!types_fit(problem, why))
         return false;
     const warp_mma_shape shape = shape_of(problem, params);
@@ -43,10 +42,10 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a lower tile holds the block's rows";
     else if (problem->a.dtype == SPK_F64 ? depth > 32 || most > 64 : depth < 32)
         *why = "steps are of 32 to 128 bytes a line";
-    else if (shape.team.tile_m / shape.warps_m * (shape.team.tile_n / shape.warps_n) > 2 * sums_of(problem))
+    else if (shape.team.c.tile_m / shape.c.warps_m * (shape.team.c.tile_n / shape.c.warps_n) > 2 * sums_of(problem))
         *why = "a warp would keep too many sums";
     else
-        spk_sddmm_gather_applicable(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], why);
+        spk_sddmm_gather_applicable(problem, device, &shape.team, SPK_TUNED(sddmm_sm80_mma, params, SPLIT), why);
     return *why == NULL;
 }
 
@@ -56,18 +55,17 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->a.dtype == SPK_F64   ? 1
                                                                                               : problem->a.dtype == SPK_F32 ? 3
                                                                                                                             : 7);
-    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n,
+    const double m = shape.team.c.tile_m / shape.c.warps_m, n = shape.team.c.tile_n / shape.c.warps_n,
                  busy = m * n / (m * n + (problem->a.dtype == SPK_F64 ? 16 : 8) * (m + n));
-    return spk_sddmm_gather_predict(problem, device, &shape.team, params->v[WARP_MMA_SPLIT], peak * busy);
+    return spk_sddmm_gather_predict(problem, device, &shape.team, SPK_TUNED(sddmm_sm80_mma, params, SPLIT), peak * busy);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    char more[64];
     const warp_mma_shape shape = shape_of(problem, params);
-    snprintf(more, sizeof more, "-DSWAP=%d -DWARPS_M=%d -DWARPS_N=%d", params->v[WARP_MMA_SWAP], shape.warps_m, shape.warps_n);
-    spk_sddmm_gather_build(problem, &shape.team, "sddmm_sm80_mma.cu", "sddmm_sm80_mma", more, build);
+    spk_sddmm_gather_build(problem, &shape.team, "sddmm_sm80_mma.cu", "sddmm_sm80_mma", build);
+    spk_warp_mma_define(shape.c, build);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -75,7 +73,7 @@ static spk_status bind(spk_bound *bound)
     spk_build made = {0};
     const warp_mma_shape shape = shape_of(&bound->problem, &bound->params);
     build(&bound->problem, bound->device, &bound->params, &made);
-    return spk_sddmm_gather_bind(bound, &shape.team, &made, bound->params.v[WARP_MMA_SPLIT]);
+    return spk_sddmm_gather_bind(bound, &shape.team, &made, SPK_TUNED(sddmm_sm80_mma, &bound->params, SPLIT));
 }
 
 const spk_kernel_ops sddmm_sm80_mma_ops = {.applicable = applicable,

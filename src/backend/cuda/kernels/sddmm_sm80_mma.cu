@@ -3,6 +3,7 @@
  * a few rows at small ones. */
 #include "backend/cuda/device/sddmm_gather.cuh"
 #include "backend/cuda/device/warp_mma.cuh"
+#include "backend/cuda/kernels/sddmm_sm80_mma.h"
 
 static_assert(DTYPE_A == F64 ? COMPUTE == F64 : sizeof(element_a) == 2 || COMPUTE == TF32, "the tensor instructions take these types only");
 

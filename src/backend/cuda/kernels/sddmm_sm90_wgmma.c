@@ -1,41 +1,26 @@
 /* sddmm_sm90_wgmma: host side. */
 #include <limits.h>
-#include <stdio.h>
 
+#include "backend/cuda/helpers/list_tiles.h"
+#include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
+#include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/sddmm.h"
 #include "backend/cuda/plan/sddmm_tiles.h"
 
-enum {
-    HEIGHT,
-    WIDTH,
-    EXTRA,
-    CLUSTER,
-    SHARE,
-    SPLIT
-}; /* the tunables in the order of kernels.def; EXTRA: half windows that a tile's columns have beyond one window */
-enum { CHUNK = 64, THREADS = 384, LEAST_STEPS = 4, MOST_CELL = 64, LIST_THREADS = 256, MOST_LIST_BLOCKS = 1024, LIST_END_BYTES = 16 };
+enum { LEAST_STEPS = 4, MOST_CELL = 64, MOST_LIST_BLOCKS = 1024, LIST_END_BYTES = 16 };
 
-typedef struct shape {
-    sddmm_tiling tiling;
-    int staging_bytes, stage_bytes, stages, shared_bytes;
-    int exchanged_bytes; /* what a cluster's blocks send into a ring */
-} shape;
-
-/* Of sddmm_sm90_wgmma.cu. */
-typedef struct device_work {
-    const int *words;
-    int tiles, parts, steps;
-    long long elements;
-} device_work;
+/* EXTRA: half windows that a tile's columns have beyond one window. */
+#define TUNED(params, name) SPK_TUNED(sddmm_sm90_wgmma, params, name)
 
 typedef struct state {
     spk_cuda_index index;
     sddmm_functions functions;
     void *memory;         /* of the tiles' words, on the device */
     size_t ordered_bytes; /* of memory, where it is ordered by the stream of remote indices; else 0 */
-    device_work work;
-    shape shape;
+    sddmm_work work;
+    sddmm_tiling tiling;
+    sddmm_shape shape;
 } state;
 
 static int cell_of(int side)
@@ -46,23 +31,37 @@ static int cell_of(int side)
     return cell;
 }
 
-static shape shape_of(const spk_problem *problem, const spk_params *params)
+static sddmm_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
-    const int columns = params->v[WIDTH] * (2 + params->v[EXTRA]) / 2;
-    shape s = {.tiling = {.cell_rows = cell_of(problem->pattern->block_rows), .cell_cols = cell_of(problem->pattern->block_cols)}};
-    s.tiling.rows = params->v[HEIGHT] / s.tiling.cell_rows;
-    s.tiling.tile_rows = 64 / s.tiling.cell_rows;
-    s.tiling.tile_cols = params->v[WIDTH] / s.tiling.cell_cols;
-    s.tiling.slots = columns / s.tiling.cell_cols;
-    s.tiling.multiple = params->v[SHARE];
-    const int pass = s.tiling.cell_cols < 32 ? s.tiling.cell_cols : 32;
-    s.staging_bytes = 8 * 4 * (problem->block_layout == SPK_ROW_MAJOR ? 16 * (pass + 8) : pass * 20);
-    s.exchanged_bytes = 128 * params->v[WIDTH] * 4 / params->v[CLUSTER] * (params->v[CLUSTER] - 1);
-    s.stage_bytes = (params->v[HEIGHT] + columns) * CHUNK * 2;
-    s.stages = (SM90_SHARED_BYTES - SM90_SHARED_SLACK - s.staging_bytes) / s.stage_bytes;
-    s.stages = s.stages < SM90_MOST_STAGES ? s.stages : SM90_MOST_STAGES;
-    s.shared_bytes = 1024 + s.stages * s.stage_bytes + s.staging_bytes;
-    return s;
+    const int rows = problem->pattern->block_rows, cols = problem->pattern->block_cols, cell_cols = cell_of(cols);
+    return (sddmm_constants){.block_rows = rows,
+                             .block_cols = cols,
+                             .ragged = spk_sddmm_ragged(problem),
+                             .cell_rows = cell_of(rows),
+                             .cell_cols = cell_cols,
+                             .height = TUNED(params, HEIGHT),
+                             .width = TUNED(params, WIDTH),
+                             .slots = TUNED(params, WIDTH) * (2 + TUNED(params, EXTRA)) / 2 / cell_cols,
+                             .cluster = TUNED(params, CLUSTER),
+                             .share = TUNED(params, SHARE)};
+}
+
+static sddmm_shape shape_of(const spk_problem *problem, const spk_params *params)
+{
+    return sddmm_shape_of(constants_of(problem, params), problem->block_layout == SPK_ROW_MAJOR);
+}
+
+static sddmm_tiling tiling_of(const spk_problem *problem, const spk_params *params)
+{
+    const sddmm_constants c = constants_of(problem, params);
+    const sddmm_shape s = shape_of(problem, params);
+    return (sddmm_tiling){.cell_rows = c.cell_rows,
+                          .cell_cols = c.cell_cols,
+                          .rows = s.rows,
+                          .tile_rows = s.tile_rows,
+                          .tile_cols = s.tile_cols,
+                          .slots = c.slots,
+                          .multiple = c.share};
 }
 
 /* ---- the model */
@@ -82,20 +81,20 @@ static double united(double density, int rows)
 /* Tiles of a pattern, and the columns that one brings, on the mean. */
 static void estimate(const spk_problem *problem, const spk_params *params, double *tiles, double *columns)
 {
-    const shape s = shape_of(problem, params);
+    const sddmm_tiling t = tiling_of(problem, params);
     const spk_pattern *pattern = problem->pattern;
     const double grid_rows = (double)((problem->m + pattern->block_rows - 1) / pattern->block_rows),
                  grid_cols = (double)((problem->n + pattern->block_cols - 1) / pattern->block_cols);
-    const double cells = grid_cols * (pattern->block_cols / s.tiling.cell_cols),
+    const double cells = grid_cols * (pattern->block_cols / t.cell_cols),
                  density = grid_rows * grid_cols > 0 ? (double)pattern->nnzb / (grid_rows * grid_cols) : 0;
-    const int window_rows = pattern->block_rows < 64 ? 64 / s.tiling.cell_rows : 1,
-              rows = params->v[HEIGHT] > pattern->block_rows ? params->v[HEIGHT] / pattern->block_rows : 1;
-    const double window = cells * united(density, window_rows) / (params->v[HEIGHT] == 64 ? s.tiling.slots : s.tiling.tile_cols);
-    const double all = cells * united(density, rows), slots = all / s.tiling.slots, most = window > slots ? window : slots;
+    const int window_rows = pattern->block_rows < 64 ? 64 / t.cell_rows : 1,
+              rows = TUNED(params, HEIGHT) > pattern->block_rows ? TUNED(params, HEIGHT) / pattern->block_rows : 1;
+    const double window = cells * united(density, window_rows) / (TUNED(params, HEIGHT) == 64 ? t.slots : t.tile_cols);
+    const double all = cells * united(density, rows), slots = all / t.slots, most = window > slots ? window : slots;
     double each = most < 1 ? 1 : (double)(int64_t)(most + 0.7);
-    each = (double)((int64_t)each + params->v[SHARE] - 1 - ((int64_t)each + params->v[SHARE] - 1) % params->v[SHARE]);
-    *tiles = grid_rows * pattern->block_rows / params->v[HEIGHT] * each;
-    *columns = all / each * s.tiling.cell_cols;
+    each = (double)((int64_t)each + TUNED(params, SHARE) - 1 - ((int64_t)each + TUNED(params, SHARE) - 1) % TUNED(params, SHARE));
+    *tiles = grid_rows * pattern->block_rows / TUNED(params, HEIGHT) * each;
+    *columns = all / each * t.cell_cols;
 }
 
 /* Of one multiprocessor, measured on an H200 with this row: neighbours that read the same rows of X at the same time are answered together,
@@ -103,14 +102,15 @@ static void estimate(const spk_problem *problem, const spk_params *params, doubl
 static const double FLOPS_US = 5.4e6, L2_BYTES_US = 72e3, LINE_US = 1.04e-3;
 
 /* A stage's microseconds: the longest of the tensor cores, L2, TMA's lines and issuing. */
-static double stage_us(const spk_problem *problem, const spk_params *params, const shape *s, double columns)
+static double stage_us(const spk_problem *problem, const spk_params *params, const sddmm_shape *s, double columns)
 {
-    const double x_lines = problem->a.layout == SPK_ROW_MAJOR ? params->v[HEIGHT] : CHUNK * s->tiling.rows;
-    const double y_lines = problem->b.layout == SPK_COL_MAJOR ? columns : CHUNK * columns / s->tiling.cell_cols;
-    const double parts[] = {2.0 * 128 * params->v[WIDTH] * CHUNK * (params->v[WIDTH] >= 256 ? 1 : 1.08) / FLOPS_US,
-                            2.0 * CHUNK * (params->v[HEIGHT] / params->v[SHARE] + columns) / L2_BYTES_US,
-                            LINE_US * (x_lines / params->v[SHARE] + y_lines),
-                            (0.10 + 0.05 * (s->tiling.rows + columns / s->tiling.cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
+    const int cell_cols = cell_of(problem->pattern->block_cols);
+    const double x_lines = problem->a.layout == SPK_ROW_MAJOR ? TUNED(params, HEIGHT) : SDDMM_CHUNK * s->rows;
+    const double y_lines = problem->b.layout == SPK_COL_MAJOR ? columns : SDDMM_CHUNK * columns / cell_cols;
+    const double parts[] = {2.0 * 128 * TUNED(params, WIDTH) * SDDMM_CHUNK * (TUNED(params, WIDTH) >= 256 ? 1 : 1.08) / FLOPS_US,
+                            2.0 * SDDMM_CHUNK * (TUNED(params, HEIGHT) / TUNED(params, SHARE) + columns) / L2_BYTES_US,
+                            LINE_US * (x_lines / TUNED(params, SHARE) + y_lines),
+                            (0.10 + 0.05 * (s->rows + columns / cell_cols)) / (s->stages < 4 ? 1.7 : 2.5)};
     double us = 0;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         us = parts[i] > us ? parts[i] : us;
@@ -119,16 +119,16 @@ static double stage_us(const spk_problem *problem, const spk_params *params, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const shape s = shape_of(problem, params);
+    const sddmm_shape s = shape_of(problem, params);
     double tiles, columns;
     estimate(problem, params, &tiles, &columns);
-    const double slots = spk_sm90_processors(device) / (params->v[CLUSTER] > 2 ? params->v[CLUSTER] + 1 : params->v[CLUSTER]),
-                 units = tiles * params->v[SPLIT] * (double)problem->batch;
-    const double steps = (double)((problem->k + CHUNK - 1) / CHUNK) / params->v[SPLIT] / params->v[CLUSTER],
+    const double slots = spk_sm90_processors(device) / (TUNED(params, CLUSTER) > 2 ? TUNED(params, CLUSTER) + 1 : TUNED(params, CLUSTER)),
+                 units = tiles * TUNED(params, SPLIT) * (double)problem->batch;
+    const double steps = (double)((problem->k + SDDMM_CHUNK - 1) / SDDMM_CHUNK) / TUNED(params, SPLIT) / TUNED(params, CLUSTER),
                  waves = (double)(int64_t)((units + slots - 1) / slots);
-    const double exchange = params->v[CLUSTER] > 1 ? 2 : 0;
-    const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + params->v[WIDTH] / 256.0 + exchange) +
-                      spk_sddmm_split_us(problem, params->v[SPLIT]);
+    const double exchange = TUNED(params, CLUSTER) > 1 ? 2 : 0;
+    const double us = 2 + waves * (steps * stage_us(problem, params, &s, columns) + 1.5 + TUNED(params, WIDTH) / 256.0 + exchange) +
+                      spk_sddmm_split_us(problem, TUNED(params, SPLIT));
     const double operands = 2.0 * (double)problem->k * (double)(problem->m + problem->n) * (double)problem->batch / SM90_HBM_BYTES_US;
     return operands > us ? operands : us;
 }
@@ -163,23 +163,23 @@ static bool sizes_fit(const spk_problem *problem, const char **why)
 /* K in parts, for a cluster or for a second launch. */
 static bool parts_fit(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    const int cluster = params->v[CLUSTER], split = params->v[SPLIT];
-    const shape s = shape_of(problem, params);
+    const int cluster = TUNED(params, CLUSTER), split = TUNED(params, SPLIT);
+    const sddmm_shape s = shape_of(problem, params);
     double tiles, columns;
     estimate(problem, params, &tiles, &columns);
     tiles *= (double)problem->batch;
     if (cluster > 1 && split > 1)
         *why = "a cluster or parts, not both";
-    else if (cluster > 1 && params->v[SHARE] > 1)
+    else if (cluster > 1 && TUNED(params, SHARE) > 1)
         *why = "a cluster has one purpose";
-    else if (cluster > 1 && problem->k < (int64_t)CHUNK * LEAST_STEPS * cluster)
+    else if (cluster > 1 && problem->k < (int64_t)SDDMM_CHUNK * LEAST_STEPS * cluster)
         *why = "K is too short for so large a cluster";
     else if (cluster > 1 && tiles * cluster / 2 > 1.1 * spk_sm90_processors(device))
         *why = "smaller clusters fill the device";
     else if (cluster > 1 && s.exchanged_bytes > s.stages * s.stage_bytes)
         *why = "a cluster's sums do not fit into the ring";
     else
-        spk_sddmm_split_fits(problem, device, split, CHUNK * LEAST_STEPS, tiles, why);
+        spk_sddmm_split_fits(problem, device, split, SDDMM_CHUNK * LEAST_STEPS, tiles, why);
     return *why == NULL;
 }
 
@@ -187,19 +187,20 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     if (!dtypes_fit(problem, why) || !sizes_fit(problem, why))
         return false;
-    const bool beside = params->v[HEIGHT] == 64;
-    if (beside != (params->v[EXTRA] == 2) && beside)
+    const bool beside = TUNED(params, HEIGHT) == 64;
+    if (beside != (TUNED(params, EXTRA) == 2) && beside)
         *why = "windows side by side fill two windows' columns";
-    else if (!beside && params->v[EXTRA] > 0 && problem->pattern->block_rows % 128 == 0)
+    else if (!beside && TUNED(params, EXTRA) > 0 && problem->pattern->block_rows % 128 == 0)
         *why = "both windows have the same columns";
-    else if (problem->pattern->direct && (problem->pattern->block_rows % 128 != 0 || params->v[HEIGHT] != 128 || params->v[SHARE] > 1))
+    else if (problem->pattern->direct &&
+             (problem->pattern->block_rows % 128 != 0 || TUNED(params, HEIGHT) != 128 || TUNED(params, SHARE) > 1))
         *why = "without the indices on the host it takes tiles of 128 rows of one block row, each for itself";
-    else if (params->v[WIDTH] > 128 && problem->n <= 128)
+    else if (TUNED(params, WIDTH) > 128 && problem->n <= 128)
         *why = "a narrower window holds all columns";
-    else if (params->v[WIDTH] * (2 + params->v[EXTRA]) / 2 % cell_of(problem->pattern->block_cols) != 0 ||
-             params->v[WIDTH] < cell_of(problem->pattern->block_cols))
+    else if (TUNED(params, WIDTH) * (2 + TUNED(params, EXTRA)) / 2 % cell_of(problem->pattern->block_cols) != 0 ||
+             TUNED(params, WIDTH) < cell_of(problem->pattern->block_cols))
         *why = "its columns are no whole number of cells";
-    else if (params->v[SHARE] > 1 && params->v[HEIGHT] / cell_of(problem->pattern->block_rows) < 2)
+    else if (TUNED(params, SHARE) > 1 && TUNED(params, HEIGHT) / cell_of(problem->pattern->block_rows) < 2)
         *why = "one cell's rows do not fall into halves";
     else if (shape_of(problem, params).stages < 3)
         *why = "fewer than three stages fit into shared memory";
@@ -211,14 +212,10 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    const shape s = shape_of(problem, params);
-    *build = (spk_build){.file = "sddmm_sm90_wgmma.cu", .entry = "sddmm_sm90_wgmma", .shared_bytes = s.shared_bytes};
-    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DCELL_ROWS=%d -DCELL_COLS=%d -DHEIGHT=%d -DWIDTH=%d -DSLOTS=%d -DSTAGES=%d "
-             "-DPRODUCERS=%d -DCLUSTER=%d -DSHARE=%d",
-             problem->pattern->block_rows, problem->pattern->block_cols, spk_sddmm_ragged(problem), s.tiling.cell_rows, s.tiling.cell_cols,
-             params->v[HEIGHT], params->v[WIDTH], s.tiling.slots, s.stages, s.stages < 4 ? 2 : 4, params->v[CLUSTER], params->v[SHARE]);
+    const sddmm_constants constants = constants_of(problem, params);
+    spk_build_begin(build, "sddmm_sm90_wgmma.cu", "sddmm_sm90_wgmma", problem);
+    build->shared_bytes = shape_of(problem, params).shared_bytes;
+    SDDMM_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 /* ---- binding and running */
@@ -237,19 +234,16 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-/* As list_tiles.cu has it. */
-typedef struct tile_list {
-    const int *offsets, *columns;
-    int grid_rows;
-    int *words;
-} tile_list;
-
 void spk_cuda_list_tiles_build(int block_rows, int block_cols, int width, spk_build *build)
 {
     const int cell_rows = cell_of(block_rows), cell_cols = cell_of(block_cols);
+    const list_tiles_constants constants = {.down = block_rows / cell_rows,
+                                            .across = block_cols / cell_cols,
+                                            .rows = 128 / cell_rows,
+                                            .tile_rows = 64 / cell_rows,
+                                            .slots = width / cell_cols};
     *build = (spk_build){.file = "list_tiles.cu", .entry = "list_tiles"};
-    snprintf(build->options, sizeof build->options, "-DDOWN=%d -DACROSS=%d -DROWS=%d -DTILE_ROWS=%d -DSLOTS=%d", block_rows / cell_rows,
-             block_cols / cell_cols, 128 / cell_rows, 64 / cell_rows, width / cell_cols);
+    LIST_TILES_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 static spk_status launch_list(const spk_bound *bound, const state *made)
@@ -262,11 +256,11 @@ static spk_status launch_list(const spk_bound *bound, const state *made)
                       .grid_rows = (int)bound->view.grid_rows,
                       .words = made->memory};
     void *parameters[] = {&list};
-    const unsigned warps = LIST_THREADS / 32, blocks = ((unsigned)bound->view.grid_rows + warps - 1) / warps;
-    spk_cuda_list_tiles_build(pattern->block_rows, pattern->block_cols, bound->params.v[WIDTH], &program);
+    const unsigned warps = LIST_TILES_THREADS / 32, blocks = ((unsigned)bound->view.grid_rows + warps - 1) / warps;
+    spk_cuda_list_tiles_build(pattern->block_rows, pattern->block_cols, TUNED(&bound->params, WIDTH), &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &function));
     CUstream stream = spk_cuda_deferred_stream(pattern);
-    SPK_TRY(spk_cuda_launch(bound->device, function, blocks < MOST_LIST_BLOCKS ? blocks : MOST_LIST_BLOCKS, LIST_THREADS, 0, stream,
+    SPK_TRY(spk_cuda_launch(bound->device, function, blocks < MOST_LIST_BLOCKS ? blocks : MOST_LIST_BLOCKS, LIST_TILES_THREADS, 0, stream,
                             parameters));
     /* The next launch may begin before the list can be seen, but not before what comes after the list is done. */
     const CUdeviceptr end = (CUdeviceptr)(uintptr_t)made->memory + made->ordered_bytes - LIST_END_BYTES;
@@ -276,7 +270,7 @@ static spk_status launch_list(const spk_bound *bound, const state *made)
 /* The tiles of indices that the host does not have, made by the device. *count: as many as there may be. */
 static spk_status list_on_device(const spk_bound *bound, state *made, int64_t *count)
 {
-    const sddmm_tiling *t = &made->shape.tiling;
+    const sddmm_tiling *t = &made->tiling;
     const int64_t across = bound->view.block_cols / t->cell_cols, parts = bound->view.block_rows / 128;
     spk_cuda_scope scope;
     if (bound->view.nnzb == 0)
@@ -300,25 +294,25 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_build program = {0};
     spk_status status;
     build(p, bound->device, &bound->params, &program);
-    SPK_GOTO(spk_sddmm_load(bound, &program, bound->params.v[SPLIT], &made->functions));
+    SPK_GOTO(spk_sddmm_load(bound, &program, TUNED(&bound->params, SPLIT), &made->functions));
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
     if (on_host)
-        SPK_GOTO(spk_sddmm_tiles_make(mem, &bound->view, &made->shape.tiling, &tiles));
+        SPK_GOTO(spk_sddmm_tiles_make(mem, &bound->view, &made->tiling, &tiles));
     else
         SPK_GOTO(list_on_device(bound, made, &tiles.count));
-    if (tiles.count * bound->params.v[SPLIT] * p->batch > INT_MAX)
+    if (tiles.count * TUNED(&bound->params, SPLIT) * p->batch > INT_MAX)
         SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles in %d parts for %lld items: the limit is 2^31", (long long)tiles.count,
-                          bound->params.v[SPLIT], (long long)p->batch));
-    const size_t bytes = (size_t)tiles.count * (size_t)spk_sddmm_tile_words(&made->shape.tiling) * sizeof(int);
+                          TUNED(&bound->params, SPLIT), (long long)p->batch));
+    const size_t bytes = (size_t)tiles.count * (size_t)spk_sddmm_tile_words(&made->tiling) * sizeof(int);
     if (on_host && bytes > 0) {
         SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->memory));
         SPK_GOTO(bound->device->backend->copy_in(bound->device, made->memory, tiles.words, bytes));
     }
-    made->work = (device_work){.words = made->memory,
-                               .tiles = (int)tiles.count,
-                               .parts = bound->params.v[SPLIT],
-                               .steps = (int)((p->k + CHUNK - 1) / CHUNK),
-                               .elements = bound->view.nnzb * bound->view.block_stride};
+    made->work = (sddmm_work){.words = made->memory,
+                              .tiles = (int)tiles.count,
+                              .parts = TUNED(&bound->params, SPLIT),
+                              .steps = (int)((p->k + SDDMM_CHUNK - 1) / SDDMM_CHUNK),
+                              .elements = bound->view.nnzb * bound->view.block_stride};
     bound->workspace_bytes = spk_sddmm_workspace(bound, made->work.parts);
 done:
     spk_free(mem, tiles.words);
@@ -331,6 +325,7 @@ static spk_status bind(spk_bound *bound)
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     made->shape = shape_of(&bound->problem, &bound->params);
+    made->tiling = tiling_of(&bound->problem, &bound->params);
     const spk_status status = prepare(bound, made);
     if (status != SPK_OK)
         unbind(bound);
@@ -342,17 +337,17 @@ static bool takes(const spk_bound *bound, const spk_args *args)
     return bound->problem.k == 0 || bound->view.nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
 }
 
-/* An array whose lines of `length` run along K or across it; a box of `cell` lines (of K) or elements by CHUNK of K. */
+/* An array whose lines of `length` run along K or across it; a box of `cell` lines (of K) or elements by SDDMM_CHUNK of K. */
 static spk_tensor_map_desc map_of(const void *array, spk_dtype dtype, bool along_k, int64_t k, int64_t count, int64_t ld, int cell,
                                   int64_t batch, int64_t stride)
 {
     spk_tensor_map_desc map = {.dtype = dtype,
                                .rank = 3,
-                               .swizzle_bytes = along_k ? CHUNK * 2 : cell * 2,
+                               .swizzle_bytes = along_k ? SDDMM_CHUNK * 2 : cell * 2,
                                .address = array,
                                .sizes = {along_k ? k : count, along_k ? count : k, stride != 0 ? batch : 1},
                                .strides = {0, ld, stride != 0 ? stride : ld},
-                               .box = {along_k ? CHUNK : cell, along_k ? cell : CHUNK, 1}};
+                               .box = {along_k ? SDDMM_CHUNK : cell, along_k ? cell : SDDMM_CHUNK, 1}};
     return map;
 }
 
@@ -363,9 +358,9 @@ static spk_status make_maps(const spk_bound *bound, const state *made, const spk
     if (p->k == 0)
         return SPK_OK;
     const spk_tensor_map_desc x =
-        map_of(args->a, p->a.dtype, p->a.layout == SPK_ROW_MAJOR, p->k, p->m, p->a.ld, made->shape.tiling.cell_rows, p->batch, p->a.stride);
+        map_of(args->a, p->a.dtype, p->a.layout == SPK_ROW_MAJOR, p->k, p->m, p->a.ld, made->tiling.cell_rows, p->batch, p->a.stride);
     const spk_tensor_map_desc y =
-        map_of(args->b, p->b.dtype, p->b.layout == SPK_COL_MAJOR, p->k, p->n, p->b.ld, made->shape.tiling.cell_cols, p->batch, p->b.stride);
+        map_of(args->b, p->b.dtype, p->b.layout == SPK_COL_MAJOR, p->k, p->n, p->b.ld, made->tiling.cell_cols, p->batch, p->b.stride);
     SPK_TRY(spk_cuda_tensor_map(driver, &x, &maps[0]));
     return spk_cuda_tensor_map(driver, &y, &maps[1]);
 }
@@ -374,17 +369,17 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 {
     CUtensorMap maps[2] = {{{0}}, {{0}}};
     spk_cuda_arguments arguments;
-    device_work work = made->work;
+    sddmm_work work = made->work;
     SPK_TRY(make_maps(bound, made, args, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &arguments, &work};
-    const int cluster = bound->params.v[CLUSTER], share = bound->params.v[SHARE],
+    const int cluster = TUNED(&bound->params, CLUSTER), share = TUNED(&bound->params, SHARE),
               units = work.tiles * work.parts * (int)bound->problem.batch;
     const int slots = spk_sm90_processors(bound->device) / (cluster * share) * share;
     const int resident = units < slots || cluster > 2
                              ? units
                              : slots; /* of large clusters fewer find their place at once: none waits with a share of the tiles */
-    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), THREADS,
+    SPK_TRY(spk_cuda_launch_early(bound->device, made->functions.multiply, (unsigned)(resident * cluster), SDDMM_THREADS,
                                   made->shape.shared_bytes, stream, parameters));
     return work.parts > 1 ? spk_sddmm_launch_reduce(bound, &made->functions, &arguments, work.parts, stream) : SPK_OK;
 }

@@ -2,14 +2,7 @@
  * host lays the stored blocks out as cells of up to 64 x 64 and gathers them into tiles: HEIGHT rows of X and up to SLOTS cells' columns of
  * Y, neither of which need be neighbours. Producer warps bring CHUNK of K of both through TMA into a ring of stages; two warpgroups
  * multiply 64 rows by WIDTH columns each and keep what of it is stored. Both may want the same columns: they see windows of the tile's
- * columns that overlap. The grid is persistent.
- *   BLOCK_ROWS BLOCK_COLS RAGGED   as in block_store.cuh
- *   CELL_ROWS CELL_COLS   16, 32 or 64
- *   HEIGHT                128: each warpgroup has rows of its own; 64: both have the same, and columns side by side
- *   WIDTH SLOTS           columns of a warpgroup's window; cells' columns of a tile
- *   STAGES PRODUCERS      of the ring; warps that load, no more than stages
- *   CLUSTER               blocks of threads that share a tile, a part of K each; each adds up some of its columns
- *   SHARE                 2: two blocks of threads take neighbouring tiles, which have the same rows, and each brings half of X to both
+ * columns that overlap. The grid is persistent. The constants: sddmm_sm90_wgmma.h.
  * Bound: tensor cores at dense tiles, bytes from L2 where a tile has few common columns. */
 #include "backend/cuda/device/block_store.cuh"
 #include "backend/cuda/device/launch.cuh"
@@ -18,30 +11,22 @@
 #include "backend/cuda/device/sddmm_reduce.cuh"
 #include "backend/cuda/device/sddmm_store.cuh"
 #include "backend/cuda/device/tma.cuh"
+#include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
 
 using namespace sm90;
 
-/* Filled by the host (sddmm_sm90_wgmma.c). */
-struct sddmm_work {
-    const int *words;   /* TILE_WORDS a tile */
-    int tiles, parts;   /* of a pattern; of K */
-    int steps;          /* of CHUNK along K */
-    long long elements; /* of an item's D */
-};
-
-constexpr int CHUNK = 64, LINE_BYTES = CHUNK * 2;
-constexpr int ROWS = HEIGHT / CELL_ROWS, TILE_ROWS = 64 / CELL_ROWS, TILE_COLS = WIDTH / CELL_COLS; /* cells: of a tile, of a warpgroup */
-constexpr int X_CELL = CELL_ROWS * LINE_BYTES, Y_CELL = CELL_COLS * LINE_BYTES, X_BYTES = ROWS * X_CELL,
-              STAGE_BYTES = X_BYTES + SLOTS * Y_CELL;
+constexpr sddmm_shape SHAPE = sddmm_shape_of({SDDMM_CONSTANTS(SPK_CONSTANT_VALUE)}, LAYOUT_D == ROW_MAJOR);
+constexpr int CHUNK = SDDMM_CHUNK, LINE_BYTES = SDDMM_LINE_BYTES, STAGES = SHAPE.stages, PRODUCERS = SHAPE.producers;
+constexpr int ROWS = SHAPE.rows, TILE_ROWS = SHAPE.tile_rows, TILE_COLS = SHAPE.tile_cols;
+constexpr int X_CELL = SHAPE.x_cell, Y_CELL = SHAPE.y_cell, X_BYTES = SHAPE.x_bytes, STAGE_BYTES = SHAPE.stage_bytes;
 constexpr int BOXES = ROWS + SLOTS, LANE_BOXES = (BOXES + 31) / 32;
-/* A tile's words: where the second window begins, in cells; the cells' rows and columns, in cells, negative: none; of each warpgroup's
- * cells the block that it lies in, negative: it is not stored. */
-constexpr int AT_ROWS = 1, AT_COLS = AT_ROWS + ROWS, AT_BLOCKS = AT_COLS + SLOTS, TILE_WORDS = AT_BLOCKS + 2 * TILE_ROWS * TILE_COLS;
-constexpr int PASSES = WIDTH / PASS, SUMS = WIDTH / 2, OWN = SUMS / CLUSTER; /* of a window; of a thread; that it adds up for the cluster */
+constexpr sddmm_words WORDS = sddmm_words_of(ROWS, SLOTS, TILE_ROWS, TILE_COLS);
+constexpr int AT_ROWS = WORDS.at_rows, AT_COLS = WORDS.at_cols, AT_BLOCKS = WORDS.at_blocks, TILE_WORDS = WORDS.count;
+constexpr int PASSES = WIDTH / PASS, SUMS = WIDTH / 2, OWN = SHAPE.own; /* of a window; of a thread; that it adds up for the cluster */
 static_assert(CLUSTER == 1 || SHARE == 1, "a cluster has one purpose");
 static_assert(SHARE == 1 || ROWS % SHARE == 0, "the rows of X do not fall into halves");
 static_assert(PRODUCERS <= STAGES, "a producer that waits must not be a whole round of the ring behind");
-static_assert(CLUSTER == 1 || (PASSES % CLUSTER == 0 && (CLUSTER - 1) * OWN * 1024 <= STAGES * STAGE_BYTES),
+static_assert(CLUSTER == 1 || (PASSES % CLUSTER == 0 && SHAPE.exchanged_bytes <= STAGES * STAGE_BYTES),
               "the cluster's sums do not fit into the ring");
 
 /* Unit u of the persistent grid: tiles fastest, so that neighbours read the same rows of X at the same time; then parts of K, then items of
@@ -339,7 +324,7 @@ inline void consume(const spk_cuda_arguments &arg, const sddmm_work &work, unsig
 #define SPK_CLUSTER
 #endif
 
-extern "C" __global__ void SPK_CLUSTER __launch_bounds__(384, 1)
+extern "C" __global__ void SPK_CLUSTER __launch_bounds__(SDDMM_THREADS, 1)
     sddmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_x, const __grid_constant__ spk_tensor_map map_y,
                      const __grid_constant__ spk_cuda_arguments arg, const __grid_constant__ sddmm_work work)
 {

@@ -1,30 +1,21 @@
 /* spmm_cuda_narrow: D = epilogue(A_bsr B) where B has few columns: values flow once from memory into registers, with no shared memory
  * between. Bound: memory.
- *
- * A unit is UNIT_ROWS rows of one block row. SPLIT warps share its depth (gather.cuh: the columns of its blocks, one behind the other), cut
- * into chunks of CHUNK columns; their sums are added in the order of the warps, so the bits are the same on every run. A thread block holds
- * UNITS units.
- *   TENSOR = 0, up to 8 columns, any type: lanes side by side along the contiguous dimension of A, DEPTH_LANES of them along K; each keeps
- *     LANE_ROWS rows, which are neighbours where A's columns are contiguous.
- *   TENSOR = 1, up to 64 columns, 16 bits, both operands contiguous along K: lane l loads 8 columns of row l / 4 from chunk l % 4 of a
- *     group of four, of A and of B alike. The tensor instruction takes them as depth 2t, 2t + 1, 2t + 8, 2t + 9: which column of A stands
- *     where does not matter as long as B's stands there too. LANE_ROWS tiles of 16 rows.
- * The host defines BLOCK_ROWS, BLOCK_COLS, COLUMNS (N), RAGGED_K (1: K is no multiple of BLOCK_COLS), CUT_CHUNKS (1: none of CHUNK),
- * B_ALONG_K (1: neighbours along K of B lie together), VECTOR_B (elements of a load where B is aligned: 1 or CHUNK), AHEAD (loads of values
- * in flight) and the names above. */
+ * How lanes share the work, and the constants: spmm_cuda_narrow.h. */
 #include "backend/cuda/device/epilogue.cuh"
 #include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/kernels/spmm_cuda_narrow.h"
 
-#define WARPS (SPLIT * UNITS)
-#define ROW_LANES (32 / DEPTH_LANES)
 #define CHUNKS_A_BLOCK (BLOCK_COLS / CHUNK)
 #define UNITS_A_BLOCK_ROW ((BLOCK_ROWS + UNIT_ROWS - 1) / UNIT_ROWS)
 #define COLUMN_TILES ((COLUMNS + 7) / 8)
 #define LOADS (TENSOR ? 2 * LANE_ROWS : A_K_CONTIGUOUS ? LANE_ROWS : 1) /* of a chunk's values */
 #define CHUNKS_AHEAD (AHEAD / LOADS > 1 ? AHEAD / LOADS : 1)
 
+constexpr narrow_constants CONSTANTS = {NARROW_CONSTANTS(SPK_CONSTANT_VALUE)};
+constexpr int WARPS = narrow_warps(CONSTANTS), ROW_LANES = narrow_row_lanes(CONSTANTS), UNIT_ROWS = narrow_unit_rows(CONSTANTS);
+
 static_assert(BLOCK_COLS % CHUNK == 0, "a chunk straddles blocks");
-static_assert(TENSOR ? CHUNK == 8 && UNIT_ROWS == 16 * LANE_ROWS : UNIT_ROWS == ROW_LANES * LANE_ROWS, "lanes do not fill the unit");
+static_assert(!TENSOR || (CHUNK == 8 && DEPTH_LANES == 4), "lanes do not fill the unit");
 
 struct unit {
     int row, first, chunks; /* first row in the block row; first block */
@@ -266,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     spmm_cuda_narrow(const __grid_constant__ spk_cuda_arguments batch, const int *order)
 {
     item_view arg = item_arguments(batch, block_item(batch));
-    __shared__ real shared[WARPS][UNIT_ROWS * COLUMNS];
+    __shared__ real shared[WARPS][narrow_sums(CONSTANTS)];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const unsigned index = block_of_item(batch) * UNITS + warp / SPLIT, place_of_row = index / UNITS_A_BLOCK_ROW;
     const bool there = place_of_row < (unsigned)arg.grid_rows;

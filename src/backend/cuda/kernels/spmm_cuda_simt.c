@@ -1,15 +1,12 @@
 /* spmm_cuda_simt: host side. A team covers up to 64 rows of a block row with threads of up to 8 rows. */
-#include <stdio.h>
-
+#include "backend/cuda/kernels/spmm_cuda_simt.h"
 #include "backend/cuda/plan/simt.h"
-
-enum { SPLIT = SIMT_STAGES + 1 };
 
 static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    simt_shape shape = spk_simt_tile(spk_gather_block_rows(problem), params);
-    shape.team.adding = params->v[SPLIT] ? "spmm_cuda_simt_add" : NULL;
-    if (shape.team.threads >= 32)
+    simt_shape shape = spk_simt_tile(spk_gather_block_rows(problem), SIMT_TUNED(spmm_cuda_simt, params));
+    shape.team.adding = SPK_TUNED(spmm_cuda_simt, params, SPLIT) ? "spmm_cuda_simt_add" : NULL;
+    if (shape.team.c.threads >= 32)
         spk_gather_complete(problem, &shape.team);
     return shape;
 }
@@ -17,11 +14,11 @@ static simt_shape shape_of(const spk_problem *problem, const spk_params *params)
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     const simt_shape shape = shape_of(problem, params);
-    if (!spk_simt_tile_fits(problem, params, &shape, why))
+    if (!spk_simt_tile_fits(problem, &shape, why))
         return false;
-    if (params->v[SIMT_TILE_N] > 32 && params->v[SIMT_TILE_N] / 2 >= problem->n)
+    if (shape.team.c.tile_n > 32 && shape.team.c.tile_n / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
-    else if (params->v[SIMT_TILE_N] == 32 && problem->n > 64)
+    else if (shape.team.c.tile_n == 32 && problem->n > 64)
         *why = "so many columns fill wider tiles";
     else
         spk_gather_applicable(problem, device, &shape.team, why);
@@ -31,16 +28,15 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const simt_shape shape = shape_of(problem, params);
-    return spk_gather_predict(problem, device, &shape.team, spk_simt_tflops(problem, device, params, &shape));
+    return spk_gather_predict(problem, device, &shape.team, spk_simt_tflops(problem, device, &shape));
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    char more[64];
     const simt_shape shape = shape_of(problem, params);
-    snprintf(more, sizeof more, "-DTHREAD_M=%d -DTHREAD_N=%d", shape.thread_m, params->v[SIMT_THREAD_N]);
-    spk_gather_build(problem, &shape.team, "spmm_cuda_simt.cu", "spmm_cuda_simt", more, build);
+    spk_gather_build(problem, &shape.team, "spmm_cuda_simt.cu", "spmm_cuda_simt", build);
+    spk_simt_define(shape.c, build);
 }
 
 static spk_status bind(spk_bound *bound)

@@ -3,6 +3,7 @@
  * blocks, L2 at small. */
 #include "backend/cuda/device/gather.cuh"
 #include "backend/cuda/device/simt.cuh"
+#include "backend/cuda/kernels/spmm_cuda_simt.h"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)
     spmm_cuda_simt(const __grid_constant__ spk_cuda_arguments arg, const int *order)

@@ -1,4 +1,5 @@
 /* spmm_sm80_dmma: host side. */
+#include "backend/cuda/kernels/spmm_sm80_dmma.h"
 #include "backend/cuda/plan/warp_mma.h"
 
 enum { SUMS = 1024 }; /* of a warp: 32 a thread */
@@ -9,29 +10,30 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     if (problem->a.dtype != SPK_F64 || problem->b.dtype != SPK_F64 || problem->compute != SPK_F64)
         *why = "it is for f64";
     else
-        spk_warp_mma_applicable(problem, device, params, SUMS, adding, why);
+        spk_warp_mma_applicable(problem, device, WARP_MMA_TUNED(spmm_sm80_dmma, params), SUMS, adding, why);
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const warp_mma_shape shape = spk_warp_mma_shape_of(problem, params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(problem, WARP_MMA_TUNED(spmm_sm80_dmma, params), SUMS, adding);
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60);
     /* What a warp loads from shared memory for its products. */
-    const double m = shape.team.tile_m / shape.warps_m, n = shape.team.tile_n / shape.warps_n, busy = m * n / (m * n + 16 * (m + n));
+    const double m = shape.team.c.tile_m / shape.c.warps_m, n = shape.team.c.tile_n / shape.c.warps_n,
+                 busy = m * n / (m * n + 16 * (m + n));
     return spk_gather_predict(problem, device, &shape.team, peak * busy);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    spk_warp_mma_build(problem, params, SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", adding, build);
+    spk_warp_mma_build(problem, WARP_MMA_TUNED(spmm_sm80_dmma, params), SUMS, "spmm_sm80_dmma.cu", "spmm_sm80_dmma", adding, build);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
-    const warp_mma_shape shape = spk_warp_mma_shape_of(&bound->problem, &bound->params, SUMS, adding);
+    const warp_mma_shape shape = spk_warp_mma_shape_of(&bound->problem, WARP_MMA_TUNED(spmm_sm80_dmma, &bound->params), SUMS, adding);
     build(&bound->problem, bound->device, &bound->params, &made);
     return spk_gather_bind(bound, &shape.team, &made);
 }

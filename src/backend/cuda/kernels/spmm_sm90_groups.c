@@ -1,54 +1,45 @@
 /* spmm_sm90_groups: host side. A group of block rows by BN columns a tile. */
 #include <limits.h>
-#include <stdio.h>
 
+#include "backend/cuda/kernels/spmm_sm90_groups.h"
+#include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/groups.h"
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/schedule.h"
 
-enum { HEIGHT, BN, PRODUCERS, SLOTS, CLUSTER }; /* the tunables in the order of kernels.def */
-enum { THREADS = 384, MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/hopper-log.md) */ };
+enum { MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/hopper-log.md) */ };
 
-typedef struct group_shape {
-    int block_rows, block_cols, rows, tile_rows; /* block rows of a group, of a 64-row tile */
-    int chunk, chunks;
-    int stages, buffers, shared_bytes;
-} group_shape;
-
-/* As the device declares them. */
-typedef struct device_lists {
-    const int *offsets, *rows, *present, *words;
-} device_lists;
+#define TUNED(params, name) SPK_TUNED(spmm_sm90_groups, params, name)
 
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
     void *memory; /* of the lists */
     void *order;  /* who computes what (schedule.h); NULL: tiles are dealt out */
-    device_lists lists;
-    sm90_tile_order tiles;
+    group_lists lists;
+    spk_tile_order tiles;
     int clusters; /* of blocks of threads; perhaps of one each */
-    group_shape shape;
+    groups_constants constants;
+    groups_shape shape;
 } state;
 
-static group_shape shape_of(const spk_problem *problem, const spk_params *params)
+static groups_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
-    group_shape shape = {.block_rows = spk_sm90_block_rows(problem), .block_cols = spk_sm90_block_cols(problem)};
-    shape.tile_rows = 64 / shape.block_rows;
-    shape.rows = params->v[HEIGHT] / shape.block_rows;
-    shape.chunk = spk_sm90_chunk(shape.block_cols);
-    shape.chunks = shape.block_cols / shape.chunk;
-    const int stage = (params->v[HEIGHT] + params->v[BN]) * shape.chunk * 2 * params->v[SLOTS],
-              room = SM90_SHARED_BYTES - SM90_SHARED_SLACK;
-    for (shape.buffers = 2; shape.buffers >= 1; shape.buffers--) {
-        const int staging = 2 * shape.buffers * SM90_STAGING_BYTES;
-        shape.stages = (room - staging) / stage < SM90_MOST_STAGES ? (room - staging) / stage : SM90_MOST_STAGES;
-        shape.shared_bytes = 1024 + shape.stages * stage + staging;
-        if (shape.stages >= 4)
-            return shape;
-    }
-    shape.buffers = 1;
-    return shape;
+    const int block_cols = spk_sm90_block_cols(problem);
+    return (groups_constants){.block_rows = spk_sm90_block_rows(problem),
+                              .block_cols = block_cols,
+                              .height = TUNED(params, HEIGHT),
+                              .bn = TUNED(params, BN),
+                              .producers = TUNED(params, PRODUCERS),
+                              .slots = TUNED(params, SLOTS),
+                              .cluster = TUNED(params, CLUSTER),
+                              .edge_k = (int)(problem->k % block_cols),
+                              .b_whole = spk_sm90_b_whole(problem)};
+}
+
+static groups_shape shape_of(const spk_problem *problem, const spk_params *params)
+{
+    return groups_shape_of(constants_of(problem, params));
 }
 
 /* Of the columns that a group's rows have, the share that is distinct: independent draws, less what choosing the rows gains, and what
@@ -67,24 +58,24 @@ static double union_share(const spk_problem *problem, int rows)
 /* Stages of a tile, in the mean. */
 static double stages_of_tile(const spk_problem *problem, const spk_params *params)
 {
-    const group_shape shape = shape_of(problem, params);
+    const groups_shape shape = shape_of(problem, params);
     const double per_row = spk_sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)spk_sm90_grid_rows(problem) : 0;
-    return per_row * shape.rows * union_share(problem, shape.rows) * shape.chunks / params->v[SLOTS];
+    return per_row * shape.rows * union_share(problem, shape.rows) * shape.chunks / TUNED(params, SLOTS);
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    const int rows = spk_sm90_block_rows(problem), cols = spk_sm90_block_cols(problem), slots = params->v[SLOTS];
+    const int rows = spk_sm90_block_rows(problem), cols = spk_sm90_block_cols(problem), slots = TUNED(params, SLOTS);
     if (rows != 16 && rows != 32 && rows != 64)
         *why = "the rows of a block are not 16, 32 or 64";
     else if (cols % 16 != 0)
         *why = "the columns of a block are not a multiple of 16";
     else if (rows < 64 && !problem->assume_finite)
         *why = "needs assume_finite";
-    else if (params->v[HEIGHT] * params->v[BN] > 128 * 256)
+    else if (TUNED(params, HEIGHT) * TUNED(params, BN) > 128 * 256)
         *why = "a thread would keep too many sums";
-    else if (params->v[HEIGHT] / rows > GROUPS_MOST_ROWS)
+    else if (TUNED(params, HEIGHT) / rows > GROUPS_MOST_ROWS)
         *why = "too many block rows in a group";
     else if (rows == 64 && slots > 1)
         *why = "one column a stage keeps absent blocks out exactly";
@@ -92,14 +83,14 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a stage holds 64 of K";
     else if (slots == 1 && cols == 16 && rows == 16)
         *why = "stages of 16 of K are too small";
-    else if (params->v[CLUSTER] > 1 && problem->n <= params->v[BN])
+    else if (TUNED(params, CLUSTER) > 1 && problem->n <= TUNED(params, BN))
         *why = "one column tile holds all columns";
-    else if (params->v[BN] > 128 && problem->n <= 128)
+    else if (TUNED(params, BN) > 128 && problem->n <= 128)
         *why = "a narrower tile holds all columns";
-    else if (params->v[PRODUCERS] == 1 && stages_of_tile(problem, params) > MOST_STAGES_OF_ONE)
+    else if (TUNED(params, PRODUCERS) == 1 && stages_of_tile(problem, params) > MOST_STAGES_OF_ONE)
         *why = "long tiles want more warps that load";
     else if (shape_of(problem, params).stages <
-             (params->v[PRODUCERS] > 2 ? params->v[PRODUCERS] : 2)) /* a warp must not be a whole phase ahead of another */
+             (TUNED(params, PRODUCERS) > 2 ? TUNED(params, PRODUCERS) : 2)) /* a warp must not be a whole phase ahead of another */
         *why = "fewer stages than two, or than warps that load, fit into shared memory";
     else
         spk_sm90_applicable(problem, why);
@@ -108,8 +99,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const group_shape shape = shape_of(problem, params);
-    const int bn = params->v[BN], slots = params->v[SLOTS], cluster = params->v[CLUSTER];
+    const groups_shape shape = shape_of(problem, params);
+    const int bn = TUNED(params, BN), slots = TUNED(params, SLOTS), cluster = TUNED(params, CLUSTER);
     const double columns = (double)((problem->n + bn - 1) / bn),
                  groups = (double)((spk_sm90_grid_rows(problem) + shape.rows - 1) / shape.rows);
     const double per_row = spk_sm90_grid_rows(problem) > 0 ? (double)problem->pattern->nnzb / (double)spk_sm90_grid_rows(problem) : 0;
@@ -124,12 +115,12 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const sm90_load load = {.tiles = groups * columns,
                             .longest = spk_sm90_longest_row(problem) * shape.chunks / slots,
                             .stages = groups * columns * united * shape.chunks / slots,
-                            .stage_flops = 2.0 * params->v[HEIGHT] * bn * k * busy * narrow,
-                            .stage_bytes = 2.0 * k * (params->v[HEIGHT] * filled / cluster + bn),
-                            .stage_issue_us = (0.10 + 0.05 * boxes) / (params->v[PRODUCERS] < 2    ? 1
-                                                                       : params->v[PRODUCERS] == 2 ? 1.7
-                                                                                                   : 2.5),
-                            .tile_us = 0.5 + 1.0 * params->v[HEIGHT] * bn / (128.0 * 256) + 0.3 * (cluster - 1),
+                            .stage_flops = 2.0 * TUNED(params, HEIGHT) * bn * k * busy * narrow,
+                            .stage_bytes = 2.0 * k * (TUNED(params, HEIGHT) * filled / cluster + bn),
+                            .stage_issue_us = (0.10 + 0.05 * boxes) / (TUNED(params, PRODUCERS) < 2    ? 1
+                                                                       : TUNED(params, PRODUCERS) == 2 ? 1.7
+                                                                                                       : 2.5),
+                            .tile_us = 0.5 + 1.0 * TUNED(params, HEIGHT) * bn / (128.0 * 256) + 0.3 * (cluster - 1),
                             .blocks_per_processor = 1};
     return 1.2 + spk_sm90_predict(problem, device, &load); /* three warpgroups and its lists take longer to begin */
 }
@@ -137,14 +128,10 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    const group_shape shape = shape_of(problem, params);
-    *build = (spk_build){.file = "spmm_sm90_groups.cu", .entry = "spmm_sm90_groups", .shared_bytes = shape.shared_bytes};
-    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DHEIGHT=%d -DBN=%d -DPRODUCERS=%d -DSLOTS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d "
-             "-DB_WHOLE=%d -DCLUSTER=%d",
-             shape.block_rows, shape.block_cols, params->v[HEIGHT], params->v[BN], params->v[PRODUCERS], params->v[SLOTS], shape.stages,
-             shape.buffers, (int)(problem->k % shape.block_cols), spk_sm90_b_whole(problem), params->v[CLUSTER]);
+    const groups_constants constants = constants_of(problem, params);
+    spk_build_begin(build, "spmm_sm90_groups.cu", "spmm_sm90_groups", problem);
+    build->shared_bytes = groups_shape_of(constants).shared_bytes;
+    GROUPS_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 static void unbind(spk_bound *bound)
@@ -162,7 +149,7 @@ static void unbind(spk_bound *bound)
 }
 
 /* Who computes which groups, where some have more to do. */
-static spk_status order_groups(const spk_bound *bound, const group_lists *lists, state *made)
+static spk_status order_groups(const spk_bound *bound, const group_memory *lists, state *made)
 {
     int *lengths = NULL;
     SPK_TRY(spk_alloc(&bound->device->mem, (size_t)lists->groups, sizeof *lengths, &lengths));
@@ -179,23 +166,24 @@ static spk_status order_groups(const spk_bound *bound, const group_lists *lists,
 /* Column tiles of a cluster, whose last one may lie beyond N, and how many clusters there are. */
 static spk_status deal(const spk_bound *bound, int chunks, int64_t groups, groups_dealt *dealt)
 {
-    const int64_t width = (int64_t)bound->params.v[BN] * bound->params.v[CLUSTER], columns = (bound->problem.n + width - 1) / width;
-    const int slots = spk_sm90_processors(bound->device) / bound->params.v[CLUSTER];
+    const int64_t width = (int64_t)TUNED(&bound->params, BN) * TUNED(&bound->params, CLUSTER),
+                  columns = (bound->problem.n + width - 1) / width;
+    const int slots = spk_sm90_processors(bound->device) / TUNED(&bound->params, CLUSTER);
     if (groups * columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)groups, (long long)columns);
     *dealt = (groups_dealt){.col_tiles = columns, .chunks = chunks, .blocks = groups * columns < slots ? (int)(groups * columns) : slots};
     return SPK_OK;
 }
 
-static spk_status upload(const spk_bound *bound, const group_lists *lists, groups_dealt dealt, state *made)
+static spk_status upload(const spk_bound *bound, const group_memory *lists, groups_dealt dealt, state *made)
 {
     const size_t bytes = (size_t)lists->count * sizeof *lists->memory;
     SPK_TRY(bound->device->backend->allocate(bound->device, bytes, &made->memory));
     SPK_TRY(bound->device->backend->copy_in(bound->device, made->memory, lists->memory, bytes));
     const int *base = made->memory;
     made->lists =
-        (device_lists){base, base + spk_groups_at_rows(lists), base + spk_groups_at_present(lists), base + spk_groups_at_words(lists)};
-    made->tiles = (sm90_tile_order){
+        (group_lists){base, base + spk_groups_at_rows(lists), base + spk_groups_at_present(lists), base + spk_groups_at_words(lists)};
+    made->tiles = (spk_tile_order){
         .row_tiles = (int)lists->groups, .col_tiles = (int)dealt.col_tiles, .tiles = (int)(lists->groups * dealt.col_tiles)};
     made->clusters = dealt.blocks;
     return made->tiles.tiles > 0 ? order_groups(bound, lists, made) : SPK_OK;
@@ -205,7 +193,7 @@ static spk_status prepare(spk_bound *bound, state *made)
 {
     spk_build program = {0};
     spk_cuda_scope scope;
-    group_lists lists = {0};
+    group_memory lists = {0};
     groups_dealt dealt = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
@@ -214,8 +202,8 @@ static spk_status prepare(spk_bound *bound, state *made)
     SPK_GOTO(status);
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
     SPK_GOTO(deal(bound, made->shape.chunks, spk_groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
-    SPK_GOTO(
-        spk_groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, bound->params.v[SLOTS], dealt, &lists));
+    SPK_GOTO(spk_groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, TUNED(&bound->params, SLOTS),
+                             dealt, &lists));
     SPK_GOTO(upload(bound, &lists, dealt, made));
 done:
     spk_free(&bound->device->mem, lists.memory);
@@ -227,7 +215,8 @@ static spk_status bind(spk_bound *bound)
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
-    made->shape = shape_of(&bound->problem, &bound->params);
+    made->constants = constants_of(&bound->problem, &bound->params);
+    made->shape = groups_shape_of(made->constants);
     const spk_status status = prepare(bound, made);
     if (status != SPK_OK)
         unbind(bound);
@@ -238,17 +227,17 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 {
     CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
     spk_cuda_arguments arguments;
-    sm90_tile_order tiles = made->tiles;
-    device_lists lists = made->lists;
+    spk_tile_order tiles = made->tiles;
+    group_lists lists = made->lists;
     tiles.direct = spk_sm90_d_direct(&bound->problem, args->d);
     const spk_tensor_map_desc a = spk_sm90_map_block(bound, args->a, made->shape.chunk);
-    const spk_tensor_map_desc b = spk_sm90_map_b(&bound->problem, args->b, bound->params.v[BN], made->shape.chunk);
-    const spk_tensor_map_desc d = spk_sm90_map_d(&bound->problem, args->d, made->shape.block_rows, 64);
+    const spk_tensor_map_desc b = spk_sm90_map_b(&bound->problem, args->b, TUNED(&bound->params, BN), made->shape.chunk);
+    const spk_tensor_map_desc d = spk_sm90_map_d(&bound->problem, args->d, made->constants.block_rows, 64);
     SPK_TRY(spk_sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles, &lists};
-    const unsigned blocks = (unsigned)(made->clusters * bound->params.v[CLUSTER]);
-    return spk_cuda_launch_early(bound->device, made->function, blocks, THREADS, made->shape.shared_bytes, stream, parameters);
+    const unsigned blocks = (unsigned)(made->clusters * TUNED(&bound->params, CLUSTER));
+    return spk_cuda_launch_early(bound->device, made->function, blocks, GROUPS_THREADS, made->shape.shared_bytes, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

@@ -1,12 +1,6 @@
 /* spmm_sm90_groups: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks of 16, 32 or 64 rows. Block rows with similar columns form
  * groups (the host orders them once a plan); a block of threads owns a group and walks the union of its columns, so that each tile of B is
- * loaded once for all.
- *   BLOCK_ROWS BLOCK_COLS  of op(A): 16, 32 or 64 rows; a multiple of 16 columns
- *   HEIGHT                 rows of a group, 128 or 256: half of them to each of two multiplying warpgroups
- *   BN PRODUCERS           columns of a tile; warps that load
- *   SLOTS                  columns of the union in one stage
- *   CLUSTER                blocks of a cluster: neighbouring column tiles of one group, each of which brings its share of A's blocks to all
- *   STAGES BUFFERS EDGE_K B_WHOLE  as in spmm_sm90_wgmma.cu
+ * loaded once for all. The constants: spmm_sm90_groups.h.
  * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it
  * have none, zeros stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
  * Bound: bytes from L2, and issuing them. */
@@ -15,17 +9,9 @@
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/device/scheduler.cuh"
+#include "backend/cuda/kernels/spmm_sm90_groups.h"
 
 using namespace sm90;
-
-/* The host's lists (spmm_sm90_groups.c). A stage is SLOTS columns; each slot has 1 + ROWS words: its block column (negative: none), and
- * where each of the group's block rows has its block (negative: it has none there). */
-struct group_lists {
-    const int *offsets; /* stages of group g: offsets[g] .. offsets[g + 1] */
-    const int *rows;    /* ROWS block rows of each group; negative: none */
-    const int *present; /* of each stage: bit t: tile t has a block; bit 8 + s: slot s is the last block column, partly beyond K */
-    const int *words;
-};
 
 /* To a schedule, a cluster is one block and its tiles, neighbouring column tiles of one group, are one tile. */
 inline int group_tile(const spk_tile_order &order, int turn)
@@ -39,19 +25,19 @@ inline void group_place(const spk_tile_order &order, int tile, int &group, int &
     col = col * CLUSTER + blockIdx.x % CLUSTER;
 }
 
-constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
-constexpr int WG_M = HEIGHT / 128, TILES = 2 * WG_M, TILE_ROWS = 64 / BLOCK_ROWS,
-              ROWS = TILES * TILE_ROWS; /* block rows of a tile, of a group */
-constexpr int WORDS = SLOTS * (1 + ROWS), LANE_WORDS = (WORDS + 31) / 32;
-constexpr int PIECE_BYTES = BLOCK_ROWS * CHUNK * 2, A_TILE = 64 * CHUNK * 2, B_TILE = BN * CHUNK * 2; /* of one slot */
-constexpr int A_BYTES = TILES * SLOTS * A_TILE, STAGE_BYTES = A_BYTES + SLOTS * B_TILE;
+constexpr groups_shape SHAPE = groups_shape_of({GROUPS_CONSTANTS(SPK_CONSTANT_VALUE)});
+constexpr int CHUNK = SHAPE.chunk, CHUNKS = SHAPE.chunks, STAGES = SHAPE.stages, BUFFERS = SHAPE.buffers;
+constexpr int WG_M = SHAPE.wg_m, TILE_ROWS = SHAPE.tile_rows, ROWS = SHAPE.rows;
+constexpr int WORDS = group_words(SLOTS, ROWS), LANE_WORDS = (WORDS + 31) / 32;
+constexpr int PIECE_BYTES = SHAPE.piece_bytes, A_TILE = SHAPE.a_tile, B_TILE = SHAPE.b_tile, A_BYTES = SHAPE.a_bytes,
+              STAGE_BYTES = SHAPE.stage_bytes;
 constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK, EDGE_LEFT = EDGE_K % CHUNK;
 static_assert(WG_M * BN <= 256 && (CHUNKS == 1 || SLOTS == 1) && (BLOCK_ROWS < 64 || SLOTS == 1), "");
 
 /* The tiles that take part in a stage's chunk. */
 inline int tiles_of(int present, int chunk)
 {
-    return EDGE_K != 0 && present >> 8 != 0 && chunk >= EDGE_CHUNKS ? 0 : present & 0xff; /* beyond K */
+    return EDGE_K != 0 && present >> GROUP_EDGE != 0 && chunk >= EDGE_CHUNKS ? 0 : present & 0xff; /* beyond K */
 }
 
 inline void load_a(unsigned to, const spk_tensor_map *map, unsigned barrier, int block, int chunk)
@@ -286,9 +272,9 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
                 const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE),
                                b = stage + A_BYTES;
                 at.wait_full();
-                if (EDGE_LEFT != 0 && present >> 8 != 0 && q % CHUNKS == EDGE_CHUNKS - 1) {
+                if (EDGE_LEFT != 0 && present >> GROUP_EDGE != 0 && q % CHUNKS == EDGE_CHUNKS - 1) {
                     for (int t = 0; t < WG_M * SLOTS; t++)
-                        if (present >> (8 + t % SLOTS) & 1)
+                        if (present >> (GROUP_EDGE + t % SLOTS) & 1)
                             clear_overhang(a + t * A_TILE);
                     fence_async_shared();
                     named_barrier(1 + half, 128);
@@ -346,9 +332,10 @@ extern "C" __global__ void
 #if CLUSTER > 1
 __cluster_dims__(CLUSTER, 1, 1)
 #endif
-    __launch_bounds__(384, 1) spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b,
-                                               const __grid_constant__ spk_tensor_map map_d, const __grid_constant__ spk_cuda_arguments arg,
-                                               const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
+    __launch_bounds__(GROUPS_THREADS, 1)
+        spmm_sm90_groups(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b,
+                         const __grid_constant__ spk_tensor_map map_d, const __grid_constant__ spk_cuda_arguments arg,
+                         const __grid_constant__ spk_tile_order order, const __grid_constant__ group_lists lists)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;

@@ -1,87 +1,56 @@
 /* spmm_sm90_wgmma: host side. One block row (or 128 rows of one) by BN columns a tile. */
 #include <limits.h>
-#include <stdio.h>
 
+#include "backend/cuda/kernels/spmm_sm90_wgmma.h"
+#include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/cut.h"
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/sm90.h"
 #include "backend/cuda/plan/turns.h"
 
-enum {
-    MOST_NARROW_STAGES = 16,
-    MOST_ACROSS_BYTES = 8 << 20,
-    MOST_EXCHANGE_BYTES = 1 << 16,
-    MOST_SPLIT_TILES = 64,
-    ATTRIBUTE_CLUSTER_DIMENSION = 4
-};
-enum { BN, CONSUMERS, CTAS, ACROSS, SPLIT }; /* the tunables in the order of kernels.def */
+enum { MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
 
-typedef struct wgmma_shape {
-    int block_rows, block_cols, tile_m, parts; /* row tiles a block row */
-    int chunk, chunks;                         /* columns of a stage; stages a block */
-    int columns;                               /* of a tile, that a warpgroup keeps for 64 rows */
-    int sums;                                  /* of a thread */
-    int exchange_bytes; /* of shared memory where the blocks of a cluster add their sums; cut: that D is staged in, too */
-    int stages, buffers, shared_bytes, threads;
-} wgmma_shape;
+#define TUNED(params, name) SPK_TUNED(spmm_sm90_wgmma, params, name)
 
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
     void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: split.h); NULL: tiles are dealt out */
-    sm90_tile_order tiles;
+    spk_tile_order tiles;
     int blocks; /* of threads */
+    wgmma_constants constants;
     wgmma_shape shape;
 } state;
 
 /* Clusters of two whose order is "across" cut one tile each (cut.h). */
 static bool is_cut(const spk_params *params)
 {
-    return params->v[SPLIT] == 2 && params->v[ACROSS];
+    return TUNED(params, SPLIT) == 2 && TUNED(params, ACROSS);
 }
 
-/* Of D, that go to memory at a time. */
-static int staging_columns(const spk_params *params)
+static wgmma_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
-    return params->v[BN] < 64 ? params->v[BN] : 64;
-}
-
-/* Stages as many as fit; a second staging tile where at least four stages stay. */
-static void fit_stages(wgmma_shape *shape, const spk_params *params)
-{
-    const int stage = ((shape->tile_m + params->v[BN]) * shape->chunk * 2 + 1023) / 1024 * 1024;
-    const int most = params->v[BN] < 64 ? MOST_NARROW_STAGES : SM90_MOST_STAGES;
-    const int room =
-        (params->v[CTAS] == 1 ? SM90_SHARED_BYTES : SM90_PROCESSOR_BYTES / params->v[CTAS] - SM90_BLOCK_BYTES) - SM90_SHARED_SLACK;
-    for (shape->buffers = 2; shape->buffers >= 1; shape->buffers--) {
-        const int staged = params->v[CONSUMERS] * shape->buffers * staging_columns(params) * (SM90_STAGING_BYTES / 64),
-                  sums = shape->exchange_bytes;
-        const int staging = !is_cut(params) ? staged + sums : staged > sums ? staged : sums;
-        shape->stages = (room - staging) / stage < most ? (room - staging) / stage : most;
-        shape->shared_bytes = 1024 + shape->stages * stage + staging;
-        if (shape->stages >= 4)
-            return;
-    }
-    shape->buffers = 1;
+    const int block_cols = spk_sm90_block_cols(problem);
+    return (wgmma_constants){.block_rows = spk_sm90_block_rows(problem),
+                             .block_cols = block_cols,
+                             .bn = TUNED(params, BN),
+                             .consumers = TUNED(params, CONSUMERS),
+                             .ctas = TUNED(params, CTAS),
+                             .edge_k = (int)(problem->k % block_cols),
+                             .b_whole = spk_sm90_b_whole(problem),
+                             .split = TUNED(params, SPLIT),
+                             .cut = is_cut(params)};
 }
 
 static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params)
 {
-    wgmma_shape shape = {.block_rows = spk_sm90_block_rows(problem), .block_cols = spk_sm90_block_cols(problem)};
-    shape.tile_m = shape.block_rows % 128 == 0 ? 128 : 64;
-    shape.parts = shape.block_rows / shape.tile_m;
-    shape.chunk = spk_sm90_chunk(shape.block_cols);
-    shape.chunks = shape.block_cols / shape.chunk;
-    const int down = shape.tile_m == 128 && params->v[CONSUMERS] == 2 ? 2 : 1;
-    shape.columns = params->v[BN] / (params->v[CONSUMERS] / down);
-    shape.sums = shape.tile_m / 64 / down * shape.columns / 2;
-    shape.threads = params->v[CONSUMERS] * 128 + (params->v[CONSUMERS] == 2 && params->v[CTAS] == 1 ? 128 : 32);
-    if (params->v[SPLIT] > 1) { /* four sums of each thread go together */
-        const int fours = shape.sums / 4, owned = (fours + params->v[SPLIT] - 1) / params->v[SPLIT];
-        shape.exchange_bytes = params->v[SPLIT] * owned * params->v[CONSUMERS] * 128 * 16;
-    }
-    fit_stages(&shape, params);
-    return shape;
+    return wgmma_shape_of(constants_of(problem, params));
+}
+
+/* Of a thread. */
+static int sums_of(const wgmma_shape *shape)
+{
+    return shape->wg_m * shape->wg_n / 2;
 }
 
 /* Arrays of D's size that the epilogue reads or writes beside D. */
@@ -96,7 +65,7 @@ static int epilogue_of_two(const spk_problem *problem, const wgmma_shape *shape)
 {
     if (problem->batch > 1)
         return problem->epilogue.keep_preact ? 0 : 1;
-    return shape->sums > 64 ? 1 : INT_MAX;
+    return sums_of(shape) > 64 ? 1 : INT_MAX;
 }
 
 typedef struct tile_count {
@@ -106,13 +75,13 @@ typedef struct tile_count {
 
 static tile_count count_tiles(const spk_problem *problem, const spk_device *device, const spk_params *params, const wgmma_shape *shape)
 {
-    const double columns = (double)((problem->n + params->v[BN] - 1) / params->v[BN]) * (double)problem->batch, parts = shape->parts,
-                 chunks = shape->chunks;
+    const double columns = (double)((problem->n + TUNED(params, BN) - 1) / TUNED(params, BN)) * (double)problem->batch,
+                 parts = shape->parts, chunks = shape->chunks;
     const int processors = spk_sm90_processors(device);
     return (tile_count){.tiles = (double)spk_sm90_grid_rows(problem) * parts * columns,
                         .stages = (double)problem->pattern->nnzb * chunks * parts * columns,
                         .longest = spk_sm90_longest_row(problem) * chunks,
-                        .slots = processors / params->v[SPLIT] * params->v[SPLIT] * params->v[CTAS]};
+                        .slots = processors / TUNED(params, SPLIT) * TUNED(params, SPLIT) * TUNED(params, CTAS)};
 }
 
 /* Sharing long rows pays where they take longer than all the work spread evenly. */
@@ -123,13 +92,13 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
     const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots, over = is_cut(params) ? 1.15 : 1.3;
     if (problem->pattern->direct)
         *why = "it needs the indices on the host";
-    else if (is_cut(params) && (params->v[CONSUMERS] != 2 || params->v[CTAS] != 1))
+    else if (is_cut(params) && (TUNED(params, CONSUMERS) != 2 || TUNED(params, CTAS) != 1))
         *why = "a tile is cut only where two warpgroups have a multiprocessor for themselves";
-    else if ((params->v[ACROSS] && !is_cut(params)) || params->v[CTAS] > 2)
+    else if ((TUNED(params, ACROSS) && !is_cut(params)) || TUNED(params, CTAS) > 2)
         *why = "clusters have their own order, and at most two blocks on a multiprocessor";
     else if (shape->exchange_bytes > MOST_EXCHANGE_BYTES)
         *why = "the sums of a cluster would take too much shared memory";
-    else if (count.longest < 2.0 * params->v[SPLIT] || count.longest + SCHEDULE_TILE_COST < over * share + SPLIT_EXCHANGE_COST)
+    else if (count.longest < 2.0 * TUNED(params, SPLIT) || count.longest + SCHEDULE_TILE_COST < over * share + SPLIT_EXCHANGE_COST)
         *why = "no row is long enough to be shared";
     else if (count.tiles > MOST_SPLIT_TILES * count.slots)
         *why = "so many tiles even out by themselves";
@@ -143,7 +112,7 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
 static bool suits_across(const spk_problem *problem, const spk_params *params)
 {
     const double block_columns = ((double)problem->k + spk_sm90_block_cols(problem) - 1) / spk_sm90_block_cols(problem);
-    return problem->n > params->v[BN] &&
+    return problem->n > TUNED(params, BN) &&
            ((double)problem->k * (double)problem->n * 2 <= MOST_ACROSS_BYTES || (double)problem->pattern->nnzb <= 2 * block_columns);
 }
 
@@ -158,27 +127,27 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         return false;
     }
     const wgmma_shape shape = shape_of(problem, params);
-    if (params->v[BN] < 64 ? shape.columns != params->v[BN] : shape.columns % 64 != 0)
+    if (TUNED(params, BN) < 64 ? shape.wg_n != TUNED(params, BN) : shape.wg_n % 64 != 0)
         *why = "a warpgroup would have too few columns";
-    else if (params->v[BN] < 64 && problem->n > params->v[BN])
+    else if (TUNED(params, BN) < 64 && problem->n > TUNED(params, BN))
         *why = "so narrow a tile is for one that holds all columns";
-    else if (params->v[CTAS] > 2 && (params->v[CONSUMERS] > 1 || shape.sums > 32))
+    else if (TUNED(params, CTAS) > 2 && (TUNED(params, CONSUMERS) > 1 || sums_of(&shape) > 32))
         *why = "so many blocks leave too few registers";
-    else if (params->v[CTAS] > 3 && epilogue_weight(problem) > 0)
+    else if (TUNED(params, CTAS) > 3 && epilogue_weight(problem) > 0)
         *why = "its epilogue needs more registers than four blocks leave";
-    else if (shape.sums > 128)
+    else if (sums_of(&shape) > 128)
         *why = "a thread would keep too many sums";
-    else if (params->v[CTAS] == 2 && params->v[CONSUMERS] == 2 && shape.sums > 32)
+    else if (TUNED(params, CTAS) == 2 && TUNED(params, CONSUMERS) == 2 && sums_of(&shape) > 32)
         *why = "two blocks of so many threads leave too few registers";
-    else if (params->v[CTAS] == 2 && epilogue_weight(problem) > epilogue_of_two(problem, &shape))
+    else if (TUNED(params, CTAS) == 2 && epilogue_weight(problem) > epilogue_of_two(problem, &shape))
         *why = "its epilogue needs more registers than two blocks leave";
-    else if (params->v[ACROSS] && !is_cut(params) && !suits_across(problem, params))
+    else if (TUNED(params, ACROSS) && !is_cut(params) && !suits_across(problem, params))
         *why = "tiles go across only where there are several, and B is small or hardly shared";
-    else if (shape.stages < (params->v[CTAS] > 2 ? 4 : 2))
+    else if (shape.stages < (TUNED(params, CTAS) > 2 ? 4 : 2))
         *why = "too few stages fit into shared memory";
-    else if (params->v[BN] > 16 && params->v[BN] / 2 >= problem->n)
+    else if (TUNED(params, BN) > 16 && TUNED(params, BN) / 2 >= problem->n)
         *why = "a narrower tile holds all columns";
-    else if (params->v[SPLIT] == 1 || split_applicable(problem, device, params, &shape, why))
+    else if (TUNED(params, SPLIT) == 1 || split_applicable(problem, device, params, &shape, why))
         spk_sm90_applicable(problem, why);
     return *why == NULL;
 }
@@ -186,7 +155,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const wgmma_shape shape = shape_of(problem, params);
-    const int bn = params->v[BN], ctas = params->v[CTAS], split = params->v[SPLIT];
+    const int bn = TUNED(params, BN), ctas = TUNED(params, CTAS), split = TUNED(params, SPLIT);
     const tile_count count = count_tiles(problem, device, params, &shape);
     const double even =
         is_cut(params) && count.tiles > count.slots ? count.tiles / count.slots : 1; /* tiles a block, which all end together */
@@ -195,7 +164,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                           : count.tiles * split < count.slots        ? count.tiles * split
                                                                      : count.slots;
     const double boxes = bn < 64 || spk_sm90_b_whole(problem) ? 2 : 1 + bn / 64.0;
-    const double narrow = shape.columns >= 256 ? 1 : shape.columns >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
+    const double narrow = shape.wg_n >= 256 ? 1 : shape.wg_n >= 128 ? 1.08 : 1.3; /* wgmma reads A again for every instruction */
     const sm90_load load = {.tiles = shared,
                             .longest = split > 1 ? count.longest / split + SPLIT_EXCHANGE_COST : count.longest,
                             .stages = count.stages,
@@ -204,20 +173,16 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
                             .tile_us = even * (0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256)),
                             .blocks_per_processor = ctas};
-    return spk_sm90_predict(problem, device, &load) + 0.05 * params->v[ACROSS] + (split > 1 ? 0.6 : 0);
+    return spk_sm90_predict(problem, device, &load) + 0.05 * TUNED(params, ACROSS) + (split > 1 ? 0.6 : 0);
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
 {
     (void)device;
-    const wgmma_shape shape = shape_of(problem, params);
-    *build = (spk_build){.file = "spmm_sm90_wgmma.cu", .entry = "spmm_sm90_wgmma", .shared_bytes = shape.shared_bytes};
-    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DBN=%d -DCONSUMERS=%d -DCTAS=%d -DSTAGES=%d -DBUFFERS=%d -DEDGE_K=%d -DB_WHOLE=%d "
-             "-DSPLIT=%d -DCUT=%d",
-             shape.block_rows, shape.block_cols, params->v[BN], params->v[CONSUMERS], params->v[CTAS], shape.stages, shape.buffers,
-             (int)(problem->k % shape.block_cols), spk_sm90_b_whole(problem), params->v[SPLIT], is_cut(params));
+    const wgmma_constants constants = constants_of(problem, params);
+    spk_build_begin(build, "spmm_sm90_wgmma.cu", "spmm_sm90_wgmma", problem);
+    build->shared_bytes = wgmma_shape_of(constants).shared_bytes;
+    WGMMA_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 static void unbind(spk_bound *bound)
@@ -244,12 +209,12 @@ static bool rows_alike(const spk_bsr_view *view)
 static spk_status set_tiles(const spk_bound *bound, state *made)
 {
     const int64_t rows = bound->view.grid_rows * made->shape.parts,
-                  item_columns = (bound->problem.n + bound->params.v[BN] - 1) / bound->params.v[BN],
+                  item_columns = (bound->problem.n + TUNED(&bound->params, BN) - 1) / TUNED(&bound->params, BN),
                   columns = item_columns * bound->problem.batch;
-    const int slots = spk_sm90_processors(bound->device) * bound->params.v[CTAS];
+    const int slots = spk_sm90_processors(bound->device) * TUNED(&bound->params, CTAS);
     if ((double)rows * (double)columns > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D: the limit is 2^31", (long long)rows, (long long)columns);
-    made->tiles = (sm90_tile_order){
+    made->tiles = (spk_tile_order){
         .row_tiles = (int)rows, .col_tiles = (int)columns, .tiles = (int)(rows * columns), .item_columns = (int)item_columns};
     made->blocks = made->tiles.tiles < slots ? made->tiles.tiles : slots;
     return SPK_OK;
@@ -279,7 +244,7 @@ static spk_status order_rows(const spk_bound *bound, state *made)
 /* Clusters that run at once: a processor cluster that lacks a few multiprocessors holds fewer. */
 static spk_status count_clusters(const spk_bound *bound, const state *made, int *clusters)
 {
-    const int size = bound->params.v[SPLIT], most = spk_sm90_processors(bound->device) * bound->params.v[CTAS] / size;
+    const int size = TUNED(&bound->params, SPLIT), most = spk_sm90_processors(bound->device) * TUNED(&bound->params, CTAS) / size;
     spk_launch_attribute cluster = {.id = ATTRIBUTE_CLUSTER_DIMENSION, .value = {size, 1, 1}};
     const spk_launch_config config = {.grid_x = (unsigned)(most * size),
                                       .grid_y = 1,
@@ -319,13 +284,13 @@ static spk_status split_rows(const spk_bound *bound, state *made)
                        .parts = made->shape.parts,
                        .chunks = made->shape.chunks,
                        .col_tiles = made->tiles.col_tiles,
-                       .size = bound->params.v[SPLIT],
-                       .edge = bound->problem.k % made->shape.block_cols != 0};
+                       .size = TUNED(&bound->params, SPLIT),
+                       .edge = bound->problem.k % made->constants.block_cols != 0};
     int *lists = NULL;
     int64_t count = 0;
     spk_status status;
     SPK_TRY(count_clusters(bound, made, &task.clusters));
-    SPK_TRY(make_split(mem, &task, is_cut(&bound->params), &lists, &count));
+    SPK_TRY(make_split(mem, &task, made->constants.cut, &lists, &count));
     made->blocks = task.clusters * task.size;
     const size_t bytes = (size_t)count * sizeof *lists;
     SPK_GOTO(bound->device->backend->allocate(bound->device, bytes, &made->order));
@@ -345,7 +310,7 @@ static spk_status prepare(spk_bound *bound, state *made)
     spk_cuda_leave(&scope);
     SPK_TRY(status);
     SPK_TRY(spk_cuda_index_make(bound, &made->index));
-    return bound->params.v[SPLIT] > 1 && made->tiles.tiles > 0 ? split_rows(bound, made) : order_rows(bound, made);
+    return TUNED(&bound->params, SPLIT) > 1 && made->tiles.tiles > 0 ? split_rows(bound, made) : order_rows(bound, made);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -353,7 +318,8 @@ static spk_status bind(spk_bound *bound)
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
-    made->shape = shape_of(&bound->problem, &bound->params);
+    made->constants = constants_of(&bound->problem, &bound->params);
+    made->shape = wgmma_shape_of(made->constants);
     spk_status status = set_tiles(bound, made);
     if (status == SPK_OK)
         status = prepare(bound, made);
@@ -362,7 +328,7 @@ static spk_status bind(spk_bound *bound)
         return status;
     }
     made->tiles.order = made->order;
-    made->tiles.across = made->order != NULL || bound->params.v[ACROSS];
+    made->tiles.across = made->order != NULL || TUNED(&bound->params, ACROSS);
     return SPK_OK;
 }
 
@@ -370,13 +336,14 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 {
     CUtensorMap maps[3] = {{{0}}, {{0}}, {{0}}};
     spk_cuda_arguments arguments;
-    sm90_tile_order tiles = made->tiles;
+    spk_tile_order tiles = made->tiles;
     tiles.direct = spk_sm90_d_direct(&bound->problem, args->d);
     const spk_problem *p = &bound->problem;
     const spk_tensor_map_desc a =
         spk_sm90_map_items(p, spk_sm90_map_values(bound, args->a, made->shape.tile_m, made->shape.chunk), p->a.stride);
-    const spk_tensor_map_desc b = spk_sm90_map_items(p, spk_sm90_map_b(p, args->b, bound->params.v[BN], made->shape.chunk), p->b.stride);
-    const spk_tensor_map_desc d = spk_sm90_map_items(p, spk_sm90_map_d(p, args->d, 64, staging_columns(&bound->params)), p->d.stride);
+    const spk_tensor_map_desc b =
+        spk_sm90_map_items(p, spk_sm90_map_b(p, args->b, TUNED(&bound->params, BN), made->shape.chunk), p->b.stride);
+    const spk_tensor_map_desc d = spk_sm90_map_items(p, spk_sm90_map_d(p, args->d, 64, made->shape.staging_columns), p->d.stride);
     SPK_TRY(spk_sm90_maps(bound, args, &a, &b, &d, tiles.direct, maps));
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &arguments, &tiles};

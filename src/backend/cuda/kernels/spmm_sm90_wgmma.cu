@@ -1,36 +1,26 @@
 /* spmm_sm90_wgmma: D = epilogue(op(A) B), f16 or bf16 in, f32 sums; blocks whose rows are a multiple of 64 and columns of 16.
  * One producer warp brings tiles of A and B through TMA into a ring of stages; one or two warpgroups multiply them with wgmma; the grid is
- * persistent. A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns.
- *   BLOCK_ROWS BLOCK_COLS  of op(A)
- *   BN CONSUMERS CTAS      columns of a tile, multiplying warpgroups, blocks on a multiprocessor
- *   STAGES BUFFERS         of the ring; staging tiles of a warpgroup
- *   EDGE_K                 columns of the last block column that exist, 0: all
- *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
- *   SPLIT                  blocks of a cluster, which share the tiles of long rows (plan/split.h lists who computes what); 1: no
- *                          clusters
- *   CUT                    1: of two blocks, between which one tile is cut (plan/cut.h)
- * Bound: bytes from L2 at 64 rows, tensor cores at 128. */
+ * persistent. A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns. The constants:
+ * spmm_sm90_wgmma.h. Bound: bytes from L2 at 64 rows, tensor cores at 128. */
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/finish_staged.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/device/scheduler.cuh"
+#include "backend/cuda/kernels/spmm_sm90_wgmma.h"
 
 using namespace sm90;
 
-constexpr int TILE_M = BLOCK_ROWS % 128 == 0 ? 128 : 64, PARTS = BLOCK_ROWS / TILE_M;
-constexpr int CHUNK = BLOCK_COLS % 64 == 0 ? 64 : BLOCK_COLS % 32 == 0 ? 32 : 16, CHUNKS = BLOCK_COLS / CHUNK;
-constexpr int DOWN = TILE_M == 128 && CONSUMERS == 2 ? 2 : 1; /* warpgroups one below the other; else side by side */
-constexpr int WG_M = TILE_M / DOWN / 64, WG_N = BN / (CONSUMERS / DOWN);
-constexpr int A_BYTES = TILE_M * CHUNK * 2, B_BYTES = BN * CHUNK * 2, STAGE_BYTES = (A_BYTES + B_BYTES + 1023) & ~1023;
+constexpr wgmma_shape SHAPE = wgmma_shape_of({WGMMA_CONSTANTS(SPK_CONSTANT_VALUE)});
+constexpr int TILE_M = SHAPE.tile_m, PARTS = SHAPE.parts, CHUNK = SHAPE.chunk, CHUNKS = SHAPE.chunks, STAGES = SHAPE.stages;
+constexpr int DOWN = SHAPE.down, WG_M = SHAPE.wg_m, WG_N = SHAPE.wg_n, BUFFERS = SHAPE.buffers;
+constexpr int A_BYTES = SHAPE.a_bytes, B_BYTES = SHAPE.b_bytes, STAGE_BYTES = SHAPE.stage_bytes;
 constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2
                             : BN < 64             ? BN * 2
                                                   : 128; /* of a tile of B in shared memory, and its swizzle */
 constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK,
-              EDGE_LEFT = EDGE_K % CHUNK; /* of the edge block; columns of its last chunk, 0: all */
-constexpr int PRODUCER_THREADS =
-    CONSUMERS == 2 && CTAS == 1 ? 128 : 32;          /* a warpgroup, where registers move from it to the others: 168 at entry */
+              EDGE_LEFT = EDGE_K % CHUNK;            /* of the edge block; columns of its last chunk, 0: all */
 constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with another block than its first (turns.h) */
 /* Tiles of 128 x 256, which the tensor cores bound: a stage goes back before the next one is waited for, and a tile's first products
  * overwrite its sums. Of smaller tiles ptxas serialises the products then (C7520), or registers run out. */
@@ -77,7 +67,7 @@ inline void find_item(const spk_tile_order &order, tile_work &work)
 /* The block's tile number `turn`; false: there are no more. */
 inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order, int turn, tile_work &work)
 {
-    const int4 *pieces = (const int4 *)(order.order + ((gridDim.x + 4) & ~3u));
+    const int4 *pieces = (const int4 *)(order.order + pieces_begin(gridDim.x));
     int at = blockIdx.x;
     if (!CUT || turn > 0) {
         at = __ldg(order.order + blockIdx.x) + turn - (CUT ? 1 : 0);
@@ -181,7 +171,7 @@ inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, co
         const unsigned bytes = A_BYTES + (BN < 64 ? B_BYTES : boxes * (CHUNK * 128));
         int p = work.first, next = work.first < work.last ? __ldg(arg.columns + work.first) : 0;
         if (MAY_TURN && order.period > 0) {
-            const int start = order.period - 1 - (next + order.period - 1) % order.period;
+            const int start = turn_start(next, order.period);
             if (start > 0 && start < work.last - work.first) {
                 p += start;
                 next = __ldg(arg.columns + p);
@@ -371,7 +361,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         for (int m = 0; m < WG_M; m++) {
             const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
             [[maybe_unused]] const auto piece_row = [i](int) { return i; };
-            [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * (WG_N < 64 ? WG_N : 64) * 128);
+            [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * SHAPE.staging_columns * 128);
             /* With two blocks on a multiprocessor registers would run out. */
             if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS, true>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
                 finish_tile<WG_N, CTAS != 1 || !STAGED_EPILOGUE>(item, sum[m], warp_i, j0);
@@ -392,9 +382,9 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 }
 
 #if SPLIT > 1
-extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
+extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(SHAPE.threads, CTAS)
 #else
-extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS, CTAS)
+extern "C" __global__ void __launch_bounds__(SHAPE.threads, CTAS)
 #endif
     spmm_sm90_wgmma(const __grid_constant__ spk_tensor_map map_a, const __grid_constant__ spk_tensor_map map_b,
                     const __grid_constant__ spk_tensor_map map_d, const __grid_constant__ spk_cuda_arguments arg,
@@ -410,7 +400,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
         all.init();
 #elif SPLIT > 1
     __shared__ exchange_storage exchanged;
-    cluster_sums all(staging + CONSUMERS * BUFFERS * (WG_N < 64 ? WG_N : 64) * 128, exchanged);
+    cluster_sums all(staging + CONSUMERS * BUFFERS * SHAPE.staging_columns * 128, exchanged);
     if (threadIdx.x == 0)
         exchange_init<SPLIT>(exchanged);
 #else
@@ -435,11 +425,11 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS * 128 + PRODUCER_THREADS,
         fetch_ahead(arg, order);
     previous_launch_done();
     if (threadIdx.x < CONSUMERS * 128) {
-        if (PRODUCER_THREADS == 128)
+        if (SHAPE.producer_threads == 128)
             registers_more<232>();
         consume(&map_d, arg, order, tiles, staging, ring<STAGES>(storage), all);
     } else {
-        if (PRODUCER_THREADS == 128)
+        if (SHAPE.producer_threads == 128)
             registers_fewer<40>();
         if (threadIdx.x == CONSUMERS * 128)
             produce(&map_a, &map_b, arg, order, tiles, ring<STAGES>(storage));

@@ -1,7 +1,6 @@
 /* The rows that gather tiles: shapes, options, model, binding and running. */
 #include "backend/cuda/plan/gather.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/cuda/plan/index.h"
@@ -59,18 +58,29 @@ int spk_gather_shared_limit(const spk_device *device)
     return cuda != NULL && cuda->shared_bytes > 0 ? cuda->shared_bytes : GATHER_MOST_SHARED;
 }
 
+static int sum_bytes(const spk_problem *problem)
+{
+    return problem->compute == SPK_F64 ? 8 : 4;
+}
+
+/* Elements of a tile of sums in the workspace. */
+static int tile_sums(const spk_problem *problem, const gather_shape *s)
+{
+    return team_sums(s->c, problem->d.layout == SPK_ROW_MAJOR);
+}
+
 void spk_gather_fit(gather_shape *s, int stage_bytes, int sum_bytes)
 {
-    s->team_bytes = spk_gather_round(s->stages * stage_bytes > sum_bytes ? s->stages * stage_bytes : sum_bytes, 128);
-    s->teams = s->threads >= 128 ? 1 : 128 / s->threads;
-    while (s->teams > 1 && s->teams * s->team_bytes > 64 * 1024)
-        s->teams /= 2;
+    s->c.team_bytes = spk_gather_round(s->c.stages * stage_bytes > sum_bytes ? s->c.stages * stage_bytes : sum_bytes, 128);
+    s->c.teams = s->c.threads >= 128 ? 1 : 128 / s->c.threads;
+    while (s->c.teams > 1 && s->c.teams * s->c.team_bytes > 64 * 1024)
+        s->c.teams /= 2;
 }
 
 /* Tiles across D, of all items of a batch. */
 static int64_t gather_columns(const spk_problem *problem, const gather_shape *s)
 {
-    return spk_gather_ceil(problem->n, s->tile_n) * problem->batch;
+    return spk_gather_ceil(problem->n, s->c.tile_n) * problem->batch;
 }
 
 void spk_gather_complete(const spk_problem *problem, gather_shape *s)
@@ -78,22 +88,23 @@ void spk_gather_complete(const spk_problem *problem, gather_shape *s)
     const int rows = spk_gather_block_rows(problem), cols = spk_gather_block_cols(problem);
     const int bytes_a = (int)spk_dtype_bytes(problem->a.dtype), bytes_b = (int)spk_dtype_bytes(problem->b.dtype);
     const bool along_a = spk_gather_a_along_k(problem), along_b = problem->b.layout == SPK_COL_MAJOR;
-    s->pitch_a = spk_gather_pitch(along_a ? s->tile_k : s->tile_m, bytes_a, along_a);
-    s->pitch_b = spk_gather_pitch(along_b ? s->tile_k : s->tile_n, bytes_b, along_b);
-    s->pitch_d = problem->d.layout == SPK_ROW_MAJOR ? s->tile_n + 8 : spk_gather_round(s->tile_m, 8) + 4;
-    s->vector_a =
-        along_a ? spk_gather_vector(problem->a.dtype, cols, s->tile_k, cols) : spk_gather_vector(problem->a.dtype, rows, s->tile_m, rows);
-    s->vector_b = along_b ? spk_gather_vector(problem->b.dtype, problem->b.ld, s->tile_k, cols)
-                          : spk_gather_vector(problem->b.dtype, problem->b.ld, s->tile_n, s->tile_n);
-    s->tile_sums = (problem->d.layout == SPK_ROW_MAJOR ? s->tile_m : s->tile_n) * s->pitch_d;
-    spk_gather_fit(s, (along_a ? s->tile_m : s->tile_k) * s->pitch_a * bytes_a + (along_b ? s->tile_n : s->tile_k) * s->pitch_b * bytes_b,
-                   s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4));
+    team_constants *c = &s->c;
+    c->block_rows = rows;
+    c->block_cols = cols;
+    c->pitch_a = spk_gather_pitch(along_a ? c->tile_k : c->tile_m, bytes_a, along_a);
+    c->pitch_b = spk_gather_pitch(along_b ? c->tile_k : c->tile_n, bytes_b, along_b);
+    c->pitch_d = problem->d.layout == SPK_ROW_MAJOR ? c->tile_n + 8 : spk_gather_round(c->tile_m, 8) + 4;
+    c->vector_a =
+        along_a ? spk_gather_vector(problem->a.dtype, cols, c->tile_k, cols) : spk_gather_vector(problem->a.dtype, rows, c->tile_m, rows);
+    c->vector_b = along_b ? spk_gather_vector(problem->b.dtype, problem->b.ld, c->tile_k, cols)
+                          : spk_gather_vector(problem->b.dtype, problem->b.ld, c->tile_n, c->tile_n);
+    spk_gather_fit(s, team_a_bytes(*c, along_a, bytes_a) + team_b_bytes(*c, along_b, bytes_b), tile_sums(problem, s) * sum_bytes(problem));
 }
 
 /* Teams that a multiprocessor holds at once. */
 static int gather_resident(const gather_shape *s)
 {
-    const int room = 200 * 1024 / (s->teams * s->team_bytes + 1024) * s->teams, most = 1024 / s->threads;
+    const int room = 200 * 1024 / (s->c.teams * s->c.team_bytes + 1024) * s->c.teams, most = 1024 / s->c.threads;
     return room > most ? most : room < 1 ? 1 : room;
 }
 
@@ -116,21 +127,21 @@ static double gather_longest_row(const spk_problem *problem)
 static int64_t gather_piece_blocks(const spk_problem *problem, const spk_device *device, const gather_shape *s)
 {
     const double tiles =
-        (double)spk_gather_ceil(spk_gather_block_rows(problem), s->tile_m) * (double)gather_columns(problem, s); /* of a block row */
+        (double)team_splits(spk_gather_block_rows(problem), s->c.tile_m) * (double)gather_columns(problem, s); /* of a block row */
     const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (gather_processors(device) * gather_resident(s))) + 1;
-    const int64_t least = spk_gather_ceil(GATHER_LEAST_STEPS * s->tile_k, spk_gather_block_cols(problem));
+    const int64_t least = spk_gather_ceil(GATHER_LEAST_STEPS * s->c.tile_k, spk_gather_block_cols(problem));
     return share > least ? share : least;
 }
 
 bool spk_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why)
 {
-    const int64_t splits = spk_gather_ceil(spk_gather_block_rows(problem), s->tile_m),
+    const int64_t splits = team_splits(spk_gather_block_rows(problem), s->c.tile_m),
                   grid_rows = spk_gather_ceil(problem->m, spk_gather_block_rows(problem));
     if (problem->m > INT32_MAX / 2 || problem->k > INT32_MAX / 2)
         *why = "M and K must be less than 2^30";
     else if ((double)(grid_rows * splits) * (double)gather_columns(problem, s) > INT32_MAX)
         *why = "D has more than 2^31 tiles";
-    else if (s->teams * s->team_bytes > spk_gather_shared_limit(device))
+    else if (s->c.teams * s->c.team_bytes > spk_gather_shared_limit(device))
         *why = "its tiles need more shared memory than the device has";
     else if (s->adding != NULL && problem->pattern->direct)
         *why = "it needs the indices on the host";
@@ -139,20 +150,18 @@ bool spk_gather_applicable(const spk_problem *problem, const spk_device *device,
     return *why == NULL;
 }
 
-void spk_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
-                      spk_build *build)
+void spk_team_define(team_constants constants, spk_build *build)
 {
-    build->file = file;
-    build->entry = entry;
-    build->shared_bytes = s->teams * s->team_bytes;
-    const int used = spk_problem_device_defines(problem, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used,
-             " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DTILE_M=%d -DTILE_N=%d -DTILE_K=%d -DSTAGES=%d -DTEAM_THREADS=%d -DTEAMS=%d "
-             "-DTEAM_BYTES=%d -DPITCH_A=%d "
-             "-DPITCH_B=%d -DPITCH_D=%d -DVECTOR_A=%d -DVECTOR_B=%d -DRAGGED_K=%d -DPIECES=%d %s",
-             spk_gather_block_rows(problem), spk_gather_block_cols(problem), s->tile_m, s->tile_n, s->tile_k, s->stages, s->threads,
-             s->teams, s->team_bytes, s->pitch_a, s->pitch_b, s->pitch_d, s->vector_a, s->vector_b,
-             problem->k % spk_gather_block_cols(problem) != 0, s->adding != NULL, more);
+    TEAM_CONSTANTS(SPK_BUILD_DEFINE)
+}
+
+void spk_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, spk_build *build)
+{
+    spk_build_begin(build, file, entry, problem);
+    build->shared_bytes = s->c.teams * s->c.team_bytes;
+    spk_team_define(s->c, build);
+    const gather_constants constants = {.ragged_k = problem->k % s->c.block_cols != 0, .pieces = s->adding != NULL};
+    GATHER_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 double spk_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops)
@@ -160,13 +169,13 @@ double spk_gather_predict(const spk_problem *problem, const spk_device *device, 
     const double processors = gather_processors(device), resident = gather_resident(s),
                  most = (double)gather_piece_blocks(problem, device, s);
     const double rows = spk_gather_block_rows(problem), cols = spk_gather_block_cols(problem),
-                 splits = (double)spk_gather_ceil((int64_t)rows, s->tile_m);
+                 splits = (double)team_splits((int)rows, s->c.tile_m);
     const double columns = (double)gather_columns(problem, s), grid_rows = (double)spk_gather_ceil(problem->m, (int64_t)rows),
                  blocks = (double)problem->pattern->nnzb;
     const double passes = blocks * splits * columns; /* of a block through a tile */
-    const double flops = passes * 2 * s->tile_m * s->tile_n * cols;
+    const double flops = passes * 2 * s->c.tile_m * s->c.tile_n * cols;
     const double bytes =
-        passes * cols * (s->tile_m * (double)spk_dtype_bytes(problem->a.dtype) + s->tile_n * (double)spk_dtype_bytes(problem->b.dtype));
+        passes * cols * (s->c.tile_m * (double)spk_dtype_bytes(problem->a.dtype) + s->c.tile_n * (double)spk_dtype_bytes(problem->b.dtype));
     const double tiles = grid_rows * splits * columns, slots = processors * resident, waves = tiles / slots;
     const double whole = (double)spk_gather_ceil((int64_t)(waves * 100 + 1), 100), uneven = waves > 8 || waves <= 0 ? 1 : whole / waves;
     double mean = grid_rows > 0 ? blocks / grid_rows : 0, longest = gather_longest_row(problem), adding = 0; /* of a tile, in blocks */
@@ -175,12 +184,14 @@ double spk_gather_predict(const spk_problem *problem, const spk_device *device, 
         longest = longest < most ? longest : most;
         adding = 2.5;
     }
-    const double step_us = 0.12 + 0.5 / s->stages, steps = mean * cols / s->tile_k;
-    const double small =
-        s->vector_b * (double)spk_dtype_bytes(problem->b.dtype) < 16 ? 16 / (s->vector_b * (double)spk_dtype_bytes(problem->b.dtype)) : 1;
+    const double step_us = 0.12 + 0.5 / s->c.stages, steps = mean * cols / s->c.tile_k;
+    const double small = s->c.vector_b * (double)spk_dtype_bytes(problem->b.dtype) < 16
+                             ? 16 / (s->c.vector_b * (double)spk_dtype_bytes(problem->b.dtype))
+                             : 1;
     const double computing = flops / tflops / 1e6, filling = bytes * (1 + 0.5 * (small - 1)) / 6.0e6;
     const double chain = whole * (1.5 + steps * step_us);
-    const double alone = 1.5 + longest * cols / s->tile_k * step_us * ((int)cols % s->tile_k == 0 ? 1.4 : 2.8); /* measured on an H200 */
+    const double alone =
+        1.5 + longest * cols / s->c.tile_k * step_us * ((int)cols % s->c.tile_k == 0 ? 1.4 : 2.8); /* measured on an H200 */
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;
     double worst = (computing > filling ? computing + 0.3 * filling : filling + 0.3 * computing) * (uneven > 2 ? 2 : uneven);
     worst = worst > chain ? worst : chain;
@@ -278,11 +289,11 @@ static spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const
     second.shared_bytes = 0;
     SPK_TRY(gather_load(bound, &second, &state->add));
     SPK_TRY(spk_pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
-    const int64_t parts = spk_gather_ceil(bound->view.block_rows, s->tile_m), columns = gather_columns(problem, s);
-    bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)s->tile_sums * (problem->compute == SPK_F64 ? 8 : 4);
+    const int64_t parts = team_splits(bound->view.block_rows, s->c.tile_m), columns = gather_columns(problem, s);
+    bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)tile_sums(problem, s) * (size_t)sum_bytes(problem);
     const int64_t lines =
-        list.cut_rows * parts * columns * (s->tile_sums / (problem->compute == SPK_F64 ? 2 : 4)); /* of 16 bytes: a thread for each */
-    state->add_grid = (unsigned)spk_gather_ceil(lines, s->teams * s->threads);
+        list.cut_rows * parts * columns * (tile_sums(problem, s) * sum_bytes(problem) / 16); /* of 16 bytes: a thread for each */
+    state->add_grid = (unsigned)spk_gather_ceil(lines, s->c.teams * s->c.threads);
     SPK_GOTO(device->backend->allocate(device, (size_t)list.count * sizeof *list.memory, &state->order));
     SPK_GOTO(device->backend->copy_in(device, state->order, list.memory, (size_t)list.count * sizeof *list.memory));
     *pieces = list.pieces;
@@ -304,10 +315,10 @@ spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_bu
         SPK_GOTO(gather_cut_rows(bound, s, build, state, &rows));
     else
         SPK_GOTO(gather_make_order(bound, &state->order));
-    const int64_t tiles = rows * spk_gather_ceil(bound->view.block_rows, s->tile_m);
-    state->index.arguments.item_blocks = (int)(spk_gather_ceil(tiles, s->teams) * spk_gather_ceil(bound->problem.n, s->tile_n));
-    state->grid = (unsigned)(spk_gather_ceil(tiles, s->teams) * gather_columns(&bound->problem, s));
-    state->block = (unsigned)(s->teams * s->threads);
+    const int64_t tiles = rows * team_splits(bound->view.block_rows, s->c.tile_m);
+    state->index.arguments.item_blocks = (int)(spk_gather_ceil(tiles, s->c.teams) * spk_gather_ceil(bound->problem.n, s->c.tile_n));
+    state->grid = (unsigned)(spk_gather_ceil(tiles, s->c.teams) * gather_columns(&bound->problem, s));
+    state->block = (unsigned)(s->c.teams * s->c.threads);
     state->shared_bytes = build->shared_bytes;
 done:
     if (status != SPK_OK)

@@ -3,6 +3,8 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_GATHER_H
 #define SPK_BACKEND_CUDA_PLAN_GATHER_H
 
+#include "backend/cuda/device/gather.h"
+#include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/pieces.h"
 
 int64_t spk_gather_ceil(int64_t a, int64_t b);
@@ -11,11 +13,9 @@ int spk_gather_block_rows(const spk_problem *problem);
 int spk_gather_block_cols(const spk_problem *problem);
 bool spk_gather_a_along_k(const spk_problem *problem);
 
-/* A team's tile; the rest follows in spk_gather_complete. */
+/* A team's tile: TILE_M, TILE_N, TILE_K, STAGES and TEAM_THREADS are given, the rest follows in spk_gather_complete. */
 typedef struct gather_shape {
-    int tile_m, tile_n, tile_k, stages, threads; /* threads of a team */
-    int teams, team_bytes, pitch_a, pitch_b, pitch_d, vector_a, vector_b;
-    int tile_sums;      /* elements of a tile of sums in the workspace */
+    team_constants c;
     const char *adding; /* the entry of the second launch, which adds the pieces of long rows; NULL: rows stay whole */
 } gather_shape;
 
@@ -32,8 +32,10 @@ void spk_gather_complete(const spk_problem *problem, gather_shape *s);
 
 /* Whether the tiles fit; what must hold for any of these kernels. */
 bool spk_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why);
-void spk_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
-                      spk_build *build);
+void spk_team_define(team_constants constants, spk_build *build);
+
+/* A program's options, but for what the row defines beyond them. */
+void spk_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, spk_build *build);
 
 /* Microseconds: the slowest of arithmetic (tflops of the instructions), shared-memory filling from L2, and memory; and the time of a chain
  * of steps. */

@@ -4,22 +4,24 @@
 #include <limits.h>
 #include <string.h>
 
+#include "backend/cuda/device/group_lists.h"
+
 int64_t spk_groups_count(int64_t grid_rows, int height)
 {
     return (grid_rows + height - 1) / height;
 }
 
-int64_t spk_groups_at_rows(const group_lists *l)
+int64_t spk_groups_at_rows(const group_memory *l)
 {
     return l->groups + 1;
 }
 
-int64_t spk_groups_at_present(const group_lists *l)
+int64_t spk_groups_at_present(const group_memory *l)
 {
     return spk_groups_at_rows(l) + l->groups * l->height;
 }
 
-int64_t spk_groups_at_words(const group_lists *l)
+int64_t spk_groups_at_words(const group_memory *l)
 {
     return spk_groups_at_present(l) + l->stages;
 }
@@ -35,16 +37,16 @@ int spk_groups_next_column(const groups_work *w, const int *rows, int height)
 
 /* Writes the stages of one group from stage `stage` on; returns the stage after them. edge: a block column that lies partly beyond K, or
  * -1. */
-static int64_t groups_list(const groups_work *w, const group_lists *l, const int *rows, int tile_rows, int edge, int64_t stage)
+static int64_t groups_list(const groups_work *w, const group_memory *l, const int *rows, int tile_rows, int edge, int64_t stage)
 {
     int *present = l->memory + spk_groups_at_present(l), *words = l->memory + spk_groups_at_words(l);
     for (int y = 0; y < l->height; y++)
         w->next[y] = rows[y] >= 0 ? w->view->offsets[rows[y]] : 0;
     for (int column = spk_groups_next_column(w, rows, l->height); column >= 0; stage++) {
-        int mask = 0, *word = words + stage * l->slots * (1 + l->height);
+        int mask = 0, *word = words + stage * group_words(l->slots, l->height);
         for (int slot = 0; slot < l->slots; slot++) {
             *word++ = column;
-            mask |= column >= 0 && column == edge ? 256 << slot : 0;
+            mask |= column >= 0 && column == edge ? 1 << (GROUP_EDGE + slot) : 0;
             for (int y = 0; y < l->height; y++, word++) {
                 const bool has =
                     column >= 0 && rows[y] >= 0 && w->next[y] < w->view->offsets[rows[y] + 1] && w->view->columns[w->next[y]] == column;
@@ -59,12 +61,12 @@ static int64_t groups_list(const groups_work *w, const group_lists *l, const int
     return stage;
 }
 
-static spk_status groups_write(const spk_mem *mem, const groups_work *w, group_lists *l, int tile_rows, int edge)
+static spk_status groups_write(const spk_mem *mem, const groups_work *w, group_memory *l, int tile_rows, int edge)
 {
     int64_t stage = 0;
     for (int64_t g = 0; g < l->groups; g++)
         l->stages += (w->unions[g] + l->slots - 1) / l->slots;
-    l->count = spk_groups_at_words(l) + l->stages * l->slots * (1 + l->height);
+    l->count = spk_groups_at_words(l) + l->stages * group_words(l->slots, l->height);
     if (l->stages > INT_MAX / 64)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld stages of row groups: the limit is %d", (long long)l->stages, INT_MAX / 64);
     SPK_TRY(spk_alloc(mem, (size_t)l->count, sizeof *l->memory, &l->memory));
@@ -99,9 +101,9 @@ static void groups_rotate(int *memory, int64_t width, int64_t first, int64_t sta
 
 /* Where neighbouring groups then want the same columns at the same time, a group begins with another stage than that of its first columns
  * (turns.h). */
-static spk_status groups_turn(const spk_mem *mem, group_lists *l)
+static spk_status groups_turn(const spk_mem *mem, group_memory *l)
 {
-    const int64_t width = (int64_t)l->slots * (1 + l->height);
+    const int64_t width = group_words(l->slots, l->height);
     int *words = l->memory + spk_groups_at_words(l), *present = l->memory + spk_groups_at_present(l);
     int64_t *offsets = NULL;
     SPK_TRY(spk_alloc(mem, (size_t)l->groups + 1, sizeof *offsets, &offsets));
@@ -119,9 +121,9 @@ static spk_status groups_turn(const spk_mem *mem, group_lists *l)
 }
 
 spk_status spk_groups_make(const spk_mem *mem, const spk_bsr_view *view, int height, int tile_rows, int slots, groups_dealt dealt,
-                           group_lists *lists)
+                           group_memory *lists)
 {
-    group_lists made = {.height = height, .slots = slots, .groups = spk_groups_count(view->grid_rows, height)};
+    group_memory made = {.height = height, .slots = slots, .groups = spk_groups_count(view->grid_rows, height)};
     groups_work w = {.view = view};
     spk_status status;
     SPK_GOTO(spk_groups_allocate(mem, &w, made.groups, height));

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "backend/cuda/device/gather.h"
+
 static int64_t pieces_of(int64_t length, int64_t most)
 {
     return length > most ? (length + most - 1) / most : 1;

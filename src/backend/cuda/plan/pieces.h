@@ -4,10 +4,7 @@
 
 #include "backend/cuda/cuda.h"
 
-enum { PIECES_WORDS = 4 };
-
-/* memory: pieces, cut rows, 0, 0; then of each piece, longest first, its block row, first block, last block, and its number among those of
- * cut rows (-1: it is the whole row); then of each cut row its number, its first piece's number, how many there are, 0. */
+/* memory: as device/gather.h has it for PIECES. */
 typedef struct pieces_list {
     int64_t pieces, cut_rows, cut_pieces; /* of all rows; of cut rows */
     int *memory;

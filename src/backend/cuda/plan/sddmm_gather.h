@@ -3,13 +3,13 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_SDDMM_GATHER_H
 #define SPK_BACKEND_CUDA_PLAN_SDDMM_GATHER_H
 
+#include "backend/cuda/device/sddmm_gather.h"
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sddmm.h"
 
 void spk_sddmm_gather_complete(const spk_problem *problem, gather_shape *s);
 bool spk_sddmm_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts, const char **why);
-void spk_sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, const char *more,
-                            spk_build *build);
+void spk_sddmm_gather_build(const spk_problem *problem, const gather_shape *s, const char *file, const char *entry, spk_build *build);
 
 /* Microseconds, as spk_gather_predict. */
 double spk_sddmm_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, int parts, double tflops);

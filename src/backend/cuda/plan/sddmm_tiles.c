@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "backend/cuda/device/sddmm_tile.h"
+
 int spk_sddmm_tile_words(const sddmm_tiling *t)
 {
-    return 1 + t->rows + t->slots + 2 * t->tile_rows * t->tile_cols;
+    return sddmm_words_of(t->rows, t->slots, t->tile_rows, t->tile_cols).count;
 }
 
 /* A column of cells that rows of a group have, and the block of each (negative: it has none). */

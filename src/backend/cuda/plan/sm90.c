@@ -18,11 +18,6 @@ int64_t spk_sm90_grid_rows(const spk_problem *problem)
     return (problem->m + spk_sm90_block_rows(problem) - 1) / spk_sm90_block_rows(problem);
 }
 
-int spk_sm90_chunk(int block_cols)
-{
-    return block_cols % 64 == 0 ? 64 : block_cols % 32 == 0 ? 32 : 16;
-}
-
 bool spk_sm90_b_whole(const spk_problem *problem)
 {
     return problem->b.layout == SPK_COL_MAJOR || problem->n % 64 == 0;

@@ -3,29 +3,12 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_SM90_H
 #define SPK_BACKEND_CUDA_PLAN_SM90_H
 
+#include "backend/cuda/device/sm90.h"
 #include "backend/cuda/plan/launch.h"
-
-enum {
-    SM90_SHARED_BYTES = 232448,     /* dynamic shared memory that one block may ask for */
-    SM90_PROCESSOR_BYTES = 233472,  /* of a multiprocessor: what its blocks share, */
-    SM90_BLOCK_BYTES = 1024,        /* of which each takes so much beside what it asks for */
-    SM90_SHARED_SLACK = 1024 + 256, /* to reach a multiple of 1024, and the barriers */
-    SM90_STAGING_BYTES = 8192,      /* of 64 columns */
-    SM90_MOST_STAGES = 8
-};
-
-/* Of device/scheduler.cuh. */
-typedef struct sm90_tile_order {
-    const int *order;
-    int row_tiles, col_tiles, tiles, direct, across, item_columns, period;
-} sm90_tile_order;
 
 int spk_sm90_block_rows(const spk_problem *problem);
 int spk_sm90_block_cols(const spk_problem *problem);
 int64_t spk_sm90_grid_rows(const spk_problem *problem);
-
-/* Columns of a stage: TMA writes rows of up to 128 bytes. */
-int spk_sm90_chunk(int block_cols);
 
 /* One box brings a tile of B. */
 bool spk_sm90_b_whole(const spk_problem *problem);

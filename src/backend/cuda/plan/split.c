@@ -1,9 +1,11 @@
 /* Chooses which rows clusters share, gives tiles away and writes the pieces. */
 #include "backend/cuda/plan/split.h"
 
+#include "backend/cuda/device/tile_order.h"
+
 int64_t spk_split_at_pieces(const split_task *t)
 {
-    return ((int64_t)t->clusters * t->size + 1 + 3) / 4 * 4;
+    return pieces_begin((unsigned)(t->clusters * t->size));
 }
 
 typedef struct split_work {

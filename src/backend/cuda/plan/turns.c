@@ -3,9 +3,11 @@
 
 #include <limits.h>
 
+#include "backend/cuda/device/tile_order.h"
+
 int64_t spk_turns_start(int column, int64_t count, int period)
 {
-    const int start = period > 0 ? (period - column % period) % period : 0;
+    const int start = period > 0 ? turn_start(column, period) : 0;
     return start < count ? start : 0;
 }
 

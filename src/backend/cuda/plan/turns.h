@@ -12,8 +12,8 @@ typedef struct turns_lists {
     const int64_t *offsets;
 } turns_lists;
 
-/* The entry that a list of `count` ascending columns from `column` on begins with, if they follow one another: that of the first multiple
- * of `period` (0: column itself). As in spmm_sm90_wgmma.cu. */
+/* The entry that a list of `count` ascending columns from `column` on begins with: turn_start, 0 where the period is 0 or the list ends
+ * before. */
 int64_t spk_turns_start(int column, int64_t count, int period);
 
 /* How often a row and the one before it want the same column at the same step. */

@@ -2,30 +2,32 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_WARP_MMA_H
 #define SPK_BACKEND_CUDA_PLAN_WARP_MMA_H
 
+#include "backend/cuda/device/warp_mma.h"
 #include "backend/cuda/plan/gather.h"
 
-enum {
-    WARP_MMA_HEIGHT,
-    WARP_MMA_TILE_N,
-    WARP_MMA_TILE_K,
-    WARP_MMA_STAGES,
-    WARP_MMA_SWAP,
-    WARP_MMA_SPLIT
-}; /* HEIGHT: most rows of a tile */
+/* The tunables of a row. */
+typedef struct warp_mma_tunables {
+    int height, tile_n, tile_k, stages, swap, split; /* height: most rows of a tile */
+} warp_mma_tunables;
+#define WARP_MMA_TUNED(row, params)                                                                                      \
+    ((warp_mma_tunables){SPK_TUNED(row, params, HEIGHT), SPK_TUNED(row, params, TILE_N), SPK_TUNED(row, params, TILE_K), \
+                         SPK_TUNED(row, params, STAGES), SPK_TUNED(row, params, SWAP), SPK_TUNED(row, params, SPLIT)})
 
 typedef struct warp_mma_shape {
     gather_shape team;
-    int warps_m, warps_n;
+    warp_mma_constants c;
 } warp_mma_shape;
 
 /* The tile for blocks of so many rows, and its warps. sums: of a warp, a power of two. */
-warp_mma_shape spk_warp_mma_tile(int rows, const spk_params *params, int sums);
+warp_mma_shape spk_warp_mma_tile(int rows, warp_mma_tunables tuned, int sums);
 
 /* adding: the entry that adds the pieces of long rows. */
-warp_mma_shape spk_warp_mma_shape_of(const spk_problem *problem, const spk_params *params, int sums, const char *adding);
-bool spk_warp_mma_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, int sums, const char *adding,
+warp_mma_shape spk_warp_mma_shape_of(const spk_problem *problem, warp_mma_tunables tuned, int sums, const char *adding);
+bool spk_warp_mma_applicable(const spk_problem *problem, const spk_device *device, warp_mma_tunables tuned, int sums, const char *adding,
                              const char **why);
-void spk_warp_mma_build(const spk_problem *problem, const spk_params *params, int sums, const char *file, const char *entry,
+/* What the program is compiled with beyond the team's constants. */
+void spk_warp_mma_define(warp_mma_constants constants, spk_build *build);
+void spk_warp_mma_build(const spk_problem *problem, warp_mma_tunables tuned, int sums, const char *file, const char *entry,
                         const char *adding, spk_build *build);
 
 #endif

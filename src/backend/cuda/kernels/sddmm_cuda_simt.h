@@ -1,0 +1,10 @@
+/* sddmm_cuda_simt: what both sides know: its arguments, its team's tiles, where they are gathered, a thread's sums. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_CUDA_SIMT_H
+#define SPK_BACKEND_CUDA_KERNELS_SDDMM_CUDA_SIMT_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/sddmm_gather.h"
+#include "backend/cuda/device/simt.h"
+#include "backend/cuda/device/team.h"
+
+#endif

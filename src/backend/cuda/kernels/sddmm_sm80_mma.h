@@ -1,0 +1,10 @@
+/* sddmm_sm80_mma: what both sides know: its arguments, its team's tiles, where they are gathered, a warp's part. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_SM80_MMA_H
+#define SPK_BACKEND_CUDA_KERNELS_SDDMM_SM80_MMA_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/sddmm_gather.h"
+#include "backend/cuda/device/team.h"
+#include "backend/cuda/device/warp_mma.h"
+
+#endif

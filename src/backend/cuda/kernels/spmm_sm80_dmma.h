@@ -1,0 +1,10 @@
+/* spmm_sm80_dmma: what both sides know: its arguments, its team's tiles, where they are gathered, a warp's part. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DMMA_H
+#define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DMMA_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/gather.h"
+#include "backend/cuda/device/team.h"
+#include "backend/cuda/device/warp_mma.h"
+
+#endif
