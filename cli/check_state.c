@@ -15,12 +15,12 @@ static bool listed(const char *names, const char *name)
     return false;
 }
 
-void check_state_make(const cli *app, uint64_t seed, spk_operation operation, check_state *s)
+void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check_state *s)
 {
     *s = (check_state){.seed = seed, .failed = json_array()};
     for (int i = 0; i < spk_kernel_count() && s->row_count < CHECK_MAX_ROWS; i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK || (operation != 0 && info.operation != operation))
+        if (spk_kernel_get(i, &info) != SPK_OK || (wanted != 0 && info.operation != wanted))
             continue;
         const char *device = app->device ? app->device : "cpu";
         if (strncmp(device, info.device, strlen(info.device)) != 0) /* "cuda" and "cuda:0" */

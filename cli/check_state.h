@@ -32,7 +32,7 @@ typedef struct check_state {
 } check_state;
 
 /* A fresh state over the rows of the kernel table that only/exclude and the operation (0: any) leave. */
-void check_state_make(const cli *app, uint64_t seed, spk_operation operation, check_state *s);
+void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check_state *s);
 
 /* The operation that all rows are of; 0: of several. */
 spk_operation check_state_operation(const check_state *s);

@@ -147,7 +147,7 @@ static spk_status measured(cli *app, problem *p, int64_t rounds, result *out)
 static int check_ran(const cli *app, const problem *p, const result *r)
 {
     char *reasons = cli_format("%s", "");
-    bool ran = p->m == 0 || p->n == 0; /* then there is nothing to time */
+    bool ran = p->is_empty; /* then there is nothing to time */
     for (int i = 0; i < r->count; i++) {
         const result_row *row = &r->rows[i];
         if (!cli_leaves(app, row->name))

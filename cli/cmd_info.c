@@ -9,8 +9,8 @@
 
 static const char about[] =
     "Shows the device (--device; the processor by default) and its facts, the devices that this machine has, the vendor\n"
-    "libraries that were found (version, path) or what was tried, the table of kernels, and where the store is. Asking a\n"
-    "library for its version opens it.";
+    "libraries that were found (version, path) or what was tried, the operations, the table of kernels, and where the store\n"
+    "is. Asking a library for its version opens it.";
 
 /* The devices of the machine. */
 enum { MOST_DEVICES = 64 };
@@ -90,11 +90,110 @@ static json_t *kernels_json(void)
             continue;
         json_t *o = json_object();
         json_put(o, "name", json_text(info.name));
-        json_put(o, "op", json_string(info.operation == SPK_SDDMM ? "sddmm" : "spmm"));
+        json_put(o, "op", json_text(operation_at(operation_index(info.operation))->info.name));
         json_put(o, "kind", json_string(result_kind_name(info.kind)));
         json_put(o, "device", json_text(info.device));
         json_put(o, "isa", json_text(info.isa));
         json_put(o, "tunables", json_text(info.tunables));
+        json_push(list, o);
+    }
+    return list;
+}
+
+static const char *kind_name(const setting *s)
+{
+    switch (s->kind) {
+    case SPK_FIELD_ITEMS:
+        return "items";
+    case SPK_FIELD_STRIDE:
+        return "stride";
+    case SPK_FIELD_DTYPE:
+        return "dtype";
+    case SPK_FIELD_REAL:
+        return "real";
+    case SPK_FIELD_SIZE:
+    case SPK_FIELD_LAYOUT:
+    case SPK_FIELD_BLOCK_LAYOUT:
+    case SPK_FIELD_TRANS:
+    case SPK_FIELD_PART:
+    case SPK_FIELD_CHOICE:
+    case SPK_FIELD_LD:
+        break;
+    }
+    return s->value ? "flag" : "choice";
+}
+
+static json_t *words_json(const char *list)
+{
+    json_t *words = json_array();
+    for (int i = 0; list && i < operation_words(list); i++) {
+        int length;
+        const char *word = operation_word(list, i, &length);
+        json_push(words, json_stringn(word, (size_t)length));
+    }
+    return words;
+}
+
+static json_t *fields_json(const operation *op)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < settings_count(); i++) {
+        const setting *s = settings_at(i);
+        const spk_field_info *field = settings_field(s, op);
+        if (!field)
+            continue;
+        json_t *o = json_object();
+        json_put(o, "name", json_text(s->key));
+        json_put(o, "field", json_text(field->name));
+        json_put(o, "kind", json_string(kind_name(s)));
+        json_put(o, "values", s->value ? json_null() : words_json(field->values));
+        json_put(o, "always", json_boolean(s->kind != SPK_FIELD_STRIDE && s->kind != SPK_FIELD_BLOCK_LAYOUT));
+        json_put(o, "in_epilogue", json_boolean(field->terms != NULL));
+        json_push(list, o);
+    }
+    return list;
+}
+
+static json_t *sizes_json(const operation *op)
+{
+    static const char *const sources[] = {"given", "rows of the pattern", "columns of the pattern"};
+    json_t *list = json_array();
+    for (int i = 0; i < op->info.size_count; i++) {
+        json_t *o = json_object();
+        json_put(o, "name", json_text(op->sizes[i].name));
+        json_put(o, "from", json_string(sources[op->sizes[i].source]));
+        json_put(o, "help", json_text(op->sizes[i].help));
+        json_push(list, o);
+    }
+    return list;
+}
+
+static json_t *operands_json(const operation *op)
+{
+    static const char *const roles[] = {"in", "in, scaled", "out"};
+    json_t *list = json_array();
+    for (int i = 0; i < op->info.operand_count; i++) {
+        json_t *o = json_object();
+        json_put(o, "name", json_text(op->operands[i].name));
+        json_put(o, "role", json_string(roles[op->operands[i].role]));
+        json_put(o, "extents", json_text(op->operands[i].extents));
+        json_push(list, o);
+    }
+    return list;
+}
+
+static json_t *operations_json(void)
+{
+    json_t *list = json_array();
+    for (int i = 0; operation_at(i); i++) {
+        const operation *op = operation_at(i);
+        json_t *o = json_object();
+        json_put(o, "name", json_text(op->info.name));
+        json_put(o, "formula", json_text(op->info.formula));
+        json_put(o, "takes_pattern", json_boolean(op->info.takes_pattern));
+        json_put(o, "sizes", sizes_json(op));
+        json_put(o, "fields", fields_json(op));
+        json_put(o, "operands", operands_json(op));
         json_push(list, o);
     }
     return list;
@@ -135,6 +234,13 @@ static void print_libraries(spk_context *context)
         else
             printf("  %-12snot found%s%s\n", info.name, info.why && info.why[0] ? ": " : "", info.why ? cli_clean(info.why) : "");
     }
+}
+
+static void print_operations(void)
+{
+    puts("\nOperations");
+    for (int i = 0; operation_at(i); i++)
+        printf("  %-12s%s\n", operation_at(i)->info.name, operation_at(i)->info.formula);
 }
 
 static void print_kernels(void)
@@ -187,6 +293,7 @@ static json_t *info_json(cli *app, const spk_device_info *device, const device_l
     libraries_json(other, libraries);
     json_put(o, "devices", devices_json(devices));
     json_put(o, "libraries", libraries);
+    json_put(o, "operations", operations_json());
     json_put(o, "kernels", kernels_json());
     json_put(o, "store", json_text(spk_store_path(app->context)));
     json_put(o, "l1_bytes", json_integer(device->l1_bytes));
@@ -212,6 +319,7 @@ static int show(cli *app, const spk_device_info *device)
         puts("\nVendor libraries");
         print_libraries(app->context);
         print_libraries(other);
+        print_operations();
         print_kernels();
         const char *store = spk_store_path(app->context);
         printf("\nStore\n  %s\n", store[0] ? cli_clean(store) : "in memory");

@@ -23,14 +23,15 @@ static const char about[] =
     "log-uniform in 2 % to 60 %; pattern uniform, bernoulli, banded, window, causal, diagonal, power-law or empty-rows\n"
     "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
     "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold. On a GPU: m and k to 8192, n to 8192;\n"
-    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64. With --op sddmm: X is m by 8 n, Y 8 n by k, no epilogue.";
+    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64. With --op sddmm: X is m by 8 n, Y 8 n by k. What an\n"
+    "operation has not, such as an epilogue, is left out.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;
     uint64_t seed;
     double best_budget_s;
     const char *resume;
-    int op; /* index into PROBLEM_OPERATIONS */
+    int op; /* index of operation_at */
     int64_t batch;
 } regret_flags;
 
@@ -52,7 +53,7 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     const args_option options[] = {
         {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
-        {"op", 0, ARGS_CHOICE, &f->op, PROBLEM_OPERATIONS, 0, 0, "operation (default: spmm)"},
+        {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
         {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
         {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},

@@ -1,32 +1,116 @@
-/* From flags to a pattern and a product; what the flags leave open comes from the file or the generator. */
+/* From flags to a pattern and the description of a problem; what the flags leave open comes from the file or the generator. */
 #include "problem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "experts.h"
-#include "files.h"
 #include "matrix.h"
-#include "progress.h"
 
-static const args_cells default_cells = {10, 10, 10};
-static const char *const bias_names[] = {"none", "row", "col"};
-static const char *const residual_flags[] = {"", " --residual", " --factor"};
-static const char *const activation_names[] = {"none", "relu", "gelu_erf", "gelu_tanh", "silu"};
+enum { MOST_MATRIX = 16 };
 
 problem_flags problem_defaults(void)
 {
-    return (problem_flags){.m = -1, .k = -1, .n = -1, .density = -1, .batch = 1, .seed = 1};
+    problem_flags f = {.density = -1, .seed = 1};
+    for (int i = 0; i < SETTINGS_MOST_SIZES; i++)
+        f.sizes[i] = -1;
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_ITEMS)
+            f.set[i].whole = 1;
+    return f;
+}
+
+void problem_set(problem_flags *flags, const char *key, int value)
+{
+    const int at = settings_named(key);
+    if (at >= 0 && settings_args_kind(settings_at(at)) == ARGS_INT)
+        flags->set[at].whole = value;
+    else if (at >= 0)
+        flags->set[at].index = value;
+}
+
+void problem_set_size(problem_flags *flags, const char *name, int64_t value)
+{
+    const int at = settings_size_named(name);
+    if (at >= 0)
+        flags->sizes[at] = value;
+}
+
+const char *problem_pattern_size_name(const problem_flags *flags, spk_size_source source)
+{
+    const operation *op = operation_at(flags->op);
+    const int at = operation_size_from(op, source);
+    return at >= 0 ? op->sizes[at].name : "";
+}
+
+int64_t *problem_pattern_size(problem_flags *flags, spk_size_source source)
+{
+    const int at = settings_size_named(problem_pattern_size_name(flags, source));
+    return at >= 0 ? &flags->sizes[at] : NULL;
+}
+
+bool problem_is_transposed(const problem_flags *flags)
+{
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_TRANS && settings_has(operation_at(flags->op), settings_at(i)))
+            return flags->set[i].index != 0;
+    return false;
+}
+
+bool problem_is_generated(const problem_flags *flags)
+{
+    problem_flags copy = *flags;
+    const int64_t *rows = problem_pattern_size(&copy, SPK_SIZE_PATTERN_ROWS), *cols = problem_pattern_size(&copy, SPK_SIZE_PATTERN_COLS);
+    return (rows && *rows >= 0) || (cols && *cols >= 0) || flags->density >= 0 || flags->pattern || flags->cells.x || flags->experts ||
+           flags->tokens;
+}
+
+/* "operation; spmm: D = ...; sddmm: D = ... (default: spmm)" */
+static const char *operation_help(void)
+{
+    static char *help;
+    for (int i = 0; operation_at(i); i++) {
+        const spk_operation_info *info = &operation_at(i)->info;
+        if (i == 0 && help)
+            break;
+        char *longer = cli_format("%s; %s: %s", i ? help : "operation", info->name, info->formula);
+        free(i ? help : NULL);
+        help = longer;
+        if (!operation_at(i + 1)) {
+            longer = cli_format("%s (default: %s)", help, operation_at(0)->info.name);
+            free(help);
+            help = longer;
+        }
+    }
+    return help;
+}
+
+static bool has_static(const operation *op, const void *unused)
+{
+    (void)unused;
+    return operation_static_operand(op) >= 0;
+}
+
+static bool takes_pattern(const operation *op, const void *unused)
+{
+    (void)unused;
+    return op->info.takes_pattern;
+}
+
+static const char *static_help(void)
+{
+    static char *help;
+    if (!help) {
+        char *owners = settings_owners(has_static, NULL, " and ");
+        help = cli_format("A's values stay: packing them once is free; of %s", owners);
+        free(owners);
+    }
+    return help;
 }
 
 void problem_options(args *a, problem_flags *f)
 {
+    args_option sizes[SETTINGS_MOST_SIZES + MOST_MATRIX], fields[SETTINGS_MOST + 1];
     const args_option matrix[] = {
-        {"m", 0, ARGS_INT, &f->m, "ROWS", 0, 2147483647, "rows of op(A) and of D; of sddmm: of X and of the pattern (default: 2048)"},
-        {"k", 0, ARGS_INT, &f->k, "COLS", 0, 2147483647,
-         "columns of op(A), rows of B (default: 2048); of sddmm: columns of X (default: 512)"},
-        {"n", 0, ARGS_INT, &f->n, "COLS", 0, 2147483647,
-         "columns of B and D (default: 512); of sddmm: columns of Y and of the pattern (default: 2048)"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0,
          "block of A, in elements: 64 or 64x32 (default: 64; for a file its own, else the advised one)"},
         {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of A's blocks: 0.1 or 10% (default: 0.1)"},
@@ -39,325 +123,228 @@ void problem_options(args *a, problem_flags *f)
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the pattern and of the operands (default: 1)"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
     };
-    const args_option operation[] = {
-        {"op", 0, ARGS_CHOICE, &f->op, PROBLEM_OPERATIONS, 0, 0, "operation: A times B, or X times Y at A's blocks (default: spmm)"},
-        {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0,
-         "type of A and B, or X and Y (default: f32; f64 for elasticity; for a file its own)"},
-        {"dtype-d", 0, ARGS_DTYPE, &f->dtype_d, NULL, 0, 0, "type of C and D (default: as --dtype)"},
-        {"compute", 0, ARGS_CHOICE, &f->compute, PROBLEM_COMPUTES, 0, 0,
-         "type of the sums; tf32, for f32: products of values rounded to TF32 (default: f64 for f64, else f32)"},
-        {"trans-a", 0, ARGS_CHOICE, &f->trans_a, "n|t", 0, 0, "op(A): A, or A transposed; of spmm (default: n)"},
-        {"block-layout", 0, ARGS_CHOICE, &f->block_layout, "row|col", 0, 0, "inside a block: row- or column-major (default: row)"},
-        {"layout-a", 0, ARGS_CHOICE, &f->layout_a, "row|col", 0, 0, "X: row- or column-major; of sddmm (default: row)"},
-        {"layout-b", 0, ARGS_CHOICE, &f->layout_b, "row|col", 0, 0, "B or Y: row- or column-major (default: row)"},
-        {"layout-d", 0, ARGS_CHOICE, &f->layout_d, "row|col", 0, 0, "C and D: row- or column-major; of spmm (default: row)"},
-        {"use-c", 0, ARGS_FLAG, &f->use_c, NULL, 0, 0, "add beta C"},
-        {"bias", 0, ARGS_CHOICE, &f->bias, PROBLEM_BIASES, 0, 0, "add a bias per row or per column; of spmm (default: none)"},
-        {"activation", 0, ARGS_CHOICE, &f->activation, PROBLEM_ACTIVATIONS, 0, 0, "applied to the sum; of spmm (default: none)"},
-        {"residual", 0, ARGS_FLAG, &f->residual, NULL, 0, 0, "add a residual after the activation; of spmm"},
-        {"factor", 0, ARGS_FLAG, &f->factor, NULL, 0, 0, "multiply by a factor of each element after the activation; of spmm"},
-        {"keep-preact", 0, ARGS_FLAG, &f->keep_preact, NULL, 0, 0, "keep the value before the activation too; of spmm"},
-        {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 2147483647, "products at once, of one A (default: 1)"},
-        {"batch-values", 0, ARGS_FLAG, &f->batch_values, NULL, 0, 0, "each product of the batch has values of A of its own; of spmm"},
-    };
     const args_option promises[] = {
         {"cache", 0, ARGS_CHOICE, &f->cache, "cold|warm", 0, 0, "operands come from memory, or stay in the cache (default: cold)"},
         {"assume-finite", 0, ARGS_FLAG, &f->assume_finite, NULL, 0, 0, "B holds no inf or NaN: dense implementations may win"},
-        {"static-values", 0, ARGS_FLAG, &f->static_values, NULL, 0, 0, "A's values stay: packing them once is free; of spmm"},
+        {"static-values", 0, ARGS_FLAG, &f->static_values, NULL, 0, 0, static_help()},
     };
-    args_add(a, "Matrix", matrix, (int)(sizeof(matrix) / sizeof(*matrix)));
-    args_add(a, "Operation", operation, (int)(sizeof(operation) / sizeof(*operation)));
+    const int size_count = settings_size_options(sizes, f->sizes);
+    for (size_t i = 0; i < sizeof(matrix) / sizeof(*matrix); i++)
+        sizes[(size_t)size_count + i] = matrix[i];
+    fields[0] = (args_option){"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, operation_help()};
+    const int count = settings_options(fields + 1, f->set);
+    args_add(a, "Matrix", sizes, size_count + (int)(sizeof(matrix) / sizeof(*matrix)));
+    args_add(a, "Operation", fields, count + 1);
     args_add(a, "Promises", promises, (int)(sizeof(promises) / sizeof(*promises)));
 }
 
-const char *problem_block_text(char *buffer, int64_t rows, int64_t cols)
+/* "--trans-a goes with --op spmm" */
+static int goes_with(const cli *app, int code, const char *where, const char *option, char *owners)
 {
-    if (rows == cols)
-        snprintf(buffer, 24, "%lld", (long long)rows);
-    else
-        snprintf(buffer, 24, "%lldx%lld", (long long)rows, (long long)cols);
-    return buffer;
+    (void)cli_fail(app, code, "%s%s--%s goes with --op %s", where ? where : "", where ? ": " : "", option, owners);
+    free(owners);
+    return code;
 }
 
-int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix)
+/* What describes a pattern, for an operation that takes none. */
+static const char *of_pattern(const problem_flags *f)
 {
-    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .dtype = dtype};
-    int code = files_add(app, FILE_READ, "the input", path);
-    if (code)
-        return code;
-    spk_status status = spk_matrix_read(app->context, files_input(path), &options, matrix);
-    if (status == SPK_OK)
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {{"block", f->block.rows != 0}, {"density", f->density >= 0},  {"pattern", f->pattern != 0}, {"cells", f->cells.x != 0},
+               {"experts", f->experts != 0},  {"tokens", f->tokens != NULL}, {"tensor", f->tensor != NULL}};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        if (all[i].given)
+            return all[i].name;
+    return NULL;
+}
+
+static int check_operation(const cli *app, const problem_flags *f, int code, const char *where)
+{
+    const operation *op = operation_at(f->op);
+    for (int i = 0; i < settings_count(); i++)
+        if (!settings_field(settings_at(i), op) && settings_is_given(settings_at(i), &f->set[i]))
+            return goes_with(app, code, where, settings_at(i)->option, settings_owners(settings_has, settings_at(i), " or "));
+    for (int i = 0; i < settings_size_count(); i++)
+        if (f->sizes[i] >= 0 && settings_size_at(i)->size[f->op] < 0)
+            return cli_fail(app, code, "%s%s--%s: %s has no such size", where ? where : "", where ? ": " : "", settings_size_at(i)->name,
+                            op->info.name);
+    if (f->static_values && operation_static_operand(op) < 0)
+        return goes_with(app, code, where, "static-values", settings_owners(has_static, NULL, " or "));
+    if (op->info.takes_pattern)
         return EXIT_DONE;
-    const char *message = spk_last_error(app->context);
-    code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
-    /* the library's message names the file in most cases */
-    return strstr(message, files_input(path)) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
-}
-
-int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
-{
-    spk_block_advice advice[32];
-    int count = 32;
-    for (int i = 0; i < count; i++)
-        advice[i] = (spk_block_advice){SPK_SIZED(spk_block_advice)};
-    spk_status status = spk_matrix_advise(app->context, matrix, advice, &count);
-    if (status != SPK_OK)
-        return cli_status(app, NULL, status, "block advice");
-    *block = (args_block){1, 1};
-    double best = 0;
-    for (int i = 0; i < count; i++)
-        if (best == 0 || advice[i].score < best) {
-            best = advice[i].score;
-            *block = (args_block){advice[i].block_rows, advice[i].block_cols};
-        }
-    return EXIT_DONE;
-}
-
-static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
-{
-    if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0 || f->pattern || f->cells.x || f->experts || f->tokens)
-        return cli_fail(
-            app, EXIT_USAGE,
-            "--m, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file",
-            f->op ? "n" : "k");
-    spk_matrix *source = NULL;
-    int code = problem_read(app, f->file, f->tensor, f->dtype, &source);
-    if (code)
-        return code;
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
-    spk_status status = spk_matrix_view(source, &desc);
-    args_block block = f->block;
-    if (status == SPK_OK && block.rows == 0 && desc.format == SPK_BSR)
-        block = (args_block){desc.block_rows, desc.block_cols};
-    if (status == SPK_OK && block.rows == 0) {
-        code = problem_advised_block(app, source, &block);
-        char text[24];
-        if (code == EXIT_DONE)
-            cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
-    }
-    if (status == SPK_OK && code == EXIT_DONE)
-        status = spk_matrix_to_bsr(app->context, source, block.rows, block.cols, (spk_layout)f->block_layout, bsr);
-    spk_matrix_destroy(&source);
-    return code ? code : cli_status(app, NULL, status, f->file);
-}
-
-/* A mixture of experts: its rows follow. Across: of op(A), or of the pattern. */
-static int of_experts(const cli *app, const problem_flags *f, int64_t across, spk_generate *options, int64_t **list)
-{
-    const int64_t rows = f->trans_a ? across : f->m, cols = f->trans_a ? f->m : across;
-    if (rows >= 0 || f->density >= 0)
-        return cli_fail(app, EXIT_USAGE, "--pattern experts: rows and density come from --experts and --tokens, not from --%s or --density",
-                        f->trans_a ? "k" : "m");
-    options->rows = 0;
-    options->cols = cols < 0 ? 2048 : cols;
-    options->density = 0;
-    return experts_options(app, f->experts, f->tokens, options, list);
-}
-
-static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
-{
-    int64_t *tokens = NULL;
-    spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed,
-                            .dtype = f->dtype};
-    if (options.generator == SPK_GEN_ELASTICITY) {
-        if (f->m >= 0 || (f->op ? f->n : f->k) >= 0 || f->density >= 0)
-            return cli_fail(app, EXIT_USAGE, "--pattern elasticity: its size comes from --cells, not from --m, --%s or --density",
-                            f->op ? "n" : "k");
-        const args_cells cells = f->cells.x ? f->cells : default_cells;
-        options.cells_x = cells.x;
-        options.cells_y = cells.y;
-        options.cells_z = cells.z;
-    } else {
-        if (f->cells.x)
-            return cli_fail(app, EXIT_USAGE, "--cells goes with --pattern elasticity");
-        const int64_t across = f->op ? f->n : f->k; /* of op(A), or of the pattern */
-        const int64_t m = f->m < 0 ? 2048 : f->m, k = across < 0 ? 2048 : across;
-        options.rows = f->trans_a ? k : m;
-        options.cols = f->trans_a ? m : k;
-        options.block_rows = f->block.rows ? f->block.rows : 64;
-        options.block_cols = f->block.cols ? f->block.cols : 64;
-        options.density = f->density < 0 ? 0.1 : f->density;
-        if (options.generator != SPK_GEN_EXPERTS && (f->experts || f->tokens))
-            return cli_fail(app, EXIT_USAGE, "--experts and --tokens go with --pattern experts");
-        const int code = options.generator == SPK_GEN_EXPERTS ? of_experts(app, f, across, &options, &tokens) : EXIT_DONE;
-        if (code)
-            return code;
-    }
-    int64_t shortfall = 0;
-    progress_phase(app, "generating", spk_generator_name(options.generator));
-    spk_status status = spk_matrix_generate(app->context, &options, bsr, &shortfall);
-    free(tokens);
-    if (status == SPK_OK && shortfall > 0)
-        cli_note(app, "the pattern %s has no room for %lld of the blocks asked for", spk_generator_name(options.generator),
-                 (long long)shortfall);
-    if (status == SPK_OK && options.generator == SPK_GEN_ELASTICITY && f->block.rows && (f->block.rows != 3 || f->block.cols != 3)) {
-        spk_matrix *natural = *bsr;
-        *bsr = NULL;
-        status = spk_matrix_to_bsr(app->context, natural, f->block.rows, f->block.cols, (spk_layout)f->block_layout, bsr);
-        spk_matrix_destroy(&natural);
-    }
-    return cli_status(app, NULL, status, NULL);
-}
-
-static void fill_spmm(const problem_flags *f, spk_dtype dtype, problem *p)
-{
-    spk_spmm *spmm = &p->spmm;
-    *spmm = (spk_spmm){SPK_SIZED(spk_spmm), .n = p->n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = f->dtype_d ? f->dtype_d : dtype};
-    static const spk_dtype computes[] = {SPK_DTYPE_DEFAULT, SPK_F32, SPK_F64, SPK_TF32};
-    spmm->compute = computes[f->compute];
-    spmm->trans_a = (spk_trans)f->trans_a;
-    spmm->block_layout = (spk_layout)f->block_layout;
-    spmm->layout_b = (spk_layout)f->layout_b;
-    spmm->layout_d = (spk_layout)f->layout_d;
-    spmm->use_c = f->use_c;
-    spmm->bias = (spk_bias)f->bias;
-    spmm->activation = (spk_activation)f->activation;
-    spmm->residual = f->factor ? SPK_RESIDUAL_MULTIPLY : f->residual ? SPK_RESIDUAL_ADD : SPK_RESIDUAL_NONE;
-    spmm->keep_preact = f->keep_preact;
-    spmm->batch = p->items;
-    if (f->batch_values)
-        spmm->stride_a = p->info.nnzb * p->info.block_rows * p->info.block_cols;
-}
-
-static void fill_sddmm(const problem_flags *f, problem *p)
-{
-    const spk_spmm *s = &p->spmm;
-    p->sddmm = (spk_sddmm){SPK_SIZED(spk_sddmm),
-                           .k = p->k,
-                           .dtype_x = s->dtype_a,
-                           .dtype_y = s->dtype_b,
-                           .dtype_d = s->dtype_d,
-                           .compute = s->compute,
-                           .block_layout = s->block_layout,
-                           .layout_x = (spk_layout)f->layout_a,
-                           .layout_y = s->layout_b,
-                           .use_c = s->use_c,
-                           .batch = p->items};
+    if (f->file)
+        return cli_fail(app, code, "%s%s%s takes no matrix FILE", where ? where : "", where ? ": " : "", op->info.name);
+    const char *given = of_pattern(f);
+    return given ? goes_with(app, code, where, given, settings_owners(takes_pattern, NULL, " or ")) : EXIT_DONE;
 }
 
 int problem_check_flags(const cli *app, const problem_flags *f, const char *where)
 {
     const int code = where ? EXIT_INPUT : EXIT_USAGE;
     const char *at = where ? where : "", *colon = where ? ": " : "";
-    const struct {
-        const char *name;
-        int given;
-    } of_spmm[] = {{"trans-a", f->trans_a},         {"layout-d", f->layout_d},           {"bias", f->bias},
-                   {"activation", f->activation},   {"residual", f->residual},           {"factor", f->factor},
-                   {"keep-preact", f->keep_preact}, {"static-values", f->static_values}, {"batch-values", f->batch_values}};
-    for (size_t i = 0; f->op && i < sizeof(of_spmm) / sizeof(*of_spmm); i++)
-        if (of_spmm[i].given)
-            return cli_fail(app, code, "%s%s--%s goes with --op spmm", at, colon, of_spmm[i].name);
+    const int wrong = check_operation(app, f, code, where);
+    if (wrong)
+        return wrong;
     if (f->tensor && !f->file)
         return cli_fail(app, code, "%s%s--tensor goes with a FILE", at, colon);
     if (f->tensor && matrix_input_file(f->file) != MATRIX_FILE_SAFETENSORS && matrix_is_name(f->file))
         return cli_fail(app, code, "%s%s--tensor names a tensor of a safetensors file; %s is none", at, colon, f->file);
-    if (f->residual && f->factor)
-        return cli_fail(app, code, "%s%s--factor does not go with --residual", at, colon);
-    if (!f->op && f->layout_a)
-        return cli_fail(app, code, "%s%s--layout-a goes with --op sddmm", at, colon);
-    if (f->batch_values && f->batch < 2)
-        return cli_fail(app, code, "%s%s--batch-values goes with --batch", at, colon);
+    for (int i = 0; i < settings_count(); i++)
+        for (int j = 0; j < i; j++)
+            if (settings_exclude(settings_at(i), settings_at(j)) && f->set[i].index && f->set[j].index)
+                return cli_fail(app, code, "%s%s--%s does not go with --%s", at, colon, settings_at(i)->option, settings_at(j)->option);
+    bool batch = false;
+    for (int i = 0; i < settings_count(); i++)
+        batch = batch || (settings_at(i)->kind == SPK_FIELD_ITEMS && f->set[i].whole > 1);
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_STRIDE && f->set[i].index && !batch)
+            return cli_fail(app, code, "%s%s--%s goes with --batch", at, colon, settings_at(i)->option);
     return EXIT_DONE;
 }
 
-static char *flags_text(const problem_flags *f, const problem *p)
+/* ------------------------------------------------------------------------------------------------ the description */
+
+/* A choice of a dtype: "default|f32|f64|tf32". */
+static spk_dtype chosen_dtype(const setting *s, int index)
 {
-    const spk_spmm *s = &p->spmm;
-    const bool sampled = p->operation == SPK_SDDMM;
-    char block[24], batch[32] = "", *matrix;
-    problem_block_text(block, p->info.block_rows, p->info.block_cols);
-    if (f->file) {
-        char *file = cli_quoted(f->file), *tensor = cli_quoted(f->tensor ? f->tensor : "");
-        matrix = cli_format("%s%s%s --block %s", file, f->tensor ? " --tensor " : "", f->tensor ? tensor : "", block);
-        free(file);
-        free(tensor);
-    } else if (f->pattern == SPK_GEN_ELASTICITY)
-        matrix = cli_format("--pattern elasticity --cells %lldx%lldx%lld --block %s", (long long)p->cells.x, (long long)p->cells.y,
-                            (long long)p->cells.z, block);
-    else if (f->pattern == SPK_GEN_EXPERTS) {
-        char experts[32] = "";
-        if (f->experts)
-            snprintf(experts, sizeof(experts), " --experts %lld", (long long)f->experts);
-        matrix = cli_format("--pattern experts --%s %lld --block %s%s%s%s --seed %llu",
-                            s->trans_a ? "m"
-                            : sampled  ? "n"
-                                       : "k",
-                            (long long)p->info.cols, block, experts, f->tokens ? " --tokens " : "", f->tokens ? f->tokens : "",
-                            (unsigned long long)f->seed);
-    } else
-        matrix = cli_format("--m %lld --%s %lld --block %s --density %.10g --pattern %s --seed %llu", (long long)p->m, sampled ? "n" : "k",
-                            (long long)(sampled ? p->n : p->k), block, f->density < 0 ? 0.1 : f->density, p->source,
-                            (unsigned long long)f->seed);
-    if (p->items > 1)
-        snprintf(batch, sizeof(batch), " --batch %lld", (long long)p->items);
-    char *text = cli_format(
-        "%s%s --%s %lld --dtype %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s", sampled ? "--op sddmm " : "", matrix, sampled ? "k" : "n",
-        (long long)(sampled ? p->k : p->n), spk_dtype_name(s->dtype_a), batch, f->batch_values ? " --batch-values" : "",
-        f->layout_a ? " --layout-a col" : "", s->dtype_d != s->dtype_a ? " --dtype-d " : "",
-        s->dtype_d != s->dtype_a ? spk_dtype_name(s->dtype_d) : "", s->compute == SPK_TF32 ? " --compute tf32" : "",
-        s->trans_a ? " --trans-a t" : "", s->block_layout ? " --block-layout col" : "", s->layout_b ? " --layout-b col" : "",
-        s->layout_d ? " --layout-d col" : "", s->use_c ? " --use-c" : "", s->bias ? " --bias " : "", s->bias ? bias_names[s->bias] : "",
-        s->activation ? " --activation " : "", s->activation ? activation_names[s->activation] : "", residual_flags[s->residual],
-        s->keep_preact ? " --keep-preact" : "", f->cache ? " --cache warm" : "", f->assume_finite ? " --assume-finite" : "",
-        f->static_values ? " --static-values" : "");
-    free(matrix);
-    return text;
+    int length;
+    char name[16];
+    const char *word = operation_word(s->choices, index, &length);
+    snprintf(name, sizeof(name), "%.*s", length, word);
+    return spk_dtype_from_name(name);
+}
+
+static int64_t value_of(const setting *s, const setting_value *value)
+{
+    switch (settings_args_kind(s)) {
+    case ARGS_INT:
+        return value->whole > 1 ? value->whole : 1;
+    case ARGS_DTYPE:
+        return value->dtype;
+    case ARGS_CHOICE:
+        return s->kind == SPK_FIELD_DTYPE ? (int)chosen_dtype(s, value->index) : value->index;
+    default:
+        return value->index;
+    }
+}
+
+/* All but strides, which follow from how the arrays lie. */
+static void fill(const problem_flags *f, spk_dtype dtype, problem *p)
+{
+    p->given = operation_problem(p->op);
+    for (int i = 0; i < settings_count(); i++) {
+        const setting *s = settings_at(i);
+        const spk_field_info *field = settings_field(s, p->op);
+        if (!field || s->kind == SPK_FIELD_STRIDE)
+            continue;
+        if (s->kind == SPK_FIELD_REAL)
+            operation_put_real(field, &p->given, f->set[i].real);
+        else if (s->value == 0)
+            operation_put(field, &p->given, value_of(s, &f->set[i]));
+        else if (f->set[i].index)
+            operation_put(field, &p->given, s->value);
+    }
+    const int first = settings_named("dtype");
+    if (first >= 0 && settings_field(settings_at(first), p->op) && !f->set[first].dtype)
+        operation_put(settings_field(settings_at(first), p->op), &p->given, dtype);
+    for (int i = 0; i < p->op->info.size_count; i++) {
+        const spk_size_info *size = &p->op->sizes[i];
+        const int64_t given = f->sizes[settings_size_named(size->name)];
+        for (int j = 0; size->source == SPK_SIZE_FIELD && j < p->op->info.field_count; j++)
+            if (p->op->fields[j].kind == SPK_FIELD_SIZE && strcmp(p->op->fields[j].name, size->name) == 0)
+                operation_put(&p->op->fields[j], &p->given, given < 0 ? size->usual : given);
+    }
+}
+
+static spk_status find_arrays(const cli *app, problem *p)
+{
+    spk_status status = SPK_OK;
+    p->is_empty = true;
+    for (int i = 0; i < p->op->info.operand_count && status == SPK_OK; i++) {
+        p->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
+        status = spk_problem_array(app->context, p->pattern, &p->given, i, &p->arrays[i]);
+        p->is_empty = p->is_empty && (p->op->operands[i].role != SPK_ROLE_OUT || p->arrays[i].elements == 0);
+    }
+    return status;
+}
+
+/* Strides that were asked for: each item has an array of its own, one behind the other. */
+static spk_status describe(const cli *app, const problem_flags *f, problem *p)
+{
+    spk_status status = find_arrays(app, p);
+    for (int i = 0; i < settings_count() && status == SPK_OK; i++) {
+        const spk_field_info *field = settings_field(settings_at(i), p->op);
+        if (settings_at(i)->kind != SPK_FIELD_STRIDE || !f->set[i].index)
+            continue;
+        operation_put(field, &p->given, p->arrays[field->operand].elements);
+        status = find_arrays(app, p);
+    }
+    p->numbers = (spk_problem_info){SPK_SIZED(spk_problem_info)};
+    return status == SPK_OK ? spk_problem_get_info(app->context, p->pattern, &p->given, &p->numbers) : status;
+}
+
+/* The pattern of the matrix that the flags describe; *dtype is that of its values. */
+static int make_pattern(cli *app, const problem_flags *f, problem *p, spk_dtype *dtype)
+{
+    spk_matrix *bsr = NULL;
+    const int code = problem_matrix(app, f, &bsr);
+    if (code)
+        return code;
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+    spk_status status = spk_matrix_view(bsr, &desc);
+    if (status == SPK_OK)
+        status = spk_pattern_from_matrix(app->context, bsr, &p->pattern);
+    if (status == SPK_OK)
+        status = spk_pattern_get_info(p->pattern, &p->info);
+    spk_matrix_destroy(&bsr);
+    *dtype = desc.dtype;
+    return cli_status(app, NULL, status, f->file);
+}
+
+static char *source_of(const problem_flags *f)
+{
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    return f->file ? cli_format("file:%s", slash ? slash + 1 : f->file)
+                   : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
 }
 
 int problem_make(cli *app, const problem_flags *f, problem *out)
 {
-    problem p = {.seed = f->seed,
+    problem p = {.op = operation_at(f->op),
+                 .seed = f->seed,
                  .file = f->file,
                  .tensor = f->tensor,
                  .experts = f->experts,
                  .tokens = f->tokens,
                  .cells = f->cells,
                  .info = {SPK_SIZED(spk_pattern_info)}};
-    spk_matrix *bsr = NULL;
+    spk_dtype dtype = SPK_DTYPE_DEFAULT;
     int code = problem_check_flags(app, f, NULL);
-    if (code)
-        return code;
-    code = f->file ? from_file(app, f, &bsr) : generated(app, f, &bsr);
-    if (code)
-        return code;
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
-    spk_status status = spk_matrix_view(bsr, &desc);
-    if (status == SPK_OK)
-        status = spk_pattern_from_matrix(app->context, bsr, &p.pattern);
-    if (status == SPK_OK)
-        status = spk_pattern_get_info(p.pattern, &p.info);
-    spk_matrix_destroy(&bsr);
-    if (status != SPK_OK) {
+    if (code == EXIT_DONE && p.op->info.takes_pattern)
+        code = make_pattern(app, f, &p, &dtype);
+    if (code == EXIT_DONE) {
+        fill(f, dtype, &p);
+        code = cli_status(app, NULL, describe(app, f, &p), NULL);
+    }
+    if (code) {
         spk_pattern_destroy(&p.pattern);
-        return cli_status(app, NULL, status, f->file);
+        return code;
     }
-    p.operation = f->op ? SPK_SDDMM : SPK_SPMM;
-    p.items = f->batch > 1 ? f->batch : 1;
-    p.m = f->trans_a ? p.info.cols : p.info.rows;
-    if (f->op) {
-        p.n = p.info.cols;
-        p.k = f->k < 0 ? 512 : f->k;
-    } else {
-        p.k = f->trans_a ? p.info.rows : p.info.cols;
-        p.n = f->n < 0 ? 512 : f->n;
+    if (p.is_empty) {
+        const spk_array_info *d = &p.arrays[operation_output(p.op, 0)];
+        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)d->rows, (long long)d->cols);
     }
-    if (p.m == 0 || p.n == 0)
-        cli_note(app, "the product is empty (%lld x %lld): there is nothing to measure", (long long)p.m, (long long)p.n);
-    fill_spmm(f, f->dtype ? f->dtype : desc.dtype, &p);
-    if (f->op)
-        fill_sddmm(f, &p);
     cli_tune_options(app, &p.options);
     p.options.cache = (spk_cache_mode)f->cache;
     p.options.assume_finite = f->assume_finite;
     p.options.static_values = f->static_values;
     p.options.seed = f->seed;
     if (f->pattern == SPK_GEN_ELASTICITY && p.cells.x == 0)
-        p.cells = default_cells;
-    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
-    p.source = f->file ? cli_format("file:%s", slash ? slash + 1 : f->file)
-                       : cli_format("%s", spk_generator_name(f->pattern ? f->pattern : SPK_GEN_UNIFORM));
-    p.flags = flags_text(f, &p);
+        p.cells = (args_cells){10, 10, 10};
+    p.source = p.pattern ? source_of(f) : NULL;
+    p.flags = problem_flags_text(f, &p);
     *out = p;
     return EXIT_DONE;
 }
@@ -372,56 +359,30 @@ void problem_release(problem *p)
 
 double problem_flops(const problem *p)
 {
-    const double free_size = (double)(p->operation == SPK_SDDMM ? p->k : p->n) * (double)p->items;
-    return 2.0 * (double)p->info.nnzb * (double)p->info.block_rows * (double)p->info.block_cols * free_size;
+    return p->numbers.flops;
 }
 
 double problem_dense_flops(const problem *p)
 {
-    return 2.0 * (double)p->m * (double)p->k * (double)p->n * (double)p->items;
-}
-
-char *problem_text(const problem *p)
-{
-    const spk_pattern_info *i = &p->info;
-    const spk_spmm *s = &p->spmm;
-    const char *tf32 = s->compute == SPK_TF32 ? " (TF32 products)" : "";
-    char batch[64] = "";
-    if (p->items > 1)
-        snprintf(batch, sizeof(batch), ", %lld of them%s", (long long)p->items, s->stride_a ? ", each with its values" : "");
-    if (p->operation == SPK_SDDMM)
-        return cli_format(
-            "%s%s, X %lld x %lld times Y %lld x %lld at the blocks of a pattern (%s, %lldx%lld blocks, %lld stored, %.3g %%)%s",
-            spk_dtype_name(s->dtype_a), tf32, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, cli_clean(p->source),
-            (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density, batch);
-    return cli_format("%s%s, A%s %lld x %lld (%s, %lldx%lld blocks, %lld stored, %.3g %%) times B %lld x %lld%s",
-                      spk_dtype_name(s->dtype_a), tf32, s->trans_a ? " transposed" : "", (long long)p->m, (long long)p->k,
-                      cli_clean(p->source), (long long)i->block_rows, (long long)i->block_cols, (long long)i->nnzb, 100 * i->density,
-                      (long long)p->k, (long long)p->n, batch);
-}
-
-/* The struct of its operation. */
-static const void *given(const problem *p)
-{
-    return p->operation == SPK_SDDMM ? (const void *)&p->sddmm : &p->spmm;
+    return p->numbers.dense_flops;
 }
 
 spk_status problem_list(const cli *app, const problem *p, spk_report **report)
 {
-    return spk_list(app->context, p->pattern, given(p), &p->options, report);
+    return spk_list(app->context, p->pattern, &p->given, &p->options, report);
 }
 
 spk_status problem_tune(const cli *app, const problem *p, spk_report **report)
 {
-    return spk_tune(app->context, p->pattern, given(p), &p->options, report);
+    return spk_tune(app->context, p->pattern, &p->given, &p->options, report);
 }
 
 spk_status problem_explain(const cli *app, const problem *p, spk_report **report)
 {
-    return spk_explain(app->context, p->pattern, given(p), &p->options, report);
+    return spk_explain(app->context, p->pattern, &p->given, &p->options, report);
 }
 
 spk_status problem_race(const cli *app, const problem *p, const spk_race_options *race, spk_report **report)
 {
-    return spk_race(app->context, p->pattern, given(p), &p->options, race, report);
+    return spk_race(app->context, p->pattern, &p->given, &p->options, race, report);
 }

@@ -5,35 +5,30 @@
 #include "json.h"
 #include "problem.h"
 
-static const char *const layout_names[] = {"row", "col"};
-
-/* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact" ("factor" where the residual multiplies). */
-static void epilogue_text(const spk_spmm *s, char *out, size_t size)
+/* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact" ("factor" where the residual multiplies). NULL: the
+ * operation has no epilogue. */
+static char *epilogue_text(const problem *p)
 {
-    static const char *const bias[] = {"", "+bias_row", "+bias_col"};
-    static const char *const activation[] = {"", "+relu", "+gelu_erf", "+gelu_tanh", "+silu"};
-    static const char *const residual[] = {"", "+residual", "+factor"};
-    char text[96];
-    snprintf(text, sizeof(text), "%s%s%s%s%s", s->use_c ? "+beta" : "", bias[s->bias], activation[s->activation], residual[s->residual],
-             s->keep_preact ? "+preact" : "");
-    snprintf(out, size, "%s", text[0] ? text + 1 : "none");
+    char *text = NULL;
+    for (int i = 0; i < p->op->info.field_count; i++) {
+        const spk_field_info *field = &p->op->fields[i];
+        if (!field->terms)
+            continue;
+        int length;
+        const char *term = operation_word(field->terms, (int)operation_get(field, &p->given), &length);
+        char *longer = cli_format("%s%s%.*s", text ? text : "", text && text[0] && length ? "+" : "", length, term);
+        free(text);
+        text = longer;
+    }
+    if (text && !text[0]) {
+        free(text);
+        text = cli_format("none");
+    }
+    return text;
 }
 
-static spk_dtype compute_type(const spk_spmm *s)
+static void put_matrix(json_t *o, const problem *p)
 {
-    return s->compute ? s->compute : s->dtype_a == SPK_F64 ? SPK_F64 : SPK_F32;
-}
-
-json_t *problem_json(const problem *p)
-{
-    const spk_spmm *s = &p->spmm;
-    char epilogue[96];
-    epilogue_text(s, epilogue, sizeof(epilogue));
-    json_t *o = json_object();
-    json_put(o, "op", json_string(p->operation == SPK_SDDMM ? "sddmm" : "spmm"));
-    json_put(o, "m", json_integer(p->m));
-    json_put(o, "k", json_integer(p->k));
-    json_put(o, "n", json_integer(p->n));
     json_put(o, "block_rows", json_integer(p->info.block_rows));
     json_put(o, "block_cols", json_integer(p->info.block_cols));
     json_put(o, "nnzb", json_integer(p->info.nnzb));
@@ -49,20 +44,62 @@ json_t *problem_json(const problem *p)
         json_put(o, "file", json_text(p->file));
     if (p->file && p->tensor)
         json_put(o, "tensor", json_text(p->tensor));
-    json_put(o, "dtype", json_string(spk_dtype_name(s->dtype_a)));
-    json_put(o, "dtype_d", json_string(spk_dtype_name(s->dtype_d)));
-    json_put(o, "compute", json_string(spk_dtype_name(compute_type(s))));
-    json_put(o, "trans_a", json_string(s->trans_a ? "t" : "n"));
-    if (s->block_layout == SPK_COL_MAJOR)
-        json_put(o, "block_layout", json_string("col"));
-    if (p->operation == SPK_SDDMM)
-        json_put(o, "layout_a", json_string(layout_names[p->sddmm.layout_x]));
-    json_put(o, "layout_b", json_string(layout_names[s->layout_b]));
-    json_put(o, "layout_d", json_string(layout_names[s->layout_d]));
-    json_put(o, "epilogue", json_string(epilogue));
-    json_put(o, "batch", json_integer(p->items));
-    if (s->stride_a)
-        json_put(o, "batch_values", json_boolean(true));
+}
+
+/* What is no part of the epilogue's name. Of some only what is not the default. */
+static void put_setting(json_t *o, const problem *p, const setting *s)
+{
+    const spk_field_info *field = settings_field(s, p->op);
+    if (!field || field->terms)
+        return;
+    const int64_t value = s->kind == SPK_FIELD_REAL ? 0 : operation_get(field, &p->given);
+    int length;
+    double real;
+    switch (s->kind) {
+    case SPK_FIELD_DTYPE:
+        json_put(o, s->key, json_string(spk_dtype_name(problem_dtype(p, s))));
+        break;
+    case SPK_FIELD_ITEMS:
+        json_put(o, s->key, json_integer(p->numbers.items));
+        break;
+    case SPK_FIELD_STRIDE:
+        if (value)
+            json_put(o, s->key, json_boolean(true));
+        break;
+    case SPK_FIELD_REAL:
+        memcpy(&real, p->given.bytes + field->offset, sizeof(real));
+        json_put(o, s->key, json_number(real));
+        break;
+    case SPK_FIELD_SIZE:
+    case SPK_FIELD_LAYOUT:
+    case SPK_FIELD_BLOCK_LAYOUT:
+    case SPK_FIELD_TRANS:
+    case SPK_FIELD_PART:
+    case SPK_FIELD_CHOICE:
+    case SPK_FIELD_LD:
+        if (s->value > 0)
+            json_put(o, s->key, json_boolean(value == s->value));
+        else if (s->kind != SPK_FIELD_BLOCK_LAYOUT || value) {
+            const char *word = operation_word(s->choices, (int)value, &length);
+            json_put(o, s->key, json_stringn(word, (size_t)length));
+        }
+    }
+}
+
+json_t *problem_json(const problem *p)
+{
+    char *epilogue = epilogue_text(p);
+    json_t *o = json_object();
+    json_put(o, "op", json_string(p->op->info.name));
+    for (int i = 0; i < p->op->info.size_count; i++)
+        json_put(o, p->op->sizes[i].name, json_integer(p->numbers.sizes[i]));
+    if (p->pattern)
+        put_matrix(o, p);
+    for (int i = 0; i < settings_count(); i++)
+        put_setting(o, p, settings_at(i));
+    if (epilogue)
+        json_put(o, "epilogue", json_string(epilogue));
+    free(epilogue);
     json_put(o, "seed", json_integer((json_int_t)p->seed));
     json_put(o, "assume_finite", json_boolean(p->options.assume_finite));
     json_put(o, "static_values", json_boolean(p->options.static_values));
@@ -95,35 +132,63 @@ typedef struct field {
     double low, high;
 } field;
 
+/* The place of a word among an epilogue's terms: a setting and its value; false: it is none. */
+static bool find_term(const char *word, int *at, int *index)
+{
+    for (*at = 0; *at < settings_count(); ++*at) {
+        const setting *s = settings_at(*at);
+        const int first = s->value ? s->value : 1, last = s->value ? s->value : s->terms ? operation_words(s->terms) - 1 : 0;
+        for (int i = first; s->terms && i <= last; i++) {
+            int length;
+            const char *term = operation_word(s->terms, i, &length);
+            *index = s->value ? 1 : i;
+            if ((int)strlen(word) == length && strncmp(word, term, (size_t)length) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool take_epilogue(const char *text, problem_flags *f)
 {
     for (const char *at = text; *at;) {
         size_t length = strcspn(at, "+");
         char word[24];
+        int setting_at = 0, index = 0;
         if (length >= sizeof(word))
             return false;
         memcpy(word, at, length);
         word[length] = 0;
-        int activation = args_choice(PROBLEM_ACTIVATIONS, word);
-        if (strcmp(word, "beta") == 0)
-            f->use_c = 1;
-        else if (strcmp(word, "bias_row") == 0)
-            f->bias = SPK_BIAS_PER_ROW;
-        else if (strcmp(word, "bias_col") == 0)
-            f->bias = SPK_BIAS_PER_COL;
-        else if (strcmp(word, "residual") == 0)
-            f->residual = 1;
-        else if (strcmp(word, "factor") == 0)
-            f->factor = 1;
-        else if (strcmp(word, "preact") == 0)
-            f->keep_preact = 1;
-        else if (activation >= 0)
-            f->activation = activation;
-        else
+        if (find_term(word, &setting_at, &index))
+            f->set[setting_at].index = index;
+        else if (strcmp(word, "none") != 0)
             return false;
         at += length + (at[length] == '+');
     }
     return true;
+}
+
+/* "\"none\", or some of beta, bias_row ... and preact, joined with +" */
+static char *epilogue_words(void)
+{
+    char *text = cli_format("\"none\", or some of"), *last = NULL;
+    for (int i = 0; i < settings_count(); i++) {
+        const setting *s = settings_at(i);
+        const int first_term = s->value ? s->value : 1, end = s->value ? s->value + 1 : s->terms ? operation_words(s->terms) : 0;
+        for (int t = first_term; s->terms && t < end; t++) {
+            int length;
+            const char *term = operation_word(s->terms, t, &length);
+            char *longer = last ? cli_format("%s %s%s", text, last, ",") : cli_format("%s", text);
+            free(text);
+            free(last);
+            text = longer;
+            last = cli_format("%.*s", length, term);
+        }
+    }
+    char *whole = cli_format("%.*s and %s, joined with +", (int)strlen(text) - (last != NULL), text, last ? last : "");
+    free(text);
+    free(last);
+    return whole;
 }
 
 static bool take_pattern(const char *text, problem_flags *f)
@@ -259,8 +324,7 @@ static char *allowed(const field *f, const char *text)
     case FIELD_TOKENS:
         return cli_format("\"16-256\", \"16,200,31\" or [16, 200, 31]");
     case FIELD_EPILOGUE:
-        return cli_format(
-            "\"none\", or some of beta, bias_row, bias_col, relu, gelu_erf, gelu_tanh, silu, residual, factor and preact, joined with +");
+        return epilogue_words();
     default:
         return cli_format("a text");
     }
@@ -277,93 +341,129 @@ static int wrong_value(const cli *app, const char *where, const field *f, const 
     return code;
 }
 
-int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags)
+enum { MOST_KEYS = 24 + SETTINGS_MOST + SETTINGS_MOST_SIZES };
+
+static field field_of(const setting *s, setting_value *value)
 {
-    problem_flags f = *flags;
+    static const struct {
+        args_kind from;
+        field_kind to;
+    } kinds[] = {
+        {ARGS_FLAG, FIELD_BOOL}, {ARGS_CHOICE, FIELD_CHOICE}, {ARGS_DTYPE, FIELD_DTYPE}, {ARGS_INT, FIELD_INT}, {ARGS_REAL, FIELD_REAL}};
+    field made = {s->key, FIELD_TEXT, value, s->choices, s->kind == SPK_FIELD_ITEMS ? 1 : s->low, s->high};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (kinds[i].from == settings_args_kind(s))
+            made.kind = kinds[i].to;
+    return made;
+}
+
+/* All keys: of the matrix, of the sizes, of the operations' fields. How many there are. */
+static int list_fields(problem_flags *f, field *fields)
+{
     const double most = 2147483647;
-    const field fields[] = {
-        {"file", FIELD_TEXT, &f.file, NULL, 0, 0},
-        {"tensor", FIELD_TEXT, &f.tensor, NULL, 0, 0},
-        {"op", FIELD_CHOICE, &f.op, PROBLEM_OPERATIONS, 0, 0},
-        {"m", FIELD_INT, &f.m, NULL, 0, most},
-        {"k", FIELD_INT, &f.k, NULL, 0, most},
-        {"n", FIELD_INT, &f.n, NULL, 0, most},
+    const field fixed[] = {
+        {"file", FIELD_TEXT, &f->file, NULL, 0, 0},
+        {"tensor", FIELD_TEXT, &f->tensor, NULL, 0, 0},
+        {"op", FIELD_CHOICE, &f->op, operation_names(), 0, 0},
         {"block", FIELD_BLOCK, NULL, NULL, 0, 0},
-        {"block_rows", FIELD_SIDE, &f.block.rows, NULL, 1, 256},
-        {"block_cols", FIELD_SIDE, &f.block.cols, NULL, 1, 256},
+        {"block_rows", FIELD_SIDE, &f->block.rows, NULL, 1, 256},
+        {"block_cols", FIELD_SIDE, &f->block.cols, NULL, 1, 256},
         {"nnzb", FIELD_IGNORED, NULL, NULL, 0, 0},
-        {"density", FIELD_REAL, &f.density, NULL, 0, 1},
+        {"density", FIELD_REAL, &f->density, NULL, 0, 1},
         {"pattern", FIELD_PATTERN, NULL, NULL, 0, 0},
         {"cells", FIELD_CELLS, NULL, NULL, 0, 0},
-        {"experts", FIELD_INT, &f.experts, NULL, 1, 1 << 30},
-        {"tokens", FIELD_TOKENS, &f.tokens, NULL, 0, 0},
-        {"dtype", FIELD_DTYPE, &f.dtype, NULL, 0, 0},
-        {"dtype_d", FIELD_DTYPE, &f.dtype_d, NULL, 0, 0},
-        {"compute", FIELD_CHOICE, &f.compute, PROBLEM_COMPUTES, 0, 0},
-        {"trans_a", FIELD_CHOICE, &f.trans_a, "n|t", 0, 0},
-        {"block_layout", FIELD_CHOICE, &f.block_layout, "row|col", 0, 0},
-        {"layout_a", FIELD_CHOICE, &f.layout_a, "row|col", 0, 0},
-        {"layout_b", FIELD_CHOICE, &f.layout_b, "row|col", 0, 0},
-        {"layout_d", FIELD_CHOICE, &f.layout_d, "row|col", 0, 0},
+        {"experts", FIELD_INT, &f->experts, NULL, 1, 1 << 30},
+        {"tokens", FIELD_TOKENS, &f->tokens, NULL, 0, 0},
         {"epilogue", FIELD_EPILOGUE, NULL, NULL, 0, 0},
-        {"use_c", FIELD_BOOL, &f.use_c, NULL, 0, 0},
-        {"bias", FIELD_CHOICE, &f.bias, PROBLEM_BIASES, 0, 0},
-        {"activation", FIELD_CHOICE, &f.activation, PROBLEM_ACTIVATIONS, 0, 0},
-        {"residual", FIELD_BOOL, &f.residual, NULL, 0, 0},
-        {"factor", FIELD_BOOL, &f.factor, NULL, 0, 0},
-        {"keep_preact", FIELD_BOOL, &f.keep_preact, NULL, 0, 0},
-        {"batch", FIELD_INT, &f.batch, NULL, 1, most},
-        {"batch_values", FIELD_BOOL, &f.batch_values, NULL, 0, 0},
-        {"seed", FIELD_SEED, &f.seed, NULL, 0, 0},
-        {"cache", FIELD_CHOICE, &f.cache, "cold|warm", 0, 0},
-        {"assume_finite", FIELD_BOOL, &f.assume_finite, NULL, 0, 0},
-        {"static_values", FIELD_BOOL, &f.static_values, NULL, 0, 0},
+        {"seed", FIELD_SEED, &f->seed, NULL, 0, 0},
+        {"cache", FIELD_CHOICE, &f->cache, "cold|warm", 0, 0},
+        {"assume_finite", FIELD_BOOL, &f->assume_finite, NULL, 0, 0},
+        {"static_values", FIELD_BOOL, &f->static_values, NULL, 0, 0},
     };
-    enum { COUNT = sizeof(fields) / sizeof(*fields) };
-    const char *key, *names[COUNT];
-    for (int i = 0; i < COUNT; i++)
-        names[i] = fields[i].name;
-    if (!json_is_object(object))
-        return cli_fail(app, EXIT_INPUT, "%s: is not an object", where);
+    int count = 0;
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+        fields[count++] = fixed[i];
+    for (int i = 0; i < settings_size_count(); i++)
+        fields[count++] = (field){settings_size_at(i)->name, FIELD_INT, &f->sizes[i], NULL, 0, most};
+    for (int i = 0; i < settings_count(); i++)
+        fields[count++] = field_of(settings_at(i), &f->set[i]);
+    return count;
+}
+
+/* Each key of the object into its field. */
+static int take_keys(const cli *app, json_t *object, const char *where, problem_flags *f)
+{
+    field fields[MOST_KEYS];
+    const int count = list_fields(f, fields);
+    const char *key, *names[MOST_KEYS];
     json_t *value;
-    spell_tokens(object);
-    if (json_is_string(json_object_get(object, "epilogue"))) /* says all of it */
-        f.use_c = f.bias = f.activation = f.residual = f.factor = f.keep_preact = 0;
+    for (int i = 0; i < count; i++)
+        names[i] = fields[i].name;
     json_object_foreach(object, key, value)
     {
         int at = 0;
-        while (at < COUNT && strcmp(names[at], key) != 0)
+        while (at < count && strcmp(names[at], key) != 0)
             at++;
-        if (at == COUNT) {
-            const char *near = args_nearest(key, names, COUNT);
+        if (at == count) {
+            const char *near = args_nearest(key, names, count);
             return near ? cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"; did you mean \"%s\"?", where, key, near)
                         : cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"", where, key);
         }
-        if (!json_is_null(value) && !take_field(value, &fields[at], &f))
+        if (!json_is_null(value) && !take_field(value, &fields[at], f))
             return wrong_value(app, where, &fields[at], value);
     }
+    return EXIT_DONE;
+}
+
+/* A result's "problem" names what follows from its file, its grid or its experts, too. */
+static void forget_what_follows(problem_flags *f)
+{
+    int64_t *rows = problem_pattern_size(f, SPK_SIZE_PATTERN_ROWS), *cols = problem_pattern_size(f, SPK_SIZE_PATTERN_COLS);
+    if (!rows || !cols)
+        return;
+    if (f->file || f->cells.x)
+        *rows = *cols = -1;
+    if (f->pattern == SPK_GEN_EXPERTS)
+        *(problem_is_transposed(f) ? cols : rows) = -1;
+    if (f->file || f->cells.x || f->pattern == SPK_GEN_EXPERTS)
+        f->density = -1;
+}
+
+/* Of flags that stand for values of one field, the one that the object gives takes the other's place in the options. */
+static void take_turns(const json_t *object, problem_flags *f)
+{
+    for (int i = 0; i < settings_count(); i++)
+        for (int j = 0; j < settings_count(); j++)
+            if (settings_exclude(settings_at(i), settings_at(j)) && json_is_true(json_object_get(object, settings_at(i)->key)) &&
+                !json_is_true(json_object_get(object, settings_at(j)->key)))
+                f->set[j].index = 0;
+}
+
+int problem_from_json(const cli *app, json_t *object, const char *where, problem_flags *flags)
+{
+    problem_flags f = *flags;
+    if (!json_is_object(object))
+        return cli_fail(app, EXIT_INPUT, "%s: is not an object", where);
+    spell_tokens(object);
+    const bool is_whole = json_is_string(json_object_get(object, "epilogue")); /* says all of it */
+    for (int i = 0; is_whole && i < settings_count(); i++)
+        if (settings_at(i)->terms)
+            f.set[i].index = 0;
+    int code = take_keys(app, object, where, &f);
+    if (code)
+        return code;
     if (!f.block.rows != !f.block.cols)
         return cli_fail(app, EXIT_INPUT, "%s: \"block_rows\" and \"block_cols\" go together", where);
-    bool of_result =
-        strncmp(json_string_value(json_object_get(object, "pattern")) ? json_string_value(json_object_get(object, "pattern")) : "",
-                "file:", 5) == 0;
-    if (f.file && !of_result && (f.m >= 0 || (f.op ? f.n : f.k) >= 0 || f.density >= 0 || f.pattern || f.cells.x || f.experts || f.tokens))
+    const char *pattern = json_string_value(json_object_get(object, "pattern"));
+    const bool of_result = pattern && strncmp(pattern, "file:", 5) == 0;
+    if (f.file && !of_result && problem_is_generated(&f))
         return cli_fail(app, EXIT_INPUT,
-                        "%s: \"m\", \"%s\", \"density\", \"pattern\", \"cells\", \"experts\" and \"tokens\" describe a generated matrix; "
+                        "%s: \"%s\", \"%s\", \"density\", \"pattern\", \"cells\", \"experts\" and \"tokens\" describe a generated matrix; "
                         "they do not go with \"file\"",
-                        where, f.op ? "n" : "k");
-    if (f.file || f.cells.x) { /* a result's "problem" names what follows from the file or the grid, too */
-        f.m = *(f.op ? &f.n : &f.k) = -1;
-        f.density = -1;
-    }
-    if (f.pattern == SPK_GEN_EXPERTS) { /* likewise the rows of experts */
-        *(f.trans_a ? &f.k : &f.m) = -1;
-        f.density = -1;
-    }
-    const bool adds = json_is_true(json_object_get(object, "residual")), multiplies = json_is_true(json_object_get(object, "factor"));
-    if (adds != multiplies) /* one of them takes the other's place in the options */
-        *(adds ? &f.factor : &f.residual) = 0;
-    int code = problem_check_flags(app, &f, where);
+                        where, problem_pattern_size_name(&f, SPK_SIZE_PATTERN_ROWS), problem_pattern_size_name(&f, SPK_SIZE_PATTERN_COLS));
+    forget_what_follows(&f);
+    take_turns(object, &f);
+    code = problem_check_flags(app, &f, where);
     if (code == EXIT_DONE)
         *flags = f;
     return code;

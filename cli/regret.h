@@ -6,7 +6,7 @@
 
 typedef struct regret_wish {
     bool gpu;
-    int op; /* index into PROBLEM_OPERATIONS */
+    int op; /* index of operation_at */
     int64_t batch;
 } regret_wish;
 

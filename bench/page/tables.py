@@ -32,12 +32,12 @@ def traits(problem):
     if problem["compute"] not in ("f32", problem["dtype"]):
         words.append(problem["compute"])
     words.append(problem["cache"])
-    if problem["pattern"] not in ("uniform", "experts"):
+    if problem.get("pattern", "uniform") not in ("uniform", "experts"):
         words.append(problem["pattern"])
     words += [f"{name} by columns" for name, key in (("X", "layout_a"), ("Y" if sampled else "B", "layout_b"), ("D", "layout_d")) if problem.get(key) == "col"]
-    if problem["trans_a"] != "n":
+    if problem.get("trans_a", "n") != "n":
         words.append("A transposed")
-    if problem["epilogue"] != "none":
+    if problem.get("epilogue", "none") != "none":
         words.append(problem["epilogue"])
     words += [word for word, is_so in (("B finite", problem["assume_finite"] and not sampled), ("static values", problem["static_values"])) if is_so]
     return ", ".join(words)

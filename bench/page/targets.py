@@ -110,7 +110,7 @@ def training_bars():
 def cpu_bars():
     return [Bar(f"{what}: rate on stored blocks over the dense rate, blocks of 32 and more", 0.75,
                 lambda rs, wanted=wanted: rates(rs, lambda p: wanted(p) and min(p["block_rows"], p["block_cols"]) >= 32))
-            for what, wanted in (("SDDMM", lambda p: p["op"] == "sddmm"), ("A transposed", lambda p: p["trans_a"] == "t"))]
+            for what, wanted in (("SDDMM", lambda p: p["op"] == "sddmm"), ("A transposed", lambda p: p.get("trans_a") == "t"))]
 
 
 def title_and_rows(group, results, regrets):

@@ -595,6 +595,8 @@ typedef struct spk_operation_info {
     size_t workspace_offset;              /* in the arguments: of workspace, workspace_bytes and stream */
     size_t workspace_bytes_offset, stream_offset;
     int field_count, size_count, operand_count, scalar_count;
+    /* A problem in words: "A{transposed} {m} x {k} {pattern} times B {k} x {n}", with sizes, the pattern, and " transposed" in braces */
+    const char *sentence;
 } spk_operation_info;
 
 /* The table of operations, index in [0, spk_operation_count). The functions below take an operation of it, and an index in

@@ -33,7 +33,8 @@ spk_status spk_operation_get(int index, spk_operation_info *info)
                                .field_count = op->field_count,
                                .size_count = op->size_count,
                                .operand_count = op->operand_count,
-                               .scalar_count = op->scalar_count};
+                               .scalar_count = op->scalar_count,
+                               .sentence = op->sentence};
     return spk_struct_write(info, &ours, sizeof ours, "spk_operation_info");
 }
 

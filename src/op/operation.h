@@ -54,6 +54,7 @@ typedef struct spk_op {
     spk_operation id;
     const char *name;
     const char *formula;                  /* "D = alpha (X Y at the blocks) + beta C" */
+    const char *sentence;                 /* a problem in words; see spk_operation_info */
     const char *problem_type, *args_type; /* the caller's structs, which begin with their size */
     size_t problem_bytes, args_bytes;
     size_t workspace_place, workspace_bytes_place, stream_place; /* in the caller's arguments */

@@ -1,4 +1,5 @@
 """Runs the program in a folder of its own with an empty store."""
+import functools
 import json
 import math
 import os
@@ -11,9 +12,30 @@ import unittest
 import schema_check
 
 HERE = pathlib.Path(__file__).resolve().parent
-SCHEMA = json.loads((HERE / "schema" / "bench.schema.json").read_text())
+BY_KIND = {"items": {"type": "integer", "minimum": 1}, "stride": {"type": "boolean"}, "flag": {"type": "boolean"}, "real": {"type": "number"},
+           "dtype": {"$ref": "#/$defs/dtype"}}
 program = None  # full path, set by run.py
 quick = False  # fewer and smaller cases: sanitizer builds are slow
+
+
+@functools.cache
+def operations():
+    """The operations by name, as the program lists them."""
+    done = subprocess.run([program, "info", "--json", "-", "--quiet", "--store", os.devnull], capture_output=True, encoding="utf-8", check=True)
+    return {op["name"]: op for op in json.loads(done.stdout)["results"][0]["operations"]}
+
+
+@functools.cache
+def schema():
+    """The schema file, with what the operations' tables say of a problem."""
+    whole = json.loads((HERE / "schema" / "bench.schema.json").read_text())
+    known = whole["$defs"]["problem"]["properties"]
+    known["op"] = {"enum": list(operations())}
+    for op in operations().values():
+        known |= {size["name"]: {"type": "integer", "minimum": 0} for size in op["sizes"]}
+        known |= {f["name"]: BY_KIND.get(f["kind"], {"enum": f["values"]}) for f in op["fields"] if not f["in_epilogue"]}
+    return whole
+
 
 # A problem that is tuned in well under a second.
 SMALL_CLASS = ["--m", "128", "--k", "96", "--n", "24", "--block", "16", "--density", "30%"]
@@ -54,19 +76,26 @@ class CliTest(unittest.TestCase):
         return result
 
     def check_shape(self, result):
-        self.assertEqual(list(schema_check.problems(result, SCHEMA)), [])
+        self.assertEqual(list(schema_check.problems(result, schema())), [])
         for one in result["results"]:
             self.check_numbers(one)
 
     def check_numbers(self, one):
         """FLOPs, time and TFLOP/s of every row agree."""
-        p = one["problem"]
-        across, free = (p["n"], p["k"]) if p["op"] == "sddmm" else (p["k"], p["n"])  # the pattern is m x across, transposed or not
-        flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * free * p["batch"]
-        dense = 2 * p["m"] * p["k"] * p["n"] * p["batch"]
-        rows, cols = (across, p["m"]) if p["trans_a"] == "t" else (p["m"], across)
-        grid = math.ceil(rows / p["block_rows"]) * math.ceil(cols / p["block_cols"])
-        self.assertAlmostEqual(p["density"], p["nnzb"] / grid if grid else 0, places=9)
+        p, op = one["problem"], operations()[one["problem"]["op"]]
+        fields = {f["name"]: f for f in op["fields"] if not f["in_epilogue"]}
+        sizes = {size["name"]: size["from"] for size in op["sizes"]}
+        self.assertLessEqual(set(sizes) | {name for name, f in fields.items() if f["always"]}, set(p))
+        everyones = {f["name"] for other in operations().values() for f in other["fields"]}
+        self.assertLessEqual(set(p) & everyones, set(fields))
+        dense = 2 * math.prod(p[name] for name in sizes) * p["batch"]
+        flops = dense
+        if op["takes_pattern"]:
+            [rows], [cols], free = ([name for name in sizes if sizes[name] == source] for source in ("rows of the pattern", "columns of the pattern", "given"))
+            flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * math.prod(p[name] for name in free) * p["batch"]
+            height, width = (p[cols], p[rows]) if p.get("trans_a") == "t" else (p[rows], p[cols])
+            grid = math.ceil(height / p["block_rows"]) * math.ceil(width / p["block_cols"])
+            self.assertAlmostEqual(p["density"], p["nnzb"] / grid if grid else 0, places=9)
         names = [c["name"] for c in one["candidates"]]
         for c in one["candidates"]:
             with self.subTest(candidate=c["name"] + " " + c["params"]):

@@ -77,6 +77,7 @@ static void test_tables(void **state)
         spk_operation_info op = {SPK_SIZED(spk_operation_info)};
         ok(spk_operation_get(at, &op));
         assert_non_null(op.formula);
+        assert_non_null(op.sentence);
         assert_true(op.field_count > 0 && op.size_count > 0 && op.size_count <= SPK_MOST_SIZES && op.operand_count > 0);
         check_whole(&op);
         for (int i = 0; i < op.field_count; i++) {
