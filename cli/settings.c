@@ -101,12 +101,23 @@ static void replace(char **text, char *by)
     *text = by;
 }
 
+/* Whether "B or Y" has the word. */
+static bool names(const char *text, int length, const char *word, int word_length)
+{
+    for (const char *at = text; at < text + length; at += strcspn(at, " ") + 1)
+        if ((int)strcspn(at, " :") == word_length && strncmp(at, word, (size_t)word_length) == 0)
+            return true;
+    return false;
+}
+
 /* "B or Y: row- or column-major" of "B: ..." and "Y: ...", where what follows is the same; NULL: it is not. */
 static char *joined(const char *a, const char *b)
 {
     const char *tail_a = strstr(a, ": "), *tail_b = strstr(b, ": ");
     if (!tail_a || !tail_b || strcmp(tail_a, tail_b) != 0)
         return NULL;
+    if (names(a, (int)(tail_a - a), b, (int)(tail_b - b)))
+        return cli_format("%s", a);
     return cli_format("%.*s or %s", (int)(tail_a - a), a, b);
 }
 

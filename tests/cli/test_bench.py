@@ -62,6 +62,18 @@ class Bench(CliTest):
         self.assertEqual((problem["m"], problem["n"], problem["k"]), (40, 30, 12))
         self.assertIn("--m, --n, --density", self.cli("bench", "a.safetensors", "--op", "sddmm", "--n", "12", code=2).stderr)
 
+    def test_gemm(self):
+        """It takes no pattern: all sizes are given, and nothing is said of blocks."""
+        line = ["--op", "gemm", "--m=90", "--n=70", "--k=33", "--layout-a=col", "--use-c", "--bias=col", "--activation=silu", "--factor", "--budget=0.1", "--batch=2"]
+        result = self.bench("bench", *line)["results"][0]
+        wanted = {"op": "gemm", "m": 90, "n": 70, "k": 33, "dtype": "f32", "dtype_d": "f32", "compute": "f32", "layout_a": "col", "layout_b": "row",
+                  "layout_d": "row", "batch": 2, "epilogue": "beta+bias_col+silu+factor", "seed": 1, "assume_finite": False, "static_values": False, "cache": "cold"}
+        self.assertEqual(result["problem"], wanted)
+        self.assertIn("reference_gemm", {c["name"] for c in result["candidates"]})
+        self.write("list.json", json.dumps([result["problem"]]))
+        self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
+        self.assertIn("A 90 x 33 times B 33 x 70, 2 of them", self.cli("bench", *line).stdout)
+
     def test_batches(self):
         for more in ([], ["--batch-values"], ["--op", "sddmm"]):
             result = self.bench("bench", *SMALL, "--batch", "9", *more, "--budget", "0.1")["results"][0]
@@ -229,7 +241,8 @@ class Tune(CliTest):
                               ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
                               ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value, [1,"2"]: it takes'),
                               ('[{"block_rows": 4}]', "go together"), ('[{"m": 8}, {"factor": true, "residual": true}]', "problem 1: --factor does not go with --residual"),
-                              ('[{"op": "sddmm", "factor": true}]', "problem 0: --factor goes with --op spmm"), ('[{"m": 1, "m": 2}]', "duplicate")):
+                              ('[{"op": "sddmm", "factor": true}]', "problem 0: --factor goes with --op spmm"),
+                              ('[{"op": "gemm", "density": 0.5}]', "problem 0: --density goes with --op spmm or sddmm"), ('[{"m": 1, "m": 2}]', "duplicate")):
             with self.subTest(text=text):
                 self.write("bad.json", text)
                 self.assertIn(message, self.cli("tune", "--from", "bad.json", code=3).stderr)

@@ -60,6 +60,7 @@ pub const SPK_DEVICE: spk_memory = spk_memory(1);
 pub struct spk_memory(pub ::std::os::raw::c_uint);
 pub const SPK_SPMM: spk_operation = spk_operation(1);
 pub const SPK_SDDMM: spk_operation = spk_operation(2);
+pub const SPK_GEMM: spk_operation = spk_operation(3);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_operation(pub ::std::os::raw::c_uint);
@@ -923,6 +924,198 @@ const _: () = {
         "Offset of field: spk_sddmm_args::stream",
     ][::std::mem::offset_of!(spk_sddmm_args, stream) - 80usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_gemm {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub dtype_a: spk_dtype,
+    pub dtype_b: spk_dtype,
+    pub dtype_d: spk_dtype,
+    pub compute: spk_dtype,
+    pub trans_a: spk_trans,
+    pub trans_b: spk_trans,
+    pub layout_a: spk_layout,
+    pub layout_b: spk_layout,
+    pub layout_d: spk_layout,
+    pub use_c: ::std::os::raw::c_int,
+    pub lda: i64,
+    pub ldb: i64,
+    pub ldc: i64,
+    pub ldd: i64,
+    pub ldr: i64,
+    pub ldp: i64,
+    pub bias: spk_bias,
+    pub activation: spk_activation,
+    pub residual: spk_residual,
+    pub keep_preact: ::std::os::raw::c_int,
+    pub batch: i64,
+    pub stride_a: i64,
+    pub stride_b: i64,
+    pub stride_c: i64,
+    pub stride_d: i64,
+    pub stride_r: i64,
+    pub stride_p: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 200usize];
+    ["Alignment of spk_gemm"][::std::mem::align_of::<spk_gemm>() - 8usize];
+    [
+        "Offset of field: spk_gemm::struct_size",
+    ][::std::mem::offset_of!(spk_gemm, struct_size) - 0usize];
+    [
+        "Offset of field: spk_gemm::operation",
+    ][::std::mem::offset_of!(spk_gemm, operation) - 8usize];
+    [
+        "Offset of field: spk_gemm::reserved",
+    ][::std::mem::offset_of!(spk_gemm, reserved) - 12usize];
+    ["Offset of field: spk_gemm::m"][::std::mem::offset_of!(spk_gemm, m) - 16usize];
+    ["Offset of field: spk_gemm::n"][::std::mem::offset_of!(spk_gemm, n) - 24usize];
+    ["Offset of field: spk_gemm::k"][::std::mem::offset_of!(spk_gemm, k) - 32usize];
+    [
+        "Offset of field: spk_gemm::dtype_a",
+    ][::std::mem::offset_of!(spk_gemm, dtype_a) - 40usize];
+    [
+        "Offset of field: spk_gemm::dtype_b",
+    ][::std::mem::offset_of!(spk_gemm, dtype_b) - 44usize];
+    [
+        "Offset of field: spk_gemm::dtype_d",
+    ][::std::mem::offset_of!(spk_gemm, dtype_d) - 48usize];
+    [
+        "Offset of field: spk_gemm::compute",
+    ][::std::mem::offset_of!(spk_gemm, compute) - 52usize];
+    [
+        "Offset of field: spk_gemm::trans_a",
+    ][::std::mem::offset_of!(spk_gemm, trans_a) - 56usize];
+    [
+        "Offset of field: spk_gemm::trans_b",
+    ][::std::mem::offset_of!(spk_gemm, trans_b) - 60usize];
+    [
+        "Offset of field: spk_gemm::layout_a",
+    ][::std::mem::offset_of!(spk_gemm, layout_a) - 64usize];
+    [
+        "Offset of field: spk_gemm::layout_b",
+    ][::std::mem::offset_of!(spk_gemm, layout_b) - 68usize];
+    [
+        "Offset of field: spk_gemm::layout_d",
+    ][::std::mem::offset_of!(spk_gemm, layout_d) - 72usize];
+    [
+        "Offset of field: spk_gemm::use_c",
+    ][::std::mem::offset_of!(spk_gemm, use_c) - 76usize];
+    ["Offset of field: spk_gemm::lda"][::std::mem::offset_of!(spk_gemm, lda) - 80usize];
+    ["Offset of field: spk_gemm::ldb"][::std::mem::offset_of!(spk_gemm, ldb) - 88usize];
+    ["Offset of field: spk_gemm::ldc"][::std::mem::offset_of!(spk_gemm, ldc) - 96usize];
+    ["Offset of field: spk_gemm::ldd"][::std::mem::offset_of!(spk_gemm, ldd) - 104usize];
+    ["Offset of field: spk_gemm::ldr"][::std::mem::offset_of!(spk_gemm, ldr) - 112usize];
+    ["Offset of field: spk_gemm::ldp"][::std::mem::offset_of!(spk_gemm, ldp) - 120usize];
+    [
+        "Offset of field: spk_gemm::bias",
+    ][::std::mem::offset_of!(spk_gemm, bias) - 128usize];
+    [
+        "Offset of field: spk_gemm::activation",
+    ][::std::mem::offset_of!(spk_gemm, activation) - 132usize];
+    [
+        "Offset of field: spk_gemm::residual",
+    ][::std::mem::offset_of!(spk_gemm, residual) - 136usize];
+    [
+        "Offset of field: spk_gemm::keep_preact",
+    ][::std::mem::offset_of!(spk_gemm, keep_preact) - 140usize];
+    [
+        "Offset of field: spk_gemm::batch",
+    ][::std::mem::offset_of!(spk_gemm, batch) - 144usize];
+    [
+        "Offset of field: spk_gemm::stride_a",
+    ][::std::mem::offset_of!(spk_gemm, stride_a) - 152usize];
+    [
+        "Offset of field: spk_gemm::stride_b",
+    ][::std::mem::offset_of!(spk_gemm, stride_b) - 160usize];
+    [
+        "Offset of field: spk_gemm::stride_c",
+    ][::std::mem::offset_of!(spk_gemm, stride_c) - 168usize];
+    [
+        "Offset of field: spk_gemm::stride_d",
+    ][::std::mem::offset_of!(spk_gemm, stride_d) - 176usize];
+    [
+        "Offset of field: spk_gemm::stride_r",
+    ][::std::mem::offset_of!(spk_gemm, stride_r) - 184usize];
+    [
+        "Offset of field: spk_gemm::stride_p",
+    ][::std::mem::offset_of!(spk_gemm, stride_p) - 192usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_gemm_args {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
+    pub a: *const ::std::os::raw::c_void,
+    pub b: *const ::std::os::raw::c_void,
+    pub c: *const ::std::os::raw::c_void,
+    pub d: *mut ::std::os::raw::c_void,
+    pub bias: *const ::std::os::raw::c_void,
+    pub residual: *const ::std::os::raw::c_void,
+    pub preact: *mut ::std::os::raw::c_void,
+    pub alpha: f64,
+    pub beta: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_gemm_args"][::std::mem::size_of::<spk_gemm_args>() - 112usize];
+    ["Alignment of spk_gemm_args"][::std::mem::align_of::<spk_gemm_args>() - 8usize];
+    [
+        "Offset of field: spk_gemm_args::struct_size",
+    ][::std::mem::offset_of!(spk_gemm_args, struct_size) - 0usize];
+    [
+        "Offset of field: spk_gemm_args::operation",
+    ][::std::mem::offset_of!(spk_gemm_args, operation) - 8usize];
+    [
+        "Offset of field: spk_gemm_args::reserved",
+    ][::std::mem::offset_of!(spk_gemm_args, reserved) - 12usize];
+    [
+        "Offset of field: spk_gemm_args::a",
+    ][::std::mem::offset_of!(spk_gemm_args, a) - 16usize];
+    [
+        "Offset of field: spk_gemm_args::b",
+    ][::std::mem::offset_of!(spk_gemm_args, b) - 24usize];
+    [
+        "Offset of field: spk_gemm_args::c",
+    ][::std::mem::offset_of!(spk_gemm_args, c) - 32usize];
+    [
+        "Offset of field: spk_gemm_args::d",
+    ][::std::mem::offset_of!(spk_gemm_args, d) - 40usize];
+    [
+        "Offset of field: spk_gemm_args::bias",
+    ][::std::mem::offset_of!(spk_gemm_args, bias) - 48usize];
+    [
+        "Offset of field: spk_gemm_args::residual",
+    ][::std::mem::offset_of!(spk_gemm_args, residual) - 56usize];
+    [
+        "Offset of field: spk_gemm_args::preact",
+    ][::std::mem::offset_of!(spk_gemm_args, preact) - 64usize];
+    [
+        "Offset of field: spk_gemm_args::alpha",
+    ][::std::mem::offset_of!(spk_gemm_args, alpha) - 72usize];
+    [
+        "Offset of field: spk_gemm_args::beta",
+    ][::std::mem::offset_of!(spk_gemm_args, beta) - 80usize];
+    [
+        "Offset of field: spk_gemm_args::workspace",
+    ][::std::mem::offset_of!(spk_gemm_args, workspace) - 88usize];
+    [
+        "Offset of field: spk_gemm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_gemm_args, workspace_bytes) - 96usize];
+    [
+        "Offset of field: spk_gemm_args::stream",
+    ][::std::mem::offset_of!(spk_gemm_args, stream) - 104usize];
+};
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
 pub const SPK_TUNE_EXHAUSTIVE: spk_effort = spk_effort(2);
@@ -1132,12 +1325,13 @@ pub struct spk_operation_info {
     pub size_count: ::std::os::raw::c_int,
     pub operand_count: ::std::os::raw::c_int,
     pub scalar_count: ::std::os::raw::c_int,
+    pub sentence: *const ::std::os::raw::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of spk_operation_info",
-    ][::std::mem::size_of::<spk_operation_info>() - 104usize];
+    ][::std::mem::size_of::<spk_operation_info>() - 112usize];
     [
         "Alignment of spk_operation_info",
     ][::std::mem::align_of::<spk_operation_info>() - 8usize];
@@ -1189,6 +1383,9 @@ const _: () = {
     [
         "Offset of field: spk_operation_info::scalar_count",
     ][::std::mem::offset_of!(spk_operation_info, scalar_count) - 100usize];
+    [
+        "Offset of field: spk_operation_info::sentence",
+    ][::std::mem::offset_of!(spk_operation_info, sentence) - 104usize];
 };
 unsafe extern "C" {
     pub fn spk_operation_count() -> ::std::os::raw::c_int;
