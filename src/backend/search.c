@@ -1,7 +1,6 @@
 /* Looks for vendor libraries as the loader would, and in a Python environment, without opening any. */
 #include "backend/search.h"
 
-#include <glob.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/environment.h"
+#include "base/match.h"
 
 static const char *const usual_folders[] = {
 #if defined(__x86_64__)
@@ -76,10 +76,29 @@ static bool search_list(const char *list, const spk_library_names *names, spk_li
 
 enum { INCLUDE_DEPTH = 4 };
 
-/* The loader's configuration: folders, one a line, and "include PATTERN". */
-static bool search_configuration(const char *path, int depth, const spk_library_names *names, spk_library_file *file)
+typedef struct configuration_search {
+    const spk_library_names *names;
+    spk_library_file *file;
+    int depth; /* of includes */
+} configuration_search;
+
+static bool search_configuration(const char *path, const void *wanted);
+
+/* What an "include" names. */
+static bool search_included(const configuration_search *search, const char *pattern)
 {
-    FILE *stream = depth < INCLUDE_DEPTH ? fopen(path, "re") : NULL;
+    char whole[PATH_MAX];
+    const configuration_search inner = {search->names, search->file, search->depth + 1};
+    return inner.depth < INCLUDE_DEPTH &&
+           (size_t)snprintf(whole, sizeof whole, "%s%s", *pattern == '/' ? "" : "/etc/", pattern) < sizeof whole &&
+           spk_match_paths(whole, strcmp, search_configuration, &inner);
+}
+
+/* The loader's configuration: folders, one a line, and "include PATTERN". */
+static bool search_configuration(const char *path, const void *wanted)
+{
+    const configuration_search *search = wanted;
+    FILE *stream = fopen(path, "re");
     if (stream == NULL)
         return false;
     char line[PATH_MAX];
@@ -89,19 +108,10 @@ static bool search_configuration(const char *path, int depth, const spk_library_
         char *start = line + strspn(line, " \t"), *end = start + strlen(start);
         while (end > start && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '/'))
             *--end = '\0';
-        if (strncmp(start, "include", 7) == 0 && (start[7] == ' ' || start[7] == '\t')) {
-            const char *pattern = start + 8 + strspn(start + 8, " \t");
-            char whole[PATH_MAX + 8];
-            snprintf(whole, sizeof whole, "%s%s", *pattern == '/' ? "" : "/etc/", pattern);
-            glob_t files;
-            if (glob(whole, 0, NULL, &files) == 0) {
-                for (size_t i = 0; !found && i < files.gl_pathc; i++)
-                    found = search_configuration(files.gl_pathv[i], depth + 1, names, file);
-                globfree(&files);
-            }
-        } else if (*start == '/') {
-            found = search_folder(start, (size_t)(end - start), names, file);
-        }
+        if (strncmp(start, "include", 7) == 0 && (start[7] == ' ' || start[7] == '\t'))
+            found = search_included(search, start + 8 + strspn(start + 8, " \t"));
+        else if (*start == '/')
+            found = search_folder(start, (size_t)(end - start), search->names, search->file);
     }
     fclose(stream);
     return found;
@@ -109,7 +119,8 @@ static bool search_configuration(const char *path, int depth, const spk_library_
 
 static bool search_usual(const spk_library_names *names, spk_library_file *file)
 {
-    if (search_list(spk_environment_value("LD_LIBRARY_PATH"), names, file) || search_configuration("/etc/ld.so.conf", 0, names, file))
+    const configuration_search configuration = {names, file, 0};
+    if (search_list(spk_environment_value("LD_LIBRARY_PATH"), names, file) || search_configuration("/etc/ld.so.conf", &configuration))
         return true;
     for (size_t i = 0; i < sizeof usual_folders / sizeof usual_folders[0]; i++)
         if (search_folder(usual_folders[i], strlen(usual_folders[i]), names, file))
@@ -120,6 +131,22 @@ static bool search_usual(const spk_library_names *names, spk_library_file *file)
         return false;
     int used = snprintf(folder, sizeof folder, "%s/lib", environment);
     return used > 0 && (size_t)used < sizeof folder && search_folder(folder, (size_t)used, names, file);
+}
+
+typedef struct folder_search {
+    const spk_library_names *names;
+    spk_library_file *file;
+} folder_search;
+
+static bool search_match(const char *path, const void *wanted)
+{
+    const folder_search *search = wanted;
+    return search_folder(path, strlen(path), search->names, search->file);
+}
+
+static int newest_first(const char *a, const char *b)
+{
+    return strverscmp(b, a);
 }
 
 /* Matches of a pattern, the newest version first: /usr/local/cuda-13.0 before /usr/local/cuda-12.6. */
@@ -135,22 +162,7 @@ static bool search_pattern(const char *pattern, const spk_library_names *names, 
             return false;
         pattern = whole;
     }
-    glob_t matches;
-    if (glob(pattern, GLOB_ONLYDIR, NULL, &matches) != 0)
-        return false;
-    bool found = false;
-    for (size_t left = matches.gl_pathc; !found && left > 0; left--) {
-        size_t newest = 0;
-        for (size_t i = 1; i < left; i++)
-            if (strverscmp(matches.gl_pathv[i], matches.gl_pathv[newest]) > 0)
-                newest = i;
-        found = search_folder(matches.gl_pathv[newest], strlen(matches.gl_pathv[newest]), names, file);
-        char *tried = matches.gl_pathv[newest];
-        matches.gl_pathv[newest] = matches.gl_pathv[left - 1];
-        matches.gl_pathv[left - 1] = tried;
-    }
-    globfree(&matches);
-    return found;
+    return spk_match_paths(pattern, newest_first, search_match, &(folder_search){names, file});
 }
 
 typedef struct loaded_search {

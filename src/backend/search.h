@@ -25,7 +25,7 @@ void spk_library_search(const spk_library_names *names, spk_library_file *file);
 /* Where else a library may lie. */
 typedef struct spk_library_places {
     bool loaded; /* one that this process has loaded already comes first */
-    /* patterns of glob(), a leading "$VAR/" from the environment; the newest version of a pattern's matches first. Ends with NULL */
+    /* patterns as of glob(), a leading "$VAR/" from the environment; the newest version of a pattern's matches first. Ends with NULL */
     const char *const *folders;
     const char *const *neighbours; /* beginnings of names of loaded files ("libtorch"), beside which ... ends with NULL */
     const char *const *beside;     /* ... these relative folders ("../../nvidia/cublas/lib") are searched. Ends with NULL */

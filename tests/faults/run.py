@@ -11,7 +11,8 @@ and each time another call fails: once, or that one and all later ones. Whatever
 Without --all a sample of the calls is tried (the seed is printed). A failure prints its --case, which replays it alone.
 
 libgomp ends the process where it gets no memory for its own threads, so memory fails with one thread only. OpenBLAS and MKL are kept out, as their code is
-not ours to mend; but for threads: the library must look before it lets OpenBLAS start any.
+not ours to mend; but for threads: the library must look before it lets OpenBLAS start any. The command "search" looks for them, and opens none: each of its
+early calls for memory is tried.
 """
 import argparse
 import concurrent.futures
@@ -28,6 +29,7 @@ import tempfile
 
 KINDS = ["malloc", "open", "read", "write", "fsync", "mmap", "pthread_create", "rename", "fcntl"]
 TRIES = 6  # calls of each kind and mode of one command, without --all
+EARLY = 400  # calls for memory in which a context is made, and libraries are looked for
 TUNED = ["--m", "64", "--k", "64", "--block", "16", "--density", "0.3", "--budget", "0.05"]
 
 # Each command, and the files that it writes. The folder holds a.mtx, a.safetensors, b.npy, old.json (an export) and s.db, a store of three decisions.
@@ -35,6 +37,7 @@ COMMANDS = {
     "tune": (["tune", *TUNED, "--n", "8"], []),
     "bench": (["bench", *TUNED, "--n", "8", "--json", "out.json"], ["out.json"]),
     "run": (["run", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference,spmm_portable"], ["d.npy"]),
+    "search": (["tune", *TUNED, "--n", "8", "--effort", "estimate", "--only", "reference"], []),
     "convert": (["convert", "a.mtx", "c.safetensors", "--block", "16"], ["c.safetensors"]),
     "convert-text": (["convert", "a.safetensors", "c.mtx"], ["c.mtx"]),
     "inspect": (["inspect", "a.mtx", "--json", "out.json", "--spy", "out.svg"], ["out.json", "out.svg"]),
@@ -53,7 +56,7 @@ class Trial:
     def __init__(self, program, library, folder):
         self.program, self.library, self.folder = program, library, pathlib.Path(folder)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SPARSEK_", "OMP_"))}
-        self.env.update(SPARSEK_CACHE_DIR=str(self.folder / "cache"), SPARSEK_MKL="none", LC_ALL="C.UTF-8")
+        self.env.update(SPARSEK_CACHE_DIR=str(self.folder / "cache"), LC_ALL="C.UTF-8")
 
     def prepare(self, template):
         """The folder as the template is."""
@@ -64,7 +67,7 @@ class Trial:
 
     def run(self, arguments, threads=1, vendors=False, **env):
         """Its exit code (None: it hung) and what it said."""
-        libraries = {} if vendors else {"SPARSEK_OPENBLAS": "none"}
+        libraries = {"SPARSEK_MKL": "none"} if threads > 1 else {} if vendors else {"SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none"}
         command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "cache") else [self.program, *arguments, "-q"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.env, **libraries, **env}, capture_output=True, encoding="utf-8", errors="replace",
@@ -92,7 +95,7 @@ def make_template(trial, template):
              ["cache", "export", "old.json", "--store", "s.db"],
              ["run", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
     for step in steps:
-        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, "SPARSEK_OPENBLAS": "none"}, capture_output=True, text=True)
+        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, "SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none"}, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"sparsek {' '.join(step)}: exit {done.returncode}\n{done.stderr}")
     for path in trial.folder.iterdir():
@@ -159,16 +162,18 @@ def command_of(name):
     return arguments if name in WITHOUT_STORE else [*arguments, "--store", "s.db"]
 
 
-def settings_of(kind):
+def settings_of(name, kind):
     """Threads fail where there are some, and OpenBLAS wants its own; the rest with one thread."""
-    return {"threads": 2, "vendors": True} if kind == "pthread_create" else {}
+    if kind == "pthread_create":
+        return {"threads": 2, "vendors": True}
+    return {"vendors": name == "search"}
 
 
 def try_case(trial, template, case, before, references):
     """One run; what went wrong, as lines."""
     name, kind, rest = case.split(":", 2)
     trial.prepare(template)
-    code, said = trial.run(command_of(name), **settings_of(kind), LD_PRELOAD=trial.library, FAIL_CALL=f"{kind}:{rest}")
+    code, said = trial.run(command_of(name), **settings_of(name, kind), LD_PRELOAD=trial.library, FAIL_CALL=f"{kind}:{rest}")
     return [f"{case}: {what}\n    {said.strip()[-300:]}" for what in problems(trial, template, name, kind, code, before, references)]
 
 
@@ -191,6 +196,8 @@ def choose_cases(name, counts, every, draw):
             numbers = range(1, total + 1)
             if not every and total > TRIES:
                 numbers = sorted(set(draw.sample(numbers, TRIES - 1)) | {draw.randint(1, min(total, 20))})
+            if (name, kind, mode) == ("search", "malloc", ""):
+                numbers = sorted({*numbers, *range(1, min(total, EARLY) + 1)})
             if kind == "pthread_create":
                 numbers = numbers[:1]  # libgomp ends the process where the second cannot be made after the first could
             yield from (f"{name}:{kind}:{number}{mode}" for number in numbers)
@@ -219,9 +226,9 @@ def main():
         for name, (_, outputs) in COMMANDS.items():
             if options.case and not options.case.startswith(name + ":"):
                 continue
-            counts = count_calls(trials[0], template, name, {})
+            counts = count_calls(trials[0], template, name, settings_of(name, "malloc"))
             references.update({(name, output): (trials[0].folder / output).read_bytes() for output in outputs})
-            counts["pthread_create"] = count_calls(trials[0], template, name, settings_of("pthread_create"))["pthread_create"]
+            counts["pthread_create"] = count_calls(trials[0], template, name, settings_of(name, "pthread_create"))["pthread_create"]
             cases += choose_cases(name, counts, options.all, draw)
         cases = [options.case] if options.case else cases
         failures = []
