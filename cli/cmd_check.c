@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "check/check.h"
 #include "json.h"
 #include "ordered.h"
 #include "output.h"
@@ -18,8 +18,9 @@ static const char about[] =
     "the default tolerance. The problems: sizes 0 to 300, blocks 1 to 64 (rarely 256) square and not, ragged edges, empty\n"
     "rows and matrices, n from 0 to 200, all dtypes, op N and T, all layouts and leading dimensions, all epilogues,\n"
     "alpha and beta with 0, D that is C, int32 and int64 indices, 1 to 4 threads, inf and NaN where no result may see\n"
-    "them; on a GPU larger ones too, and pointers of little alignment. A quarter of them are SDDMM, a fifth batches of 2\n"
-    "to 20 items. A failure prints the command that replays it; exit code 1.";
+    "them; on a GPU larger ones too, and pointers of little alignment. They are of the\n"
+    "operations that the rows compute, most of them SpMM; a fifth are batches of 2 to 20 items. A failure prints the command that replays "
+    "it; exit code 1.";
 
 typedef struct check_flags {
     int64_t cases, each, only_case; /* only_case: -1, or the one to run */
@@ -89,6 +90,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     args a = {.command = "check", .synopsis = "[options]", .about = about};
     a.often = "cases seed op kernel resume device";
     a.examples = "sparsek check --cases 300 --seed 7\nsparsek check --kernel spmm_portable --cases 50 --all-params\n";
+    char *operations = cli_format("all|%s", operation_names());
     *f = (check_flags){.cases = -1, .only_case = -1, .seed = UINT64_MAX};
     const args_option options[] = {
         {"cases", 0, ARGS_INT, &f->cases, "N", 1, 100000000, "random problems (default: 300)"},
@@ -96,7 +98,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
          "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
-        {"op", 0, ARGS_CHOICE, &f->op, "all|spmm|sddmm", 0, 0, "operations (default: all that the rows compute)"},
+        {"op", 0, ARGS_CHOICE, &f->op, operations, 0, 0, "operations (default: all that the rows compute)"},
         {"kernel", 0, ARGS_KERNELS, &f->kernel, "NAMES", 0, 0, "only these rows (the same as --only)"},
         {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only with these parameters, such as \"NV=2 PACK=1\"; needs --kernel"},
         {"all-params", 0, ARGS_FLAG, &f->all_params, NULL, 0, 0, "every combination of parameters of every row"},
@@ -105,6 +107,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     args_add(&a, "Check", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
     int code = args_parse(&a, argc, argv);
+    free(operations);
     if (code != ARGS_GO)
         return code;
     if (f->cases < 0)
@@ -310,7 +313,7 @@ int cmd_check(cli *app, int argc, char **argv)
     json_put(settings, "all-params", json_boolean(f.all_params));
     json_put(settings, "threads", json_integer(app->threads));
     s.file = resume_make(f.resume, "sparsek check", f.seed, settings);
-    check_state_make(app, s.file.seed, (spk_operation)f.op, &s.state);
+    check_state_make(app, s.file.seed, f.op ? operation_at(f.op - 1)->info.operation : (spk_operation)0, &s.state);
     code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && s.state.row_count == 0)
         code = cli_fail(app, EXIT_USAGE, "--only and --exclude leave no kernel");
@@ -325,7 +328,7 @@ int cmd_check(cli *app, int argc, char **argv)
             s.state.next = f.only_case;
         s.setup = (check_setup){.app = app, .seed = s.state.seed, .params = f.params};
         s.setup.wish =
-            (check_wish){.gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operation = check_state_operation(&s.state)};
+            (check_wish){.gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operations = check_state_operations(&s.state)};
         s.setup.all_params = f.all_params;
         s.setup.rows = s.state.rows;
         s.setup.row_count = s.state.row_count;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "check/check.h"
 
 enum { MAX_CHOICES = 1024 };
 
@@ -97,7 +97,7 @@ static spk_status list_choices(work *w)
     spk_tune_options options = check_options(&w->c, w->c.assume_finite);
     spk_report *list = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    spk_status status = spk_list(w->context, w->pattern, check_problem(&w->c), &options, &list);
+    spk_status status = spk_list(w->context, w->pattern, &w->c.given, &options, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK && w->list->count < MAX_CHOICES; i++) {
@@ -220,6 +220,8 @@ static void run(work *w)
     if (result->code != EXIT_DONE)
         return;
     status = check_pattern_make(&w->c, w->context, &w->pattern);
+    if (status == SPK_OK)
+        status = check_lay_out(&w->c, w->context, w->pattern);
     if (status == SPK_OK)
         status = list_choices(w);
     if (status == SPK_OK && w->list->count > 0)

@@ -4,40 +4,35 @@
 
 #include <stdatomic.h>
 
-#include "check_state.h"
+#include "check/state.h"
 #include "cli.h"
+#include "operation.h"
 #include "random.h"
 
-enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64 };
+enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64, CHECK_OUTPUTS = 2 };
 
-/* The arrays of a run, for check_case.shifts. */
-enum { CHECK_VALUES, CHECK_B, CHECK_C, CHECK_BIAS, CHECK_RESIDUAL, CHECK_D, CHECK_PREACT, CHECK_ARRAYS };
-
-/* How an array of a case lies: items of rows x cols, stride elements from one to the next (0: one for all). */
-typedef struct check_array {
-    spk_layout layout;
-    int64_t rows, cols, ld, stride;
-} check_array;
-
-/* A case: everything is drawn from (seed, number). */
+/* A case: everything is drawn from (seed, number). What is by array is by the index of the operation's operand. */
 typedef struct check_case {
     uint64_t seed;
     int64_t number;
+    const operation *op;
+    /* of the pattern, which there is where the operation takes one */
     int64_t rows, cols, block_rows, block_cols, grid_rows, grid_cols, nnzb;
     int64_t *offsets, *columns;
     bool overhang; /* NaN stands in what stored blocks have beyond the edges */
     spk_index_type index_type;
-    spk_operation operation;
-    spk_spmm spmm; /* of SDDMM: its types, block layout, layout and leading dimension of Y as B's, and use_c */
-    spk_sddmm sddmm;
-    int64_t m, k, n;                  /* of the product */
-    int64_t items;                    /* of the batch */
-    check_array arrays[CHECK_ARRAYS]; /* CHECK_VALUES of SDDMM is X, CHECK_B is Y */
-    double alpha, beta;
-    bool assume_finite, static_values, alias_c, alias_residual, own_workspace;
-    bool inf_in_use;          /* with !assume_finite: an inf stands in a row of B that blocks do touch */
-    int shifts[CHECK_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
+    operation_struct given; /* the description */
+    int64_t items;          /* of the batch */
+    spk_array_info arrays[OPERATION_MOST_ARRAYS];
+    int same_as[OPERATION_MOST_ARRAYS]; /* of an input: the output that is the same array; -1: none */
+    double scalars[OPERATION_MOST_SCALARS];
+    bool assume_finite, static_values, own_workspace;
+    bool inf_in_use;                   /* with !assume_finite: an inf stands in a line of an input that blocks do touch */
+    int shifts[OPERATION_MOST_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
     int threads;
+    /* for check_lay_out */
+    bool draws_lds, aligned;
+    random_state later;
 } check_case;
 
 /* gpu: more of 16-bit dtypes and of the blocks that tensor cores like; the same numbers give other cases then. Two cases of a series are of
@@ -45,41 +40,45 @@ typedef struct check_case {
  * of their own. */
 typedef struct check_wish {
     bool gpu;
-    spk_operation operation; /* 0: any */
+    unsigned operations; /* bit i: of operation_at(i) */
 } check_wish;
 uint64_t check_family(int64_t number);
 void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *c);
 
-/* The end of the drawing (check_arrays.c): the operation, a batch, how the arrays lie. t: what a family of cases shares, r: the rest. */
-void check_complete(random_state *t, random_state *r, const check_wish *wish, check_case *c);
+/* The end of the drawing, on the pattern (NULL: none): how the arrays lie. A status of the library where it refuses the case. */
+spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern *pattern);
 
-/* Where an element lies; how many elements there are from an array's first to its last; its type. */
-int64_t check_place(const check_array *a, int64_t item, int64_t i, int64_t j);
-int64_t check_span(const check_case *c, int which);
-spk_dtype check_dtype(const check_case *c, int which);
+/* Whether the case has this array; how many items of it differ; where an element lies. */
+bool check_takes_part(const check_case *c, int which);
+int64_t check_items(const check_case *c, int which);
+int64_t check_place(const spk_array_info *a, int64_t item, int64_t i, int64_t j);
 void check_release(check_case *c);
 bool check_is_shifted(const check_case *c);
 
-/* "f32 17x203 blocks 3x5 ...": for messages. */
+/* "spmm, 17x203 in 9 blocks of 3x5, n 24, dtype_a f32, ..." (text.c): for messages. */
 char *check_text(const check_case *c);
 
 /* Operands of a case and what the oracle makes of them. Arrays lie between guards; what is no element holds a canary. */
 typedef struct check_data {
     const check_case *c;
-    spk_context *context;       /* borrowed */
-    spk_pattern *pattern;       /* borrowed */
-    bool finite;                /* promised as assume_finite; else hostile values stand where no result may see them */
-    bool hostile;               /* they do: inf and NaN in rows of B that no block touches, or in one of those that are touched */
-    void *arrays[CHECK_ARRAYS]; /* inputs, and D's memory before a run; NULL: none */
-    double *out, *preact, *magnitude;
+    spk_context *context; /* borrowed */
+    spk_pattern *pattern; /* borrowed */
+    bool finite;          /* promised as assume_finite; else hostile values stand where no result may see them */
+    bool hostile;         /* they do: inf and NaN in lines of an input that no block touches, or in one of those that are touched */
+    void *arrays[OPERATION_MOST_ARRAYS]; /* inputs, and outputs' memory before a run; NULL: none */
+    double *out[CHECK_OUTPUTS];          /* what the oracle makes of the outputs; the second one is the first's sums, where there is none */
+    double *magnitude;
     double tolerance;
-    uint64_t input_hash;
 } check_data;
 
-/* Makes the pattern, and the data on it; a status of the library where it refuses the case. */
+/* Makes the pattern (NULL: the operation takes none), and the data on it; a status of the library where it refuses the case. */
 spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern);
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out);
 void check_data_release(check_data *d);
+
+/* The arguments of a run with the data's arrays; elements of the first output. */
+operation_struct check_args(const check_data *d);
+int64_t check_out_count(const check_case *c);
 
 typedef struct check_outcome {
     bool failed;
@@ -92,12 +91,6 @@ typedef struct check_outcome {
 
 /* Binds the candidate ("name params"), runs it (twice if again: the bits must be the same), compares. */
 void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome);
-
-/* The struct of its operation. */
-const void *check_problem(const check_case *c);
-
-/* The arguments of SDDMM, from where those of SpMM have them. */
-spk_sddmm_args check_sddmm_args(const spk_spmm_args *given);
 
 /* The options of a case for the library. */
 spk_tune_options check_options(const check_case *c, bool finite);
@@ -144,7 +137,7 @@ typedef struct check_result {
 check_result *check_one(const check_setup *setup, int place, int64_t number, const atomic_bool *stop);
 void check_result_release(check_result **result);
 
-/* What this thread runs now, for the message of a crash (check_crash.c). */
+/* What this thread runs now, for the message of a crash (crash.c). */
 void check_running(int place, const char *text);
 void check_catch_crashes(void);
 

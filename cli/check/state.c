@@ -1,9 +1,10 @@
 /* What `check` has seen so far; kept in a file where the run shall be resumable. */
-#include "check_state.h"
+#include "check/state.h"
 
 #include <string.h>
 
 #include "json.h"
+#include "operation.h"
 #include "result.h"
 
 static bool listed(const char *names, const char *name)
@@ -31,12 +32,12 @@ void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check
     }
 }
 
-spk_operation check_state_operation(const check_state *s)
+unsigned check_state_operations(const check_state *s)
 {
-    for (int i = 1; i < s->row_count; i++)
-        if (s->rows[i].operation != s->rows[0].operation)
-            return (spk_operation)0;
-    return s->row_count > 0 ? s->rows[0].operation : (spk_operation)0;
+    unsigned all = 0;
+    for (int i = 0; i < s->row_count; i++)
+        all |= 1u << operation_index(s->rows[i].operation);
+    return all;
 }
 
 void check_state_release(check_state *s)

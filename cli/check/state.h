@@ -34,8 +34,8 @@ typedef struct check_state {
 /* A fresh state over the rows of the kernel table that only/exclude and the operation (0: any) leave. */
 void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check_state *s);
 
-/* The operation that all rows are of; 0: of several. */
-spk_operation check_state_operation(const check_state *s);
+/* The operations that rows are of: bit i: operation_at(i). */
+unsigned check_state_operations(const check_state *s);
 void check_state_release(check_state *s);
 
 /* "results" rows, as in the summary. */

@@ -1,0 +1,60 @@
+/* What `check` draws of an operation by its table alone. */
+#include <string.h>
+
+#include "check/draw.h"
+
+/* A field of SpMM that is called so, and of the same kind; NULL: there is none. */
+static const spk_field_info *alike(const operation *spmm, const spk_field_info *field)
+{
+    for (int i = 0; i < spmm->info.field_count; i++)
+        if (strcmp(spmm->fields[i].name, field->name) == 0 && spmm->fields[i].kind == field->kind)
+            return &spmm->fields[i];
+    return NULL;
+}
+
+static int64_t draw_size(random_state *r, const check_draft *draft, const char *name)
+{
+    if (strcmp(name, "m") == 0 || strcmp(name, "k") == 0 || strcmp(name, "n") == 0)
+        return name[0] == 'm' ? draft->m : name[0] == 'k' ? draft->k : draft->n;
+    return random_chance(r, 0.5) ? 8 * random_between(r, 1, 16) : random_between(r, 1, 100);
+}
+
+static void draw_field(random_state *r, const check_draft *draft, const spk_field_info *field, operation_struct *given)
+{
+    switch (field->kind) {
+    case SPK_FIELD_SIZE:
+        operation_put(field, given, draw_size(r, draft, field->name));
+        break;
+    case SPK_FIELD_LAYOUT:
+    case SPK_FIELD_BLOCK_LAYOUT:
+    case SPK_FIELD_TRANS:
+    case SPK_FIELD_PART:
+    case SPK_FIELD_CHOICE:
+        operation_put(field, given, random_chance(r, 0.5) ? 0 : random_between(r, 0, (int64_t)field->high));
+        break;
+    case SPK_FIELD_REAL:
+        operation_put_real(field, given, random_chance(r, 0.5) ? 0 : field->low + (field->high - field->low) * random_unit(r));
+        break;
+    case SPK_FIELD_ITEMS:
+    case SPK_FIELD_DTYPE:
+    case SPK_FIELD_LD:
+    case SPK_FIELD_STRIDE:
+        break;
+    }
+}
+
+void check_draw_any(random_state *r, const operation *op, const check_draft *draft, operation_struct *given)
+{
+    const operation *spmm = operation_at(operation_index(SPK_SPMM));
+    operation_struct product;
+    memcpy(product.bytes, &draft->spmm, sizeof(draft->spmm));
+    for (int i = 0; i < op->info.field_count; i++) {
+        const spk_field_info *field = &op->fields[i], *same = alike(spmm, field);
+        if (field->kind == SPK_FIELD_LD || field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_ITEMS)
+            continue;
+        if (same && field->kind != SPK_FIELD_SIZE)
+            operation_put(field, given, operation_get(same, &product));
+        else
+            draw_field(r, draft, field, given);
+    }
+}

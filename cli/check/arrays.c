@@ -1,0 +1,118 @@
+/* How the arrays of a case lie: what the library makes of the description, and what is drawn of it once there is a pattern. */
+#include "check/check.h"
+
+enum { TIGHT, LOOSE, SIDE_BY_SIDE, SHARED };
+
+int64_t check_place(const spk_array_info *a, int64_t item, int64_t i, int64_t j)
+{
+    return item * a->stride + (a->layout == SPK_ROW_MAJOR ? i * a->ld + j : j * a->ld + i);
+}
+
+int64_t check_items(const check_case *c, int which)
+{
+    return c->arrays[which].stride != 0 ? c->items : 1;
+}
+
+bool check_takes_part(const check_case *c, int which)
+{
+    return c->arrays[which].rows > 0 && c->arrays[which].cols > 0;
+}
+
+static spk_status find_arrays(check_case *c, spk_context *context, const spk_pattern *pattern)
+{
+    spk_status status = SPK_OK;
+    for (int i = 0; i < c->op->info.operand_count && status == SPK_OK; i++) {
+        c->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
+        status = spk_problem_array(context, pattern, &c->given, i, &c->arrays[i]);
+    }
+    return status;
+}
+
+static void put(check_case *c, spk_field_kind kind, int operand, int64_t value)
+{
+    const spk_field_info *field = operation_field(c->op, kind, operand);
+    if (field)
+        operation_put(field, &c->given, value);
+}
+
+static int64_t get(const check_case *c, spk_field_kind kind, int operand)
+{
+    const spk_field_info *field = operation_field(c->op, kind, operand);
+    return field ? operation_get(field, &c->given) : 0;
+}
+
+/* Leading dimensions, where the drawing of the operation left them open: tight, a little more, or as TMA wants them. */
+static void draw_lds(check_case *c)
+{
+    for (int i = 0; i < c->op->info.operand_count; i++) {
+        const int64_t tight = c->arrays[i].ld;
+        if (!check_takes_part(c, i) || !operation_field(c->op, SPK_FIELD_LD, i))
+            continue;
+        if (random_chance(&c->later, c->aligned ? 0.85 : 0.2))
+            put(c, SPK_FIELD_LD, i, (tight + 7) / 8 * 8 + (random_chance(&c->later, 0.3) ? 8 * random_between(&c->later, 0, 3) : 0));
+        else if (random_chance(&c->later, 0.5))
+            put(c, SPK_FIELD_LD, i, tight + random_between(&c->later, 0, 17));
+    }
+}
+
+/* How the items of an array lie. */
+static void draw_stride(check_case *c, const spk_field_info *field)
+{
+    static const int of_values[] = {TIGHT, LOOSE, SHARED};
+    const spk_operand_info *operand = &c->op->operands[field->operand];
+    const spk_array_info *a = &c->arrays[field->operand];
+    const bool may_share = field->low < 0, may_be_beside = !operand->is_values && operation_field(c->op, SPK_FIELD_LD, field->operand);
+    const int64_t lines = a->layout == SPK_ROW_MAJOR ? a->rows : a->cols;
+    int way;
+    if (operand->is_values)
+        way = of_values[random_between(&c->later, field->option ? 1 : 0, may_share ? 2 : 1)];
+    else
+        way = (int)random_between(&c->later, TIGHT, may_share ? SHARED : SIDE_BY_SIDE);
+    if (way == SIDE_BY_SIDE && !may_be_beside)
+        way = LOOSE;
+    if (way == SHARED)
+        operation_put(field, &c->given, SPK_STRIDE_SHARED);
+    else if (way == SIDE_BY_SIDE) {
+        operation_put(field, &c->given, a->ld);
+        put(c, SPK_FIELD_LD, field->operand, a->ld * c->items);
+    } else if (way == LOOSE)
+        operation_put(field, &c->given,
+                      a->ld * lines +
+                          (random_chance(&c->later, 0.5) ? 8 * random_between(&c->later, 1, 4) : random_between(&c->later, 1, 9)));
+}
+
+/* What is the very array of an output lies as that does. */
+static void lay_alike(check_case *c)
+{
+    for (int i = 0; i < c->op->info.operand_count; i++) {
+        if (c->same_as[i] < 0 || !check_takes_part(c, i))
+            continue;
+        put(c, SPK_FIELD_LD, i, get(c, SPK_FIELD_LD, c->same_as[i]));
+        put(c, SPK_FIELD_STRIDE, i, get(c, SPK_FIELD_STRIDE, c->same_as[i]));
+    }
+}
+
+spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern *pattern)
+{
+    const spk_field_info *items = operation_field(c->op, SPK_FIELD_ITEMS, -2);
+    spk_status status = find_arrays(c, context, pattern);
+    c->items = items ? c->items : 1;
+    if (status == SPK_OK && c->draws_lds) {
+        draw_lds(c);
+        lay_alike(c);
+        status = find_arrays(c, context, pattern);
+    }
+    for (int i = 0; status == SPK_OK && i < c->op->info.operand_count; i++)
+        if (c->same_as[i] >= 0 && !check_takes_part(c, i))
+            c->same_as[i] = -1;
+    if (status != SPK_OK || c->items == 1)
+        return status;
+    operation_put(items, &c->given, c->items);
+    for (int i = 0; i < c->op->info.field_count; i++) {
+        const spk_field_info *field = &c->op->fields[i];
+        if (field->kind == SPK_FIELD_STRIDE && check_takes_part(c, field->operand))
+            draw_stride(c, field);
+    }
+    lay_alike(c);
+    return find_arrays(c, context, pattern);
+}

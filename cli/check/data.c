@@ -1,0 +1,249 @@
+/* Operands of a case. Hostile on purpose: NaN in every gap, in what beta = 0 must not read, in the overhang of edge blocks, and (where
+ * finiteness is not promised) inf and NaN in lines, such as rows of B, that no stored block touches. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "values.h"
+
+static void put(spk_dtype dtype, void *array, int64_t index, double value)
+{
+    value_put(dtype, array, index, value);
+}
+
+/* An array of NaN. */
+static void *poisoned(spk_dtype dtype, int64_t count)
+{
+    void *array = cli_alloc((size_t)count, spk_dtype_bytes(dtype));
+    for (int64_t i = 0; i < count; i++)
+        put(dtype, array, i, NAN);
+    return array;
+}
+
+/* An array of normal numbers, and NaN in its gaps. */
+static void *dense(random_state *r, const check_case *c, int which)
+{
+    const spk_array_info *a = &c->arrays[which];
+    void *array = poisoned(a->dtype, a->elements);
+    for (int64_t item = 0; item < check_items(c, which); item++)
+        for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t j = 0; j < a->cols; j++)
+                put(a->dtype, array, check_place(a, item, i, j), random_normal(r));
+    return array;
+}
+
+static bool has_value(const check_case *c, spk_field_kind kind, int64_t value)
+{
+    const spk_field_info *field = operation_field(c->op, kind, -2);
+    return field && operation_get(field, &c->given) == value;
+}
+
+/* NaN in what stored blocks have beyond the edges of the matrix, in an array of values. */
+static void poison_overhang(const check_case *c, int which, void *array)
+{
+    const spk_array_info *v = &c->arrays[which];
+    const int64_t size = c->block_rows * c->block_cols;
+    const bool by_row = !has_value(c, SPK_FIELD_BLOCK_LAYOUT, SPK_COL_MAJOR);
+    for (int64_t item = 0; item < check_items(c, which); item++)
+        for (int64_t i = 0; i < c->grid_rows; i++)
+            for (int64_t e = c->offsets[i]; e < c->offsets[i + 1]; e++)
+                for (int64_t a = 0; a < c->block_rows; a++)
+                    for (int64_t b = 0; b < c->block_cols; b++)
+                        if (i * c->block_rows + a >= c->rows || c->columns[e] * c->block_cols + b >= c->cols)
+                            put(v->dtype, array, item * v->stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a),
+                                NAN);
+}
+
+/* Marks the rows or columns of the matrix that a stored block touches: `size` of them. */
+static bool *touched(const check_case *c, bool by_row, int64_t size)
+{
+    bool *marks = cli_alloc((size_t)size, sizeof(bool));
+    const int64_t side = by_row ? c->block_rows : c->block_cols;
+    for (int64_t i = 0; i < c->grid_rows; i++)
+        for (int64_t e = c->offsets[i]; e < c->offsets[i + 1]; e++) {
+            const int64_t first = (by_row ? i : c->columns[e]) * side;
+            for (int64_t a = first; a < first + side && a < size; a++)
+                marks[a] = true;
+        }
+    return marks;
+}
+
+/* Puts inf and NaN into the lines of an operand that no stored block touches, and with inf_in_use into one element of one that is; says
+ * whether it did. along_rows: the lines are the array's rows. */
+static bool make_hostile(random_state *r, const check_case *c, int which, bool along_rows, const bool *marks, void *array)
+{
+    static const double bad[] = {INFINITY, -INFINITY, NAN};
+    const spk_array_info *a = &c->arrays[which];
+    const int64_t lines = along_rows ? a->rows : a->cols, length = along_rows ? a->cols : a->rows;
+    bool once = c->inf_in_use, any = false;
+    for (int64_t i = 0; i < lines; i++) {
+        if (marks[i] && !(once && random_chance(r, 0.1)))
+            continue;
+        once = once && !marks[i];
+        any = any || length > 0;
+        for (int64_t item = 0; item < check_items(c, which); item++)
+            for (int64_t j = 0; j < length; j++)
+                if (!marks[i] || j == length / 2)
+                    put(a->dtype, array, check_place(a, item, along_rows ? i : j, along_rows ? j : i), bad[random_between(r, 0, 2)]);
+    }
+    return any;
+}
+
+spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern)
+{
+    if (!c->op->info.takes_pattern)
+        return SPK_OK;
+    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),  .rows = c->rows, .cols = c->cols, .block_rows = c->block_rows,
+                               .block_cols = c->block_cols, .nnzb = c->nnzb};
+    indices.row_offsets = c->offsets;
+    indices.col_indices = c->columns;
+    indices.index_type = c->index_type;
+    if (c->index_type == SPK_I64)
+        return spk_pattern_create(context, &indices, pattern);
+    int32_t *offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int32_t)), *columns = cli_alloc((size_t)c->nnzb, sizeof(int32_t));
+    for (int64_t i = 0; i <= c->grid_rows; i++)
+        offsets[i] = (int32_t)c->offsets[i];
+    for (int64_t i = 0; i < c->nnzb; i++)
+        columns[i] = (int32_t)c->columns[i];
+    indices.row_offsets = offsets;
+    indices.col_indices = columns;
+    spk_status status = spk_pattern_create(context, &indices, pattern);
+    free(offsets);
+    free(columns);
+    return status;
+}
+
+/* An output's memory before a run: NaN, or what it shares with an input. */
+static void *image_of(const check_case *c, const check_data *d, int output)
+{
+    const spk_array_info *a = &c->arrays[output];
+    void *image = poisoned(a->dtype, a->elements);
+    for (int from = 0; from < c->op->info.operand_count; from++)
+        for (int64_t item = 0; c->same_as[from] == output && item < c->items; item++)
+            for (int64_t i = 0; i < a->rows; i++)
+                for (int64_t j = 0; j < a->cols; j++)
+                    put(a->dtype, image, check_place(a, item, i, j),
+                        value_get(a->dtype, d->arrays[from], check_place(&c->arrays[from], item, i, j)));
+    return image;
+}
+
+/* Whether the size stands in the extents, "k x n": as rows, as columns. */
+static bool is_extent(const spk_operand_info *operand, const char *size, bool rows)
+{
+    const char *times = strstr(operand->extents, " x ");
+    const size_t length = strlen(size);
+    if (!times || operand->is_values)
+        return false;
+    return rows ? (size_t)(times - operand->extents) == length && strncmp(operand->extents, size, length) == 0
+                : strcmp(times + 3, size) == 0;
+}
+
+static bool is_of_an_output(const operation *op, const char *size)
+{
+    bool any = false;
+    for (int i = 0; i < op->info.operand_count; i++)
+        any = any || (op->operands[i].role == SPK_ROLE_OUT &&
+                      (is_extent(&op->operands[i], size, true) || is_extent(&op->operands[i], size, false)));
+    return any;
+}
+
+/* What no result may see: lines of an input along a size of the pattern that no stored block touches, unless an output has all of them. */
+static bool spoil(random_state *r, const check_case *c, int which, void *array)
+{
+    const operation *op = c->op;
+    const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
+    bool any = false;
+    for (int i = 0; op->info.takes_pattern && i < op->info.size_count; i++) {
+        const spk_size_info *size = &op->sizes[i];
+        const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
+        if (size->source == SPK_SIZE_FIELD || (!rows && !cols) || is_of_an_output(op, size->name))
+            continue;
+        bool *marks = touched(c, (size->source == SPK_SIZE_PATTERN_ROWS) != turned, rows ? c->arrays[which].rows : c->arrays[which].cols);
+        any = make_hostile(r, c, which, rows, marks, array) || any;
+        free(marks);
+    }
+    return any;
+}
+
+static void *input_of(random_state *r, const check_case *c, bool finite, int which, bool *hostile)
+{
+    const spk_operand_info *operand = &c->op->operands[which];
+    const spk_array_info *a = &c->arrays[which];
+    void *array = dense(r, c, which);
+    if (operand->is_values)
+        poison_overhang(c, which, array);
+    if (!finite && spoil(r, c, which, array))
+        *hostile = true;
+    for (int64_t i = 0; operand->role == SPK_ROLE_IN_SCALED && c->scalars[operand->scalar] == 0 && i < a->elements; i++)
+        put(a->dtype, array, i, NAN); /* never to be read */
+    return array;
+}
+
+static void make_operands(const check_case *c, bool finite, check_data *d)
+{
+    random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i))
+            d->arrays[i] = input_of(&r, c, finite, i, &d->hostile);
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        if (c->op->operands[i].role == SPK_ROLE_OUT && check_takes_part(c, i))
+            d->arrays[i] = image_of(c, d, i);
+}
+
+operation_struct check_args(const check_data *d)
+{
+    const check_case *c = d->c;
+    operation_struct made = operation_args(c->op);
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        operation_set_pointer(c->op, &made, i, d->arrays[i]);
+    for (int i = 0; i < c->op->info.scalar_count; i++)
+        operation_set_scalar(c->op, &made, i, c->scalars[i]);
+    return made;
+}
+
+int64_t check_out_count(const check_case *c)
+{
+    const spk_array_info *a = &c->arrays[operation_output(c->op, 0)];
+    return c->items * a->rows * a->cols;
+}
+
+spk_tune_options check_options(const check_case *c, bool finite)
+{
+    return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
+}
+
+static spk_status ask_oracle(const check_case *c, spk_context *context, check_data *d)
+{
+    const operation_struct given = check_args(d);
+    spk_status status = spk_oracle(context, d->pattern, &c->given, &given, NULL, 0, d->out[0], d->out[1], d->magnitude);
+    if (status == SPK_OK && operation_output(c->op, 1) < 0)
+        memcpy(d->out[1], d->out[0], sizeof(double) * (size_t)check_out_count(c));
+    return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->given, &d->tolerance) : status;
+}
+
+spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
+{
+    check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
+    make_operands(c, finite, &d);
+    const size_t count = (size_t)check_out_count(c);
+    for (int i = 0; i < CHECK_OUTPUTS; i++)
+        d.out[i] = cli_alloc(count, sizeof(double));
+    d.magnitude = cli_alloc(count, sizeof(double));
+    const spk_status status = ask_oracle(c, context, &d);
+    if (status == SPK_OK)
+        *out = d;
+    else
+        check_data_release(&d);
+    return status;
+}
+
+void check_data_release(check_data *d)
+{
+    for (int i = 0; i < OPERATION_MOST_ARRAYS; i++)
+        free(d->arrays[i]);
+    for (int i = 0; i < CHECK_OUTPUTS; i++)
+        free(d->out[i]);
+    free(d->magnitude);
+    *d = (check_data){0};
+}

@@ -1,0 +1,31 @@
+/* How a case of `check` is drawn. Each starts as a product of a block-sparse and a dense matrix, whatever the operation: sizes, types,
+ * layouts and epilogue are taken from there by who has them. */
+#ifndef SPARSEK_CLI_CHECK_DRAW_H
+#define SPARSEK_CLI_CHECK_DRAW_H
+
+#include "check/check.h"
+
+/* The product, on its way. */
+typedef struct check_draft {
+    int64_t rows, cols, block_rows, block_cols; /* of A */
+    int64_t m, k, n;                            /* of the product */
+    spk_spmm spmm;
+    double alpha, beta;
+    bool alias_c, alias_residual;
+} check_draft;
+
+/* t: what a family of cases shares, r: the rest. tensor: for tensor cores and TMA. */
+void check_draw_shape(random_state *r, bool gpu, bool tensor, check_draft *draft);
+void check_redraw_sizes(random_state *r, check_draft *draft);
+void check_draw_epilogue(random_state *t, random_state *r, spk_residual residual, check_draft *draft);
+void check_draw_layouts(random_state *t, random_state *r, check_draft *draft);
+void check_align_lds(random_state *t, random_state *r, check_draft *draft);
+
+/* The description of an operation (and what of the draft differs for it), from a draft. */
+void check_draw_spmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
+void check_draw_sddmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
+
+/* Of any other: fields that the product has too have its values, the others are drawn by their kind. Leading dimensions come later. */
+void check_draw_any(random_state *r, const operation *op, const check_draft *draft, operation_struct *given);
+
+#endif
