@@ -40,6 +40,7 @@ edited cuda/plan/groups_choose.c sddmm_sm90_wgmma spmm_sm90_groups
 edited cuda/plan/warp_mma.h sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma
 edited cuda/plan/launch.c $all_cuda
 edited cuda/vendor/cusparse.h $(cd src/backend/cuda && basename -a -s .c vendor/*.c)
+edited cuda/helpers/finish.cu $(cd src/backend/cuda && basename -a -s .c vendor/*.c) # what vendor rows launch around their products
 edited cpu/kernels/spmm_f32_avx2.c spmm_f32_avx2
 edited cpu/kernels/narrow_micro.h spmm_f32_narrow_avx2 spmm_f64_narrow_avx2 spmm_half_narrow_avx2
 edited cpu/kernels/reference_body.h reference

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/driver.h"
+#include "backend/cuda/helpers/check_indices.h"
 #include "base/mem.h"
 #include "cuda_double.h"
 #include "prove_all.h"
@@ -31,41 +32,26 @@ static cuda_double *state;
 static spk_context *context;
 
 /* What helpers/check_indices.cu does, for int indices. */
-typedef struct verdict {
-    uint64_t stamp, first;
-    int64_t fault, value, before;
-    uint64_t pad[2], stamp_again;
-} verdict;
-
-typedef struct check_arguments {
-    const int *offsets, *columns;
-    int64_t grid_rows, grid_cols, nnzb;
-    int *to_offsets, *to_columns;
-    verdict *said;
-    uint64_t stamp;
-} check_arguments;
-
 static void run_indices(const char *entry, void *arguments)
 {
     const check_arguments *all = arguments;
+    const int *offsets = all->offsets, *columns = all->columns;
     verdict *v = all->said;
     if (strcmp(entry, "check_indices") == 0) {
         for (int64_t i = all->grid_rows; i >= 0; i--)
-            if (i == 0 ? all->offsets[0] != 0
-                       : all->offsets[i] < all->offsets[i - 1] || (i == all->grid_rows && all->offsets[i] != all->nnzb))
+            if (i == 0 ? offsets[0] != 0 : offsets[i] < offsets[i - 1] || (i == all->grid_rows && offsets[i] != all->nnzb))
                 v->first = (uint64_t)i;
         for (int64_t row = all->grid_rows - 1; v->first == UINT64_MAX && row >= 0; row--)
-            for (int64_t p = all->offsets[row + 1] - 1; p >= all->offsets[row]; p--)
-                if (all->columns[p] < 0 || all->columns[p] >= all->grid_cols ||
-                    (p > all->offsets[row] && all->columns[p - 1] >= all->columns[p]))
-                    v->first = UINT64_C(1) << 62 | (uint64_t)p;
-        memcpy(all->to_offsets, all->offsets, sizeof(int) * (size_t)(all->grid_rows + 1));
-        memcpy(all->to_columns, all->columns, sizeof(int) * (size_t)all->nnzb);
+            for (int64_t p = offsets[row + 1] - 1; p >= offsets[row]; p--)
+                if (columns[p] < 0 || columns[p] >= all->grid_cols || (p > offsets[row] && columns[p - 1] >= columns[p]))
+                    v->first = WRONG_COLUMN | (uint64_t)p;
+        memcpy(all->to_offsets, offsets, sizeof(int) * (size_t)(all->grid_rows + 1));
+        memcpy(all->to_columns, columns, sizeof(int) * (size_t)all->nnzb);
         return;
     }
     v->fault = v->first != UINT64_MAX;
-    const int64_t at = (int64_t)(v->first & ~(UINT64_C(1) << 62));
-    const int *array = v->first >> 62 ? all->columns : all->offsets;
+    const int64_t at = (int64_t)(v->first & ~WRONG_COLUMN);
+    const int *array = v->first & WRONG_COLUMN ? columns : offsets;
     v->value = v->fault ? array[at] : 0;
     v->before = v->fault && at > 0 ? array[at - 1] : -1;
     v->stamp = v->stamp_again = all->stamp;

@@ -38,7 +38,7 @@ typedef struct spk_cuda {
     int64_t l2_bytes;
     int shared_bytes;                               /* that one block may ask for */
     int shared_processor_bytes;                     /* of a multiprocessor */
-    struct spk_cuda_shared_indices *shared_indices; /* index.c */
+    struct spk_cuda_shared_indices *shared_indices; /* plan/index.c */
     struct spk_cuda_deferrals *deferrals;           /* deferred.c; NULL before the first */
     pthread_mutex_t deferrals_lock;
     struct spk_cuda_programs *programs;   /* program.c */

@@ -6,35 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/helpers/check_indices.h"
 #include "backend/cuda/plan/launch.h"
 #include "matrix/check.h"
 
-enum {
-    PAGE_SLOTS = 256,
-    CHECK_THREADS = 256,
-    SETTLE_THREADS = 1024,
-    MOST_GRID = 1024,
-    PIECE_ALIGNMENT = 256,
-    POOL_KEEPS_BYTES = 4,
-    PINNED_PORTABLE = 1
-};
-#define COLUMN (UINT64_C(1) << 62)
-
-/* As helpers/check_indices.cu has it. Whole once both stamps are the ones that were asked for. */
-typedef struct verdict {
-    uint64_t stamp, first;
-    int64_t fault, value, before;
-    uint64_t pad[2];
-    uint64_t stamp_again;
-} verdict;
-
-typedef struct check_arguments {
-    const void *offsets, *columns;
-    int64_t grid_rows, grid_cols, nnzb;
-    int *to_offsets, *to_columns;
-    verdict *said;
-    uint64_t stamp;
-} check_arguments;
+enum { PAGE_SLOTS = 256, MOST_GRID = 1024, PIECE_ALIGNMENT = 256, POOL_KEEPS_BYTES = 4, PINNED_PORTABLE = 1 };
 
 /* Verdicts in pinned memory. A slot is free once its last verdict has come: a late one would be taken for its successor's. */
 typedef struct page {
@@ -196,8 +172,8 @@ static void give(const deferred *d, size_t bytes, void *memory)
 
 static spk_status explain(const deferred *d, const verdict *v)
 {
-    const int64_t at = (int64_t)(v->first & ~COLUMN);
-    if (v->first & COLUMN) {
+    const int64_t at = (int64_t)(v->first & ~WRONG_COLUMN);
+    if (v->first & WRONG_COLUMN) {
         if (v->value < 0 || v->value >= d->grid_cols)
             return spk_fail_index("col_indices", at, v->value, "block columns", d->grid_cols);
         return spk_fail(SPK_ERR_ARGUMENT,

@@ -3,14 +3,12 @@
  * that the rest is whole. */
 #include <stdio.h>
 
+#include "backend/cuda/helpers/gather_lines.h"
 #include "backend/cuda/plan/launch.h"
 
 enum { SCAN_THREADS = 256, MOST_BLOCKS = 2048 };
 
-/* Of gather_lines.cu. */
-typedef struct places {
-    long long at[SPK_GATHER_MOST];
-} places;
+_Static_assert((int)GATHER_LINES_PLACES == (int)SPK_GATHER_MOST && (int)GATHER_LINES_THREADS == (int)SCAN_THREADS, "of gather_lines");
 
 static unsigned grid_for(int64_t elements)
 {
@@ -82,7 +80,7 @@ spk_status spk_cuda_gather(spk_device *device, const spk_scan *scan, const int64
     const spk_backend *backend = device->backend;
     const size_t bytes = (size_t)scan->lines * (size_t)count * spk_dtype_bytes(scan->dtype);
     spk_build build;
-    places wanted = {{0}};
+    gather_places wanted = {{0}};
     const void *array = scan->array;
     long long lines = scan->lines, ld = scan->ld;
     void *gathered = NULL;

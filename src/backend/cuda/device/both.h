@@ -6,8 +6,13 @@
 
 #ifdef __cplusplus
 #define SPK_BOTH constexpr
+typedef long long spk_i64;
+typedef unsigned long long spk_u64;
 #else
+#include <stdint.h>
 #define SPK_BOTH static inline
+typedef int64_t spk_i64;
+typedef uint64_t spk_u64;
 #endif
 
 /* A kernel's constants are a list in its header, #define NAME_CONSTANTS(C) C(BLOCK_ROWS, block_rows) C(...): the host fills a struct of the

@@ -2,6 +2,7 @@
  * left out. A block row has gridDim.x / grid_rows thread blocks, which take its blocks in turns. Lines of 16 bytes where the block's rows
  * and the places allow. Bound: memory. */
 #include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/helpers/fill_dense.h"
 
 inline void copy_elements(const spk_cuda_arguments &a, const element_a *from, element_a *out, long long lda, long long row0, long long col0)
 {
@@ -24,7 +25,8 @@ inline void copy_lines(const spk_cuda_arguments &a, const element_a *from, eleme
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) fill_dense(const __grid_constant__ spk_cuda_arguments a, element_a *out, long long lda)
+extern "C" __global__ void __launch_bounds__(FILL_DENSE_THREADS)
+    fill_dense(const __grid_constant__ spk_cuda_arguments a, element_a *out, long long lda)
 {
     const int row_block = blockIdx.x % a.grid_rows, turn = blockIdx.x / a.grid_rows, turns = gridDim.x / a.grid_rows,
               piece = 16 / sizeof(element_a);

@@ -1,6 +1,7 @@
 /* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always
  * valid. Threads of a warp are neighbours in D. */
 #include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/kernels/reference_cuda_sddmm.h"
 
 /* The block row that block p is in. */
 inline int block_row_of(const spk_cuda_arguments &arg, long long p)
@@ -27,10 +28,11 @@ inline real dot(const spk_cuda_arguments &arg, long long i, long long j)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(256) reference_cuda_sddmm(const __grid_constant__ spk_cuda_arguments batch)
+extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS) reference_cuda_sddmm(const __grid_constant__ spk_cuda_arguments batch)
 {
     const long long elements = batch.nnzb * batch.block_stride;
-    for (long long place = blockIdx.x * 256ll + threadIdx.x; place < batch.items * elements; place += gridDim.x * 256ll) {
+    for (long long place = blockIdx.x * (long long)REFERENCE_THREADS + threadIdx.x; place < batch.items * elements;
+         place += gridDim.x * (long long)REFERENCE_THREADS) {
         item_view arg = item_arguments(batch, place / elements);
         const long long at = place % elements, p = at / arg.block_stride, in = at % arg.block_stride;
         const int length = LAYOUT_D == ROW_MAJOR ? arg.block_cols : arg.block_rows, line = (int)(in / length), along = (int)(in % length);

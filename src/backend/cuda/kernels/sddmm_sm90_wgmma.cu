@@ -16,7 +16,7 @@
 using namespace sm90;
 
 constexpr sddmm_shape SHAPE = sddmm_shape_of({SDDMM_CONSTANTS(SPK_CONSTANT_VALUE)}, LAYOUT_D == ROW_MAJOR);
-constexpr int CHUNK = SDDMM_CHUNK, LINE_BYTES = SDDMM_LINE_BYTES, STAGES = SHAPE.stages, PRODUCERS = SHAPE.producers;
+constexpr int CHUNK = SDDMM_CHUNK, STAGES = SHAPE.stages, PRODUCERS = SHAPE.producers;
 constexpr int ROWS = SHAPE.rows, TILE_ROWS = SHAPE.tile_rows, TILE_COLS = SHAPE.tile_cols;
 constexpr int X_CELL = SHAPE.x_cell, Y_CELL = SHAPE.y_cell, X_BYTES = SHAPE.x_bytes, STAGE_BYTES = SHAPE.stage_bytes;
 constexpr int BOXES = ROWS + SLOTS, LANE_BOXES = (BOXES + 31) / 32;
@@ -196,12 +196,12 @@ inline void multiply(float (&sum)[SUMS], unsigned x, unsigned y)
 #pragma unroll
     for (int k = 0; k < CHUNK / 16; k++) {
 #if A_K_CONTIGUOUS
-        const unsigned long long dx = k_major<LINE_BYTES>(x + k * 32);
+        const unsigned long long dx = k_major<SDDMM_LINE_BYTES>(x + k * 32);
 #else
         const unsigned long long dx = tile_descriptor<CELL_ROWS * 2>(x + k * (CELL_ROWS * 32), X_CELL, CELL_ROWS * 16);
 #endif
 #if LAYOUT_B == COL_MAJOR
-        const unsigned long long dy = k_major<LINE_BYTES>(y + k * 32);
+        const unsigned long long dy = k_major<SDDMM_LINE_BYTES>(y + k * 32);
 #else
         const unsigned long long dy = tile_descriptor<CELL_COLS * 2>(y + k * (CELL_COLS * 32), Y_CELL, CELL_COLS * 16);
 #endif

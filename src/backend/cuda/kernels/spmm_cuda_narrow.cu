@@ -12,7 +12,8 @@
 #define CHUNKS_AHEAD (AHEAD / LOADS > 1 ? AHEAD / LOADS : 1)
 
 constexpr narrow_constants CONSTANTS = {NARROW_CONSTANTS(SPK_CONSTANT_VALUE)};
-constexpr int WARPS = narrow_warps(CONSTANTS), ROW_LANES = narrow_row_lanes(CONSTANTS), UNIT_ROWS = narrow_unit_rows(CONSTANTS);
+constexpr int WARPS = narrow_warps(CONSTANTS), UNIT_ROWS = narrow_unit_rows(CONSTANTS);
+#define ROW_LANES narrow_row_lanes(CONSTANTS)
 
 static_assert(BLOCK_COLS % CHUNK == 0, "a chunk straddles blocks");
 static_assert(!TENSOR || (CHUNK == 8 && DEPTH_LANES == 4), "lanes do not fill the unit");

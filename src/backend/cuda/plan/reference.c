@@ -1,10 +1,11 @@
 /* The reference rows: they take every problem, and plan nothing. */
 #include "backend/cuda/plan/reference.h"
 
+#include "backend/cuda/device/reference.h"
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/launch.h"
 
-enum { THREADS = 256, MOST_BLOCKS = 1 << 30 };
+enum { MOST_BLOCKS = 1 << 30 };
 
 typedef struct state {
     spk_cuda_index index;
@@ -74,7 +75,8 @@ spk_status spk_reference_run(const spk_bound *bound, const spk_args *args, void 
 {
     const state *made = bound->state;
     const spk_problem *problem = &bound->problem;
-    const int64_t elements = problem->batch * problem->d.rows * problem->d.cols, blocks = (elements + THREADS - 1) / THREADS;
+    const int64_t elements = problem->batch * problem->d.rows * problem->d.cols,
+                  blocks = (elements + REFERENCE_THREADS - 1) / REFERENCE_THREADS;
     if (elements == 0)
         return SPK_OK;
     spk_cuda_arguments arguments;
@@ -82,8 +84,8 @@ spk_status spk_reference_run(const spk_bound *bound, const spk_args *args, void 
     void *parameters[] = {&arguments};
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0,
-                                        (CUstream)stream, parameters);
+    spk_status status = spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
+                                        REFERENCE_THREADS, 0, (CUstream)stream, parameters);
     spk_cuda_leave(&scope);
     return status;
 }

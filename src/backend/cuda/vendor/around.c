@@ -1,10 +1,9 @@
 /* Around a library's product: where it writes, and the epilogue that it does not know. */
 #include <stdio.h>
 
+#include "backend/cuda/helpers/finish.h"
 #include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/vendor.h"
-
-enum { FINISH_THREADS = 256 };
 
 static bool is_direct(const spk_problem *p)
 {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "backend/cuda/helpers/block_pointers.h"
 #include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/vendor.h"
 
@@ -25,7 +26,7 @@ static const char *const blas_names[] = {"cublasCreate_v2", "cublasSetStream_v2"
 
 enum { BLAS_OP_N = 0, BLAS_OP_T = 1, BLAS_COMPUTE_32F = 68, BLAS_COMPUTE_64F = 70, BLAS_COMPUTE_TF32 = 77, BLAS_ALGORITHM_DEFAULT = -1 };
 enum { MOST_DEVICES = 64, BLAS_FUNCTIONS = sizeof blas_names / sizeof blas_names[0] };
-enum { MOST_PASSES = 2048, MOST_BATCH = 65535, POINTER_THREADS = 256, BLAS_BYTES = 4 << 20, FAST_ALIGNMENT = 16 };
+enum { MOST_PASSES = 2048, MOST_BATCH = 65535, BLAS_BYTES = 4 << 20, FAST_ALIGNMENT = 16 };
 
 /* A handle carries stream and workspace, so that each run holds the lock while it is queued. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -147,10 +148,6 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 
 /* ------------------------------------------------------------------------------------------------ binding */
 
-typedef struct place {
-    int position, column, row;
-} place;
-
 typedef struct blocks_state {
     blas_handle handle;
     spk_around around;
@@ -207,7 +204,7 @@ static spk_status upload_places(const spk_bound *bound, blocks_state *s)
 {
     const spk_bsr_view *v = &bound->view;
     spk_device *device = bound->device;
-    place *places = NULL;
+    block_place *places = NULL;
     int *next = NULL;
     spk_status status;
     SPK_GOTO(spk_alloc(&device->mem, (size_t)s->count + 1, sizeof *places, &places));
@@ -216,7 +213,7 @@ static spk_status upload_places(const spk_bound *bound, blocks_state *s)
         next[j] = s->pass_ends[j - 1];
     for (int64_t i = 0; i < v->grid_rows; i++)
         for (int64_t p = v->offsets[i]; p < v->offsets[i + 1]; p++)
-            places[next[p - v->offsets[i]]++] = (place){(int)(v->positions != NULL ? v->positions[p] : p), v->columns[p], (int)i};
+            places[next[p - v->offsets[i]]++] = (block_place){(int)(v->positions != NULL ? v->positions[p] : p), v->columns[p], (int)i};
     SPK_GOTO(device->backend->allocate(device, (size_t)s->count * sizeof *places, &s->places));
     SPK_GOTO(device->backend->copy_in(device, s->places, places, (size_t)s->count * sizeof *places));
 done:
@@ -266,8 +263,8 @@ static spk_status list_pointers(const spk_bound *bound, const blocks_state *s, c
     const void *from_values = args->a, *from_b = args->b;
     int count = s->count;
     void *parameters[] = {&places, &count, &from_values, &from_b, &sums, &value_step, &b_step, &sum_step, &values, &b, &d};
-    const unsigned grid = ((unsigned)count + POINTER_THREADS - 1) / POINTER_THREADS;
-    return spk_cuda_launch(bound->device, s->pointers, grid, POINTER_THREADS, 0, stream, parameters);
+    const unsigned grid = ((unsigned)count + BLOCK_POINTERS_THREADS - 1) / BLOCK_POINTERS_THREADS;
+    return spk_cuda_launch(bound->device, s->pointers, grid, BLOCK_POINTERS_THREADS, 0, stream, parameters);
 }
 
 /* Entries from..to of the lists as one product; those of a pass write different block rows. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/helpers/fill_dense.h"
 #include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
@@ -133,7 +134,7 @@ static spk_status fill(const spk_bound *bound, const dense_state *s, const spk_a
     void *parameters[] = {&arguments, &out, &lda};
     int64_t turns = (arguments.nnzb / arguments.grid_rows + 1) / 2; /* two blocks of the matrix for a thread block */
     turns = turns < 1 ? 1 : turns > 64 ? 64 : turns;
-    return spk_cuda_launch(bound->device, s->fill, (unsigned)(arguments.grid_rows * turns), 256, 0, stream, parameters);
+    return spk_cuda_launch(bound->device, s->fill, (unsigned)(arguments.grid_rows * turns), FILL_DENSE_THREADS, 0, stream, parameters);
 }
 
 static spk_status update_values(spk_bound *bound, const void *values)

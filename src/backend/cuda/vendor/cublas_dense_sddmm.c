@@ -1,14 +1,15 @@
 /* cublas_dense_sddmm: one dense cuBLASLt product, then the stored blocks of it: the yardstick of SDDMM. It computes everything, but keeps
  * only what is asked for, so nothing need be finite. ALGO: the library's first, second ... recommendation. */
 #include <float.h>
-#include <stdio.h>
 
-#include "backend/cuda/plan/sddmm.h"
+#include "backend/cuda/helpers/gather_dense.h"
+#include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/launch.h"
+#include "backend/cuda/plan/sddmm.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
 
-enum { GATHER_THREADS = 256, MOST_THREAD_BLOCKS = 1 << 16 };
+enum { MOST_THREAD_BLOCKS = 1 << 16 };
 
 typedef struct state {
     spk_lt_product product;
@@ -87,10 +88,12 @@ static void unbind(spk_bound *bound)
 
 static void spk_gather_build(const spk_problem *p, spk_build *build)
 {
-    *build = (spk_build){.file = "gather_dense.cu", .entry = "gather_dense"};
-    const int used = spk_problem_device_defines(p, build->options, sizeof build->options);
-    snprintf(build->options + used, sizeof build->options - (size_t)used, " -DBLOCK_ROWS=%d -DBLOCK_COLS=%d -DRAGGED=%d -DACC_IS_D=%d",
-             p->pattern->block_rows, p->pattern->block_cols, spk_sddmm_ragged(p), !p->epilogue.use_c);
+    const gather_dense_constants constants = {.block_rows = p->pattern->block_rows,
+                                              .block_cols = p->pattern->block_cols,
+                                              .ragged = spk_sddmm_ragged(p),
+                                              .acc_is_d = !p->epilogue.use_c};
+    spk_build_begin(build, "gather_dense.cu", "gather_dense", p);
+    GATHER_DENSE_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
 static spk_status bind(spk_bound *bound)
@@ -139,7 +142,7 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     long long ld = s->ld;
     void *parameters[] = {&arguments, &acc, &ld};
     return spk_cuda_launch(bound->device, s->gather, (unsigned)(arguments.nnzb < MOST_THREAD_BLOCKS ? arguments.nnzb : MOST_THREAD_BLOCKS),
-                           GATHER_THREADS, 0, stream, parameters);
+                           GATHER_DENSE_THREADS, 0, stream, parameters);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cuda/helpers/fill_ell.h"
 #include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/cusparse.h"
 #include "backend/cuda/vendor/vendor.h"
@@ -229,7 +230,7 @@ static spk_status fill(const spk_bound *bound, const sparse_state *s, const spk_
     SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->fill_bytes((CUdeviceptr)(uintptr_t)out, 0, s->ell_bytes, stream), "cuMemsetD8Async"));
     long long slots = s->slots;
     void *parameters[] = {&arguments, &out, &slots};
-    return spk_cuda_launch(bound->device, s->fill, (unsigned)arguments.grid_rows, 256, 0, stream, parameters);
+    return spk_cuda_launch(bound->device, s->fill, (unsigned)arguments.grid_rows, FILL_ELL_THREADS, 0, stream, parameters);
 }
 
 static spk_status update_ell(spk_bound *bound, const void *values)
