@@ -89,17 +89,26 @@ static int list(cli *app, bool long_form, json_t *results)
     return cli_status(app, NULL, status, NULL);
 }
 
+/* The store that the user named; NULL: nobody named one. */
+static const char *named_store(const cli *app)
+{
+    const char *named = app->store ? app->store : getenv("SPARSEK_STORE");
+    return named && named[0] ? named : NULL;
+}
+
 /* Where there is no file: one that was named is missing, and one that nobody named is not there yet. */
 static int check_file(const cli *app, const char *action)
 {
     struct stat facts;
-    const char *path = spk_store_path(app->context), *variable = getenv("SPARSEK_STORE");
+    const char *path = spk_store_path(app->context), *named = named_store(app);
     const bool export = strcmp(action, "export") == 0;
+    if (path[0] == 0 && named)
+        return cli_fail(app, EXIT_INPUT, "store %s does not exist, and cannot be made", named);
     if (path[0] == 0)
         return export ? cli_fail(app, EXIT_INPUT, "there is nothing to export: the store is in memory") : EXIT_DONE;
     if (stat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return EXIT_DONE;
-    if (export || app->store || variable)
+    if (export || named)
         return cli_fail(app, EXIT_INPUT, "store %s does not exist%s", path, export ? ": there is nothing to export" : "");
     cli_note(app, "nothing has been learned yet: %s does not exist", path);
     return EXIT_DONE;
@@ -162,6 +171,9 @@ static int verify(cli *app, json_t *results)
 static int path_of(cli *app, json_t *results)
 {
     const char *path = spk_store_path(app->context);
+    const char *named = named_store(app);
+    if (path[0] == 0 && named)
+        return cli_fail(app, EXIT_ABSENT, "the store has no path: %s does not exist, and cannot be made", named);
     if (path[0] == 0)
         return cli_fail(app, EXIT_ABSENT, "the store has no path: it is in memory");
     json_t *o = json_object();

@@ -961,8 +961,9 @@ SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_
 
 /* ------------------------------------------------------------------------------------------------ store */
 
-/* Where the store is. "" in memory, and once the file there has been refused: the log has told why, and spk_store_list fails with the
- * reason. That is known from the store's first use on. Lives as long as the context.
+/* Where the store is. "" in memory; where there is no file and none can be made, which the log tells when something is to be kept; and
+ * once the file there has been refused, which the store's first use tells: the log says why, and spk_store_list fails with the reason.
+ * Makes no file or folder. Lives as long as the context.
  *
  * A store names what is run. So a file is refused where it belongs to another user than this process's or root, where others may write it,
  * and where it holds other tables than a store's, views or triggers. Calls that only look (list, export, verify, explain) leave a file as

@@ -65,9 +65,9 @@ const char *spk_store_where(const spk_store *store)
 const char *spk_store_used(spk_store *store)
 {
     spk_store_enter(store);
-    const bool refused = store->disk_off;
+    const bool used = store->path[0] != '\0' && !store->disk_off && !store->unmade && (store->disk != NULL || spk_store_path_usable(store));
     spk_store_leave(store);
-    return refused ? "" : store->path;
+    return used ? store->path : "";
 }
 
 void spk_store_heed(spk_store *store, const atomic_int *interrupted)

@@ -13,7 +13,7 @@ typedef struct spk_store spk_store;
 spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, void *log_user, spk_store **store);
 void spk_store_close(spk_store **store); /* accepts NULL */
 const char *spk_store_where(const spk_store *store);
-const char *spk_store_used(spk_store *store); /* the same; "" once the file there has been refused */
+const char *spk_store_used(spk_store *store); /* the same; "" where none can be made, and once the file there has been refused */
 
 /* From now on reading ends where *interrupted is not zero (SPK_ERR_INTERRUPTED, or "not known"). Before the store's first use. */
 void spk_store_heed(spk_store *store, const atomic_int *interrupted);

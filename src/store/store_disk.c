@@ -43,6 +43,7 @@ static int create(spk_store *store)
             return SQLITE_CANTOPEN;
         reason = errno == ENOENT ? "its folder does not exist" : strerror(errno);
     }
+    store->unmade = true;
     spk_store_warn(store, SPK_WARN_READ_ONLY, "store %s cannot be made: %s" STAYS, store->path, reason);
     return SPK_DB_ABSENT;
 }
@@ -75,6 +76,7 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
             return is_link(store->path) ? (switch_off(store, "it is a link to a file that does not exist"), SPK_DB_ABSENT)
                                         : SQLITE_CANTOPEN;
     }
+    store->unmade = false;
     if (!S_ISREG(about.st_mode)) {
         switch_off(store, "it is not a regular file");
         return SPK_DB_ABSENT;

@@ -134,6 +134,7 @@ struct spk_store {
     spk_db *disk, *memory; /* opened at first use */
     bool given;            /* the path is the caller's or SPARSEK_STORE: its folder is not made */
     bool disk_off;         /* the file is not ours to use: memory only, see off_reason */
+    bool unmade;           /* there was no file, and none could be made; the next save tries again */
     int busy_ms;
     dev_t device; /* which file it was when it was opened */
     ino_t inode;
@@ -176,6 +177,8 @@ bool spk_store_trusts(const spk_store *store, const struct stat *about, char *re
 
 /* store_path.c: the file of a caller's path or of SPARSEK_STORE (*given), else of the default place; "" (with *why) where there is no
  * home. */
+/* Whether the file is there, or the next save might make it. Makes nothing. */
+bool spk_store_path_usable(const spk_store *store);
 spk_status spk_store_path_find(const spk_mem *mem, const char *path, char **out, bool *given, const char **why);
 
 /* store_list.c: every class of file and memory, newest first. */

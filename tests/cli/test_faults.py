@@ -217,6 +217,14 @@ class Store(CliTest):
         self.assertIn("in memory", done.stderr)
         self.assertIn("nothing to export", self.cli("cache", "export", "e.json", env=nowhere, code=3).stderr)
 
+    def test_a_store_that_cannot_be_made(self):
+        """It has no path, and asking for one makes nothing."""
+        self.assertIn("in memory", self.cli("cache", "path", env={"SPARSEK_CACHE_DIR": "/proc/nope"}, code=4).stderr)
+        self.assertIn("no/x.db does not exist, and cannot be made", self.cli("cache", "path", "--store", "no/x.db", code=4).stderr)
+        self.assertIn("in memory", self.cli("info", env={"SPARSEK_CACHE_DIR": "/proc/nope"}).stdout)
+        self.assertEqual(self.cli("cache", "path", env={"SPARSEK_CACHE_DIR": self.path("deep/down")}).stdout.strip(), self.path("deep/down/store.db"))
+        self.assertFalse((self.folder / "deep").exists())
+
     def test_others_may_not_write_a_store(self):
         self.cli("tune", *SMALL)
         os.chmod(self.path("cache/store.db"), 0o666)

@@ -183,6 +183,80 @@ static void test_unreadable_folder(void **state)
     assert_int_equal(chmod(folder, 0700), 0);
 }
 
+/* What is said of a place before anything is kept, and after. */
+static void check_place(const char *place, const char *path, const char *before, const char *after)
+{
+    char key[128];
+    spk_store *store = NULL;
+    setenv("SPARSEK_CACHE_DIR", place != NULL ? place : folder, 1);
+    store = open_store(path);
+    if (strcmp(spk_store_used(store), before) != 0)
+        fail_msg("%s: \"%s\"", spk_store_where(store), spk_store_used(store));
+    save(store, key_of(key, 1, 1), 9, 9);
+    if (strcmp(spk_store_used(store), after) != 0)
+        fail_msg("%s: \"%s\" after a save", spk_store_where(store), spk_store_used(store));
+    must_tell(after[0] == '\0', "");
+    spk_store_close(&store);
+}
+
+static void in_a_read_only_folder(void)
+{
+    char place[300];
+    unsetenv("SPARSEK_STORE");
+    snprintf(place, sizeof place, "%s/deep/inside", folder);
+    check_place(place, NULL, "", "");
+    check_place(NULL, direct_path, "", "");
+}
+
+/* A store that cannot be made has no path, and asking for one makes nothing. */
+static void test_places_that_take_no_file(void **state)
+{
+    (void)state;
+    struct stat about;
+    char place[300], inside[320], link[300];
+    unsetenv("SPARSEK_STORE");
+    check_place("/proc/nope", NULL, "", "");
+    check_place("/proc/nope/deep", NULL, "", "");
+    check_place(NULL, "/proc/store.db", "", "");
+    snprintf(place, sizeof place, "%s/file", folder);
+    write_bytes(place, "x", 1);
+    check_place(place, NULL, "", "");
+    snprintf(inside, sizeof inside, "%s/nowhere/store.db", folder); /* the folder of a given path is not made */
+    check_place(NULL, inside, "", "");
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("nothing", link), 0);
+    check_place(NULL, link, "", "");
+    check_place(link, NULL, "", "");
+    snprintf(place, sizeof place, "%s/deep/inside", folder);
+    snprintf(inside, sizeof inside, "%s/store.db", place);
+    setenv("SPARSEK_CACHE_DIR", place, 1);
+    spk_store *store = open_store(NULL);
+    assert_string_equal(spk_store_used(store), inside);
+    spk_store_close(&store);
+    assert_int_not_equal(stat(place, &about), 0);
+    check_place(place, NULL, inside, inside);
+    if (geteuid() == 0)
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+    snprintf(place, sizeof place, "rm -r %s/deep", folder);
+    assert_int_equal(system(place), 0);
+    assert_int_equal(chmod(folder, 0500), 0);
+    in_child(in_a_read_only_folder, true);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+/* Nothing told that this would fail. */
+static void test_a_place_that_only_seems_to_take_a_file(void **state)
+{
+    (void)state;
+    char key[128];
+    spk_store *store = open_store("/dev/pts/sparsek-store.db");
+    save(store, key_of(key, 1, 1), 9, 9);
+    assert_string_equal(spk_store_used(store), "");
+    must_tell(1, "cannot be made");
+    assert_true(stored_us(store, key) == 9);
+    spk_store_close(&store);
+}
+
 static void damaged_but_fixed(void)
 {
     char key[128];
@@ -251,6 +325,8 @@ int main(void)
         TEST(test_read_only_folder),
         TEST(test_unreadable_file),
         TEST(test_unreadable_folder),
+        TEST(test_places_that_take_no_file),
+        TEST(test_a_place_that_only_seems_to_take_a_file),
         TEST(test_damage_in_a_read_only_folder),
         TEST(test_limited_file_size),
     };

@@ -354,7 +354,8 @@ impl Context {
         unsafe { sys::spk_context_resume(self.raw()) };
     }
 
-    /// Where the store is; `None` in memory, and once the file there has been refused (which its first use tells, through `log`).
+    /// Where the store is; `None` in memory, where there is no file and none can be made, and once the file there has been refused
+    /// (which its first use tells, through `log`).
     ///
     /// ```
     /// assert_eq!(sparsek::Context::builder().store_in_memory().build()?.store_path(), None);
