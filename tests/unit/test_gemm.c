@@ -261,13 +261,13 @@ static void test_gemm(void **state)
     }
 }
 
-/* Beyond the blocks that kernels cut the sizes into. */
-static void test_large(void **state)
+/* Beyond the blocks that kernels cut the sizes into, and so deep that K is split among threads. */
+static void run_large(void)
 {
-    static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40}, {1, 2100, 600}, {2100, 1, 600}};
-    (void)state;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
-        const int64_t *size = sizes[seed % 6];
+    static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40},
+                                       {1, 2100, 600},  {2100, 1, 600}, {20, 30, 2000}};
+    for (uint64_t seed = 1; seed <= 14; seed++) {
+        const int64_t *size = sizes[seed % 7];
         spk_rng rng;
         gemm_case t;
         spk_rng_seed(&rng, 7000 + seed);
@@ -275,6 +275,17 @@ static void test_large(void **state)
         assert_true(run_gemm(&t, seed) >= 1);
         free_gemm(&t);
     }
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    run_large();
+    spk_context *two_threads = context;
+    ok(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 7}, &context));
+    run_large();
+    spk_context_destroy(&context);
+    context = two_threads;
 }
 
 /* ------------------------------------------------------------------------------------------------ tuning */

@@ -12,15 +12,10 @@ static double dense_bytes_of(const spk_problem *problem)
     return (double)problem->m * (double)problem->k * (double)spk_dtype_bytes(problem->a.dtype);
 }
 
-static double acc_bytes_of(const spk_problem *problem)
-{
-    return spk_product_is_result(problem, true) ? 0 : (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->a.dtype);
-}
-
 bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
     *why = spk_vendor_refusal(problem);
-    if (*why == NULL && dense_bytes_of(problem) + acc_bytes_of(problem) > (double)device->memory_bytes / 4)
+    if (*why == NULL && dense_bytes_of(problem) + (double)spk_whole_acc_bytes(problem) > (double)device->memory_bytes / 4)
         *why = "the dense matrix would take more than a quarter of the memory";
     return *why == NULL;
 }
@@ -32,7 +27,7 @@ double spk_dense_predict_us(const spk_problem *problem, const spk_device *device
     double multiply = spk_problem_dense_flops(problem) / (spk_peak_gflops(problem, device) * 1.05 * 1e3);
     double read = dense_bytes_of(problem) / stream;
     double fill = problem->static_values ? 0 : 2 * dense_bytes_of(problem) / stream;
-    return 10 + fmax(multiply, read) + fill + 2 * acc_bytes_of(problem) / stream;
+    return 10 + fmax(multiply, read) + fill + 2 * (double)spk_whole_acc_bytes(problem) / stream;
 }
 
 spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user, spk_dense *dense)
@@ -42,10 +37,9 @@ spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const
     spk_dense made = {.multiply = multiply, .user = user, .layout = spk_block_layout_of(&bound->view, &lda)};
     size_t bytes = spk_dtype_bytes(p->a.dtype);
     made.dense_bytes = ((size_t)p->m * (size_t)p->k * bytes + 63) / 64 * 64;
-    made.acc_bytes = spk_product_is_result(p, true) ? 0 : (size_t)p->m * (size_t)p->n * bytes;
     if (p->static_values)
         SPK_TRY(spk_alloc(&bound->device->mem, made.dense_bytes, 1, &made.values));
-    bound->workspace_bytes = made.acc_bytes + (p->static_values ? 0 : made.dense_bytes);
+    bound->workspace_bytes = spk_whole_acc_bytes(p) + (p->static_values ? 0 : made.dense_bytes);
     *dense = made;
     return SPK_OK;
 }
@@ -127,7 +121,6 @@ spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *valu
 
 spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_args *args)
 {
-    const spk_problem *p = &bound->problem;
     const void *a = dense->values;
     char *acc = args->workspace;
     if (a == NULL) {
@@ -137,31 +130,12 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
     } else if (!dense->ready) {
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     }
-    spk_product product = {.dtype = p->a.dtype,
-                           .m = (int)p->m,
-                           .n = (int)p->n,
-                           .k = (int)p->k,
-                           .layout_a = dense->layout,
-                           .layout_b = p->b.layout,
-                           .layout_d = p->d.layout,
-                           .a = a,
-                           .b = args->b,
-                           .d = args->d,
-                           .lda = (int)dense_ld(bound, dense),
-                           .ldb = (int)p->b.ld,
-                           .ldd = (int)p->d.ld,
-                           .alpha = args->alpha};
-    int threads = spk_executor_library_threads(&bound->device->executor);
-    if (dense->acc_bytes > 0) {
-        product.d = acc;
-        product.layout_d = SPK_ROW_MAJOR;
-        product.ldd = product.n;
-        product.alpha = 1;
-    } else {
-        product.beta = spk_start_from_c(p, args);
-    }
-    dense->multiply(dense->user, &product, threads);
-    if (dense->acc_bytes > 0)
-        spk_finish(bound, args, acc, SPK_ROW_MAJOR, p->n, NULL);
+    const spk_whole whole = {.multiply = dense->multiply,
+                             .user = dense->user,
+                             .a = a,
+                             .layout_a = dense->layout,
+                             .lda = (int)dense_ld(bound, dense),
+                             .acc = acc};
+    spk_whole_run(bound, args, &whole);
     return SPK_OK;
 }

@@ -252,13 +252,13 @@ static bool sampled_applicable(const spk_problem *problem, const spk_device *dev
     return spk_sampled_applicable(problem, device, why);
 }
 
-static void sampled_unbind(spk_bound *bound)
+static void whole_unbind(spk_bound *bound)
 {
     spk_free(&bound->device->mem, bound->state);
     bound->state = NULL;
 }
 
-static spk_status sampled_bind(spk_bound *bound)
+static spk_status whole_bind(spk_bound *bound, size_t workspace_bytes)
 {
     spk_mkl *library = NULL;
     void *handle = NULL;
@@ -266,11 +266,16 @@ static spk_status sampled_bind(spk_bound *bound)
     bound->state = library;
     const spk_status status = spk_mkl_open(bound->device, &handle, library);
     if (status != SPK_OK) {
-        sampled_unbind(bound);
+        whole_unbind(bound);
         return status;
     }
-    bound->workspace_bytes = spk_sampled_workspace_bytes(&bound->problem);
+    bound->workspace_bytes = workspace_bytes;
     return SPK_OK;
+}
+
+static spk_status sampled_bind(spk_bound *bound)
+{
+    return whole_bind(bound, spk_sampled_workspace_bytes(&bound->problem));
 }
 
 static spk_status sampled_run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -284,7 +289,36 @@ const spk_kernel_ops mkl_dense_sddmm_ops = {
     .applicable = sampled_applicable,
     .predict_us = spk_sampled_predict_us,
     .bind = sampled_bind,
-    .unbind = sampled_unbind,
+    .unbind = whole_unbind,
     .run = sampled_run,
+    .source_hash = SPK_SOURCE_HASH,
+};
+
+/* ------------------------------------------------------------------------------------------------ mkl_gemm */
+
+static bool gemm_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)params;
+    return spk_gemm_applicable(problem, device, why);
+}
+
+static spk_status gemm_bind(spk_bound *bound)
+{
+    return whole_bind(bound, spk_whole_acc_bytes(&bound->problem));
+}
+
+static spk_status gemm_run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    spk_gemm_run(bound, args, multiply_whole, bound->state);
+    return SPK_OK;
+}
+
+const spk_kernel_ops mkl_gemm_ops = {
+    .applicable = gemm_applicable,
+    .predict_us = spk_gemm_predict_us,
+    .bind = gemm_bind,
+    .unbind = whole_unbind,
+    .run = gemm_run,
     .source_hash = SPK_SOURCE_HASH,
 };

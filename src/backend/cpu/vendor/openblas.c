@@ -1,6 +1,6 @@
-/* OpenBLAS as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix or SDDMM's
- * whole product. Its number of threads belongs to the whole process: it is changed for the time of a run and put back, and runs that want
- * different numbers wait for each other. */
+/* OpenBLAS as it is used here: a single-threaded gemm for each stored block, or one gemm of all threads for the densified matrix, SDDMM's
+ * whole product or GEMM. Its number of threads belongs to the whole process: it is changed for the time of a run and put back, and runs
+ * that want different numbers wait for each other. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -288,24 +288,29 @@ static bool sampled_applicable(const spk_problem *problem, const spk_device *dev
     return spk_sampled_applicable(problem, device, why);
 }
 
-static void sampled_unbind(spk_bound *bound)
+static void whole_unbind(spk_bound *bound)
 {
     spk_free(&bound->device->mem, bound->state);
     bound->state = NULL;
 }
 
-static spk_status sampled_bind(spk_bound *bound)
+static spk_status whole_bind(spk_bound *bound, size_t workspace_bytes)
 {
     openblas *library = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *library, &library));
     bound->state = library;
     const spk_status status = open_library(bound->device, library);
     if (status != SPK_OK) {
-        sampled_unbind(bound);
+        whole_unbind(bound);
         return status;
     }
-    bound->workspace_bytes = spk_sampled_workspace_bytes(&bound->problem);
+    bound->workspace_bytes = workspace_bytes;
     return SPK_OK;
+}
+
+static spk_status sampled_bind(spk_bound *bound)
+{
+    return whole_bind(bound, spk_sampled_workspace_bytes(&bound->problem));
 }
 
 static spk_status sampled_run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -319,7 +324,36 @@ const spk_kernel_ops openblas_dense_sddmm_ops = {
     .applicable = sampled_applicable,
     .predict_us = spk_sampled_predict_us,
     .bind = sampled_bind,
-    .unbind = sampled_unbind,
+    .unbind = whole_unbind,
     .run = sampled_run,
+    .source_hash = SPK_SOURCE_HASH,
+};
+
+/* ------------------------------------------------------------------------------------------------ openblas_gemm */
+
+static bool gemm_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)params;
+    return spk_gemm_applicable(problem, device, why);
+}
+
+static spk_status gemm_bind(spk_bound *bound)
+{
+    return whole_bind(bound, spk_whole_acc_bytes(&bound->problem));
+}
+
+static spk_status gemm_run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    spk_gemm_run(bound, args, multiply_whole, bound->state);
+    return SPK_OK;
+}
+
+const spk_kernel_ops openblas_gemm_ops = {
+    .applicable = gemm_applicable,
+    .predict_us = spk_gemm_predict_us,
+    .bind = gemm_bind,
+    .unbind = whole_unbind,
+    .run = gemm_run,
     .source_hash = SPK_SOURCE_HASH,
 };

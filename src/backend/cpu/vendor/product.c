@@ -39,7 +39,7 @@ const char *spk_vendor_refusal(const spk_problem *problem)
         return "it multiplies one at a time";
     if (p->m == 0 || p->n == 0 || p->k == 0)
         return "the product is empty";
-    if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX || p->b.ld > INT32_MAX || p->d.ld > INT32_MAX)
+    if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX || p->a.ld > INT32_MAX || p->b.ld > INT32_MAX || p->d.ld > INT32_MAX)
         return "its sizes are 32-bit integers";
     return NULL;
 }

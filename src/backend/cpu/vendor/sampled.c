@@ -12,8 +12,6 @@ static double whole_bytes_of(const spk_problem *problem)
 bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
     *why = spk_vendor_refusal(problem);
-    if (*why == NULL && problem->a.ld > INT32_MAX)
-        *why = "its sizes are 32-bit integers";
     if (*why == NULL && whole_bytes_of(problem) > (double)device->memory_bytes / 4)
         *why = "the whole product would take more than a quarter of the memory";
     return *why == NULL;

@@ -82,6 +82,27 @@ double spk_peak_gflops(const spk_problem *problem, const spk_device *device);
 size_t spk_finish_bytes(const spk_bound *bound, spk_layout layout);
 void spk_finish(const spk_bound *bound, const spk_args *args, const void *acc, spk_layout layout, int64_t ld, void *tiles);
 
+/* ------------------------------------------------------------------------------------------------ one call for all of D */
+
+/* D = epilogue(A B) by one product of a library on all threads, for a dense A: into D where the epilogue is no more than alpha and beta,
+ * else into `acc`, which has spk_whole_acc_bytes of room, and from there to D. */
+typedef struct spk_whole {
+    void (*multiply)(const void *user, const spk_product *product, int threads);
+    const void *user;
+    const void *a;
+    spk_layout layout_a;
+    int lda;
+    void *acc;
+} spk_whole;
+
+size_t spk_whole_acc_bytes(const spk_problem *problem);
+void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole *whole);
+
+/* GEMM by it. */
+bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
+void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user);
+
 /* ------------------------------------------------------------------------------------------------ a call for each stored block */
 
 /* Our partition of the rows on our threads, one single-threaded product for each stored block, summed into D (where nothing but alpha
@@ -121,7 +142,7 @@ typedef struct spk_dense {
     void (*multiply)(const void *user, const spk_product *product, int threads);
     const void *user;
     spk_layout layout; /* of the dense A: that of the blocks, so that whole runs are copied */
-    size_t dense_bytes, acc_bytes;
+    size_t dense_bytes;
     void *values; /* with static_values: A, densified by the last update */
     bool ready;
 } spk_dense;

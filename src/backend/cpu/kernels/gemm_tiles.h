@@ -1,0 +1,191 @@
+/* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h and gemm_plan.h. The register tiles are
+ * those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of A^T. */
+
+typedef struct S(gemm_run) {
+    const spk_bound *bound;
+    const gemm_state *state;
+    spk_args args; /* turned, where the problem is */
+    REAL *buffers, *sums;
+    bool plain;
+    atomic_int_fast64_t next_unit;
+} S(gemm_run);
+
+/* One tile of D, some of K, and where a worker has its copies. */
+typedef struct S(gemm_unit) {
+    const S(gemm_run) *run;
+    REAL *a, *b, *sums;
+    gemm_range rows, vectors, depth;
+    int64_t panels;
+    tile_split split; /* of the rows */
+    int64_t tall;     /* elements from one column of a copied sub-tile of A to the next */
+} S(gemm_unit);
+
+static gemm_range S(gemm_panel)(const S(gemm_unit) *unit, int64_t panel)
+{
+    const int64_t first = unit->vectors.begin, count = unit->vectors.end - first;
+    const gemm_range part = gemm_part(count, panel, unit->panels);
+    return (gemm_range){first + part.begin, first + part.end};
+}
+
+/* Columns of B and D that a panel has. */
+static int64_t S(gemm_columns)(const S(gemm_unit) *unit, gemm_range panel)
+{
+    const int64_t n = unit->run->state->problem.n, end = panel.end * T(lanes);
+    return (end < n ? end : n) - panel.begin * T(lanes);
+}
+
+/* Rows k0 .. k0 + depth of some columns of B, as a panel. */
+static void S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, REAL *to)
+{
+    const spk_operand *b = &unit->run->state->problem.b;
+    const STORED *from = (const STORED *)unit->run->args.b + k0 * spk_operand_row_step(b) + panel.begin * T(lanes) *spk_operand_col_step(b);
+    S(pack)(b->layout, from, b->ld, 0, depth, (int)(panel.end - panel.begin), S(gemm_columns)(unit, panel), to);
+}
+
+/* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
+static void S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
+{
+    const spk_operand *a = &unit->run->state->problem.a;
+    const STORED *from = (const STORED *)unit->run->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
+    REAL *to = unit->a;
+    for (int tile = 0; tile < unit->split.tiles; tile++) {
+        const int height = unit->split.low + (tile < unit->split.taller);
+        S(pack)(gemm_other_layout(a->layout), from, a->ld, 0, depth, (int)(unit->tall / T(lanes)), height, to);
+        from += height * spk_operand_row_step(a);
+        to += unit->tall * depth;
+    }
+}
+
+static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
+{
+    const spk_problem *problem = &unit->run->state->problem;
+    const bool same = problem->d.dtype == problem->a.dtype;
+    (same ? S(epilogue) : T(epilogue))(problem, &unit->run->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin,
+                                       unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
+}
+
+/* A step of one panel: to the sums, or to D where nothing follows. */
+static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride, REAL *sums,
+                         bool first, bool direct)
+{
+    static const int32_t first_column = 0;
+    const spk_problem *problem = &unit->run->state->problem;
+    const spk_operand *a = &problem->a;
+    const bool copied = unit->run->state->pack_a;
+    const int width = (int)(panel.end - panel.begin);
+    const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * depth : spk_operand_row_step(a);
+    REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
+    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = depth, .edge_column = -1, .panel = b, .panel_stride = b_stride};
+    job.alpha = direct ? (REAL)unit->run->args.alpha : 1;
+    job.row_stride = copied ? 1 : spk_operand_row_step(a);
+    job.col_stride = copied ? unit->tall : spk_operand_col_step(a);
+    job.values = copied ? unit->a : (const REAL *)unit->run->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
+    REAL *out = direct ? (REAL *)unit->run->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
+    const int64_t out_stride = direct ? problem->d.ld : stride;
+    for (int tile = 0; tile < unit->split.tiles; tile++) {
+        const int height = unit->split.low + (tile < unit->split.taller);
+        job.out = first ? out : step;
+        job.out_stride = first ? out_stride : stride;
+        T(tiles)[width - 1][height - 1](&job);
+        for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
+            T(store)(out + i, T(load)(out + i) + T(load)(step + i));
+        job.values += copied ? row_step : height * row_step;
+        out += height * out_stride;
+    }
+}
+
+/* All panels of the tile for one step. */
+static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, bool first, bool last)
+{
+    const S(gemm_run) *run = unit->run;
+    const spk_operand *b = &run->state->problem.b;
+    const int64_t rows = unit->rows.end - unit->rows.begin;
+    REAL *copy = unit->b, *sums = unit->sums;
+    if (run->state->pack_a && depth > 0)
+        S(gemm_copy_a)(unit, k0, depth);
+    for (int64_t i = 0; i < unit->panels; i++) {
+        const gemm_range panel = S(gemm_panel)(unit, i);
+        const int64_t width = (panel.end - panel.begin) * T(lanes), columns = S(gemm_columns)(unit, panel);
+        const bool in_place = !run->state->pack_b && columns == width, direct = run->plain && first && last && columns == width;
+        const REAL *from = copy;
+        if (in_place)
+            from = (const REAL *)run->args.b + k0 * b->ld + panel.begin * T(lanes);
+        else if (depth > 0)
+            S(gemm_copy_b)(unit, panel, k0, depth, copy);
+        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct);
+        if (last && !direct && run->state->splits == 1)
+            S(gemm_finish)(unit, panel, sums);
+        sums += rows * width;
+    }
+}
+
+/* Tile number `tile` of D. */
+static S(gemm_unit) S(gemm_tile)(const S(gemm_run) *run, int64_t tile)
+{
+    const gemm_state *state = run->state;
+    S(gemm_unit) unit = {.run = run};
+    unit.rows = gemm_part(state->problem.m, tile % state->down, state->down);
+    unit.vectors = gemm_part(state->vectors, tile / state->down, state->across);
+    unit.panels = tile_ceil(unit.vectors.end - unit.vectors.begin, state->width);
+    unit.split = tile_make_split(&T(machine), (int)(unit.rows.end - unit.rows.begin), state->width);
+    unit.tall = tile_ceil(unit.split.low + (unit.split.taller > 0), T(lanes)) * T(lanes);
+    return unit;
+}
+
+static void S(gemm_worker)(void *arg, int64_t task)
+{
+    S(gemm_run) *run = arg;
+    const gemm_state *state = run->state;
+    const int64_t units = state->down * state->across * state->splits;
+    REAL *a = run->buffers + task * (state->a_elements + state->b_elements);
+    for (int64_t i; (i = atomic_fetch_add(&run->next_unit, 1)) < units;) {
+        S(gemm_unit) unit = S(gemm_tile)(run, i / state->splits);
+        unit.depth = gemm_part(state->problem.k, i % state->splits, state->splits);
+        unit.a = a;
+        unit.b = a + state->a_elements;
+        unit.sums = run->sums + (state->splits > 1 ? i : task) * state->sum_elements;
+        int64_t k0 = unit.depth.begin, depth;
+        do {
+            depth = unit.depth.end - k0 < state->depth ? unit.depth.end - k0 : state->depth;
+            S(gemm_panels)(&unit, k0, depth, k0 == unit.depth.begin, k0 + depth == unit.depth.end);
+            k0 += depth;
+        } while (k0 < unit.depth.end);
+    }
+}
+
+/* The sums of the parts of K to those of the first part, and to D. */
+static void S(gemm_add_up)(void *arg, int64_t tile)
+{
+    const S(gemm_run) *run = arg;
+    const gemm_state *state = run->state;
+    const S(gemm_unit) unit = S(gemm_tile)(run, tile);
+    REAL *sums = run->sums + tile * state->splits * state->sum_elements;
+    for (int64_t part = 1; part < state->splits; part++)
+        for (int64_t i = 0; i < state->sum_elements; i += T(lanes))
+            T(store)(sums + i, T(load)(sums + i) + T(load)(sums + part * state->sum_elements + i));
+    for (int64_t i = 0; i < unit.panels; i++) {
+        const gemm_range panel = S(gemm_panel)(&unit, i);
+        S(gemm_finish)(&unit, panel, sums);
+        sums += (unit.rows.end - unit.rows.begin) * (panel.end - panel.begin) * T(lanes);
+    }
+}
+
+static spk_status S(gemm_execute)(const spk_bound *bound, const spk_args *args)
+{
+    const gemm_state *state = bound->state;
+    const spk_problem *problem = &state->problem;
+    const spk_executor *executor = &bound->device->executor;
+    S(gemm_run) run = {.bound = bound, .state = state, .args = *args, .buffers = args->workspace};
+    if (problem->m == 0 || problem->n == 0)
+        return SPK_OK;
+    if (state->turned) {
+        run.args.a = args->b;
+        run.args.b = args->a;
+    }
+    run.sums = run.buffers + state->workers * (state->a_elements + state->b_elements);
+    run.plain = spk_epilogue_is_plain(problem, args) && state->splits == 1 && spk_dtype_bytes(problem->d.dtype) == sizeof(REAL);
+    spk_execute(executor, state->workers, S(gemm_worker), &run);
+    if (state->splits > 1)
+        spk_execute(executor, state->down * state->across, S(gemm_add_up), &run);
+    return SPK_OK;
+}

@@ -1,0 +1,67 @@
+/* One vendor call for all of D: GEMM, and what dense rows of SpMM do with their matrix once it is dense. */
+#include <math.h>
+
+#include "backend/cpu/vendor/vendor.h"
+
+size_t spk_whole_acc_bytes(const spk_problem *problem)
+{
+    return spk_product_is_result(problem, true) ? 0 : (size_t)problem->m * (size_t)problem->n * spk_dtype_bytes(problem->a.dtype);
+}
+
+void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole *whole)
+{
+    const spk_problem *p = &bound->problem;
+    const bool into_d = spk_product_is_result(p, true);
+    spk_product product = {.dtype = p->a.dtype,
+                           .m = (int)p->m,
+                           .n = (int)p->n,
+                           .k = (int)p->k,
+                           .layout_a = whole->layout_a,
+                           .layout_b = p->b.layout,
+                           .layout_d = p->d.layout,
+                           .a = whole->a,
+                           .b = args->b,
+                           .d = args->d,
+                           .lda = whole->lda,
+                           .ldb = (int)p->b.ld,
+                           .ldd = (int)p->d.ld,
+                           .alpha = args->alpha};
+    if (into_d) {
+        product.beta = spk_start_from_c(p, args);
+    } else {
+        product.d = whole->acc;
+        product.layout_d = SPK_ROW_MAJOR;
+        product.ldd = product.n;
+        product.alpha = 1;
+    }
+    whole->multiply(whole->user, &product, spk_executor_library_threads(&bound->device->executor));
+    if (!into_d)
+        spk_finish(bound, args, whole->acc, SPK_ROW_MAJOR, p->n, NULL);
+}
+
+bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why)
+{
+    *why = spk_vendor_refusal(problem);
+    if (*why == NULL && (double)spk_whole_acc_bytes(problem) > (double)device->memory_bytes / 4)
+        *why = "what comes before the epilogue would take more than a quarter of the memory";
+    return *why == NULL;
+}
+
+double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    const double stream = fmax(device->stream_gbs, 1) * 1e3;
+    const double multiply = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * 1.05 * 1e3);
+    return 10 + fmax(multiply, spk_problem_bytes(problem) / stream) + 2 * (double)spk_whole_acc_bytes(problem) / stream;
+}
+
+void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user)
+{
+    const spk_whole whole = {.multiply = multiply,
+                             .user = user,
+                             .a = args->a,
+                             .layout_a = bound->problem.a.layout,
+                             .lda = (int)bound->problem.a.ld,
+                             .acc = args->workspace};
+    spk_whole_run(bound, args, &whole);
+}
