@@ -33,7 +33,8 @@ edited cuda/kernels/spmm_sm90_groups.h spmm_sm90_groups
 edited cuda/helpers/list_tiles.cu sddmm_sm90_wgmma
 edited cuda/device/sddmm_tile.h sddmm_sm90_wgmma
 edited cuda/device/simt.cuh sddmm_cuda_simt spmm_cuda_simt
-edited cuda/device/cluster.cuh spmm_sm90_wgmma
+edited cuda/device/cluster.cuh gemm_sm90_wgmma spmm_sm90_wgmma
+edited cuda/helpers/copy_lines.cu gemm_sm90_wgmma
 edited cuda/device/sddmm_store.cuh sddmm_sm90_wgmma
 edited cuda/plan/cut.c spmm_sm90_wgmma # the host's plan says what is launched: a proof with another one proves nothing
 edited cuda/plan/groups_choose.c sddmm_sm90_wgmma spmm_sm90_groups
@@ -51,7 +52,7 @@ edited cuda/proof.c
 hashes "$root/src" | diff - "$work/before" >/dev/null || { echo "hashes: they depend on the folder"; exit 1; }
 if [ -n "$build" ]; then
     while read -r row hash; do
-        [[ $row =~ ^(spmm|sddmm|reference|cublas|cusparse_|mkl|openblas) ]] || continue
+        [[ $row =~ ^(spmm|sddmm|gemm|reference|cublas|cusparse_|mkl|openblas) ]] || continue
         grep -q "SPK_SOURCE_HASH=[\\\\\"]*$hash.*/$row\.c\"" "$build/compile_commands.json" || { echo "hashes: $build has another hash for $row than $hash"; exit 1; }
     done <"$work/before"
 fi

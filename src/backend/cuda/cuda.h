@@ -50,6 +50,12 @@ static inline spk_cuda *spk_cuda_of(const spk_device *device)
     return (spk_cuda *)device->state;
 }
 
+/* bytes, up to the next multiple of `to`. */
+static inline size_t spk_round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
 /* Makes the device's context current for this thread, where it is not; leave undoes it. Every function of the backend that calls the driver
  * is between the two. */
 typedef struct spk_cuda_scope {

@@ -65,14 +65,14 @@ template <int columns, int piece_rows, int buffers, bool ahead, class Rows>
 SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0,
                               Rows row_of)
 {
-    constexpr int width = columns < 64 ? columns : 64;
+    constexpr int width = columns < 64 ? columns : columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : 16;
     const void *array = !USE_C ? arg.residual : arg.beta != 0 ? arg.c : nullptr; /* C is not read at a beta of 0 */
     const long long ld = USE_C ? arg.ldc : arg.ldr;
     bool inside = j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) && (array == nullptr || ld % 8 == 0);
 #pragma unroll
     for (int piece = 0; piece < 64 / piece_rows; piece++)
         inside = inside && row_of(piece) + piece_rows <= arg.m;
-    if (!inside) /* all threads alike */
+    if (!inside || columns % width != 0) /* all threads alike */
         return false;
     column_share<width> columns_read;
     pair_share<width> pairs_read;

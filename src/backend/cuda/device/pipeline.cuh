@@ -27,6 +27,13 @@ template <int stages> struct ring {
             phase ^= 1;
         }
     }
+    /* Leaves out the next `steps` stages, which another's sums are of. */
+    __device__ __forceinline__ void skip(int steps)
+    {
+        const unsigned to = stage + steps;
+        phase ^= to / stages & 1;
+        stage = to % stages;
+    }
     /* Producer: the stage may be written. A fresh ring is all empty. */
     __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage * 8, phase ^ 1); }
     /* Consumer: whether they are in. */

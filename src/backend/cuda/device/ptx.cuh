@@ -68,6 +68,12 @@ SPK_INLINE void named_barrier(int id, int threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* Counts this warp's threads as there, without waiting. */
+SPK_INLINE void named_barrier_arrive(int id, int threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 /* Registers of a thread from here on: given back, taken. By all of a warpgroup, in a kernel whose registers at entry follow from
  * __launch_bounds__. */
 template <int count> SPK_INLINE void registers_fewer()

@@ -98,7 +98,8 @@ SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[column
     constexpr int width = columns < 64 ? columns : 64;
     const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
-    for (int c = 0; c < columns / width; c++) {
+    for (int c = 0; c < (columns + width - 1) / width; c++) {
+        const int first = c * width < columns - width ? c * width : columns - width; /* the last may overlap, with the same values */
         const bool apart = buffers > 1 && c == buffers && spare != 0;
         const unsigned tile = apart ? spare : staging + buffer * (width * 128);
         if (leader && buffers > 1 && c == buffers + 1 && spare != 0)
@@ -106,11 +107,11 @@ SPK_INLINE void store_tma(const spk_tensor_map *map, const float (&value)[column
         else if (leader && !apart)
             tma_store_wait_read<buffers - 1>();
         named_barrier(barrier, 128);
-        stage_columns<piece_rows, width>(tile, value, c * (width / 2));
+        stage_columns<piece_rows, width>(tile, value, first / 2);
         fence_async_shared();
         named_barrier(barrier, 128);
         if (leader) {
-            const int j = j0 + c * width;
+            const int j = j0 + first;
 #pragma unroll
             for (int piece = 0; piece < 64 / piece_rows; piece++) {
                 const int i = row_of(piece);

@@ -64,11 +64,6 @@ bool spk_around_takes(const spk_bound *bound, const spk_around *around, const sp
 /* acc -> D. Inside spk_cuda_enter. */
 spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_args *args, const void *acc, CUstream stream);
 
-static inline size_t spk_round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
-
 /* NULL, or why no vendor row takes the problem. */
 const char *spk_cuda_vendor_refusal(const spk_problem *problem);
 
