@@ -98,7 +98,7 @@ void spk_store_warn(spk_store *store, spk_store_warning warning, const char *for
 {
     if (store->warned & (unsigned)warning || store->pending_count == SPK_STORE_PENDING)
         return;
-    if (warning != SPK_WARN_ASIDE)
+    if (warning != SPK_WARN_ASIDE && warning != SPK_WARN_LEFT_OUT)
         store->warned |= (unsigned)warning;
     va_list arguments;
     va_start(arguments, format);
@@ -232,16 +232,17 @@ typedef struct loading {
     const spk_mem *mem;
     const char *key;
     spk_report *report;
+    bool bad;
 } loading;
 
 static int load(spk_db *db, void *arg)
 {
     loading *l = arg;
-    return spk_rows_load(db, l->mem, l->key, &l->report, NULL);
+    return spk_rows_load(db, l->mem, l->key, &l->report, &l->bad);
 }
 
-/* SQLite's code; *report stays NULL where nothing was found. */
-static int load_code(spk_store *store, const char *class_key, spk_report **report)
+/* SQLite's code; *report stays NULL where nothing was found, or what was makes no sense (*bad). */
+static int load_code(spk_store *store, const char *class_key, spk_report **report, bool *bad)
 {
     loading l = {.mem = &store->mem, .key = class_key};
     spk_store_enter(store);
@@ -250,23 +251,29 @@ static int load_code(spk_store *store, const char *class_key, spk_report **repor
         code = spk_store_on_disk(store, SPK_DISK_READ, load, &l);
     spk_store_leave(store);
     *report = l.report;
+    *bad = l.report == NULL && l.bad;
     return code;
 }
 
 spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report)
 {
     spk_report *found = NULL;
+    bool bad = false;
     SPK_TRY(check_key(class_key));
-    SPK_TRY(lookup_status(store, load_code(store, class_key, &found)));
+    SPK_TRY(lookup_status(store, load_code(store, class_key, &found, &bad)));
     *report = found;
     return SPK_OK;
 }
 
-spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report)
+spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report, bool *bad)
 {
     spk_report *found = NULL;
-    SPK_TRY(check_key(class_key));
-    const int code = load_code(store, class_key, &found);
+    *bad = check_key(class_key) != SPK_OK || spk_key_distance(class_key, class_key) != 0;
+    if (*bad) {
+        *report = NULL;
+        return SPK_OK;
+    }
+    const int code = load_code(store, class_key, &found, bad);
     if (code != SQLITE_OK && (code != SPK_DB_ABSENT || (found == NULL && store->disk_off)))
         return spk_store_status(store, code);
     *report = found;

@@ -34,8 +34,8 @@ spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decisi
 
 /* All evidence; *report is NULL where the class is unknown. */
 spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report);
-/* the same; a file that cannot be read is an error */
-spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report);
+/* the same; a file that cannot be read is an error, and *bad says that there is one which makes no sense, or under no key */
+spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report, bool *bad);
 spk_status spk_store_save(spk_store *store, const spk_report *report); /* one transaction; replaces the class */
 
 /* One tuner a class across threads and processes: waits until nobody else tunes class_key, at most limit_s. Released by unlock or by the

@@ -106,7 +106,8 @@ typedef enum spk_store_warning {
     SPK_WARN_IO = 1 << 4,
     SPK_WARN_ASIDE = 1 << 5, /* told every time */
     SPK_WARN_DAMAGE = 1 << 6,
-    SPK_WARN_TIME = 1 << 7
+    SPK_WARN_TIME = 1 << 7,
+    SPK_WARN_LEFT_OUT = 1 << 8 /* likewise */
 } spk_store_warning;
 
 typedef struct spk_store_hold {

@@ -120,18 +120,18 @@ static spk_status write_report(spk_writer *writer, spk_report *report, bool firs
     return s.status;
 }
 
-static spk_status write_all(spk_store *store, const spk_listing *listing, spk_writer *writer, int64_t *written)
+static spk_status write_all(spk_store *store, const spk_listing *listing, spk_writer *writer, int64_t *written, int64_t *left_out)
 {
     SPK_TRY(spk_writer_printf(writer, "{\"schema\":%d,\"sparsek\":\"%d.%d.%d\",\"classes\":[", SPK_JSON_SCHEMA, SPK_VERSION_MAJOR,
                               SPK_VERSION_MINOR, SPK_VERSION_PATCH));
     for (int64_t i = 0; i < listing->count; i++) {
         const char *key = listing->text + listing->entries[i].key;
         spk_report *report = NULL;
-        if (strchr(key, '|') == NULL)
-            continue;
-        SPK_TRY(spk_store_read(store, key, &report));
+        bool bad = false;
+        SPK_TRY(spk_store_read(store, key, &report, &bad));
+        *left_out += bad;
         if (report == NULL)
-            continue; /* removed meanwhile, or not sound: check tells */
+            continue; /* that, or removed meanwhile */
         spk_status status = write_report(writer, report, *written == 0);
         spk_report_release(&report);
         SPK_TRY(status);
@@ -144,16 +144,21 @@ spk_status spk_store_export_json(spk_store *store, const char *path, int64_t *co
 {
     spk_listing listing;
     spk_writer *writer = NULL;
-    int64_t written = 0;
+    int64_t written = 0, left_out = 0;
     SPK_TRY(spk_json_refuse_own_file(store, path));
     SPK_TRY(spk_store_listing(store, &listing)); /* no backup is replaced by nothing */
     spk_status status = spk_writer_open(&store->mem, path, &writer);
     if (status == SPK_OK)
-        status = write_all(store, &listing, writer, &written);
+        status = write_all(store, &listing, writer, &written, &left_out);
     if (status == SPK_OK)
         status = spk_writer_commit(&writer);
     spk_writer_abort(&writer);
     spk_listing_release(&listing);
+    if (status == SPK_OK && left_out > 0) {
+        spk_store_enter(store);
+        spk_store_warn(store, SPK_WARN_LEFT_OUT, "%s: without %" PRId64 " entries of the store that make no sense", path, left_out);
+        spk_store_leave(store);
+    }
     if (status == SPK_OK)
         *count = written;
     return status;

@@ -41,8 +41,9 @@ static spk_status add_entry(spk_listing *listing, sqlite3_stmt *statement)
         SPK_TRY(spk_realloc(listing->mem, &listing->entries, (size_t)capacity, sizeof *listing->entries));
         listing->capacity = capacity;
     }
+    const int64_t measured_at = sqlite3_column_int64(statement, 4);
     spk_listed entry = {.median_us = sqlite3_column_double(statement, 3),
-                        .measured_at = sqlite3_column_int64(statement, 4),
+                        .measured_at = measured_at < 0 ? 0 : measured_at, /* as whoever reads the class sees it */
                         .candidate_count = (int)sqlite3_column_int64(statement, 5),
                         .provisional = (spk_provisional)sqlite3_column_int(statement, 6)};
     SPK_TRY(add_text(listing, column(statement, 0), &entry.key));

@@ -59,6 +59,14 @@ static bool read_integer(sqlite3_stmt *statement, int column, int64_t low, int64
     return sqlite3_column_type(statement, column) == SQLITE_INTEGER && *out >= low && *out <= high;
 }
 
+/* Of a clock before 1970: none is known. */
+static bool read_time(sqlite3_stmt *statement, int column, int64_t *seconds)
+{
+    bool ok = read_integer(statement, column, INT64_MIN, INT64_MAX, seconds);
+    *seconds = *seconds < 0 ? 0 : *seconds;
+    return ok;
+}
+
 /* Of two columns, the second one the budget. */
 static bool read_provisional(sqlite3_stmt *statement, int column, spk_provisional *provisional, double *budget_s)
 {
@@ -115,7 +123,7 @@ int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool 
     spk_decision read = {.median_us = 0};
     bool have = code == SQLITE_ROW && read_text(statement, 0, read.name, sizeof read.name) &&
                 read_text(statement, 1, read.params, sizeof read.params) && read_text(statement, 2, read.hash, sizeof read.hash) &&
-                read_number(statement, 3, &read.median_us) && read_integer(statement, 4, 0, INT64_MAX, &read.measured_at) &&
+                read_number(statement, 3, &read.median_us) && read_time(statement, 4, &read.measured_at) &&
                 read_provisional(statement, 5, &read.provisional, &read.budget_s);
     code = spk_db_finish(statement, code);
     if (code == SQLITE_OK && have) {
@@ -183,7 +191,7 @@ static spk_status read_class(sqlite3_stmt *statement, const spk_mem *mem, const 
         return SPK_OK;
     SPK_TRY(spk_report_make(mem, key, device, report));
     *sound = read_integer(statement, 1, -1, INT32_MAX, &chosen) && read_integer(statement, 2, INT64_MIN, INT64_MAX, &seed) &&
-             read_number(statement, 3, &(*report)->tuning_s) && read_integer(statement, 4, 0, INT64_MAX, &(*report)->measured_at) &&
+             read_number(statement, 3, &(*report)->tuning_s) && read_time(statement, 4, &(*report)->measured_at) &&
              read_provisional(statement, 18, &(*report)->provisional, &(*report)->budget_s);
     (*report)->chosen = (int)chosen;
     (*report)->seed = (uint64_t)seed;
@@ -235,8 +243,10 @@ int spk_rows_age(spk_db *db, const char *key, spk_age *age)
     bind_key(statement, key);
     code = sqlite3_step(statement);
     *age = (spk_age){.measured_at = INT64_MIN};
-    if (code == SQLITE_ROW)
-        *age = (spk_age){sqlite3_column_int64(statement, 0), sqlite3_column_int(statement, 1) != SPK_PROVISIONAL_NO};
+    if (code == SQLITE_ROW) {
+        (void)read_time(statement, 0, &age->measured_at);
+        age->provisional = sqlite3_column_int(statement, 1) != SPK_PROVISIONAL_NO;
+    }
     return spk_db_finish(statement, code);
 }
 

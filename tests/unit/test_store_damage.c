@@ -232,7 +232,7 @@ static void test_wrong_inside(void **state)
         "DELETE FROM candidate WHERE rank = 2",
         "UPDATE class SET chosen = 5",
         "UPDATE class SET chosen = -2",
-        "UPDATE class SET measured_at = -5",
+        "UPDATE class SET measured_at = 'today'",
         "UPDATE class SET tuning_s = 'long'",
         "UPDATE class SET device = x'ff'",
         "UPDATE class SET rest = 'nonsense'",
@@ -250,6 +250,13 @@ static void test_wrong_inside(void **state)
         spk_report *report = NULL;
         OK(spk_store_load(store, key, &report));
         assert_null(report);
+        must_tell(0, "");
+        char json[300];
+        int64_t count = -1;
+        snprintf(json, sizeof json, "%s/x.json", folder);
+        OK(spk_store_export_json(store, json, &count));
+        assert_int_equal(count, 0);
+        must_tell(1, "without 1 entries of the store that make no sense");
         save(store, key, 8, 10);
         assert_true(stored_us(store, key) == 8);
         spk_store_close(&store);

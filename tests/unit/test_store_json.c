@@ -119,6 +119,42 @@ static void test_import_over_memory(void **state)
     spk_store_close(&source);
 }
 
+/* What was kept when the clock stood before 1970 is read, listed and exported like all else. */
+static void test_times_before_1970(void **state)
+{
+    (void)state;
+    static const char *const odd[] = {"-1", "-9223372036854775808"};
+    char key[128], sql[128];
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        int64_t count = -1;
+        spk_store *source = open_store(store_path), *store = open_store("");
+        save(source, key_of(key, 1, 1), 5, 50);
+        snprintf(sql, sizeof sql, "UPDATE class SET measured_at = %s", odd[i]);
+        run_sql(store_path, sql);
+        assert_true(stored_us(source, key) == 5);
+        expect_sound(source, 1, 0);
+        OK(spk_store_export_json(source, json_path, &count));
+        assert_int_equal(count, 1);
+        char *text = read_text();
+        assert_non_null(strstr(text, "\"measured_at\":0,"));
+        free(text);
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 1);
+        assert_true(stored_us(store, key) == 5);
+        save(store, key, 7, 7); /* older than all that has a time */
+        OK(spk_store_import_json(store, json_path, &count));
+        assert_int_equal(count, 0);
+        OK(spk_store_export_json(store, json_path, &count));
+        OK(spk_store_import_json(source, json_path, &count));
+        assert_int_equal(count, 1);
+        assert_true(stored_us(source, key) == 7);
+        spk_store_close(&source);
+        spk_store_close(&store);
+        unlink(store_path);
+        must_tell(0, "");
+    }
+}
+
 /* What a clock says that was wrong neither makes a file unreadable nor takes the place of what is known. */
 static void test_times_out_of_joint(void **state)
 {
@@ -391,9 +427,11 @@ static void test_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_there_and_back),     TEST(test_import_needs_the_file), TEST(test_import_over_memory),
-        TEST(test_times_out_of_joint), TEST(test_provisional_imports),   TEST(test_faulty_files),
-        TEST(test_all_or_nothing),     TEST(test_mangled_files),         TEST(test_paths),
+        TEST(test_there_and_back),     TEST(test_import_needs_the_file),
+        TEST(test_import_over_memory), TEST(test_times_out_of_joint),
+        TEST(test_times_before_1970),  TEST(test_provisional_imports),
+        TEST(test_faulty_files),       TEST(test_all_or_nothing),
+        TEST(test_mangled_files),      TEST(test_paths),
         TEST(test_a_costly_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
