@@ -1,9 +1,10 @@
-"""sparsek through ctypes: structures of include/sparsek/sparsek.h, generators, plans. Needs Python alone; pointers are plain numbers."""
+"""sparsek through ctypes: structures of include/sparsek/sparsek.h, generators, plans; the structs of operations by the library's own tables. Needs Python
+alone; pointers are plain numbers."""
 import ctypes as C
+import functools
 import os
 
 ROW, COL = 0, 1
-SPMM, SDDMM = 1, 2
 I64, HOST = 1, 0
 DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4}
 
@@ -19,32 +20,24 @@ class Indices(C.Structure):
                 ("nnzb", C.c_int64), ("row_offsets", C.c_void_p), ("col_indices", C.c_void_p), ("index_type", C.c_int), ("index_memory", C.c_int)]
 
 
-class Spmm(C.Structure):
-    operation_id = SPMM
-    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("trans_a", C.c_int), ("n", C.c_int64), ("dtype_a", C.c_int), ("dtype_b", C.c_int),
-                ("dtype_d", C.c_int), ("compute", C.c_int), ("block_layout", C.c_int), ("layout_b", C.c_int), ("layout_d", C.c_int), ("use_c", C.c_int),
-                ("ldb", C.c_int64), ("ldc", C.c_int64), ("ldd", C.c_int64), ("ldr", C.c_int64), ("ldp", C.c_int64), ("bias", C.c_int),
-                ("activation", C.c_int), ("residual", C.c_int), ("keep_preact", C.c_int), ("batch", C.c_int64)]
+class OperationInfo(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("takes_pattern", C.c_int), ("name", C.c_char_p), ("formula", C.c_char_p),
+                ("problem_type", C.c_char_p), ("args_type", C.c_char_p), ("problem_bytes", C.c_size_t), ("args_bytes", C.c_size_t),
+                ("workspace_offset", C.c_size_t), ("workspace_bytes_offset", C.c_size_t), ("stream_offset", C.c_size_t), ("field_count", C.c_int),
+                ("size_count", C.c_int), ("operand_count", C.c_int), ("scalar_count", C.c_int)]
 
 
-class Sddmm(C.Structure):
-    operation_id = SDDMM
-    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("k", C.c_int64), ("dtype_x", C.c_int), ("dtype_y", C.c_int),
-                ("dtype_d", C.c_int), ("compute", C.c_int), ("block_layout", C.c_int), ("layout_x", C.c_int), ("layout_y", C.c_int), ("use_c", C.c_int),
-                ("ldx", C.c_int64), ("ldy", C.c_int64)]
+class FieldInfo(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("kind", C.c_int), ("operand", C.c_int), ("offset", C.c_size_t)]
+    WIDE = (1, 2, 9, 10)  # sizes, items, leading dimensions, strides
 
 
-class SddmmArgs(C.Structure):
-    operation_id = SDDMM
-    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("x", C.c_void_p), ("y", C.c_void_p), ("c", C.c_void_p),
-                ("d", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double), ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
+class OperandInfo(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("title", C.c_char_p), ("extents", C.c_char_p), ("offset", C.c_size_t)]
 
 
-class Args(C.Structure):
-    operation_id = SPMM
-    _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("reserved", C.c_int), ("values", C.c_void_p), ("b", C.c_void_p), ("c", C.c_void_p),
-                ("d", C.c_void_p), ("bias", C.c_void_p), ("residual", C.c_void_p), ("preact", C.c_void_p), ("alpha", C.c_double), ("beta", C.c_double),
-                ("workspace", C.c_void_p), ("workspace_bytes", C.c_size_t)]
+class ScalarInfo(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("offset", C.c_size_t)]
 
 
 class TuneOptions(C.Structure):
@@ -69,9 +62,53 @@ class MatrixDesc(C.Structure):
 def sized(kind, **fields):
     made = kind(**fields)
     made.struct_size = C.sizeof(kind)
-    if hasattr(kind, "operation_id"):
-        made.operation = kind.operation_id
     return made
+
+
+class Operation:
+    """One row of the library's table: makes its structs, which are bytes to us, by the names of their members."""
+
+    def __init__(self, library, info):
+        self.info = info
+        self.fields = self.members(library.lib.spk_operation_field, FieldInfo, info.field_count)
+        self.operands = self.members(library.lib.spk_operation_operand, OperandInfo, info.operand_count)
+        self.scalars = self.members(library.lib.spk_operation_scalar, ScalarInfo, info.scalar_count)
+
+    def members(self, get, kind, count):
+        rows = [sized(kind) for _ in range(count)]
+        for i, row in enumerate(rows):
+            if get(self.info.operation, i, C.byref(row)):
+                raise RuntimeError(f"{self.info.name.decode()}: row {i} of {kind.__name__}")
+        return {row.name.decode(): row for row in rows}
+
+    def made(self, size):
+        memory = (C.c_uint64 * (size // 8))()
+        self.put(memory, 0, C.c_size_t, size)
+        self.put(memory, C.sizeof(C.c_size_t), C.c_int, self.info.operation)
+        return memory
+
+    @staticmethod
+    def put(memory, offset, kind, value):
+        kind.from_buffer(memory, offset).value = value
+
+    def problem(self, **fields):
+        memory = self.made(self.info.problem_bytes)
+        for name, value in fields.items():
+            field = self.fields[name]
+            self.put(memory, field.offset, C.c_int64 if field.kind in FieldInfo.WIDE else C.c_int, value)
+        return memory
+
+    def args(self, workspace=None, workspace_bytes=0, **given):
+        """Pointers of operands, and scalars: alpha is 1."""
+        memory = self.made(self.info.args_bytes)
+        for name, value in {"alpha": 1.0, **given}.items():
+            if name in self.scalars:
+                self.put(memory, self.scalars[name].offset, C.c_double, value)
+            else:
+                self.put(memory, self.operands[name].offset, C.c_void_p, value)
+        self.put(memory, self.info.workspace_offset, C.c_void_p, workspace)
+        self.put(memory, self.info.workspace_bytes_offset, C.c_size_t, workspace_bytes)
+        return memory
 
 
 class Library:
@@ -113,19 +150,19 @@ class Library:
         self.check(self.lib.spk_pattern_create(self.context, C.byref(indices), C.byref(made)))
         return made
 
-    def plan_spmm(self, case, pattern, choice=None, fresh=False):
-        problem = sized(Spmm, n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d)
-        return self.planned(case, pattern, problem, choice, fresh)
+    @functools.cached_property
+    def operations(self):
+        """By name."""
+        rows = [sized(OperationInfo) for _ in range(self.lib.spk_operation_count())]
+        for i, row in enumerate(rows):
+            self.check(self.lib.spk_operation_get(i, C.byref(row)), None)
+        return {row.name.decode(): Operation(self, row) for row in rows}
 
-    def plan_sddmm(self, case, pattern, choice=None, fresh=False):
-        problem = sized(Sddmm, k=case.k, dtype_x=DTYPES[case.dtype], layout_x=case.layout_a, layout_y=case.layout_b)
-        return self.planned(case, pattern, problem, choice, fresh)
-
-    def planned(self, case, pattern, problem, choice, fresh):
-        made = C.c_void_p()
+    def plan(self, op, case, pattern, fields, choice=None, fresh=False):
+        made, problem = C.c_void_p(), self.operations[op].problem(**fields)
         options = sized(TuneOptions, cache=int(case.cache == "warm"), assume_finite=int(case.assume_finite), choice=choice.encode() if choice else None,
                         fresh=int(fresh))
-        self.check(self.lib.spk_plan_create(self.context, pattern, C.byref(problem), C.byref(options), C.byref(made)))
+        self.check(self.lib.spk_plan_create(self.context, pattern, problem, C.byref(options), C.byref(made)))
         return made
 
     def choice(self, plan):
@@ -134,17 +171,11 @@ class Library:
     def workspace_bytes(self, plan):
         return int(self.lib.spk_plan_workspace_bytes(plan))
 
-    def spmm_args(self, values, b, d, workspace=None, workspace_bytes=0):
-        return sized(Args, values=values, b=b, d=d, alpha=1.0, workspace=workspace, workspace_bytes=workspace_bytes)
+    def args(self, op, workspace=None, workspace_bytes=0, **arrays):
+        return self.operations[op].args(workspace, workspace_bytes, **arrays)
 
-    def run_spmm(self, plan, args, stream=None):
-        self.check(self.lib.spk_run(plan, C.byref(args), C.c_void_p(stream)))
-
-    def sddmm_args(self, x, y, d, workspace=None, workspace_bytes=0):
-        return sized(SddmmArgs, x=x, y=y, d=d, alpha=1.0, workspace=workspace, workspace_bytes=workspace_bytes)
-
-    def run_sddmm(self, plan, args, stream=None):
-        self.check(self.lib.spk_run(plan, C.byref(args), C.c_void_p(stream)))
+    def run(self, plan, args, stream=None):
+        self.check(self.lib.spk_run(plan, args, C.c_void_p(stream)))
 
     def destroy_plan(self, plan):
         self.lib.spk_plan_destroy(C.byref(plan))

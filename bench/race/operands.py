@@ -1,7 +1,7 @@
 """The data of a case on the device, and how sparsek runs it. One class for each operation."""
 import time
 
-from race.library import ROW
+from race.library import DTYPES, ROW
 
 TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5}  # relative to the sum of the terms' absolute values
 
@@ -12,7 +12,7 @@ def torch_dtype(torch, name):
 
 class Operands:
     """What the operations share: where blocks are, how many sets of arrays, plans. An operation adds its arrays (`fill`), its calls of the library (`plan`,
-    `arguments`, `put`), what a dense product of the same result takes (`factors`), and how far a result is from the true one (`error`)."""
+    `arguments`), what a dense product of the same result takes (`factors`), and how far a result is from the true one (`error`)."""
 
     def __init__(self, torch, library, case, seed, sets=None):
         self.torch, self.library, self.case = torch, library, case
@@ -88,6 +88,9 @@ class Operands:
         run.keep = work
         return run
 
+    def put(self, plan, args, stream):
+        self.library.run(plan, args, stream)
+
     def problem(self, seed):
         """As `sparsek bench` writes it."""
         case, (rows, cols), (height, width) = self.case, self.case.block, self.case.sparse_shape()
@@ -121,13 +124,12 @@ class Spmm(Operands):
         self.d = [self.laid_out(case.m, case.n, case.layout_d, torch.empty) for _ in range(self.sets)]
 
     def plan(self, **how):
-        return self.library.plan_spmm(self.case, self.pattern, **how)
+        case = self.case
+        fields = dict(n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d)
+        return self.library.plan("spmm", case, self.pattern, fields, **how)
 
     def arguments(self, i, workspace, workspace_bytes):
-        return self.library.spmm_args(self.values[i].data_ptr(), self.b[i].data_ptr(), self.d[i].data_ptr(), workspace, workspace_bytes)
-
-    def put(self, plan, args, stream):
-        self.library.run_spmm(plan, args, stream)
+        return self.library.args("spmm", workspace, workspace_bytes, values=self.values[i].data_ptr(), b=self.b[i].data_ptr(), d=self.d[i].data_ptr())
 
     def sparse(self):
         """Each set's A as PyTorch's BSR tensor."""

@@ -1,4 +1,5 @@
 """SDDMM's data."""
+from race.library import DTYPES
 from race.operands import Operands
 
 
@@ -18,13 +19,12 @@ class Sddmm(Operands):
         self.d = self.made(torch.empty, self.nnzb, *case.block)
 
     def plan(self, **how):
-        return self.library.plan_sddmm(self.case, self.pattern, **how)
+        case = self.case
+        fields = dict(k=case.k, dtype_x=DTYPES[case.dtype], layout_x=case.layout_a, layout_y=case.layout_b)
+        return self.library.plan("sddmm", case, self.pattern, fields, **how)
 
     def arguments(self, i, workspace, workspace_bytes):
-        return self.library.sddmm_args(self.x[i].data_ptr(), self.y[i].data_ptr(), self.d[i].data_ptr(), workspace, workspace_bytes)
-
-    def put(self, plan, args, stream):
-        self.library.run_sddmm(plan, args, stream)
+        return self.library.args("sddmm", workspace, workspace_bytes, x=self.x[i].data_ptr(), y=self.y[i].data_ptr(), d=self.d[i].data_ptr())
 
     def factors(self):
         """For each set the dense matrices whose product holds D's blocks."""

@@ -63,11 +63,13 @@ class Report:
     def __init__(self, found: dict[str, Any]):
         self.problem: dict[str, Any] = found["problem"]
         self.device: dict[str, Any] = found["device"]
-        for key in ("nnzb", "m", "k", "n", "block_rows", "block_cols", "batch"):
-            self.problem[key] = int(self.problem[key])
-        for key in ("assume_finite", "bias"):
-            if key in self.problem:
-                self.problem[key] = bool(self.problem[key])
+        for key, value in self.problem.items():
+            if isinstance(value, float) and key != "density":
+                self.problem[key] = int(value)
+        self.problem["assume_finite"] = bool(self.problem["assume_finite"])
+        self._sentence: str = found["sentence"]
+        self._flops: float = found["flops"]
+        self._dense_flops: float = found["dense_flops"]
         self.device["threads"] = int(self.device["threads"])
         self.from_store = bool(found["from_store"])
         self.tuning_s: float = found["tuning_s"]
@@ -90,11 +92,9 @@ class Report:
             best["ratios"] = {name: r for name, c in reversed(others.items()) if (r := _ratio(c, best)) is not None}
 
     def _add_rates(self, row: dict[str, Any]) -> None:
-        p, us = self.problem, row.get("median_us")
-        stored = 2.0 * p["nnzb"] * p["block_rows"] * p["block_cols"] * p["batch"] * (p["k"] if p["op"] == "sddmm" else p["n"])
-        dense = 2.0 * p["m"] * p["k"] * p["n"] * p["batch"]
-        row["tflops"] = stored / us * 1e-6 if us else None
-        row["dense_equivalent_tflops"] = dense / us * 1e-6 if us else None
+        us = row.get("median_us")
+        row["tflops"] = self._flops / us * 1e-6 if us else None
+        row["dense_equivalent_tflops"] = self._dense_flops / us * 1e-6 if us else None
 
     def _sort(self) -> None:
         self.candidates.sort(key=lambda c: (c is not self._best, c["median_us"] is None, c["median_us"] or 0))
@@ -131,12 +131,11 @@ class Report:
 
     def _heading(self) -> str:
         p = self.problem
-        if p["op"] == "sddmm":
-            what = f"{p['dtype']}, X {p['m']} x {p['k']} times Y {p['k']} x {p['n']} at {p['nnzb']} blocks of {p['block_rows']}x{p['block_cols']}"
-        else:
-            turned = ", transposed" if p["trans_a"] == "t" else ""
-            what = f"{p['dtype']}, A {p['m']} x {p['k']} ({p['block_rows']}x{p['block_cols']} blocks, {p['nnzb']} stored, {100 * p['density']:.4g} %{turned})"
-            what += f" times {p['n']} columns"
+        words = {key: str(value) for key, value in p.items()}
+        if "nnzb" in p:
+            words["pattern"] = f"({p['block_rows']}x{p['block_cols']} blocks, {p['nnzb']} stored, {100 * p['density']:.4g} %)"
+        words["transposed"] = " transposed" if p.get("trans_a") == "t" else ""
+        what = f"{p['dtype']}, {self._sentence.format_map(words)}"
         if p["batch"] > 1:
             what += f", batch of {p['batch']}"
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 
 namespace sparse_autotune {
 
@@ -27,6 +29,7 @@ class Json {
             std::snprintf(buffer, sizeof buffer, "%.17g", value);
         return comma(), text_ += buffer, *this;
     }
+    Json &boolean(bool value) { return comma(), text_ += value ? "true" : "false", *this; }
     Json &string(const char *value)
     {
         comma();
@@ -84,27 +87,54 @@ void put_candidate(Json &json, const spk_candidate_info &c)
     json.close(']').close('}');
 }
 
-const char *layout_name(spk_layout layout)
+/* Word `index` of "a|b|c". */
+std::string word_of(const char *list, int index)
 {
-    return layout == SPK_COL_MAJOR ? "col" : "row";
+    std::string all = list;
+    size_t begin = 0;
+    for (; index > 0 && begin != std::string::npos; index--)
+        begin = all.find('|', begin) == std::string::npos ? std::string::npos : all.find('|', begin) + 1;
+    if (begin == std::string::npos)
+        return "";
+    const std::string word = all.substr(begin, all.find('|', begin) - begin);
+    return word == "gelu_erf" ? "gelu" : word; /* PyTorch's name */
 }
 
-const char *compute_name(spk_dtype compute, spk_dtype dtype)
+spk_operation_info operation_of(spk_operation operation)
 {
-    return spk_dtype_name(compute != SPK_DTYPE_DEFAULT ? compute : dtype == SPK_F64 ? SPK_F64 : SPK_F32);
+    spk_operation_info info = {};
+    info.struct_size = sizeof info;
+    for (int i = 0; spk_operation_get(i, &info) == SPK_OK; i++)
+        if (info.operation == operation)
+            return info;
+    throw std::logic_error("an unknown operation");
 }
 
-void put_pattern(Json &json, const spk_pattern_info &info, int64_t n, spk_operation operation)
+/* A problem of any operation, for the functions that ask about it. */
+struct Described {
+    const Device &device;
+    const spk_pattern *pattern;
+    const void *problem;
+    spk_operation_info operation;
+    spk_problem_info numbers;
+
+    Described(const Device &on, const spk_pattern *of, const void *what, spk_operation id)
+        : device(on), pattern(of), problem(what), operation(operation_of(id)), numbers{}
+    {
+        numbers.struct_size = sizeof numbers;
+        device.check(spk_problem_get_info(device.context, pattern, problem, &numbers));
+    }
+    spk_array_info array(int operand) const
+    {
+        spk_array_info info = {};
+        info.struct_size = sizeof info;
+        device.check(spk_problem_array(device.context, pattern, problem, operand, &info));
+        return info;
+    }
+};
+
+void put_pattern(Json &json, const spk_pattern_info &info)
 {
-    const bool sddmm = operation == SPK_SDDMM; /* M and N are the pattern's there, and n is the sum's length */
-    json.key("op")
-        .string(sddmm ? "sddmm" : "spmm")
-        .key("m")
-        .number(info.rows)
-        .key("k")
-        .number(sddmm ? n : info.cols)
-        .key("n")
-        .number(sddmm ? info.cols : n);
     json.key("block_rows")
         .number(info.block_rows)
         .key("block_cols")
@@ -115,41 +145,56 @@ void put_pattern(Json &json, const spk_pattern_info &info, int64_t n, spk_operat
         .number(info.density);
 }
 
-void put_problem(Json &json, const spk_spmm &p, const spk_pattern_info &info)
+/* Fields that have a name of their own across operations. */
+void put_field(Json &json, const Described &p, const spk_field_info &field)
 {
-    static const char *const activations[] = {"none", "relu", "gelu", "gelu_tanh", "silu"};
-    put_pattern(json, info, p.n, SPK_SPMM);
-    json.key("dtype")
-        .string(spk_dtype_name(p.dtype_a))
-        .key("dtype_d")
-        .string(spk_dtype_name(p.dtype_d))
-        .key("compute")
-        .string(compute_name(p.compute, p.dtype_a));
-    json.key("trans_a")
-        .string(p.trans_a == SPK_TRANS ? "t" : "n")
-        .key("layout_b")
-        .string(layout_name(p.layout_b))
-        .key("layout_d")
-        .string(layout_name(p.layout_d));
-    json.key("bias").number(p.bias != SPK_BIAS_NONE).key("activation").string(activations[p.activation]);
-    json.key("batch").number(p.batch > 1 ? p.batch : 1);
+    int value = 0;
+    if (field.option == nullptr || std::strchr(field.option, '|') != nullptr)
+        return;
+    switch (field.kind) {
+    case SPK_FIELD_DTYPE:
+        json.key(field.option).string(spk_dtype_name(field.operand >= 0 ? p.array(field.operand).dtype : p.numbers.compute));
+        break;
+    case SPK_FIELD_ITEMS:
+        json.key(field.option).number(static_cast<double>(p.numbers.items));
+        break;
+    case SPK_FIELD_LAYOUT:
+    case SPK_FIELD_TRANS:
+    case SPK_FIELD_CHOICE:
+        std::memcpy(&value, static_cast<const char *>(p.problem) + field.offset, sizeof value);
+        json.key(field.option).string(word_of(field.values, value).c_str());
+        break;
+    case SPK_FIELD_PART:
+        std::memcpy(&value, static_cast<const char *>(p.problem) + field.offset, sizeof value);
+        json.key(field.option).boolean(value != 0);
+        break;
+    case SPK_FIELD_SIZE:
+    case SPK_FIELD_BLOCK_LAYOUT:
+    case SPK_FIELD_LD:
+    case SPK_FIELD_STRIDE:
+    case SPK_FIELD_REAL:
+        break;
+    }
 }
 
-void put_problem(Json &json, const spk_sddmm &p, const spk_pattern_info &info)
+void put_problem(Json &json, const Described &p, const spk_pattern_info &pattern)
 {
-    put_pattern(json, info, p.k, SPK_SDDMM);
-    json.key("dtype")
-        .string(spk_dtype_name(p.dtype_x))
-        .key("dtype_d")
-        .string(spk_dtype_name(p.dtype_d))
-        .key("compute")
-        .string(compute_name(p.compute, p.dtype_x));
-    json.key("layout_a")
-        .string(layout_name(p.layout_x))
-        .key("layout_b")
-        .string(layout_name(p.layout_y))
-        .key("batch")
-        .number(p.batch > 1 ? p.batch : 1);
+    const spk_operation id = p.operation.operation;
+    json.key("op").string(p.operation.name);
+    for (int i = 0; i < p.operation.size_count; i++) {
+        spk_size_info size = {};
+        size.struct_size = sizeof size;
+        p.device.check(spk_operation_size(id, i, &size));
+        json.key(size.name).number(static_cast<double>(p.numbers.sizes[i]));
+    }
+    if (p.operation.takes_pattern)
+        put_pattern(json, pattern);
+    for (int i = 0; i < p.operation.field_count; i++) {
+        spk_field_info field = {};
+        field.struct_size = sizeof field;
+        p.device.check(spk_operation_field(id, i, &field));
+        put_field(json, p, field);
+    }
 }
 
 spk_pattern_info info_of(const Pattern &pattern)
@@ -190,8 +235,11 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
         .number(facts.power_w > 0 ? facts.power_w : NAN)
         .close('}');
     json.key("problem").open('{');
-    put_problem(json, call.problem, info_of(*call.pattern));
+    const Described described(device, call.pattern->handle, &call.problem, call.problem.operation);
+    put_problem(json, described, info_of(*call.pattern));
     json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
+    json.key("sentence").string(described.operation.sentence).key("flops").number(described.numbers.flops);
+    json.key("dense_flops").number(described.numbers.dense_flops);
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
     json.key("provisional").string(provisional_name(info.provisional));
     json.key("measured_at")

@@ -165,9 +165,9 @@ class Binding(support.CliTest):
         self.assertEqual((len(offsets), offsets[-1], len(columns)), (7, 6, 6))
         values, b, d = (array.array("f", [(i * 7 % 11) - 5.0 for i in range(count)]) for count in (6 * 32, 16 * 5, 24 * 5))
         pattern = library.pattern(case, offsets, columns)
-        plan = library.plan_spmm(case, pattern, choice="reference")
+        plan = library.plan("spmm", case, pattern, dict(n=5, layout_b=COL), choice="reference")
         self.assertEqual(library.choice(plan), "reference")
-        library.run_spmm(plan, library.spmm_args(values.buffer_info()[0], b.buffer_info()[0], d.buffer_info()[0]))
+        library.run(plan, library.args("spmm", values=values.buffer_info()[0], b=b.buffer_info()[0], d=d.buffer_info()[0]))
         want = [0.0] * (24 * 5)
         for row in range(24):
             for position in range(offsets[row // 4], offsets[row // 4 + 1]):
