@@ -1,0 +1,50 @@
+/* The tunables of the tables: as text, and by name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "registry/registry.h"
+
+/* Every word is NAME=VALUE,VALUE: a table that puts spaces between values would lose all but the first. */
+static void text_is_whole(void **state)
+{
+    (void)state;
+    const spk_kernel *table;
+    const int rows = spk_kernels(&table);
+    for (int r = 0; r < rows; r++) {
+        for (const char *word = table[r].tunables; *word != '\0'; word += strspn(word, " ")) {
+            const size_t length = strcspn(word, " "), name = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+            if (name == 0 || name >= length || word[name] != '=' || strspn(word + name + 1, "0123456789,") != length - name - 1 ||
+                word[length - 1] == ',')
+                fail_msg("%s: tunables \"%s\" at \"%.*s\"", table[r].name, table[r].tunables, (int)length, word);
+            word += length;
+        }
+        if (table[r].tunables[0] == ' ')
+            fail_msg("%s: a space before \"%s\"", table[r].name, table[r].tunables);
+    }
+}
+
+/* SPK_TUNED finds what the text names. */
+static void names_are_places(void **state)
+{
+    (void)state;
+    const spk_kernel *row = spk_kernel_by_name("spmm_f32_avx2");
+    spk_params params;
+    assert_int_equal(spk_params_parse(row, "SERIAL=1 GROUP=4 NV=6 PACK=2", &params), SPK_OK);
+    assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, NV), 6);
+    assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, PACK), 2);
+    assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, GROUP), 4);
+    assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, SERIAL), 1);
+    assert_string_equal(spk_kernel_by_name("reference")->tunables, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text_is_whole), cmocka_unit_test(names_are_places)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
