@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "operation.h"
 
 typedef struct field {
     char text[64];
@@ -64,11 +65,25 @@ static char *with_types(char *text, const char *key)
     return text;
 }
 
-static char *with_sizes(char *text, const char *key, bool sampled)
+/* "512x512 n=64 block 32x16": first the sizes of the pattern, where there is one. */
+static char *with_sizes(char *text, const char *key, const operation *op)
 {
     const field rows = value_of(key, "br"), cols = value_of(key, "bc");
-    text = more(text, "%sx%s %s=%s block %s", value_of(key, "m").text, value_of(key, sampled ? "n" : "k").text, sampled ? "k" : "n",
-                value_of(key, sampled ? "k" : "n").text, rows.text);
+    const char *between = "";
+    for (int given = 0; given < 2; given++)
+        for (int i = 0; i < op->info.size_count; i++) {
+            const spk_size_info *size = &op->sizes[i];
+            if ((size->source == SPK_SIZE_FIELD) != (given == 1))
+                continue;
+            if (given)
+                text = more(text, "%s%s=%s", between[0] ? " " : "", size->name, value_of(key, size->name).text);
+            else
+                text = more(text, "%s%s", between, value_of(key, size->name).text);
+            between = "x";
+        }
+    if (!rows.text[0])
+        return text;
+    text = more(text, " block %s", rows.text);
     return strcmp(rows.text, cols.text) != 0 ? more(text, "x%s", cols.text) : text;
 }
 
@@ -80,7 +95,8 @@ static char *with_extras(char *text, const char *key)
                   {"lb", "c", "B column-major"}, {"ld", "c", "D column-major"},      {"cache", "warm", "warm"},
                   {"finite", "1", "B finite"},   {"static", "1", "static values"},   {"ix", "device", "indices on the device"}};
     const field epilogue = value_of(key, "ep"), items = value_of(key, "items");
-    text = more(text, ", about %s blocks", value_of(key, "nz").text);
+    if (value_of(key, "nz").text[0])
+        text = more(text, ", about %s blocks", value_of(key, "nz").text);
     if (items.text[0])
         text = more(text, ", batch of about %s", items.text);
     if (epilogue.text[0] && strcmp(epilogue.text, "none") != 0)
@@ -94,13 +110,24 @@ static char *with_extras(char *text, const char *key)
     return threads ? more(text, ", %d thread%s", threads, threads == 1 ? "" : "s") : text;
 }
 
+/* The operation of a key that has all of its sizes; NULL: another version's. */
+static const operation *operation_in(const char *key)
+{
+    const operation *op = NULL;
+    for (int i = 0; operation_at(i); i++)
+        if (is(key, "op", operation_at(i)->info.name))
+            op = operation_at(i);
+    for (int i = 0; op && i < op->info.size_count; i++)
+        if (!value_of(key, op->sizes[i].name).text[0])
+            return NULL;
+    return op && value_of(key, "a").text[0] && value_of(key, "d").text[0] ? op : NULL;
+}
+
 char *class_words(const char *key)
 {
-    static const char *const needed[] = {"op", "a", "d", "m", "k", "n", "br", "bc", "nz"};
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-        if (!value_of(key, needed[i]).text[0])
-            return cli_format("%s", key);
-    const bool sampled = is(key, "op", "sddmm");
-    char *text = is(key, "op", "spmm") ? cli_format("%s", "") : cli_format("%s ", value_of(key, "op").text);
-    return with_extras(with_sizes(with_types(text, key), key, sampled), key);
+    const operation *op = operation_in(key);
+    if (!op)
+        return cli_format("%s", key);
+    char *text = op == operation_at(0) ? cli_format("%s", "") : cli_format("%s ", op->info.name);
+    return with_extras(with_sizes(with_types(text, key), key, op), key);
 }

@@ -171,6 +171,32 @@ class Run(CliTest):
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) * residual[i][j] for j in range(4)] for i in range(9)])
         self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--factor", "r.mtx", "--residual", "r.mtx", code=2)
 
+    def test_other_operations(self):
+        """gemm: both dense; sddmm: at the blocks of a third matrix, into which C goes too."""
+        a, b = self.matrices(9, 12, 6)
+        ab = product(a, b)
+        self.write_array("x.mtx", a)
+        self.write_array("bias.mtx", [[1.0 + i] for i in range(9)])
+        line = ["run", "x.mtx", "b.mtx", "-o", "d.mtx", "--budget", "0.1"]
+        self.assertEqual(self.json(*line, "--op", "gemm", "--bias-row", "bias.mtx", "--activation", "relu")["results"][0]["op"], "gemm")
+        self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j] + 1 + i) for j in range(6)] for i in range(9)])
+        self.cli("gen", "bernoulli", "--rows", 9, "--cols", 6, "--block", "3x2", "--density", "40%", "--dtype", "f64", "-o", "c.mtx")
+        c = self.read_array(self.path("c.mtx"))
+        self.cli(*line, "--op", "sddmm", "--at", "c.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-1")
+        stored = {(i // 3, j // 2) for i in range(9) for j in range(6) if c[i][j]}
+        self.assertTrue(0 < len(stored) < 9)
+        self.check_close(self.read_array(self.path("d.mtx")), [[2 * ab[i][j] - c[i][j] if (i // 3, j // 2) in stored else 0.0 for j in range(6)] for i in range(9)])
+        self.cli("gen", "banded", "--rows", 9, "--cols", 6, "--block", "3x2", "--density", "20%", "--dtype", "f64", "-o", "other.mtx")
+        for more, code, message in ((["--op", "sddmm"], 2, "--op sddmm needs --at FILE"), (["--op", "gemm", "--at", "c.mtx"], 2, "--at is for"),
+                                    (["--op", "gemm", "--block", "3"], 2, "gemm has no blocks"),
+                                    (["--op", "sddmm", "--at", "c.mtx", "--bias-row", "bias.mtx"], 2, "--bias-row goes with --op spmm or gemm"),
+                                    (["--op", "sddmm", "--at", "c.mtx", "--trans-a", "t"], 2, "--trans-a goes with --op spmm"),
+                                    (["--op", "sddmm", "--at", "c.mtx", "--block", "3x2", "--c", "other.mtx"], 3, "its blocks are not those of the pattern"),
+                                    (["--op", "sddmm", "--at", "x.mtx", "--block", "3"], 3, "b.mtx: has 6 columns; the pattern has 12 columns")):
+            with self.subTest(more=more):
+                self.assertIn(message, self.cli(*line, *more, code=code).stderr)
+        self.assertIn("x.mtx: has 9 rows; A has 12 columns", self.cli("run", "x.mtx", "x.mtx", "-o", "d.mtx", "--op", "gemm", code=3).stderr)
+
     def test_transposed(self):
         a, _ = self.matrices(9, 12, 4)
         b = [[float(i * j % 7) for j in range(3)] for i in range(9)]

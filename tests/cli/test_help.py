@@ -91,6 +91,10 @@ class Help(CliTest):
                     for name in ("b.npy", "c.npy"):
                         self.write_array(name.replace("npy", "mtx"), [[1.0] * 4 for _ in range(side)])
                         self.cli("convert", name.replace("npy", "mtx"), name, "--dtype", "f32" if side == 64 else "f64")
+                    if "x.npy" in words:  # of the product at the blocks of a.safetensors
+                        for name, shape in (("x", (64, 4)), ("y", (4, 64))):
+                            self.write_array(f"{name}.mtx", [[1.0] * shape[1] for _ in range(shape[0])])
+                            self.cli("convert", f"{name}.mtx", f"{name}.npy", "--dtype", "f32")
                 small = {"--m": "64", "--k": "64", "--n": "8", "--block": "16", "--rows": "64", "--cols": "64", "--cases": "3", "--problems": "1", "--budget": "0.1"}
                 for i, word in enumerate(words[:-1]):
                     if word in small and "matrix.mtx" not in words and words[0] != "convert":

@@ -1,0 +1,386 @@
+/* One run of an operation on files. */
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_memory.h"
+#include "matrix.h"
+#include "stats.h"
+#include "values.h"
+
+/* ------------------------------------------------------------------------------------------------ what may be given */
+
+int run_slot_operand(const run_slot *slot, const operation *op)
+{
+    const spk_field_info *field = settings_field(settings_at(slot->setting), op);
+    return field ? field->operand : -1;
+}
+
+/* The operation that a setting comes from first. */
+static const operation *first_owner(const setting *s)
+{
+    int i = 0;
+    while (!settings_field(s, operation_at(i)))
+        i++;
+    return operation_at(i);
+}
+
+/* word: of a choice, which; "" of a flag. */
+static void add_slot(run_slot *slot, int at, int value, char *option, const char *word, int length)
+{
+    const setting *s = settings_at(at);
+    const operation *op = first_owner(s);
+    const char *title = op->operands[settings_field(s, op)->operand].title, *usual = strstr(s->help, " (default: ");
+    *slot = (run_slot){.setting = at, .value = value, .option = option};
+    slot->help = cli_format("%s%s%.*s: %.*s", title, length ? ", " : "", length, word,
+                            (int)(usual ? usual - s->help : (long)strlen(s->help)), s->help);
+}
+
+int run_list_slots(run_slot *slots)
+{
+    int count = 0;
+    for (int i = 0; i < settings_count(); i++) {
+        const setting *s = settings_at(i);
+        const operation *op = first_owner(s);
+        const spk_field_info *field = settings_field(s, op);
+        if (s->kind != SPK_FIELD_PART || op->operands[field->operand].role == SPK_ROLE_OUT)
+            continue;
+        const bool is_flag = s->value > 0, is_named = is_flag && operation_words(field->option) == 1;
+        for (int value = is_flag ? s->value : 1; count < RUN_MOST_SLOTS && value <= (is_flag ? s->value : (int)s->high); value++) {
+            int length = 0;
+            const char *word = is_flag ? "" : operation_word(s->choices, value, &length);
+            char *option = is_named  ? cli_format("%s", op->operands[field->operand].name)
+                           : is_flag ? cli_format("%s", s->option)
+                                     : cli_format("%s-%.*s", s->option, length, word);
+            add_slot(&slots[count++], i, value, option, word, length);
+        }
+    }
+    return count;
+}
+
+int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS])
+{
+    int count = 0;
+    for (int i = 0; i < op->info.operand_count; i++)
+        if (op->operands[i].role == SPK_ROLE_IN && !operation_field(op, SPK_FIELD_PART, i))
+            operands[count++] = i;
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------------ inputs */
+
+/* A dense, row-major, tight matrix of the wanted size (rows -1: any); a vector may lie or stand. */
+static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype dtype, int64_t rows, int64_t cols, bool vector,
+                      spk_matrix **out)
+{
+    spk_matrix *made = NULL;
+    int code = problem_read(app, path, tensor, dtype, out);
+    if (code)
+        return code;
+    spk_matrix_desc d = matrix_view(*out);
+    int64_t wanted = vector ? rows * cols : rows;
+    bool fits =
+        vector ? (d.rows == wanted && d.cols == 1) || (d.rows == 1 && d.cols == wanted) : rows < 0 || (d.rows == rows && d.cols == cols);
+    if (!fits && vector)
+        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; a vector of %lld is needed", path, (long long)d.rows, (long long)d.cols,
+                        (long long)wanted);
+    if (!fits)
+        return cli_fail(app, EXIT_INPUT, "%s: is %lld x %lld; %lld x %lld is needed", path, (long long)d.rows, (long long)d.cols,
+                        (long long)rows, (long long)cols);
+    if (d.format == SPK_DENSE && d.layout == SPK_ROW_MAJOR && (d.ld == 0 || d.ld == d.cols))
+        return EXIT_DONE;
+    return matrix_take(app, spk_matrix_to_dense(app->context, *out, SPK_ROW_MAJOR, &made), path, out, &made);
+}
+
+static int64_t *size_named(run_data *r, const char *name, size_t length, char ***known)
+{
+    for (int i = 0; i < r->op->info.size_count; i++)
+        if (strlen(r->op->sizes[i].name) == length && strncmp(r->op->sizes[i].name, name, length) == 0) {
+            *known = &r->known[i];
+            return &r->sizes[i];
+        }
+    return NULL;
+}
+
+/* Learns a size from an input, or compares it with what is known. */
+static int take_size(const cli *app, run_data *r, const char *path, const char *title, const char *name, size_t length, const char *what,
+                     int64_t value)
+{
+    char **known = NULL;
+    int64_t *size = size_named(r, name, length, &known);
+    if (!size || *size == value)
+        return EXIT_DONE;
+    if (*size >= 0)
+        return cli_fail(app, EXIT_INPUT, "%s: has %lld %s; %s", path, (long long)value, what, *known);
+    *size = value;
+    *known = cli_format("%s has %lld %s", title, (long long)value, what);
+    return EXIT_DONE;
+}
+
+static int take_extents(const cli *app, run_data *r, const char *path, const spk_operand_info *operand, const spk_matrix_desc *d)
+{
+    const char *times = strstr(operand->extents, " x ");
+    if (!times)
+        return EXIT_DONE;
+    const int code = take_size(app, r, path, operand->title, operand->extents, (size_t)(times - operand->extents), "rows", d->rows);
+    return code ? code : take_size(app, r, path, operand->title, times + 3, strlen(times + 3), "columns", d->cols);
+}
+
+/* A BSR matrix, in the block that is asked for, its own, or the advised one. */
+static int read_blocks(cli *app, const char *path, const char *tensor, spk_dtype dtype, args_block block, spk_matrix **out)
+{
+    spk_matrix *made = NULL;
+    int code = problem_read(app, path, tensor, dtype, out);
+    if (code)
+        return code;
+    spk_matrix_desc d = matrix_view(*out);
+    if (!block.rows && d.format == SPK_BSR)
+        block = (args_block){d.block_rows, d.block_cols};
+    if (!block.rows) {
+        char text[24];
+        code = problem_advised_block(app, *out, &block);
+        if (code)
+            return code;
+        cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+    }
+    return matrix_take(app, spk_matrix_to_bsr(app->context, *out, block.rows, block.cols, SPK_ROW_MAJOR, &made), path, out, &made);
+}
+
+static bool is_transposed(const run_flags *f, const operation *op)
+{
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_TRANS && settings_field(settings_at(i), op))
+            return f->set[i].index != 0;
+    return false;
+}
+
+/* The pattern of r->blocks, and the sizes that it gives. */
+static int take_pattern(cli *app, const run_flags *f, const char *path, run_data *r)
+{
+    const bool turned = is_transposed(f, r->op), may_turn = operation_field(r->op, SPK_FIELD_TRANS, -2) != NULL;
+    const spk_matrix_desc d = matrix_view(r->blocks);
+    for (int i = 0; i < r->op->info.size_count; i++) {
+        const bool rows = r->op->sizes[i].source == SPK_SIZE_PATTERN_ROWS;
+        if (r->op->sizes[i].source == SPK_SIZE_FIELD)
+            continue;
+        r->sizes[i] = rows != turned ? d.rows : d.cols;
+        r->known[i] = cli_format("%s has %lld %s", may_turn ? "op(A)" : "the pattern", (long long)r->sizes[i], rows ? "rows" : "columns");
+    }
+    return cli_status(app, NULL, spk_pattern_from_matrix(app->context, r->blocks, &r->pattern), path);
+}
+
+static bool all_finite(const spk_matrix_desc *d)
+{
+    int64_t count = d->rows * d->cols;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(value_get(d->dtype, d->values, i)))
+            return false;
+    return true;
+}
+
+/* The inputs that are always there; of one of them, or of a file of its own, is the pattern. */
+static int read_required(cli *app, const run_flags *f, run_data *r)
+{
+    int operands[OPERATION_MOST_ARRAYS], code = EXIT_DONE;
+    const int count = run_required(r->op, operands);
+    r->dtype = f->dtype;
+    if (f->at) {
+        r->owns_blocks = true;
+        code = read_blocks(app, f->at, NULL, SPK_DTYPE_DEFAULT, f->block, &r->blocks);
+        if (code == EXIT_DONE)
+            code = take_pattern(app, f, f->at, r);
+    }
+    for (int i = 0; i < count && code == EXIT_DONE; i++) {
+        const spk_operand_info *operand = &r->op->operands[operands[i]];
+        const char *tensor = i < 2 ? f->tensor[i] : NULL;
+        spk_matrix **matrix = &r->inputs[operands[i]];
+        if (operand->is_values) {
+            code = read_blocks(app, f->inputs[i], tensor, r->dtype, f->block, matrix);
+            r->blocks = *matrix;
+            if (code == EXIT_DONE)
+                code = take_pattern(app, f, f->inputs[i], r);
+        } else {
+            code = read_dense(app, f->inputs[i], tensor, r->dtype, -1, -1, false, matrix);
+        }
+        if (code)
+            break;
+        const spk_matrix_desc d = matrix_view(*matrix);
+        r->dtype = r->dtype ? r->dtype : d.dtype;
+        if (!operand->is_values) {
+            r->finite = all_finite(&d) && r->finite;
+            code = take_extents(app, r, f->inputs[i], operand, &d);
+        }
+    }
+    return code;
+}
+
+/* Values at the blocks of the pattern, which must be the file's, too. */
+static int read_values(cli *app, const char *path, run_data *r, spk_matrix **out)
+{
+    const spk_matrix_desc p = matrix_view(r->blocks);
+    const int code = read_blocks(app, path, NULL, r->dtype, (args_block){p.block_rows, p.block_cols}, out);
+    if (code)
+        return code;
+    const spk_matrix_desc d = matrix_view(*out);
+    const size_t lines = (size_t)((p.rows + p.block_rows - 1) / p.block_rows) + 1;
+    const bool same = d.rows == p.rows && d.cols == p.cols && d.nnz == p.nnz &&
+                      memcmp(d.row_offsets, p.row_offsets, lines * sizeof(int64_t)) == 0 &&
+                      (p.nnz == 0 || memcmp(d.col_indices, p.col_indices, (size_t)p.nnz * sizeof(int64_t)) == 0);
+    return same ? EXIT_DONE : cli_fail(app, EXIT_INPUT, "%s: its blocks are not those of the pattern", path);
+}
+
+/* ------------------------------------------------------------------------------------------------ the problem */
+
+static void describe(const run_flags *f, run_data *r)
+{
+    r->given = operation_problem(r->op);
+    for (int i = 0; i < settings_count(); i++) {
+        const spk_field_info *field = settings_field(settings_at(i), r->op);
+        if (!field)
+            continue;
+        if (field->kind == SPK_FIELD_CHOICE || field->kind == SPK_FIELD_TRANS)
+            operation_put(field, &r->given, f->set[i].index);
+        else if (field->kind == SPK_FIELD_REAL)
+            operation_put_real(field, &r->given, f->set[i].real);
+        else if (strcmp(settings_at(i)->key, "dtype") == 0)
+            operation_put(field, &r->given, r->dtype);
+    }
+    for (int i = 0; i < f->slot_count; i++)
+        if (f->slots[i].path)
+            operation_put(settings_field(settings_at(f->slots[i].setting), r->op), &r->given, f->slots[i].value);
+    for (int i = 0; i < r->op->info.size_count; i++)
+        for (int j = 0; r->op->sizes[i].source == SPK_SIZE_FIELD && j < r->op->info.field_count; j++)
+            if (r->op->fields[j].kind == SPK_FIELD_SIZE && strcmp(r->op->fields[j].name, r->op->sizes[i].name) == 0)
+                operation_put(&r->op->fields[j], &r->given, r->sizes[i]);
+}
+
+static int find_arrays(cli *app, run_data *r)
+{
+    for (int i = 0; i < r->op->info.operand_count; i++) {
+        r->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
+        const int code = cli_status(app, NULL, spk_problem_array(app->context, r->pattern, &r->given, i, &r->arrays[i]), NULL);
+        if (code)
+            return code;
+    }
+    return EXIT_DONE;
+}
+
+int run_read(cli *app, const run_flags *f, run_data *r)
+{
+    *r = (run_data){.op = operation_at(f->op), .finite = true};
+    for (int i = 0; i < SPK_MOST_SIZES; i++)
+        r->sizes[i] = -1;
+    int code = read_required(app, f, r);
+    if (code)
+        return code;
+    describe(f, r);
+    code = find_arrays(app, r);
+    for (int i = 0; i < f->slot_count && code == EXIT_DONE; i++) {
+        const run_slot *slot = &f->slots[i];
+        const int operand = slot->path ? run_slot_operand(slot, r->op) : -1;
+        if (operand < 0)
+            continue;
+        const spk_array_info *a = &r->arrays[operand];
+        code = r->op->operands[operand].is_values
+                   ? read_values(app, slot->path, r, &r->inputs[operand])
+                   : read_dense(app, slot->path, NULL, r->dtype, a->rows, a->cols, a->rows == 1, &r->inputs[operand]);
+    }
+    return code;
+}
+
+/* ------------------------------------------------------------------------------------------------ the run */
+
+static size_t bytes_of(const run_data *r, int operand)
+{
+    return (size_t)r->arrays[operand].elements * spk_dtype_bytes(r->arrays[operand].dtype);
+}
+
+/* On a device with memory of its own the operands go there and the result comes back, which is not in the time. */
+static spk_status run_plan(cli *app, run_data *r, operation_struct *given)
+{
+    const int output = operation_output(r->op, 0), count = r->op->info.operand_count;
+    const bool far = device_is_far(app->context);
+    const void *pointers[OPERATION_MOST_ARRAYS] = {0};
+    device_array all[OPERATION_MOST_ARRAYS] = {0};
+    void *result = r->d;
+    spk_status status = SPK_OK;
+    for (int i = 0; i < count; i++) {
+        pointers[i] = r->inputs[i] ? matrix_view(r->inputs[i]).values : NULL;
+        all[i] = (device_array){.pointer = &pointers[i], .bytes = bytes_of(r, i)};
+    }
+    if (far)
+        status = device_arrays_in(app->context, all, count);
+    if (status == SPK_OK && far)
+        status = spk_memory_allocate(app->context, bytes_of(r, output), &result);
+    for (int i = 0; i < count; i++)
+        operation_set_pointer(r->op, given, i, i == output ? result : pointers[i]);
+    const double start = stats_now();
+    if (status == SPK_OK)
+        status = spk_run(r->plan, given, NULL);
+    if (status == SPK_OK && far)
+        status = spk_synchronize(app->context, NULL);
+    r->run_us = 1e6 * (stats_now() - start);
+    if (!far)
+        return status;
+    if (status == SPK_OK)
+        status = spk_memory_copy(app->context, r->d, SPK_HOST, result, SPK_DEVICE, bytes_of(r, output));
+    if (result != r->d)
+        spk_memory_release(app->context, &result);
+    return device_arrays_out(app->context, all, count, status);
+}
+
+int run_now(cli *app, const run_flags *f, run_data *r)
+{
+    const int output = operation_output(r->op, 0);
+    spk_tune_options options;
+    cli_tune_options(app, &options);
+    options.assume_finite = r->finite;
+    options.choice = f->choice;
+    cli_interrupt_ends(app, false); /* tuning keeps what it has measured */
+    spk_status status = spk_plan_create(app->context, r->pattern, &r->given, &options, &r->plan);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, NULL);
+    cli_interrupt_ends(app, true);
+    r->d = cli_alloc((size_t)r->arrays[output].elements, spk_dtype_bytes(r->arrays[output].dtype));
+    operation_struct given = operation_args(r->op);
+    for (int i = 0; i < r->op->info.scalar_count; i++)
+        operation_set_scalar(r->op, &given, i, f->scalars[i]);
+    return cli_status(app, NULL, run_plan(app, r, &given), NULL);
+}
+
+int run_write(cli *app, const run_flags *f, run_data *r)
+{
+    const int output = operation_output(r->op, 0);
+    const spk_array_info *a = &r->arrays[output];
+    spk_matrix_desc desc = {
+        SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .rows = a->rows, .cols = a->cols, .block_rows = 1, .block_cols = 1,
+        .nnz = a->rows * a->cols};
+    if (r->op->operands[output].is_values)
+        desc = matrix_view(r->blocks);
+    desc.dtype = a->dtype;
+    desc.values = r->d;
+    spk_matrix *made = NULL;
+    int code = cli_status(app, NULL, spk_matrix_create(app->context, &desc, &made), f->out);
+    if (code == EXIT_DONE && desc.format == SPK_BSR)
+        code = matrix_fit(app, f->out, false, &made);
+    if (code == EXIT_DONE)
+        code = matrix_write(app, made, f->out, f->tensor_out);
+    spk_matrix_destroy(&made);
+    return code;
+}
+
+void run_release(run_data *r)
+{
+    free(r->d);
+    spk_plan_destroy(&r->plan);
+    spk_pattern_destroy(&r->pattern);
+    if (r->owns_blocks)
+        spk_matrix_destroy(&r->blocks);
+    for (int i = 0; i < OPERATION_MOST_ARRAYS; i++)
+        spk_matrix_destroy(&r->inputs[i]);
+    for (int i = 0; i < SPK_MOST_SIZES; i++)
+        free(r->known[i]);
+    *r = (run_data){.finite = false};
+}

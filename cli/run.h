@@ -1,0 +1,60 @@
+/* One run of an operation on files: its inputs, its plan, its result. */
+#ifndef SPARSEK_CLI_RUN_H
+#define SPARSEK_CLI_RUN_H
+
+#include "problem.h"
+
+enum { RUN_MOST_SLOTS = 8, RUN_MOST_INPUTS = ARGS_MAX_OPERANDS };
+
+/* An input that may be given: it takes part in one of the ways of its field. */
+typedef struct run_slot {
+    int setting, value; /* index of settings_at, and the field's value */
+    char *option, *help;
+    const char *path; /* NULL: not given */
+} run_slot;
+
+typedef struct run_flags {
+    int op;
+    const char *inputs[RUN_MOST_INPUTS], *at; /* at: the file whose blocks are the pattern, where no input is */
+    const char *out, *tensor[2], *tensor_out, *choice;
+    args_block block;
+    spk_dtype dtype;
+    double scalars[OPERATION_MOST_SCALARS]; /* by name, as of the first operation */
+    setting_value set[SETTINGS_MOST];
+    run_slot slots[RUN_MOST_SLOTS];
+    int slot_count;
+} run_flags;
+
+typedef struct run_data {
+    const operation *op;
+    spk_matrix *inputs[OPERATION_MOST_ARRAYS]; /* by operand */
+    spk_matrix *blocks;                        /* whose pattern it is, borrowed from `inputs` where one of them has it; NULL: no pattern */
+    bool owns_blocks;
+    spk_pattern *pattern;
+    int64_t sizes[SPK_MOST_SIZES]; /* -1: not known */
+    char *known[SPK_MOST_SIZES];   /* from where: "op(A) has 8 columns" */
+    spk_dtype dtype;
+    operation_struct given;
+    spk_array_info arrays[OPERATION_MOST_ARRAYS];
+    spk_plan *plan;
+    void *d;
+    bool finite;
+    double run_us;
+} run_data;
+
+/* The field's slots, of all operations. */
+int run_list_slots(run_slot *slots);
+
+/* The operand of an operation that a slot is; -1: it has none. */
+int run_slot_operand(const run_slot *slot, const operation *op);
+
+/* The inputs of an operation that are always there, in order: how many. */
+int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS]);
+
+/* Each returns an exit code, after a message. */
+int run_read(cli *app, const run_flags *f, run_data *r);
+int run_now(cli *app, const run_flags *f, run_data *r);
+int run_write(cli *app, const run_flags *f, run_data *r);
+void run_release(run_data *r);
+
+#endif
