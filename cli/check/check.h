@@ -83,6 +83,7 @@ int64_t check_out_count(const check_case *c);
 typedef struct check_outcome {
     bool failed;
     bool unproved; /* it did not run: on a GPU only what is proved does */
+    bool refused;  /* it did not run: its library does not take the problem, which it says when it is bound */
     bool no_room;  /* it did not run: a limit on address space leaves its library too little */
     bool lost;     /* the device is of no more use to this process: what it last ran died, or hung */
     double error;  /* largest |D - oracle| / magnitude over the tolerance */

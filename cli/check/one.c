@@ -160,6 +160,8 @@ static void try_candidate(work *w, int row, const choice *one, bool again)
         w->result->unproved++;
         return;
     }
+    if (outcome.refused)
+        return;
     if (outcome.no_room) {
         result->no_room++;
         snprintf(result->why, sizeof(result->why), "%s", outcome.why);

@@ -323,6 +323,7 @@ void check_candidate(const check_data *d, spk_kind kind, const char *choice, boo
     }
     if (status != SPK_OK && !o.unproved)
         fail(&o, "%s: %s", spk_status_name(status), spk_last_error(d->context));
+    o.refused = status == SPK_ERR_UNSUPPORTED && plan == NULL && (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE);
     o.no_room = lacks_room(d, kind, status);
     o.lost = status == SPK_ERR_UNAVAILABLE && device_is_far(d->context) && spk_synchronize(d->context, NULL) == SPK_ERR_UNAVAILABLE;
     spk_plan_destroy(&plan);

@@ -251,6 +251,14 @@ static void body_fails(void)
     check_odd(SPK_ERR_INTERNAL, "when proved: internal: cuStreamQuery: CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
+/* What its library does not take. */
+static void body_passes(void)
+{
+    do_deed("", "echo \"failed $i unsupported: there is no ALGO=9\"; i=$((i + 1)); continue");
+    for (int i = 0; i < COUNT; i++)
+        check_one(i, i == ODD ? SPK_ERR_UNSUPPORTED : SPK_OK, i == ODD ? "when proved: unsupported: there is no ALGO=9" : "");
+}
+
 static void body_fails_at_length(void)
 {
     do_deed("", "echo \"failed $i internal: $(head -c 5000 /dev/zero | tr '\\000' y)\"; i=$((i + 1)); continue");
@@ -616,6 +624,7 @@ TEST(hangs)
 TEST(floods)
 TEST(floods_without_lines)
 TEST(fails)
+TEST(passes)
 TEST(fails_at_length)
 TEST(no_memory)
 TEST(chatters)
@@ -651,6 +660,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_floods),
         cmocka_unit_test(test_floods_without_lines),
         cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_fails_at_length),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_chatters),

@@ -28,7 +28,8 @@ typedef enum fake_mode {
     FAKE_BESIDE, /* writes between the rows of D */
     FAKE_NO_PREACT,
     FAKE_FAILS,
-    FAKE_NO_MEMORY
+    FAKE_NO_MEMORY,
+    FAKE_PASSES /* when it is bound */
 } fake_mode;
 
 enum { FAKES = 8 };
@@ -124,6 +125,11 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
     return status;
 }
 
+static inline spk_status fake_bind(spk_bound *bound)
+{
+    return fakes[fake_number(bound->kernel)].mode == FAKE_PASSES ? spk_fail(SPK_ERR_UNSUPPORTED, "the test lets it pass") : SPK_OK;
+}
+
 #define FAKE_OPS(number, hash)                                                                                                           \
     static inline double fake_predict_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params)  \
     {                                                                                                                                    \
@@ -141,6 +147,7 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
     }                                                                                                                                    \
     static const spk_kernel_ops fake_ops_##number##_##hash = {.applicable = fake_applicable_##number##_##hash,                           \
                                                               .predict_us = fake_predict_##number##_##hash,                              \
+                                                              .bind = fake_bind,                                                         \
                                                               .run = fake_run,                                                           \
                                                               .source_hash = #hash}
 

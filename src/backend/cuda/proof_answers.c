@@ -89,14 +89,21 @@ static int end_at(spk_proving *p, spk_prover *prover, int at, phase now, bool la
     return at + 1;
 }
 
+static bool names(const char *text, spk_status status)
+{
+    const char *name = spk_status_name(status);
+    const size_t length = strlen(name);
+    return strncmp(text, name, length) == 0 && text[length] == ':';
+}
+
 /* Only what went wrong inside counts against the program itself; want of memory, or a shape that it does not take, proves nothing about
  * others. */
 static void say_failed(spk_prepared *candidate, const char *text)
 {
-    const char *name = spk_status_name(SPK_ERR_INTERNAL);
-    const size_t length = strlen(name);
-    spk_proof_say(candidate, strncmp(text, name, length) == 0 && text[length] == ':' ? SPK_ERR_INTERNAL : SPK_ERR_UNAVAILABLE,
-                  "when proved: %.180s", text);
+    const spk_status status = names(text, SPK_ERR_INTERNAL)      ? SPK_ERR_INTERNAL
+                              : names(text, SPK_ERR_UNSUPPORTED) ? SPK_ERR_UNSUPPORTED
+                                                                 : SPK_ERR_UNAVAILABLE;
+    spk_proof_say(candidate, status, "when proved: %.180s", text);
 }
 
 int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on)

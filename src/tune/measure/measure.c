@@ -83,12 +83,14 @@ static void fail_by(spk_contender *c, const char *what, spk_status status)
     snprintf(c->why, sizeof c->why, "%s: %s (%.180s)", what, spk_status_name(status), spk_error_last());
 }
 
-/* A library that turned out to be of no use here, when it was opened, is no failure of the candidate. */
+/* A library that turned out to be of no use here, when it was opened, or not to take the problem, is no failure of the candidate. */
 static void fail_to_bind(spk_contender *c, const spk_stage *stage, spk_status status)
 {
     const char *why = NULL;
     if (status == SPK_ERR_UNAVAILABLE && !spk_candidate_applicable(c->kernel, &c->params, &stage->problem, stage->tuner->device, &why))
         fail_with(c, SPK_CANDIDATE_NOT_APPLICABLE, why);
+    else if (status == SPK_ERR_UNSUPPORTED)
+        fail_with(c, SPK_CANDIDATE_PRUNED, spk_error_last());
     else
         fail_by(c, "it could not be prepared", status);
 }

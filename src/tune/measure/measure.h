@@ -105,7 +105,7 @@ typedef struct spk_contender {
     double *samples; /* interleaved samples of the last phase, by round */
     double median_us, spread_us;
     spk_candidate_status status;
-    spk_status failure; /* behind status failed */
+    spk_status failure; /* behind status failed, and behind pruned where only its library knew that it does not take the problem */
     char why[240];
 } spk_contender;
 

@@ -12,12 +12,14 @@ static const double far_factor = 8; /* a row predicted this many times the best 
 /* a run expected to take longer than this, and than others, is not proved: the watchdog could take it for one that hangs */
 static const double longest_proof_us = 4e6;
 
-/* Not to be tried here; an interruption says nothing about it. */
+/* Not to be tried here; an interruption says nothing about it. One that does not take the problem, which only its library knew, has not
+ * failed. */
 static void refuse(spk_contender *c, const spk_prepared *answer)
 {
-    c->status = SPK_CANDIDATE_FAILED;
+    const bool passes = answer->status == SPK_ERR_UNSUPPORTED;
+    c->status = passes ? SPK_CANDIDATE_PRUNED : SPK_CANDIDATE_FAILED;
     c->failure = answer->status;
-    c->ran = true;
+    c->ran = !passes;
     snprintf(c->why, sizeof c->why, "%s", answer->why[0] != '\0' ? answer->why : spk_status_name(answer->status));
 }
 
@@ -153,5 +155,5 @@ spk_status spk_search_prepare(spk_search *search)
 
 bool spk_search_ready(const spk_search *search, const spk_contender *c)
 {
-    return search->tuner->device->backend->prepare == NULL || (c->prepared && c->status != SPK_CANDIDATE_FAILED);
+    return search->tuner->device->backend->prepare == NULL || (c->prepared && c->failure == SPK_OK);
 }
