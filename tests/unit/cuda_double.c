@@ -224,10 +224,11 @@ CUresult double_module_unload(CUmodule module)
 /* A function is its name. */
 CUresult double_module_function(CUfunction *function, CUmodule module, const char *name)
 {
-    static char names[16][64];
-    static int next;
-    char *here = names[next++ % 16];
-    *function = (CUfunction)(void *)strncpy(here, name, sizeof names[0] - 1);
+    static char names[256][64];
+    int at = 0;
+    while (at < 255 && names[at][0] != '\0' && strcmp(names[at], name) != 0)
+        at++;
+    *function = (CUfunction)(void *)strncpy(names[at], name, sizeof names[0] - 1);
     return 0;
 }
 CUresult double_function_set_attribute(CUfunction function, int attribute, int value)

@@ -23,7 +23,7 @@ enum {
     DRAWS = 6000,
     MOST_JOBS = 8192,
     POOL = 800,
-    FACTS = 15,
+    FACTS = 16,
     FEATURES = FACTS + SPK_MAX_TUNABLES,
     PAIR_BITS = 18,
     NATIVE_LIMIT = 12,
@@ -54,15 +54,18 @@ typedef struct subject {
     const spk_kernel *kernel; /* NULL: `file` alone, which takes every problem */
     const char *file, *entry;
     unsigned isa;
-    const char *more; /* of its options; NULL: those of the problem alone */
+    const char *more;        /* of its options; NULL: those of the problem alone */
+    spk_operation operation; /* of the problems, where there is no row */
 } subject;
 
-static const subject helpers[] = {
-    {"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL},
-    {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70, NULL},
-    {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70, NULL},
-    {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=32 -DBLOCK_COLS=16 -DRAGGED=1 -DACC_IS_D=1"},
-    {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70, " -DBLOCK_ROWS=3 -DBLOCK_COLS=5 -DRAGGED=0 -DACC_IS_D=0"}};
+static const subject helpers[] = {{"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL, SPK_SPMM},
+                                  {"finish", NULL, "finish.cu", "finish_product", SPK_ISA_SM70, NULL, SPK_GEMM},
+                                  {"fill_dense", NULL, "fill_dense.cu", "fill_dense", SPK_ISA_SM70, NULL, SPK_SPMM},
+                                  {"fill_ell", NULL, "fill_ell.cu", "fill_ell", SPK_ISA_SM70, NULL, SPK_SPMM},
+                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70,
+                                   " -DBLOCK_ROWS=32 -DBLOCK_COLS=16 -DRAGGED=1 -DACC_IS_D=1", SPK_SDDMM},
+                                  {"gather_dense", NULL, "gather_dense.cu", "gather_dense", SPK_ISA_SM70,
+                                   " -DBLOCK_ROWS=3 -DBLOCK_COLS=5 -DRAGGED=0 -DACC_IS_D=0", SPK_SDDMM}};
 
 typedef struct job {
     const char *row, *arch;
@@ -148,6 +151,42 @@ static bool draw_sddmm(spk_rng *rng, draw *out)
     return spk_problem_read(&spk_op_sddmm, patterns[block][spk_rng_below(rng, 4) == 0], &sddmm, NULL, &out->problem) == SPK_OK;
 }
 
+/* Sizes and leading dimensions that whole vectors fit into, and others. */
+static bool draw_gemm(spk_rng *rng, draw *out)
+{
+    static const int64_t sizes[] = {1, 8, 16, 48, 64, 100, 128, 512, 588, 4096, 37};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    const int dtype = (int)spk_rng_below(rng, DTYPES), plain = spk_rng_below(rng, 3) == 0, apart = (int)spk_rng_below(rng, 4);
+    spk_gemm gemm = {SPK_SIZED(spk_gemm),
+                     .m = sizes[spk_rng_below(rng, SIZES)],
+                     .n = sizes[spk_rng_below(rng, SIZES)],
+                     .k = sizes[spk_rng_below(rng, SIZES)],
+                     .dtype_a = dtypes[dtype][0],
+                     .dtype_b = dtypes[dtype][1],
+                     .dtype_d = dtypes[dtype][2],
+                     .compute = dtypes[dtype][3],
+                     .layout_a = (spk_layout)spk_rng_below(rng, 2),
+                     .layout_b = (spk_layout)spk_rng_below(rng, 2),
+                     .layout_d = (spk_layout)spk_rng_below(rng, 2)};
+    if (apart < 3) {
+        gemm.lda = (gemm.layout_a == SPK_ROW_MAJOR ? gemm.k : gemm.m) + apart;
+        gemm.ldb = (gemm.layout_b == SPK_ROW_MAJOR ? gemm.n : gemm.k) + apart;
+    }
+    if (!plain) {
+        gemm.use_c = (int)spk_rng_below(rng, 2);
+        gemm.bias = (spk_bias)spk_rng_below(rng, 3);
+        gemm.activation = (spk_activation)spk_rng_below(rng, 5);
+        gemm.residual = (spk_residual)spk_rng_below(rng, 3);
+        gemm.keep_preact = (int)spk_rng_below(rng, 2);
+    }
+    if (spk_rng_below(rng, 4) == 0)
+        gemm.batch = 3;
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2)};
+    out->dtype = dtype;
+    out->block = -1;
+    return spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &out->problem) == SPK_OK;
+}
+
 static bool draw_spmm(spk_rng *rng, draw *out)
 {
     static const int64_t widths[] = {1, 4, 8, 16, 32, 64, 128, 512, 4096, 37};
@@ -184,9 +223,9 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->op == &spk_op_sddmm, p->a.layout,  p->b.layout,
-                              p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation,     (int)e->bias, e->use_c,
-                              (int)e->residual, e->keep_preact,  p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype, drawn->block,     p->batch > 1,    (int)p->op->id,  p->a.ld % 8,        p->a.layout,
+                              p->b.layout,  p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation, (int)e->bias,
+                              e->use_c,     (int)e->residual, e->keep_preact,  p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }
@@ -221,7 +260,8 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
     draw drawn;
     spk_params params = {{0}};
     const char *why = NULL;
-    if (!(row->kernel != NULL && row->kernel->operation == SPK_SDDMM ? draw_sddmm : draw_spmm)(rng, &drawn))
+    const spk_operation operation = row->kernel != NULL ? row->kernel->operation : row->operation;
+    if (!(operation == SPK_SDDMM ? draw_sddmm : operation == SPK_GEMM ? draw_gemm : draw_spmm)(rng, &drawn))
         return false;
     *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
     if (row->kernel != NULL) {
@@ -480,7 +520,7 @@ static void every_row_compiles(void **state)
     for (int r = 0; r < rows; r++)
         if (table[r].backend == SPK_BACKEND_CUDA && table[r].ops->build != NULL &&
             (strncmp(table[r].name, "test_", 5) != 0 || getenv("SPARSEK_TEST_ROWS") != NULL))
-            add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa, NULL}, NATIVE_LIMIT, OTHER_LIMIT);
+            add_row(&(subject){table[r].name, &table[r], NULL, NULL, table[r].isa, NULL, table[r].operation}, NATIVE_LIMIT, OTHER_LIMIT);
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         add_row(&helpers[i], HELPER_LIMIT, 1);
     compile_all();

@@ -23,8 +23,9 @@ typedef struct spk_cuda_arguments {
     long long ldb, ldc, ldd, ldr, ldp;
     double alpha, beta; /* beta = 0: c is not read */
     void *workspace;
-    /* SDDMM: M x N is the pattern's size, `values` is X, b is Y, d and c are arrays of values with the strides above */
-    long long lda; /* of X */
+    /* SDDMM: M x N is the pattern's size, `values` is X, b is Y, d and c are arrays of values with the strides above. GEMM: `values` is A,
+     * and there are no blocks */
+    long long lda; /* of X, or A */
     /* a batch: elements from one item's array to the next's, 0: one for all */
     int items;
     int item_blocks; /* thread blocks of an item, where a program gives each its own */

@@ -3,16 +3,12 @@
  *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
  *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)
  *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's); LAYOUT_D of SDDMM: of D's blocks
- *   A_K_CONTIGUOUS              of SDDMM: 1: X is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie together
- *                               (col_stride is 1); 0: neighbours along M do (row_stride is 1)
- *   HAS_POSITIONS               1: block p of op(A) lies at positions[p]
- *   USE_C                       1: C takes part, where beta is not 0
- *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL
- *   ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU
- *   RESIDUAL                    NO_RESIDUAL, ADDED or MULTIPLIED
- *   KEEP_PREACT                 0 or 1
- *   ASSUME_FINITE               1: B holds no inf or NaN
- *   BATCHED                     1: there are several items
+ *   A_K_CONTIGUOUS              of SDDMM and GEMM: 1: X, or A, is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie
+ * together (col_stride is 1); 0: neighbours along M do (row_stride is 1) HAS_POSITIONS               1: block p of op(A) lies at
+ * positions[p] USE_C                       1: C takes part, where beta is not 0 BIAS                        NO_BIAS, BIAS_PER_ROW or
+ * BIAS_PER_COL ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU RESIDUAL                    NO_RESIDUAL, ADDED
+ * or MULTIPLIED KEEP_PREACT                 0 or 1 ASSUME_FINITE               1: B holds no inf or NaN BATCHED                     1:
+ * there are several items
  */
 #ifndef SPK_CUDA_PROBLEM_CUH
 #define SPK_CUDA_PROBLEM_CUH

@@ -1,6 +1,5 @@
-/* reference_cuda: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. Threads
- * of a warp are neighbours along D's contiguous dimension. */
-#include "backend/cuda/device/epilogue.cuh"
+/* reference_cuda: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. */
+#include "backend/cuda/device/reference.cuh"
 #include "backend/cuda/kernels/reference_cuda.h"
 
 inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
@@ -22,13 +21,5 @@ inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
 
 extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS) reference_cuda(const __grid_constant__ spk_cuda_arguments batch)
 {
-    const long long lines = LAYOUT_D == ROW_MAJOR ? batch.m : batch.n, along = LAYOUT_D == ROW_MAJOR ? batch.n : batch.m;
-    for (long long place = blockIdx.x * (long long)REFERENCE_THREADS + threadIdx.x; place < batch.items * lines * along;
-         place += gridDim.x * (long long)REFERENCE_THREADS) {
-        item_view arg = item_arguments(batch, place / (lines * along));
-        const long long at = place % (lines * along);
-        const long long line = at / along, place_in_line = at % along;
-        const long long i = LAYOUT_D == ROW_MAJOR ? line : place_in_line, j = LAYOUT_D == ROW_MAJOR ? place_in_line : line;
-        store_one(arg, i, j, sum_of(arg, i, j));
-    }
+    store_all(batch, [](const spk_cuda_arguments &arg, long long i, long long j) { return sum_of(arg, i, j); });
 }

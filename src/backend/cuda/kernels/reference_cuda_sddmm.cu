@@ -1,6 +1,6 @@
 /* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always
  * valid. Threads of a warp are neighbours in D. */
-#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/reference.cuh"
 #include "backend/cuda/kernels/reference_cuda_sddmm.h"
 
 /* The block row that block p is in. */
@@ -15,17 +15,6 @@ inline int block_row_of(const spk_cuda_arguments &arg, long long p)
             high = middle;
     }
     return low;
-}
-
-inline real dot(const spk_cuda_arguments &arg, long long i, long long j)
-{
-    const long long x_step = A_K_CONTIGUOUS ? 1 : arg.lda, y_step = LAYOUT_B == ROW_MAJOR ? arg.ldb : 1;
-    const element_a *x = (const element_a *)arg.values + (A_K_CONTIGUOUS ? i * arg.lda : i);
-    const element_b *y = (const element_b *)arg.b + (LAYOUT_B == ROW_MAJOR ? j : j * arg.ldb);
-    real sum = 0;
-    for (long long k = 0; k < arg.k; k++)
-        sum += as<real>(x[k * x_step]) * as<real>(y[k * y_step]);
-    return sum;
 }
 
 extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS) reference_cuda_sddmm(const __grid_constant__ spk_cuda_arguments batch)

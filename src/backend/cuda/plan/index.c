@@ -183,9 +183,13 @@ spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index)
 {
     const spk_pattern *pattern = bound->problem.pattern;
     struct spk_cuda_shared_indices *all = spk_cuda_of(bound->device)->shared_indices;
-    SPK_TRY(check_limits(&bound->view));
     spk_cuda_index made = {.shared = NULL};
     set_shape(bound, &made.arguments);
+    if (pattern == NULL) {
+        *index = made;
+        return SPK_OK;
+    }
+    SPK_TRY(check_limits(&bound->view));
     if (pattern->remote.state != NULL && bound->problem.trans_a == SPK_NO_TRANS) {
         SPK_TRY(spk_cuda_deferred_indices(bound->device, pattern, &made.arguments.offsets, &made.arguments.columns));
     } else {

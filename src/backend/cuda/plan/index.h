@@ -7,14 +7,14 @@
 
 typedef struct spk_cuda_index {
     spk_cuda_arguments arguments;         /* shape, strides, indices of the problem; operands still NULL */
-    struct spk_cuda_shared_index *shared; /* NULL: the pattern's own, in device memory from the beginning */
+    struct spk_cuda_shared_index *shared; /* NULL: the pattern's own, in device memory from the beginning, or none */
 } spk_cuda_index;
 
 spk_status spk_cuda_shared_indices_make(const spk_mem *mem, struct spk_cuda_shared_indices **all);
 void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_shared_indices **all); /* no plan is left */
 
 /* Copies view (offsets as 32-bit where nnzb allows, which must be: < 2^31 blocks) to the device, once for all plans of a pattern that are
- * there at the same time, and fills what of the arguments does not change from run to run. */
+ * there at the same time, and fills what of the arguments does not change from run to run. A problem without a pattern has no indices. */
 spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
 

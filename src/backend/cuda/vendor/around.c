@@ -5,7 +5,7 @@
 #include "backend/cuda/plan/launch.h"
 #include "backend/cuda/vendor/vendor.h"
 
-static bool is_direct(const spk_problem *p)
+bool spk_around_is_plain(const spk_problem *p)
 {
     const spk_epilogue *e = &p->epilogue;
     return e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE && e->activation == SPK_ACT_NONE;
@@ -22,16 +22,29 @@ static spk_dtype sum_dtype(const spk_problem *p)
     return p->a.dtype == SPK_F64 ? SPK_F64 : SPK_F32;
 }
 
-static spk_status make(const spk_bound *bound, bool direct, spk_around *around)
+spk_operand spk_around_operand(const spk_problem *p)
+{
+    spk_operand acc = p->d;
+    acc.dtype = sum_dtype(p);
+    acc.ld = (spk_operand_length(&p->d) + 7) / 8 * 8; /* libraries like aligned columns */
+    acc.stride = acc.ld * spk_operand_lines(&p->d);
+    return acc;
+}
+
+size_t spk_around_bytes(const spk_problem *p)
+{
+    const spk_operand acc = spk_around_operand(p);
+    return spk_round_up((size_t)(acc.stride * p->batch) * spk_dtype_bytes(acc.dtype), 256);
+}
+
+spk_status spk_around_make(const spk_bound *bound, bool direct, spk_around *around)
 {
     const spk_problem *p = &bound->problem;
-    spk_around made = {.direct = direct, .acc_dtype = p->d.dtype};
+    spk_around made = {.direct = direct, .acc = p->d};
     if (!made.direct) {
-        int64_t length = p->d.layout == SPK_ROW_MAJOR ? p->n : p->m, lines = p->d.layout == SPK_ROW_MAJOR ? p->m : p->n;
-        made.acc_dtype = sum_dtype(p);
-        made.acc_ld = (length + 7) / 8 * 8; /* libraries like aligned columns */
-        made.acc_bytes = spk_round_up((size_t)(made.acc_ld * lines) * spk_dtype_bytes(made.acc_dtype), 256);
         spk_build build;
+        made.acc = spk_around_operand(p);
+        made.acc_bytes = spk_around_bytes(p);
         finish_build(p, &build);
         SPK_TRY(spk_cuda_function(bound->device, &build, &made.finish));
     }
@@ -40,15 +53,11 @@ static spk_status make(const spk_bound *bound, bool direct, spk_around *around)
     return SPK_OK;
 }
 
-spk_status spk_around_make(const spk_bound *bound, spk_around *around)
-{
-    return make(bound, is_direct(&bound->problem), around);
-}
-
 spk_status spk_around_make_summing(const spk_bound *bound, bool may_be_direct, spk_around *around)
 {
     const spk_problem *p = &bound->problem;
-    return make(bound, may_be_direct && is_direct(p) && !p->epilogue.use_c && p->d.dtype == sum_dtype(p), around);
+    const bool direct = may_be_direct && spk_around_is_plain(p) && !p->epilogue.use_c && p->d.dtype == sum_dtype(p);
+    return spk_around_make(bound, direct, around);
 }
 
 void spk_around_release(const spk_bound *bound, spk_around *around)
@@ -67,8 +76,10 @@ spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, c
         return SPK_OK;
     spk_cuda_arguments arguments;
     spk_cuda_arguments_fill(&around->index, args, &arguments);
-    long long acc_ld = around->acc_ld;
+    const spk_operand *d = &bound->problem.d;
+    long long acc_ld = around->acc.ld;
     void *parameters[] = {&arguments, &acc, &acc_ld};
-    int64_t elements = bound->problem.m * bound->problem.n, blocks = (elements + FINISH_THREADS - 1) / FINISH_THREADS, most = 1 << 20;
+    const int64_t most = 1 << 20, pairs = (spk_operand_length(d) + 1) / 2 * spk_operand_lines(d) * bound->problem.batch,
+                  blocks = (pairs + FINISH_THREADS - 1) / FINISH_THREADS;
     return spk_cuda_launch(bound->device, around->finish, (unsigned)(blocks < most ? blocks : most), FINISH_THREADS, 0, stream, parameters);
 }

@@ -238,7 +238,7 @@ static spk_status bind(spk_bound *bound)
     SPK_GOTO(count_passes(bound, s));
     SPK_GOTO(spk_around_make_summing(bound, !s->empty_rows && sums_fit(p, p->d.ld), &s->around)); /* refuses 2^31 blocks and more */
     SPK_GOTO(spk_cuda_function(bound->device, &pointers, &s->pointers));
-    s->shape = shape_of(p, s->around.direct ? p->d.ld : s->around.acc_ld);
+    s->shape = shape_of(p, s->around.acc.ld);
     s->count = (int)bound->view.nnzb;
     SPK_GOTO(upload_places(bound, s));
     s->list_bytes = spk_round_up((size_t)s->count * sizeof(void *), 256);

@@ -9,11 +9,9 @@
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
 
-/* The library thinks in columns. D row-major is D^T = B^T A^T; the dense A lies row by row, which is A^T column by column. */
 typedef struct dense_state {
     spk_lt_product product;
-    bool dense_first; /* the library's first operand is the dense A */
-    int64_t lda;
+    int64_t lda; /* of the dense A, which lies row by row */
     spk_around around;
     CUfunction fill;
     size_t dense_bytes;
@@ -39,7 +37,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     double fill = problem->static_values ? 0 : 2 + 1.3 * (double)dense_size(problem) / (device->stream_gbs * 1e3);
-    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * SPK_TUNED(cublas_dense, params, ALGO)) + fill;
+    return spk_cuda_dense_us(problem, device) * (1 + spk_lt_rank_cost * SPK_TUNED(cublas_dense, params, ALGO)) + fill;
 }
 
 static void fill_build(const spk_problem *problem, spk_build *build)
@@ -50,22 +48,13 @@ static void fill_build(const spk_problem *problem, spk_build *build)
 
 static spk_lt_spec describe(const spk_problem *p, const dense_state *s, int rank)
 {
-    const bool rows = p->d.layout == SPK_ROW_MAJOR, direct = s->around.direct, b_turned = rows == (p->b.layout == SPK_COL_MAJOR);
-    const int element = (int)spk_dtype_bytes(p->a.dtype);
-    /* B in memory by columns: N x K if row-major, K x N if column-major; the dense A: K x M. */
-    const spk_lt_operand dense = {(uint64_t)p->k, (uint64_t)p->m, s->lda, s->dense_first};
-    const spk_lt_operand b = {(uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->n : p->k),
-                              (uint64_t)(p->b.layout == SPK_ROW_MAJOR ? p->k : p->n), p->b.ld, b_turned};
-    const int64_t ldd = direct ? p->d.ld : s->around.acc_ld;
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->a.dtype),
-                         .out_type = spk_cuda_data_type(s->around.acc_dtype),
-                         .compute = spk_lt_compute(p),
-                         .first = s->dense_first ? dense : b,
-                         .second = s->dense_first ? b : dense,
-                         .d = {(uint64_t)(rows ? p->n : p->m), (uint64_t)(rows ? p->m : p->n), ldd, false},
-                         .ldc = direct && p->epilogue.use_c ? p->c.ld : ldd,
-                         .element_bytes = element,
-                         .may_align = p->b.ld * element % 16 == 0 && (!direct || p->d.ld * (int64_t)spk_dtype_bytes(p->d.dtype) % 16 == 0),
+    const spk_operand dense = {.rows = p->m, .cols = p->k, .ld = s->lda, .dtype = p->a.dtype, .layout = SPK_ROW_MAJOR};
+    return (spk_lt_spec){.a = dense,
+                         .b = p->b,
+                         .c = s->around.direct ? p->c : (spk_operand){0},
+                         .d = s->around.acc,
+                         .compute = p->compute,
+                         .items = 1,
                          .rank = rank};
 }
 
@@ -102,8 +91,7 @@ static spk_status bind(spk_bound *bound)
     }
     s->lda = (int64_t)spk_round_up((size_t)p->k, 8);
     s->dense_bytes = dense_size(p);
-    s->dense_first = p->d.layout == SPK_COL_MAJOR;
-    SPK_GOTO(spk_around_make(bound, &s->around));
+    SPK_GOTO(spk_around_make(bound, spk_around_is_plain(p), &s->around));
     fill_build(p, &build);
     SPK_GOTO(spk_cuda_function(bound->device, &build, &s->fill));
     const spk_lt_spec spec = describe(p, s, SPK_TUNED(cublas_dense, &bound->params, ALGO));
@@ -161,9 +149,8 @@ static spk_status multiply(const spk_bound *bound, const dense_state *s, const s
     if (s->values == NULL)
         SPK_TRY(fill(bound, s, args, dense, stream));
     bool with_c = s->around.direct && p->epilogue.use_c && args->beta != 0;
-    const void *c = with_c ? args->c : acc;
-    const void *first = s->dense_first ? dense : args->b, *second = s->dense_first ? args->b : dense;
-    SPK_TRY(spk_lt_run(&s->product, s->around.direct ? args->alpha : 1, first, second, with_c ? args->beta : 0, c, acc, lt_work, stream));
+    const spk_lt_arrays arrays = {.a = dense, .b = args->b, .c = with_c ? args->c : acc, .d = acc};
+    SPK_TRY(spk_lt_run(&s->product, s->around.direct ? args->alpha : 1, with_c ? args->beta : 0, &arrays, lt_work, stream));
     return spk_around_finish(bound, &s->around, args, acc, stream);
 }
 

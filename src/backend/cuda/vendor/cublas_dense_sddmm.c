@@ -46,27 +46,14 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    return spk_cuda_dense_us(problem, device) * (1 + 0.02 * SPK_TUNED(cublas_dense_sddmm, params, ALGO)) + 3 +
+    return spk_cuda_dense_us(problem, device) * (1 + spk_lt_rank_cost * SPK_TUNED(cublas_dense_sddmm, params, ALGO)) + 3 +
            spk_sddmm_elements(problem) * (double)spk_dtype_bytes(problem->d.dtype) * 2 / (device->stream_gbs * 1e3);
 }
 
-/* D^T = Y^T X^T, column by column. */
 static spk_lt_spec describe(const spk_problem *p, int rank)
 {
-    const int element = (int)spk_dtype_bytes(p->a.dtype);
-    const bool y_rows = p->b.layout == SPK_ROW_MAJOR, x_rows = p->a.layout == SPK_ROW_MAJOR;
-    const spk_lt_operand y = {(uint64_t)(y_rows ? p->n : p->k), (uint64_t)(y_rows ? p->k : p->n), p->b.ld, !y_rows};
-    const spk_lt_operand x = {(uint64_t)(x_rows ? p->k : p->m), (uint64_t)(x_rows ? p->m : p->k), p->a.ld, !x_rows};
-    return (spk_lt_spec){.type = spk_cuda_data_type(p->a.dtype),
-                         .out_type = spk_cuda_data_type(acc_dtype(p)),
-                         .compute = spk_lt_compute(p),
-                         .first = y,
-                         .second = x,
-                         .d = {(uint64_t)p->n, (uint64_t)p->m, acc_ld(p), false},
-                         .ldc = acc_ld(p),
-                         .element_bytes = element,
-                         .may_align = p->a.ld * element % 16 == 0 && p->b.ld * element % 16 == 0,
-                         .rank = rank};
+    const spk_operand d = {.rows = p->m, .cols = p->n, .ld = acc_ld(p), .dtype = acc_dtype(p), .layout = SPK_ROW_MAJOR};
+    return (spk_lt_spec){.a = p->a, .b = p->b, .d = d, .compute = p->compute, .items = 1, .rank = rank};
 }
 
 static void release(const spk_bound *bound, state *s)
@@ -131,11 +118,9 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
     const double least = bound->problem.a.dtype == SPK_F64 ? DBL_MIN : (double)FLT_MIN;
     /* The library reads nothing where alpha is 0, and would lose the NaN of 0 * inf: it gets the least number there, and the 0 comes
      * after. */
-    SPK_TRY(spk_lt_run(&s->product,
-                       !finished  ? 1
-                       : vanishes ? least
-                                  : args->alpha,
-                       args->b, args->a, 0, acc, acc, (char *)acc + s->acc_bytes, stream));
+    const double alpha = !finished ? 1 : vanishes ? least : args->alpha;
+    const spk_lt_arrays arrays = {.a = args->a, .b = args->b, .c = acc, .d = acc};
+    SPK_TRY(spk_lt_run(&s->product, alpha, 0, &arrays, (char *)acc + s->acc_bytes, stream));
     spk_cuda_arguments_fill(&s->index, args, &arguments);
     if (finished && !vanishes)
         arguments.alpha = 1;

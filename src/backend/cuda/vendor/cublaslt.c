@@ -17,8 +17,10 @@ typedef struct lt_heuristic {
     int reserved[4];
 } lt_heuristic;
 
-enum { LT_COMPUTE_32F = 68, LT_COMPUTE_64F = 70, LT_COMPUTE_TF32 = 77 };
-enum { LT_DESC_TRANS_A = 3, LT_DESC_TRANS_B = 4 };
+enum { LT_COMPUTE_32F = 68, LT_COMPUTE_64F = 70, LT_COMPUTE_TF32 = 77, LT_STATUS_NOT_SUPPORTED = 15 };
+enum { LT_DESC_TRANS_A = 3, LT_DESC_TRANS_B = 4, LT_DESC_EPILOGUE = 7, LT_DESC_BIAS = 8 };
+enum { LT_LAYOUT_BATCH = 5, LT_LAYOUT_STRIDE = 6 };
+enum { LT_EPILOGUE_NONE = 1, LT_EPILOGUE_RELU = 2, LT_EPILOGUE_BIAS = 4, LT_EPILOGUE_GELU = 32 }; /* with a bias: both bits */
 enum {
     LT_PREFER_WORKSPACE = 1,
     LT_PREFER_REDUCTION = 3,
@@ -35,6 +37,7 @@ typedef struct lt_functions {
     int (*desc_set)(lt_object desc, int attribute, const void *value, size_t bytes);
     int (*layout_create)(lt_object *layout, int type, uint64_t rows, uint64_t cols, int64_t ld);
     int (*layout_destroy)(lt_object layout);
+    int (*layout_set)(lt_object layout, int attribute, const void *value, size_t bytes);
     int (*prefer_create)(lt_object *preference);
     int (*prefer_destroy)(lt_object preference);
     int (*prefer_set)(lt_object preference, int attribute, const void *value, size_t bytes);
@@ -51,6 +54,7 @@ static const char *const lt_names[] = {"cublasLtCreate",
                                        "cublasLtMatmulDescSetAttribute",
                                        "cublasLtMatrixLayoutCreate",
                                        "cublasLtMatrixLayoutDestroy",
+                                       "cublasLtMatrixLayoutSetAttribute",
                                        "cublasLtMatmulPreferenceCreate",
                                        "cublasLtMatmulPreferenceDestroy",
                                        "cublasLtMatmulPreferenceSetAttribute",
@@ -59,7 +63,7 @@ static const char *const lt_names[] = {"cublasLtCreate",
 
 /* One handle a device, made at first use and kept: it is thread safe, and making one takes milliseconds. */
 enum { MOST_DEVICES = 64, LT_FUNCTIONS = sizeof lt_names / sizeof lt_names[0] };
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, bias_lock = PTHREAD_MUTEX_INITIALIZER;
 static lt_object handles[MOST_DEVICES];
 static lt_functions lt;
 static bool have_functions;
@@ -93,35 +97,86 @@ static spk_status get_handle(const spk_device *device, lt_object *handle)
     return status;
 }
 
-static spk_status make_layout(lt_object *layout, int type, const spk_lt_operand *operand, int64_t ld)
+/* ------------------------------------------------------------------------------------------------ making */
+
+/* The library thinks in columns: a row-major matrix is its transpose to it. */
+static spk_status make_layout(lt_object *layout, const spk_operand *o, int64_t items)
 {
-    return lt_try(lt.layout_create(layout, type, operand->rows, operand->cols, ld), "cublasLtMatrixLayoutCreate");
+    const int32_t count = (int32_t)items;
+    SPK_TRY(lt_try(
+        lt.layout_create(layout, spk_cuda_data_type(o->dtype), (uint64_t)spk_operand_length(o), (uint64_t)spk_operand_lines(o), o->ld),
+        "cublasLtMatrixLayoutCreate"));
+    if (items == 1)
+        return SPK_OK;
+    SPK_TRY(lt_try(lt.layout_set(*layout, LT_LAYOUT_BATCH, &count, sizeof count), "cublasLtMatrixLayoutSetAttribute"));
+    return lt_try(lt.layout_set(*layout, LT_LAYOUT_STRIDE, &o->stride, sizeof o->stride), "cublasLtMatrixLayoutSetAttribute");
 }
 
+static spk_status set_desc(lt_object desc, int attribute, const void *value, size_t bytes)
+{
+    return lt_try(lt.desc_set(desc, attribute, value, bytes), "cublasLtMatmulDescSetAttribute");
+}
+
+static int compute_type(const spk_lt_spec *spec)
+{
+    return spec->a.dtype == SPK_F64                                ? LT_COMPUTE_64F
+           : spec->a.dtype == SPK_F32 && spec->compute == SPK_TF32 ? LT_COMPUTE_TF32
+                                                                   : LT_COMPUTE_32F;
+}
+
+static uint32_t epilogue(const spk_lt_spec *spec)
+{
+    const uint32_t act = spec->activation == SPK_ACT_RELU        ? LT_EPILOGUE_RELU
+                         : spec->activation == SPK_ACT_GELU_TANH ? LT_EPILOGUE_GELU
+                                                                 : 0,
+                   both = act | (spec->bias ? LT_EPILOGUE_BIAS : 0);
+    return both != 0 ? both : LT_EPILOGUE_NONE;
+}
+
+/* A row-major D is D^T = B^T A^T. */
 static spk_status describe(const spk_lt_spec *spec, spk_lt_product *p)
 {
-    int yes = 1, scale = spec->compute == LT_COMPUTE_64F ? CUDA_R_64F_ : CUDA_R_32F_;
-    SPK_TRY(lt_try(lt.desc_create(&p->desc, spec->compute, scale), "cublasLtMatmulDescCreate"));
-    if (spec->first.turned)
-        SPK_TRY(lt_try(lt.desc_set(p->desc, LT_DESC_TRANS_A, &yes, sizeof yes), "cublasLtMatmulDescSetAttribute"));
-    if (spec->second.turned)
-        SPK_TRY(lt_try(lt.desc_set(p->desc, LT_DESC_TRANS_B, &yes, sizeof yes), "cublasLtMatmulDescSetAttribute"));
-    SPK_TRY(make_layout(&p->layouts[0], spec->type, &spec->first, spec->first.ld));
-    SPK_TRY(make_layout(&p->layouts[1], spec->type, &spec->second, spec->second.ld));
-    SPK_TRY(make_layout(&p->layouts[2], spec->out_type, &spec->d, spec->ldc));
-    return make_layout(&p->layouts[3], spec->out_type, &spec->d, spec->d.ld);
+    const spk_operand *first = p->swapped ? &spec->b : &spec->a, *second = p->swapped ? &spec->a : &spec->b;
+    spk_operand c = spec->d;
+    const int yes = 1, compute = compute_type(spec);
+    const uint32_t after = epilogue(spec);
+    SPK_TRY(lt_try(lt.desc_create(&p->desc, compute, p->wide ? CUDA_R_64F_ : CUDA_R_32F_), "cublasLtMatmulDescCreate"));
+    if (first->layout != spec->d.layout)
+        SPK_TRY(set_desc(p->desc, LT_DESC_TRANS_A, &yes, sizeof yes));
+    if (second->layout != spec->d.layout)
+        SPK_TRY(set_desc(p->desc, LT_DESC_TRANS_B, &yes, sizeof yes));
+    if (after != LT_EPILOGUE_NONE)
+        SPK_TRY(set_desc(p->desc, LT_DESC_EPILOGUE, &after, sizeof after));
+    if (spec->c.dtype != SPK_DTYPE_DEFAULT) {
+        c.ld = spec->c.ld;
+        c.stride = spec->c.stride;
+    }
+    SPK_TRY(make_layout(&p->layouts[0], first, spec->items));
+    SPK_TRY(make_layout(&p->layouts[1], second, spec->items));
+    SPK_TRY(make_layout(&p->layouts[2], &c, spec->items));
+    return make_layout(&p->layouts[3], &spec->d, spec->items);
 }
 
-/* The recommendation number `rank` (the last, where there are fewer) for operands with that alignment. */
-static spk_status recommend(spk_lt_product *p, int rank, uint32_t alignment, lt_algo *algo)
+/* ------------------------------------------------------------------------------------------------ recommendations */
+
+typedef struct lt_choices {
+    lt_heuristic of[SPK_LT_ALGORITHMS];
+    int count; /* of good ones, the library's first first */
+} lt_choices;
+
+/* What the library recommends for arrays with that alignment. */
+static spk_status recommend(const spk_lt_product *p, uint32_t alignment, lt_choices *choices)
 {
-    enum { MOST = 8, WORKSPACE = 32 << 20 };
+    enum { WORKSPACE = 32 << 20, SOMEWHERE = 4096 };
     lt_object preference = NULL;
-    lt_heuristic results[MOST];
-    size_t workspace = WORKSPACE;
+    lt_heuristic results[SPK_LT_ALGORITHMS];
+    const size_t workspace = WORKSPACE;
     const uint32_t reduction =
         2; /* parts of a sum are added in the compute type alone: in D's own they would be rounded once for each part */
+    const void *bias = (const void *)(uintptr_t)(SOMEWHERE + alignment); /* nobody reads it: its address tells its alignment */
     int count = 0;
+    if (p->bias)
+        SPK_TRY(set_desc(p->desc, LT_DESC_BIAS, &bias, sizeof bias));
     SPK_TRY(lt_try(lt.prefer_create(&preference), "cublasLtMatmulPreferenceCreate"));
     int result = lt.prefer_set(preference, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
     if (result == 0)
@@ -129,31 +184,48 @@ static spk_status recommend(spk_lt_product *p, int rank, uint32_t alignment, lt_
     for (int which = LT_PREFER_ALIGNMENT_A; result == 0 && which <= LT_PREFER_ALIGNMENT_D; which++)
         result = lt.prefer_set(preference, which, &alignment, sizeof alignment);
     if (result == 0)
-        result =
-            lt.heuristic(p->handle, p->desc, p->layouts[0], p->layouts[1], p->layouts[2], p->layouts[3], preference, MOST, results, &count);
+        result = lt.heuristic(p->handle, p->desc, p->layouts[0], p->layouts[1], p->layouts[2], p->layouts[3], preference, SPK_LT_ALGORITHMS,
+                              results, &count);
     lt.prefer_destroy(preference);
+    if (result == LT_STATUS_NOT_SUPPORTED) /* as it says it recommends nothing */
+        count = result = 0;
     SPK_TRY(lt_try(result, "cublasLtMatmulAlgoGetHeuristic"));
-    int good = 0;
-    for (int i = 0; i < count; i++)
-        if (results[i].state == 0) {
-            *algo = results[i].algo;
-            p->workspace_bytes = results[i].workspace_bytes > p->workspace_bytes ? results[i].workspace_bytes : p->workspace_bytes;
-            if (good++ == rank)
-                break;
-        }
-    return good > 0 ? SPK_OK : spk_fail(SPK_ERR_UNSUPPORTED, "cuBLASLt recommends nothing for this product");
+    choices->count = 0;
+    for (int i = 0; i < count && i < SPK_LT_ALGORITHMS; i++)
+        if (results[i].state == 0)
+            choices->of[choices->count++] = results[i];
+    return choices->count > 0 ? SPK_OK : spk_fail(SPK_ERR_UNSUPPORTED, "cuBLASLt recommends nothing for this product");
+}
+
+static void take(spk_lt_product *p, const lt_choices *choices, int rank, lt_algo *algo)
+{
+    const lt_heuristic *chosen = &choices->of[rank < choices->count ? rank : choices->count - 1];
+    *algo = chosen->algo;
+    p->workspace_bytes = chosen->workspace_bytes > p->workspace_bytes ? chosen->workspace_bytes : p->workspace_bytes;
+}
+
+/* The leading dimensions are in the layouts, where the library looks for itself. For arrays that begin anywhere there may be fewer
+ * recommendations: the last, then. */
+static spk_status choose(const spk_lt_spec *spec, spk_lt_product *p)
+{
+    lt_choices choices;
+    SPK_TRY(recommend(p, 16, &choices));
+    if (spec->rank >= choices.count)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "cuBLASLt recommends %d algorithm%s for this product: there is no ALGO=%d", choices.count,
+                        choices.count == 1 ? "" : "s", spec->rank);
+    take(p, &choices, spec->rank, &p->aligned);
+    SPK_TRY(recommend(p, (uint32_t)spk_dtype_bytes(spec->a.dtype), &choices));
+    take(p, &choices, spec->rank, &p->unaligned);
+    return SPK_OK;
 }
 
 spk_status spk_lt_make(const spk_device *device, const spk_lt_spec *spec, spk_lt_product *product)
 {
-    spk_lt_product made = {.wide = spec->compute == LT_COMPUTE_64F};
+    spk_lt_product made = {.wide = spec->a.dtype == SPK_F64, .swapped = spec->d.layout == SPK_ROW_MAJOR, .bias = spec->bias};
     spk_status status;
     SPK_GOTO(get_handle(device, &made.handle));
     SPK_GOTO(describe(spec, &made));
-    SPK_GOTO(recommend(&made, spec->rank, (uint32_t)spec->element_bytes, &made.unaligned));
-    made.aligned = made.unaligned;
-    if (spec->may_align)
-        SPK_GOTO(recommend(&made, spec->rank, 16, &made.aligned));
+    SPK_GOTO(choose(spec, &made));
     *product = made;
     return SPK_OK;
 done:
@@ -171,22 +243,33 @@ void spk_lt_release(spk_lt_product *product)
     memset(product, 0, sizeof *product);
 }
 
-spk_status spk_lt_run(const spk_lt_product *product, double alpha64, const void *first, const void *second, double beta64, const void *c,
-                      void *d, void *workspace, CUstream stream)
+/* ------------------------------------------------------------------------------------------------ running */
+
+static bool is_aligned(const spk_lt_product *p, const spk_lt_arrays *at)
 {
-    float alpha32 = (float)alpha64, beta32 = (float)beta64;
-    const void *alpha = product->wide ? (void *)&alpha64 : (void *)&alpha32, *beta = product->wide ? (void *)&beta64 : (void *)&beta32;
-    const bool aligned = (((uintptr_t)first | (uintptr_t)second | (uintptr_t)c | (uintptr_t)d) & 15) == 0;
-    void *layout_c = product->layouts[c == d ? 3 : 2]; /* an array cannot be C in one layout and D in another */
-    return lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, c,
-                            layout_c, d, product->layouts[3], aligned ? &product->aligned : &product->unaligned, workspace,
-                            product->workspace_bytes, stream),
-                  "cublasLtMatmul");
+    const uintptr_t all = (uintptr_t)at->a | (uintptr_t)at->b | (uintptr_t)at->c | (uintptr_t)at->d | (p->bias ? (uintptr_t)at->bias : 0);
+    return (all & 15) == 0;
 }
 
-int spk_lt_compute(const spk_problem *problem)
+spk_status spk_lt_run(const spk_lt_product *product, double alpha64, double beta64, const spk_lt_arrays *arrays, void *workspace,
+                      CUstream stream)
 {
-    return problem->a.dtype == SPK_F64                                   ? LT_COMPUTE_64F
-           : problem->a.dtype == SPK_F32 && problem->compute == SPK_TF32 ? LT_COMPUTE_TF32
-                                                                         : LT_COMPUTE_32F;
+    const float alpha32 = (float)alpha64, beta32 = (float)beta64;
+    const void *alpha = product->wide ? (const void *)&alpha64 : &alpha32, *beta = product->wide ? (const void *)&beta64 : &beta32;
+    const void *first = product->swapped ? arrays->b : arrays->a, *second = product->swapped ? arrays->a : arrays->b;
+    void *layout_c = product->layouts[arrays->c == arrays->d ? 3 : 2]; /* an array cannot be C in one layout and D in another */
+    spk_status status;
+    if (product->bias) { /* the description carries its address, so that each run holds the lock while it is queued */
+        pthread_mutex_lock(&bias_lock);
+        SPK_GOTO(set_desc(product->desc, LT_DESC_BIAS, &arrays->bias, sizeof arrays->bias));
+    }
+    status =
+        lt_try(lt.matmul(product->handle, product->desc, alpha, first, product->layouts[0], second, product->layouts[1], beta, arrays->c,
+                         layout_c, arrays->d, product->layouts[3], is_aligned(product, arrays) ? &product->aligned : &product->unaligned,
+                         workspace, product->workspace_bytes, stream),
+               "cublasLtMatmul");
+done:
+    if (product->bias)
+        pthread_mutex_unlock(&bias_lock);
+    return status;
 }

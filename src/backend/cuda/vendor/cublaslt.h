@@ -1,24 +1,21 @@
-/* Dense products through cuBLASLt. The library thinks in columns: a row-major array is its transpose. */
+/* Dense products through cuBLASLt. */
 #ifndef SPK_BACKEND_CUDA_VENDOR_CUBLASLT_H
 #define SPK_BACKEND_CUDA_VENDOR_CUBLASLT_H
 
 #include "backend/cuda/cuda.h"
 
-/* An array as it lies in memory, column by column. */
-typedef struct spk_lt_operand {
-    uint64_t rows, cols;
-    int64_t ld;
-    bool turned; /* the product takes its transpose; not of the result */
-} spk_lt_operand;
+enum { SPK_LT_ALGORITHMS = 16 };             /* recommendations that are asked for */
+static const double spk_lt_rank_cost = 0.04; /* what one recommendation is expected to be slower than that before it, roughly */
 
-/* d = alpha first second + beta c */
+/* d = act(alpha a b + beta c + bias) of `items` matrices each, as far as the library takes it. c: its leading dimension, stride and dtype
+ * are looked at; no dtype: it is as d. */
 typedef struct spk_lt_spec {
-    int type, out_type, compute; /* spk_cuda_data_type of the operands, of c and d; spk_lt_compute */
-    spk_lt_operand first, second, d;
-    int64_t ldc;
-    int element_bytes; /* of the operands: their least alignment */
-    bool may_align;    /* every leading dimension is whole 16 bytes: arrays that begin at 16 bytes get an algorithm of their own */
-    int rank;          /* the library's recommendation: 0 the first */
+    spk_operand a, b, c, d;
+    spk_dtype compute;
+    int64_t items;
+    bool bias;                 /* along d's lines, of d's dtype */
+    spk_activation activation; /* none, ReLU, or GELU by tanh */
+    int rank;                  /* the library's recommendation: 0 the first */
 } spk_lt_spec;
 
 typedef struct spk_lt_algo {
@@ -26,18 +23,24 @@ typedef struct spk_lt_algo {
 } spk_lt_algo;
 
 typedef struct spk_lt_product {
-    void *handle, *desc, *layouts[4]; /* of first, second, c, d */
+    void *handle, *desc, *layouts[4]; /* of the library's first and second operand, of c and d */
     spk_lt_algo aligned, unaligned;   /* for arrays at 16 bytes, and at their elements */
     size_t workspace_bytes;
-    bool wide; /* sums, alpha and beta in f64 */
+    bool wide;    /* sums, alpha and beta in f64 */
+    bool swapped; /* b is the first operand */
+    bool bias;
 } spk_lt_product;
 
-/* Inside spk_cuda_enter, like the others; on failure *product is untouched. */
+/* Inside spk_cuda_enter, like the others; on failure *product is untouched. SPK_ERR_UNSUPPORTED: the library recommends nothing, or less
+ * than that rank. */
 spk_status spk_lt_make(const spk_device *device, const spk_lt_spec *spec, spk_lt_product *product);
 void spk_lt_release(spk_lt_product *product); /* accepts a zeroed one */
-spk_status spk_lt_run(const spk_lt_product *product, double alpha, const void *first, const void *second, double beta, const void *c,
-                      void *d, void *workspace, CUstream stream);
 
-int spk_lt_compute(const spk_problem *problem);
+typedef struct spk_lt_arrays {
+    const void *a, *b, *c, *bias; /* c: d where there is none */
+    void *d;
+} spk_lt_arrays;
+spk_status spk_lt_run(const spk_lt_product *product, double alpha, double beta, const spk_lt_arrays *arrays, void *workspace,
+                      CUstream stream);
 
 #endif

@@ -121,7 +121,7 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
-    int type = spk_cuda_data_type(p->a.dtype), out = spk_cuda_data_type(s->around.acc_dtype);
+    int type = spk_cuda_data_type(p->a.dtype), out = spk_cuda_data_type(s->around.acc.dtype);
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
         SPK_TRY(spk_sparse_try(sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns,
@@ -134,9 +134,8 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
                                "cusparseCreateBsr"));
     SPK_TRY(spk_sparse_try(sparse->create_dense(&all->b, p->k, p->n, p->b.ld, (void *)b, type, spk_sparse_order(p->b.layout)),
                            "cusparseCreateDnMat"));
-    return spk_sparse_try(
-        sparse->create_dense(&all->d, p->m, p->n, s->around.direct ? p->d.ld : s->around.acc_ld, d, out, spk_sparse_order(p->d.layout)),
-        "cusparseCreateDnMat");
+    return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.acc.ld, d, out, spk_sparse_order(p->d.layout)),
+                          "cusparseCreateDnMat");
 }
 
 static int compute_of(const spk_problem *p)
@@ -260,7 +259,7 @@ static spk_status bind_as(spk_bound *bound, bool is_ell)
         spk_free(&bound->device->mem, s);
         return status;
     }
-    SPK_GOTO(spk_around_make(bound, &s->around));
+    SPK_GOTO(spk_around_make(bound, spk_around_is_plain(&bound->problem), &s->around));
     if (is_ell)
         SPK_GOTO(bind_ell(bound, s));
     SPK_GOTO(ask_buffer(bound, s));

@@ -26,8 +26,6 @@ const char *spk_cuda_vendor_refusal(const spk_problem *problem)
         return "it multiplies f16, bf16, f32 and f64, A and B alike";
     if (p->d.dtype != p->a.dtype && (p->d.dtype != SPK_F32 || p->a.dtype == SPK_F64))
         return "it writes the dtype of A, or f32";
-    if (p->batch > 1)
-        return "it multiplies one at a time";
     if (p->m == 0 || p->n == 0 || p->k == 0)
         return "the product is empty";
     if (p->m > INT32_MAX || p->n > INT32_MAX || p->k > INT32_MAX)

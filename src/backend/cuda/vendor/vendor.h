@@ -42,14 +42,19 @@ void spk_nvml_facts(spk_device *device, double *clock_mhz, double *power_w);
  * layout, which a program of ours then takes through the epilogue. */
 typedef struct spk_around {
     spk_cuda_index index;
-    bool direct;         /* the library writes D */
-    spk_dtype acc_dtype; /* of the library's result: D's, or f32 (f64) */
-    int64_t acc_ld;
+    bool direct;      /* the library writes D */
+    spk_operand acc;  /* the library's result: D, or an array of f32 (f64) */
     size_t acc_bytes; /* of the workspace, 256-byte aligned; 0 where direct */
     CUfunction finish;
 } spk_around;
 
-spk_status spk_around_make(const spk_bound *bound, spk_around *around);
+/* Whether D is alpha A B + beta C and no more. */
+bool spk_around_is_plain(const spk_problem *problem);
+/* direct: the library does all that the problem asks for. */
+spk_status spk_around_make(const spk_bound *bound, bool direct, spk_around *around);
+/* Where not direct: the library's result in the workspace, of all items, and its bytes. */
+spk_operand spk_around_operand(const spk_problem *problem);
+size_t spk_around_bytes(const spk_problem *problem);
 /* For a library that adds piece after piece to what it wrote: only an array of f32 (f64) is written directly, and C is the epilogue's. */
 spk_status spk_around_make_summing(const spk_bound *bound, bool may_be_direct, spk_around *around);
 void spk_around_release(const spk_bound *bound, spk_around *around);

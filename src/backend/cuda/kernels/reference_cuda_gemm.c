@@ -1,0 +1,19 @@
+/* reference_cuda_gemm: D from the definition, in the compute type. Takes every problem; the yardstick on a device. */
+#include "backend/cuda/kernels/reference_cuda_gemm.h"
+#include "backend/cuda/plan/reference.h"
+
+static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    (void)params;
+    spk_reference_build(problem, "reference_cuda_gemm.cu", "reference_cuda_gemm", build);
+}
+
+const spk_kernel_ops reference_cuda_gemm_ops = {.applicable = spk_reference_applicable,
+                                                .predict_us = spk_reference_predict_us,
+                                                .build = build,
+                                                .bind = spk_reference_bind,
+                                                .unbind = spk_reference_unbind,
+                                                .run = spk_reference_run,
+                                                .batched = true,
+                                                .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,7 @@
+/* reference_cuda_gemm: what both sides know. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_GEMM_H
+#define SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_GEMM_H
+
+#include "backend/cuda/device/reference.h"
+
+#endif

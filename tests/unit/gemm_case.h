@@ -1,0 +1,177 @@
+/* A product whose answer the test knows too: everything that does not fix its sizes is drawn. */
+#ifndef GEMM_CASE_H
+#define GEMM_CASE_H
+
+#include "op/product.h"
+#include "operation_case.h"
+
+typedef struct gemm_case {
+    spk_gemm problem;
+    spk_gemm_args args;
+    int64_t items;
+    array a, b, c, d, residual, preact, bias;
+    double *want, *before, *magnitude; /* of each element of D, item by item, row by row */
+    double tolerance;
+} gemm_case;
+
+/* Element (i, j) of op(X). */
+static inline double after(const array *x, spk_trans trans, int64_t item, int64_t i, int64_t j)
+{
+    return trans == SPK_TRANS ? at(x, item, j, i) : at(x, item, i, j);
+}
+
+static inline void expect_element(gemm_case *t, int64_t item, int64_t i, int64_t j)
+{
+    const spk_gemm *p = &t->problem;
+    const int64_t place = (item * p->m + i) * p->n + j;
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+        const double term = t->args.alpha * after(&t->a, p->trans_a, item, i, k) * after(&t->b, p->trans_b, item, k, j);
+        sum += term;
+        size += fabs(term);
+    }
+    if (p->use_c && t->args.beta != 0) {
+        const double term = t->args.beta * at(&t->c, item, i, j);
+        sum += term;
+        size += fabs(term);
+    }
+    if (p->bias != SPK_BIAS_NONE) {
+        const double term = at(&t->bias, 0, 0, p->bias == SPK_BIAS_PER_ROW ? i : j);
+        sum += term;
+        size += fabs(term);
+    }
+    t->before[place] = sum;
+    if (p->activation != SPK_ACT_NONE) {
+        sum = spk_activate_f64(p->activation, sum);
+        size *= 1.13;
+    }
+    if (p->residual != SPK_RESIDUAL_NONE) {
+        const double term = at(&t->residual, item, i, j);
+        const bool factor = p->residual == SPK_RESIDUAL_MULTIPLY;
+        sum = factor ? sum * term : sum + term;
+        size = !factor ? size + fabs(term) : p->keep_preact ? size * fmax(1, fabs(term)) : size * fabs(term);
+    }
+    t->want[place] = sum;
+    t->magnitude[place] = size;
+}
+
+static inline void expect_all(gemm_case *t)
+{
+    const spk_gemm *p = &t->problem;
+    const size_t count = (size_t)(t->items * p->m * p->n) + 1;
+    t->want = calloc(3 * count, sizeof *t->want);
+    t->before = t->want + count;
+    t->magnitude = t->before + count;
+    for (int64_t item = 0; item < t->items; item++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++)
+                expect_element(t, item, i, j);
+}
+
+static inline void draw_array(spk_rng *rng, array *a, spk_dtype dtype, spk_layout layout, int64_t rows, int64_t cols, int64_t items,
+                              bool output, int64_t *ld, int64_t *stride)
+{
+    const int way = (int)pick(rng, TIGHT, output ? SIDE_BY_SIDE : SHARED);
+    make_array(rng, a, dtype, layout, rows, cols, items, way);
+    *ld = a->ld;
+    *stride = given(a, way);
+}
+
+static inline void draw_epilogue(spk_rng *rng, spk_gemm *p)
+{
+    p->use_c = (int)pick(rng, 0, 1);
+    p->bias = (spk_bias)pick(rng, 0, 2);
+    p->activation = (spk_activation)pick(rng, 0, 4);
+    p->residual = (spk_residual)pick(rng, 0, 2);
+    p->keep_preact = (int)pick(rng, 0, 1);
+    if (pick(rng, 0, 2) == 0) {
+        p->bias = SPK_BIAS_NONE;
+        p->activation = SPK_ACT_NONE;
+        p->residual = SPK_RESIDUAL_NONE;
+        p->use_c = p->keep_preact = 0;
+    }
+}
+
+/* Sizes are there; all else is drawn. */
+static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k, int64_t most_items)
+{
+    spk_gemm *p = &t->problem;
+    memset(t, 0, sizeof *t);
+    *p = (spk_gemm){SPK_SIZED(spk_gemm), .m = m, .n = n, .k = k};
+    random_dtypes(rng, &p->dtype_a, &p->dtype_d);
+    p->compute = p->dtype_a == SPK_F32 && pick(rng, 0, 3) == 0 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p->trans_a = (spk_trans)pick(rng, 0, 1);
+    p->trans_b = (spk_trans)pick(rng, 0, 1);
+    p->layout_a = (spk_layout)pick(rng, 0, 1);
+    p->layout_b = (spk_layout)pick(rng, 0, 1);
+    p->layout_d = (spk_layout)pick(rng, 0, 1);
+    draw_epilogue(rng, p);
+    p->batch = t->items = pick(rng, 0, 1) || most_items == 1 ? 1 : pick(rng, 2, most_items);
+    const bool ta = p->trans_a == SPK_TRANS, tb = p->trans_b == SPK_TRANS;
+    draw_array(rng, &t->a, p->dtype_a, p->layout_a, ta ? k : m, ta ? m : k, t->items, false, &p->lda, &p->stride_a);
+    draw_array(rng, &t->b, p->dtype_a, p->layout_b, tb ? n : k, tb ? k : n, t->items, false, &p->ldb, &p->stride_b);
+    draw_array(rng, &t->c, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldc, &p->stride_c);
+    draw_array(rng, &t->d, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldd, &p->stride_d);
+    draw_array(rng, &t->residual, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldr, &p->stride_r);
+    draw_array(rng, &t->preact, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldp, &p->stride_p);
+    make_array(rng, &t->bias, p->dtype_d, SPK_ROW_MAJOR, 1, p->bias == SPK_BIAS_PER_ROW ? m : n, 1, SHARED);
+    t->args = (spk_gemm_args){SPK_SIZED(spk_gemm_args),
+                              .a = t->a.memory,
+                              .b = t->b.memory,
+                              .c = t->c.memory,
+                              .d = t->d.memory,
+                              .bias = t->bias.memory,
+                              .residual = t->residual.memory,
+                              .preact = t->preact.memory};
+    t->args.alpha = pick(rng, 0, 1) ? 1 : spk_rng_normal(rng);
+    t->args.beta = pick(rng, 0, 2) == 0 ? 0 : spk_rng_normal(rng);
+    if (t->args.beta == 0)
+        for (int64_t e = 0; e < t->c.elements; e++)
+            spk_value_set(t->c.memory, t->c.dtype, e, (double)NAN);
+    expect_all(t);
+    ok(spk_default_tolerance(context, NULL, p, &t->tolerance));
+}
+
+static inline void free_gemm(gemm_case *t)
+{
+    array *all[] = {&t->a, &t->b, &t->c, &t->d, &t->residual, &t->preact, &t->bias};
+    for (int i = 0; i < 7; i++)
+        free(all[i]->memory);
+    free(t->want);
+}
+
+static inline void poison(array *a)
+{
+    memset(a->memory, 0xff, (size_t)a->elements * spk_dtype_bytes(a->dtype));
+}
+
+/* Every element is there, and every other still what it was: no number. */
+static inline void check_array(const gemm_case *t, const array *got, const double *want, uint64_t seed, const char *choice,
+                               const char *name)
+{
+    const spk_gemm *p = &t->problem;
+    char *seen = calloc((size_t)got->elements + 1, 1);
+    for (int64_t item = 0; item < t->items; item++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) {
+                const int64_t e = (item * p->m + i) * p->n + j;
+                const double is = at(got, item, i, j), error = fabs(is - want[e]);
+                seen[place(got, item, i, j)] = 1;
+                if (!((got->dtype == SPK_F16 ? fmax(error - 0x1p-25, 0) : error) <= t->tolerance * t->magnitude[e]))
+                    fail_msg("seed %llu, %s: %s[%lld][%lld][%lld] is %.9g, expected %.9g", (unsigned long long)seed, choice, name,
+                             (long long)item, (long long)i, (long long)j, is, want[e]);
+            }
+    for (int64_t e = 0; e < got->elements; e++)
+        if (!seen[e] && !isnan(spk_value_get(got->memory, got->dtype, e)))
+            fail_msg("seed %llu, %s: %s is written beside its elements, at %lld", (unsigned long long)seed, choice, name, (long long)e);
+    free(seen);
+}
+
+static inline void check_gemm(const gemm_case *t, uint64_t seed, const char *choice)
+{
+    check_array(t, &t->d, t->want, seed, choice, "D");
+    if (t->problem.keep_preact)
+        check_array(t, &t->preact, t->before, seed, choice, "preact");
+}
+
+#endif
