@@ -95,10 +95,10 @@ static void test_gemm(void **state)
 /* Beyond the blocks that kernels cut the sizes into, and so deep that K is split among threads. */
 static void run_large(void)
 {
-    static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40},
-                                       {1, 2100, 600},  {2100, 1, 600}, {20, 30, 2000}};
-    for (uint64_t seed = 1; seed <= 14; seed++) {
-        const int64_t *size = sizes[seed % 7];
+    static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40}, {1, 2100, 600},
+                                       {2100, 1, 600},  {20, 30, 2000}, {4, 40, 3000},  {2000, 3, 700}, {7, 600, 900}};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        const int64_t *size = sizes[seed % 10];
         spk_rng rng;
         gemm_case t;
         spk_rng_seed(&rng, 7000 + seed);
