@@ -64,10 +64,11 @@ bool cli_names(const cli *app, const char *kernel);
 /* Makes Ctrl-C reach this context: place 0 is app->context, 1 is free; NULL: none. */
 void cli_watch(int place, spk_context *context);
 
-/* Names of what is being written, for a signal that ends the program: a file aside (kept, not copied), and the file for which the library
- * writes one in the same folder. NULL: no more. */
+/* Names of what is being written, for a signal that ends the program: a file aside (kept, not copied), and the file in whose folder the
+ * library, or this program, is making one whose name is not known yet. NULL: no more. */
+typedef enum aside_writer { ASIDE_BY_LIBRARY, ASIDE_BY_PROGRAM, ASIDE_FOLDERS } aside_writer;
 void cli_writes_aside(const char *name);
-void cli_writes_in_folder_of(const char *target);
+void cli_writes_in_folder_of(aside_writer writer, const char *target);
 
 /* True once Ctrl-C (or SIGTERM, or SIGHUP) came. Whoever asks is about to end, and is given the time for that: without being asked, the
  * program ends a second after the signal. */

@@ -259,7 +259,7 @@ int cmd_cache(cli *app, int argc, char **argv)
         return code;
     cli_interrupt_ends(app, true); /* the store is whole at every moment, and so is a file that was there */
     if (strcmp(a.operands[0], "export") == 0)
-        cli_writes_in_folder_of(a.operands[1]);
+        cli_writes_in_folder_of(ASIDE_BY_LIBRARY, a.operands[1]);
     json_t *results = json_array();
     code = act(app, &a, long_form, results);
     if (code == EXIT_DONE || code == EXIT_SHORT)

@@ -153,10 +153,10 @@ int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const cha
     static const char *const formats[] = {NULL, "mtx", "smtx", "npy", "safetensors"};
     spk_write_options options = {SPK_SIZED(spk_write_options), .tensor = tensor, .format = formats[matrix_output_file(app, path)]};
     cli_interrupt_ends(app, false); /* there is a file to be removed now */
-    cli_writes_in_folder_of(path);
+    cli_writes_in_folder_of(ASIDE_BY_LIBRARY, path);
     progress_phase(app, "writing", path);
     spk_status status = spk_matrix_write(app->context, matrix, files_output(path), &options);
-    cli_writes_in_folder_of(NULL);
+    cli_writes_in_folder_of(ASIDE_BY_LIBRARY, NULL);
     if (status == SPK_OK || status == SPK_ERR_INTERRUPTED)
         return cli_status(app, NULL, status, NULL);
     int code = status == SPK_ERR_IO                                        ? EXIT_RESOURCES

@@ -65,9 +65,11 @@ static int open_aside(const char *path, aside_file *f)
     size_t room = strlen(f->target) + 64;
     f->name = cli_alloc(room, 1);
     spk_temporary_sweep(f->target);
+    cli_writes_in_folder_of(ASIDE_BY_PROGRAM, f->target); /* between opening and noting the name a signal would leave the file there */
     int file = spk_temporary_open(f->name, room, f->target, exists ? 0600 : 0666), saved = errno;
     if (file >= 0)
         cli_writes_aside(f->name);
+    cli_writes_in_folder_of(ASIDE_BY_PROGRAM, NULL);
     if (file >= 0 && exists && fchmod(file, status.st_mode & 0777) != 0) {
         saved = errno;
         unlink(f->name);

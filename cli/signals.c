@@ -20,8 +20,8 @@ enum { GRACE_S = 1 };
 /* Written by the program, read by the signal handlers: only whole pointers and small numbers, which are lock free. */
 static spk_context *volatile watched[2];
 static volatile sig_atomic_t interruptions, ends_at_once, says_so = 1;
-static const char *volatile aside;        /* a file of this program's own that is being written */
-static const char *volatile aside_folder; /* where the library writes one: its name holds this process's number */
+static const char *volatile aside;                        /* a file of this program's own that is being written */
+static const char *volatile aside_folders[ASIDE_FOLDERS]; /* where one is being made: its name holds this process's number */
 
 /* What getdents64 gives. */
 typedef struct entry {
@@ -68,11 +68,12 @@ static void remove_in(const char *folder)
 
 static void remove_unfinished(void)
 {
-    const char *name = aside, *folder = aside_folder;
+    const char *name = aside;
     if (name)
         unlink(name);
-    if (folder)
-        remove_in(folder);
+    for (int i = 0; i < ASIDE_FOLDERS; i++)
+        if (aside_folders[i])
+            remove_in(aside_folders[i]);
 }
 
 static _Noreturn void leave(int code)
@@ -167,15 +168,16 @@ void cli_writes_aside(const char *name)
     aside = name;
 }
 
-void cli_writes_in_folder_of(const char *target)
+void cli_writes_in_folder_of(aside_writer writer, const char *target)
 {
-    static char folder[4096];
+    static char folders[ASIDE_FOLDERS][4096];
+    char *folder = folders[writer];
     const char *slash = target ? strrchr(target, '/') : NULL;
     size_t length = slash ? (size_t)(slash + 1 - target) : 1;
-    aside_folder = NULL;
-    if (!target || length >= sizeof(folder))
+    aside_folders[writer] = NULL;
+    if (!target || length >= sizeof(folders[writer]))
         return;
     memcpy(folder, slash ? target : ".", length);
     folder[length] = 0;
-    aside_folder = folder;
+    aside_folders[writer] = folder;
 }

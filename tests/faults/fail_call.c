@@ -3,6 +3,7 @@
  *   FAIL_CALL=KIND:N       the N-th call of this kind fails, counted from the first call of the process
  *   FAIL_CALL=KIND:N:on    the N-th and every later one
  *   FAIL_ERRNO=NUMBER      with this errno (default: the kind's usual one)
+ *   QUIT_AT=N              SIGQUIT comes as soon as the N-th file is there that is written aside (.sparsek-...)
  *   COUNT_CALLS=FILE       writes how many calls of each kind there were, when the process ends
  *
  * Kinds: malloc (calloc, realloc, aligned_alloc and posix_memalign, too), open, read, write, fsync, mmap, pthread_create, rename, fcntl. */
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -36,10 +38,14 @@ static atomic_long calls[KINDS];
 static int failing = -1, error_number;
 static long first;
 static bool from_then_on, ready;
+static long quit_at;
+static atomic_long written_aside;
 
 static __attribute__((constructor)) void read_wish(void)
 {
     const char *wish = getenv("FAIL_CALL"), *number = getenv("FAIL_ERRNO");
+    const char *quit = getenv("QUIT_AT");
+    quit_at = quit != NULL ? strtol(quit, NULL, 10) : 0;
     const char *colon = wish != NULL ? strchr(wish, ':') : NULL;
     for (int kind = 0; colon != NULL && kind < KINDS; kind++)
         if (strlen(kinds[kind].name) == (size_t)(colon - wish) && strncmp(kinds[kind].name, wish, (size_t)(colon - wish)) == 0)
@@ -131,15 +137,23 @@ static int mode_of(int flags, va_list rest)
     return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, int) : 0;
 }
 
-#define OPEN_FUNCTION(name)                                \
-    int name(const char *path, int flags, ...)             \
-    {                                                      \
-        va_list rest;                                      \
-        va_start(rest, flags);                             \
-        int mode = mode_of(flags, rest);                   \
-        va_end(rest);                                      \
-        NEXT(name);                                        \
-        return fails(OPEN) ? -1 : next(path, flags, mode); \
+static int opened(const char *path, int flags, int file)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    if (file >= 0 && (flags & O_CREAT) != 0 && strncmp(name, ".sparsek-", 9) == 0 && atomic_fetch_add(&written_aside, 1) + 1 == quit_at)
+        raise(SIGQUIT);
+    return file;
+}
+
+#define OPEN_FUNCTION(name)                                                     \
+    int name(const char *path, int flags, ...)                                  \
+    {                                                                           \
+        va_list rest;                                                           \
+        va_start(rest, flags);                                                  \
+        int mode = mode_of(flags, rest);                                        \
+        va_end(rest);                                                           \
+        NEXT(name);                                                             \
+        return fails(OPEN) ? -1 : opened(path, flags, next(path, flags, mode)); \
     }
 OPEN_FUNCTION(open)
 OPEN_FUNCTION(open64)

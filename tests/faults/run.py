@@ -8,6 +8,8 @@ and each time another call fails: once, or that one and all later ones. Whatever
 - with no temporary file left behind;
 - with the store as it was, or with a decision more: none lost, none set aside.
 
+And a quit (SIGQUIT) comes at the moment when a file is there that is written aside: it leaves nothing either.
+
 Without --all a sample of the calls is tried (the seed is printed). A failure prints its --case, which replays it alone.
 
 libgomp ends the process where it gets no memory for its own threads, so memory fails with one thread only. OpenBLAS and MKL are kept out, as their code is
@@ -21,7 +23,9 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -30,6 +34,7 @@ import tempfile
 KINDS = ["malloc", "open", "read", "write", "fsync", "mmap", "pthread_create", "rename", "fcntl"]
 TRIES = 6  # calls of each kind and mode of one command, without --all
 EARLY = 400  # calls for memory in which a context is made, and libraries are looked for
+WRITTEN_ASIDE = 3  # files of one command at which a quit is tried
 TUNED = ["--m", "64", "--k", "64", "--block", "16", "--density", "0.3", "--budget", "0.05"]
 
 # Each command, and the files that it writes. The folder holds a.mtx, a.safetensors, b.npy, old.json (an export) and s.db, a store of three decisions.
@@ -129,7 +134,9 @@ def whole(name, content, reference, template):
 def problems(trial, template, name, kind, code, before, references):
     """What is wrong with a run that has ended."""
     outputs = COMMANDS[name][1]
-    if code is None or code < 0 or code not in (0, 1, 3, 4, 5):
+    if kind == "quit" and code == -signal.SIGQUIT:
+        pass
+    elif code is None or code < 0 or code not in (0, 1, 3, 4, 5):
         yield f"exit code {code}"
     elif code == 1:  # the store is sound
         yield "exit code 1, which is for a check that fell short"
@@ -173,7 +180,8 @@ def try_case(trial, template, case, before, references):
     """One run; what went wrong, as lines."""
     name, kind, rest = case.split(":", 2)
     trial.prepare(template)
-    code, said = trial.run(command_of(name), **settings_of(name, kind), LD_PRELOAD=trial.library, FAIL_CALL=f"{kind}:{rest}")
+    wish = {"QUIT_AT": rest} if kind == "quit" else {"FAIL_CALL": f"{kind}:{rest}"}
+    code, said = trial.run(command_of(name), **settings_of(name, kind), LD_PRELOAD=trial.library, **wish)
     return [f"{case}: {what}\n    {said.strip()[-300:]}" for what in problems(trial, template, name, kind, code, before, references)]
 
 
@@ -209,10 +217,11 @@ def main():
     parser.add_argument("library")
     parser.add_argument("--all", action="store_true", help="every call, not a sample")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--case", help="only this one, such as tune:read:2 or export:write:1:on")
+    parser.add_argument("--case", help="only this one, such as tune:read:2, export:write:1:on or run:quit:1")
     options = parser.parse_args()
     program, library = (str(pathlib.Path(path).resolve()) for path in (options.program, options.library))
     draw = random.Random(options.seed)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="sparsek-faults-") as top:
         folders = {name: pathlib.Path(top, name) for name in ("template", "first", "second", "third")}
@@ -230,6 +239,7 @@ def main():
             references.update({(name, output): (trials[0].folder / output).read_bytes() for output in outputs})
             counts["pthread_create"] = count_calls(trials[0], template, name, settings_of(name, "pthread_create"))["pthread_create"]
             cases += choose_cases(name, counts, options.all, draw)
+            cases += [f"{name}:quit:{number + 1}" for number in range(WRITTEN_ASIDE) if COMMANDS[name][1]]
         cases = [options.case] if options.case else cases
         failures = []
         free = list(trials)
