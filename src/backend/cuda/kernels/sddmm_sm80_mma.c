@@ -42,6 +42,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a lower tile holds the block's rows";
     else if (problem->a.dtype == SPK_F64 ? depth > 32 || most > 64 : depth < 32)
         *why = "steps are of 32 to 128 bytes a line";
+    else if (problem->a.dtype == SPK_F32 && most > 64 && SPK_TUNED(sddmm_sm80_mma, params, TILE_N) == 32)
+        *why = "the fragments of so high and narrow a tile of TF32 take too many registers";
     else if (shape.team.c.tile_m / shape.c.warps_m * (shape.team.c.tile_n / shape.c.warps_n) > 2 * sums_of(problem))
         *why = "a warp would keep too many sums";
     else
