@@ -225,6 +225,22 @@ class Store(CliTest):
         self.assertEqual(self.cli("cache", "path", env={"SPARSEK_CACHE_DIR": self.path("deep/down")}).stdout.strip(), self.path("deep/down/store.db"))
         self.assertFalse((self.folder / "deep").exists())
 
+    def test_what_a_small_stack_keeps_out_is_kept_out_of_nothing_else(self):
+        """LIBXSMM makes code on the stack. A process with little of it goes without, and others neither hear of that nor lose what they know."""
+        problem = ["--m", "512", "--k", "512", "--n", "32", "--block", "16", "--budget", "0.3", "--only", "libxsmm_blocks,spmm_portable"]
+        limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        libxsmm = lambda **options: {row["status"] for row in self.bench("tune", *problem, **options)["results"][0]["candidates"] if row["name"] == "libxsmm_blocks"}
+        small = libxsmm(preexec_fn=limit)
+        self.assertEqual(small, {"not_applicable"})
+        usual = libxsmm()
+        if usual == {"not_applicable"}:
+            self.skipTest("this build has no LIBXSMM, or the processor none of what it needs")
+        self.assertFalse(usual & {"not_applicable", "failed"})
+        chosen = self.bench("tune", *problem, preexec_fn=limit)["results"][0]
+        self.assertEqual(chosen["chosen"], "spmm_portable")
+        self.assertEqual(libxsmm(), usual)
+        self.assertTrue(self.bench("tune", *problem)["results"][0]["from_store"])
+
     def test_others_may_not_write_a_store(self):
         self.cli("tune", *SMALL)
         os.chmod(self.path("cache/store.db"), 0o666)

@@ -424,6 +424,45 @@ static void two_threads_measure_once(void **state)
     unlink(lock);
 }
 
+/* What a limit of one process kept from running is tried by the next, against the incumbent; within the process, it is not tried again. */
+static void limits_of_a_process_settle_nothing(void **state)
+{
+    (void)state;
+    static const fake_mode modes[] = {FAKE_NO_MEMORY, FAKE_NO_RIGHT};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        char path[] = "/tmp/sparsek_choose_XXXXXX", lock[sizeof path + 8];
+        const int file = mkstemp(path);
+        assert_true(file >= 0);
+        close(file);
+        bench b;
+        bench_open(&b, table_a, 3, path);
+        fakes[0] = (fake){.mode = modes[i], .us = 50};
+        fakes[1].param_us[0] = 60;
+        assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+        fake_runs();
+        for (int k = 0; k < 2; k++)
+            assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
+        assert_int_equal(fake_runs(), 0);
+        spk_store *others[3] = {NULL}; /* as many processes see it */
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(spk_store_open(&spk_mem_system, path, NULL, NULL, &others[k]), SPK_OK);
+            b.tuner.store = others[k];
+            if (k == 1)
+                fakes[0].mode = FAKE_RIGHT;
+            assert_string_equal(choose(&b, k < 2 ? "measured" : "from the store").kernel->name, k == 0 ? "fake1" : "fake0");
+            assert_int_equal(atomic_load(&fakes[0].runs) > 0, k < 2);
+            assert_string_equal(choose(&b, "from the store").kernel->name, k == 0 ? "fake1" : "fake0");
+            fake_runs();
+        }
+        for (int k = 0; k < 3; k++)
+            spk_store_close(&others[k]);
+        bench_close(&b);
+        unlink(path);
+        snprintf(lock, sizeof lock, "%s.lock", path);
+        unlink(lock);
+    }
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
     (void)state;
@@ -462,6 +501,7 @@ int main(void)
         cmocka_unit_test(listing_and_explaining),
         cmocka_unit_test(empty_problems),
         cmocka_unit_test(two_threads_measure_once),
+        cmocka_unit_test(limits_of_a_process_settle_nothing),
         cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@ typedef enum fake_mode {
     FAKE_NO_PREACT,
     FAKE_FAILS,
     FAKE_NO_MEMORY,
+    FAKE_NO_RIGHT, /* a limit of the process keeps it from running */
     FAKE_PASSES /* when it is bound */
 } fake_mode;
 
@@ -95,6 +96,8 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
         return spk_fail(SPK_ERR_INTERNAL, "the test makes it fail");
     if (f->mode == FAKE_NO_MEMORY)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "the test leaves it no memory");
+    if (f->mode == FAKE_NO_RIGHT)
+        return spk_fail(SPK_ERR_UNAVAILABLE, "the test has a limit");
     if (args->alpha == 1 && args->beta == 1) /* only the checked run is looked at */
         return SPK_OK;
     size_t count = (size_t)(p->m * p->n);

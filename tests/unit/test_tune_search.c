@@ -73,6 +73,7 @@ static void the_wrong_never_win(void **state)
     check_refused(FAKE_NO_PREACT, SPK_CANDIDATE_WRONG, "preact");
     check_refused(FAKE_FAILS, SPK_CANDIDATE_FAILED, "the test makes it fail");
     check_refused(FAKE_NO_MEMORY, SPK_CANDIDATE_FAILED, "out of memory");
+    check_refused(FAKE_NO_RIGHT, SPK_CANDIDATE_FAILED, "the test has a limit");
     check_refused(FAKE_PASSES, SPK_CANDIDATE_PRUNED, "the test lets it pass");
 }
 

@@ -111,9 +111,10 @@ static spk_status cpu_time_runs(spk_device *device, const spk_bound *bound, cons
     return SPK_OK;
 }
 
+/* A thread with little stack goes without a library, and its evidence is not for others: nor is theirs for it. */
 static spk_status cpu_key_text(spk_device *device, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "%s", (const char *)device->state);
+    snprintf(buffer, size, "%s%s", (const char *)device->state, spk_libraries_lack_stack(device->libraries) ? ":little-stack" : "");
     return SPK_OK;
 }
 

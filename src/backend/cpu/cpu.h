@@ -47,6 +47,7 @@ void spk_libraries_release(struct spk_libraries **libraries);
 int spk_libraries_count(void);
 spk_status spk_libraries_info(struct spk_libraries *libraries, int index, spk_library_info *info); /* may open */
 /* "openblas:/real/path:size:mtime_ns;mkl:...": what belongs in the key. */
+bool spk_libraries_lack_stack(const struct spk_libraries *libraries); /* the calling thread's is too small for one that was found */
 void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size_t size);
 
 #endif

@@ -354,6 +354,17 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
                                        made->kept_out ? "the store keeps the better evidence that it has" : "what was measured is kept");
 }
 
+/* Whether a lack of memory, or a limit, made some fail: evidence without them is not complete (spk_evidence_lacks). */
+static bool limits_kept_some_out(const spk_search *search)
+{
+    for (int i = 0; i < search->count; i++) {
+        const spk_contender *c = &search->contenders[i];
+        if (c->status == SPK_CANDIDATE_FAILED && (c->failure == SPK_ERR_OUT_OF_MEMORY || c->failure == SPK_ERR_UNAVAILABLE))
+            return true;
+    }
+    return false;
+}
+
 /* Tunes a class, or finds that another has done it meanwhile. */
 static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                              spk_report **report, spk_choice *choice)
@@ -376,6 +387,8 @@ static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem,
     SPK_GOTO(spk_search_begin(&t.search, tuner, problem, options));
     choose_field(&t);
     status = tune_locked(&t, report, choice);
+    if (status == SPK_OK && limits_kept_some_out(&t.search))
+        remember(spk_class_hash(tuner, class->key)); /* they are for other processes to try: not again at each plan of this one */
     spk_search_end(&t.search);
 done:
     spk_report_release(&t.stored);

@@ -63,7 +63,15 @@ static const spk_evidence *find(const spk_report *report, const spk_contender *c
     return NULL;
 }
 
-/* Whether an entry answers for a candidate that can run now. Lack of memory then says nothing about now. */
+/* What this process had no memory for, or no right to, another may have. As contenders say it (measure.c). */
+static bool failed_by_limits(const spk_evidence *e)
+{
+    char unavailable[32];
+    snprintf(unavailable, sizeof unavailable, ": %s (", spk_status_name(SPK_ERR_UNAVAILABLE));
+    return strstr(e->why, spk_status_name(SPK_ERR_OUT_OF_MEMORY)) != NULL || strstr(e->why, unavailable) != NULL;
+}
+
+/* Whether an entry answers for a candidate that can run now. */
 static bool settles(const spk_evidence *e)
 {
     switch (e->status) {
@@ -72,7 +80,7 @@ static bool settles(const spk_evidence *e)
     case SPK_CANDIDATE_TIMED_OUT:
         return true;
     case SPK_CANDIDATE_FAILED:
-        return strstr(e->why, spk_status_name(SPK_ERR_OUT_OF_MEMORY)) == NULL;
+        return !failed_by_limits(e);
     case SPK_CANDIDATE_PRUNED:
         return strcmp(e->why, spk_why_interrupted) != 0;
     case SPK_CANDIDATE_NOT_ELIGIBLE:

@@ -141,6 +141,8 @@ int spk_libraries_count(void)
 
 const char spk_no_code[] = "the system refuses memory that is writable and executable, which its code needs";
 
+const char spk_no_stack[] = "LIBXSMM makes code on the calling thread's stack, which has less than 192 KiB left";
+
 static int index_of(const char *name)
 {
     for (int i = 0; i < LIBRARIES; i++)
@@ -149,13 +151,29 @@ static int index_of(const char *name)
     return -1;
 }
 
+/* LIBXSMM makes code when a plan is made, on the stack of the thread that makes it. */
+static bool lacks_stack(int index)
+{
+#ifdef SPK_HAVE_LIBXSMM
+    return index == LIBXSMM && !spk_libxsmm_has_stack();
+#else
+    (void)index;
+    return false;
+#endif
+}
+
+bool spk_libraries_lack_stack(const struct spk_libraries *libraries)
+{
+    return libraries->entries[LIBXSMM].file.found && lacks_stack(LIBXSMM);
+}
+
 bool spk_library_found(const spk_device *device, const char *name)
 {
     int index = index_of(name);
     if (index < 0 || device->libraries == NULL)
         return false;
     entry *e = &device->libraries->entries[index];
-    return e->file.found && atomic_load_explicit(&e->state, memory_order_acquire) != BROKEN;
+    return e->file.found && atomic_load_explicit(&e->state, memory_order_acquire) != BROKEN && !lacks_stack(index);
 }
 
 const char *spk_library_why(const spk_device *device, const char *name)
@@ -166,6 +184,8 @@ const char *spk_library_why(const spk_device *device, const char *name)
         return e->file.why;
     if (e != NULL && atomic_load_explicit(&e->state, memory_order_acquire) == BROKEN)
         return e->broken;
+    if (e != NULL && e->file.found && lacks_stack(index))
+        return spk_no_stack;
     return "its library was not found";
 }
 

@@ -15,7 +15,7 @@ typedef union code {
     libxsmm_dmmfunction f64;
 } code;
 
-enum { EDGES = 2, STACK_BYTES = 192 << 10 };
+enum { EDGES = 2, STACK_BYTES = 192 << 10, PLANNING_BYTES = 24 << 10 /* of stack, from where candidates are looked at on */ };
 
 typedef struct libxsmm_state {
     spk_blocks blocks;
@@ -42,6 +42,11 @@ static atomic_bool ready;
 bool spk_libxsmm_is_ready(void)
 {
     return atomic_load_explicit(&ready, memory_order_acquire);
+}
+
+bool spk_libxsmm_has_stack(void)
+{
+    return spk_stack_suffices(STACK_BYTES + PLANNING_BYTES);
 }
 
 /* Its first call for code makes its tables, and reads them even if it got no memory for them. This call makes them too, and tells. */
@@ -160,8 +165,7 @@ static spk_status check_room(const spk_device *device)
     if (!spk_code_may_be_made())
         return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_code);
     if (!spk_stack_suffices(STACK_BYTES))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: it makes code in %d KiB of the calling thread's stack, which has less left",
-                        STACK_BYTES / 1024);
+        return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", spk_no_stack);
     SPK_TRY(spk_library_open(device, "libxsmm", &handle));
     if (!spk_libxsmm_fits(1, 1, why, sizeof why))
         return spk_fail(SPK_ERR_UNAVAILABLE, "libxsmm: %s", why);

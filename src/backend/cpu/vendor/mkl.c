@@ -89,7 +89,7 @@ spk_status spk_mkl_open(const spk_device *device, void **handle, spk_mkl *mkl)
 {
     SPK_TRY(spk_library_open(device, "mkl", handle));
     if (!spk_cblas_find(*handle, &mkl->cblas) || !spk_library_function(*handle, "MKL_Set_Num_Threads_Local", &mkl->set_threads))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "mkl: a function is gone");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "mkl: a function is gone");
     return SPK_OK;
 }
 

@@ -127,7 +127,7 @@ static spk_status bind(spk_bound *bound)
     bound->state = state;
     SPK_GOTO(spk_mkl_open(bound->device, &handle, &state->mkl));
     if (!find_functions(handle, &state->call))
-        SPK_GOTO(spk_fail(SPK_ERR_UNAVAILABLE, "mkl: it lacks functions of mkl_sparse"));
+        SPK_GOTO(spk_fail(SPK_ERR_UNSUPPORTED, "mkl: it lacks functions of mkl_sparse"));
     SPK_GOTO(make_index(bound, state));
     if (p->static_values)
         SPK_GOTO(spk_alloc(&bound->device->mem, (size_t)spk_problem_operand_elements(p, SPK_A), bytes, &state->values));

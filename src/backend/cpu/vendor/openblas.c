@@ -113,7 +113,7 @@ static spk_status open_library(const spk_device *device, openblas *library)
     void *handle = NULL;
     SPK_TRY(spk_library_open(device, "openblas", &handle));
     if (!find_functions(handle, library))
-        return spk_fail(SPK_ERR_UNAVAILABLE, "openblas: a function is gone");
+        return spk_fail(SPK_ERR_UNSUPPORTED, "openblas: a function is gone");
     /* It keeps buffers for twice that many callers, and ends the process when they run out. */
     const char *most = strstr(configuration(handle), "MAX_THREADS=");
     int limit = most != NULL ? atoi(most + strlen("MAX_THREADS=")) : 0;

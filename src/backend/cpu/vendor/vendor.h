@@ -20,13 +20,14 @@ void spk_openblas_version(void *handle, char *text, size_t size);
 void spk_mkl_version(void *handle, char *text, size_t size);
 #ifdef SPK_HAVE_LIBXSMM
 bool spk_libxsmm_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
-bool spk_libxsmm_is_ready(void); /* its tables are there */
+bool spk_libxsmm_is_ready(void);  /* its tables are there */
+bool spk_libxsmm_has_stack(void); /* the calling thread's suffices to make a plan */
 const char *spk_libxsmm_version(void);
 #endif
 
 /* limits.c. Whether this process may make code at run time, and why LIBXSMM is not used where it may not. */
 bool spk_code_may_be_made(void);
-extern const char spk_no_code[];
+extern const char spk_no_code[], spk_no_stack[];
 bool spk_is_executable(uintptr_t code); /* whether the address lies in memory that may be executed */
 bool spk_stack_suffices(size_t bytes);  /* of the calling thread, from here on */
 /* Whether a library may be opened and used by so many threads, `had` of which it has (0: it is not open): memory and threads that it takes

@@ -204,7 +204,7 @@ spk_status spk_cuda_library_functions(void *handle, const char *library, const c
     for (int i = 0; i < count; i++) {
         functions[i] = dlsym(handle, names[i]);
         if (functions[i] == NULL)
-            return spk_fail(SPK_ERR_UNAVAILABLE, "%s has no function %s: another version is needed", library, names[i]);
+            return spk_fail(SPK_ERR_UNSUPPORTED, "%s has no function %s: another version is needed", library, names[i]);
     }
     return SPK_OK;
 }
