@@ -304,7 +304,9 @@ int cmd_check(cli *app, int argc, char **argv)
     int code = parse(app, &f, argc, argv);
     if (code != ARGS_GO)
         return code;
-    series s = {.app = app, .flags = &f};
+    static series s; /* its rows are more than a small stack holds */
+    s.app = app;
+    s.flags = &f;
     json_t *settings = json_object();
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));

@@ -241,6 +241,14 @@ class Store(CliTest):
         self.assertEqual(libxsmm(), usual)
         self.assertTrue(self.bench("tune", *problem)["results"][0]["from_store"])
 
+    def test_a_small_stack_will_do(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        for line in ("gen uniform --m 64 --k 64 --block 8 --density 0.3 -o a.safetensors", "gen uniform --m 64 --k 8 --block 1 --density 1 -o b.mtx",
+                     "inspect a.safetensors", "convert a.safetensors a.mtx", "run a.safetensors b.mtx -o d.npy --budget 0.05", "info", "cache list",
+                     "bench --m 64 --k 64 --n 8 --block 8 --density 0.3 --budget 0.05", "check --cases 5 --seed 3",
+                     "regret --problems 1 --budget 0.05", "explain --m 64 --k 64 --n 9 --block 8"):
+            self.assertIn(self.cli(*line.split(), code=None, preexec_fn=limit).returncode, (0, 1), line)
+
     def test_others_may_not_write_a_store(self):
         self.cli("tune", *SMALL)
         os.chmod(self.path("cache/store.db"), 0o666)
