@@ -30,7 +30,7 @@ typedef enum fake_mode {
     FAKE_FAILS,
     FAKE_NO_MEMORY,
     FAKE_NO_RIGHT, /* a limit of the process keeps it from running */
-    FAKE_PASSES /* when it is bound */
+    FAKE_PASSES    /* when it is bound */
 } fake_mode;
 
 enum { FAKES = 8 };
