@@ -91,8 +91,9 @@ static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t wo
     double best = INFINITY;
     s->down = down > 0 ? down : 1;
     s->across = across > 0 ? across : 1;
-    for (int64_t i = down; workers > 1 && i <= 2 * down + workers && (i == down || m / i >= 2 * height); i++)
-        for (int64_t j = across; j <= 2 * across + workers && (j == across || s->vectors / j >= 2 * tuned.nv); j++) {
+    const int64_t most = s->down * s->across + 2 * workers;
+    for (int64_t i = down; workers > 1 && i * across <= most && (i == down || m / i >= 2 * height); i++)
+        for (int64_t j = across; i * j <= most && (j == across || s->vectors / j >= 2 * tuned.nv); j++) {
             const double rows = (double)tile_ceil(m, i), columns = (double)(tile_ceil(s->vectors, j) * lanes),
                          rounds = (double)tile_ceil(i * j, workers), tile = rows * columns + 12 * (rows + columns);
             if (rounds * tile < 0.995 * best) {
@@ -185,15 +186,17 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
     double cycles = units * steps * panels * (step + 20 * split.tiles);
     if (steps > 1)
         cycles += 2 * steps * m * (double)s.vectors;
-    /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place, far apart lines cost the more, the more. */
-    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = p->a.layout == SPK_COL_MAJOR ? 0.2 : 0.6;
+    /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place the rows of a register tile must not share the
+     * few places that a cache has for their addresses. */
+    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = p->a.layout == SPK_COL_MAJOR ? 0.3 : 0.6;
     const double scale = (double)tiles->element_bytes / 4;
-    if (s.pack_b)
-        cycles += b_copy * scale * (double)s.down * k * (double)(s.vectors * lanes);
+    const bool crowded = p->a.layout == SPK_ROW_MAJOR && p->a.ld * tiles->element_bytes % 4096 == 0 && split.low >= 8;
     if (s.pack_a)
         cycles += a_copy * scale * (double)s.across * k * m;
     else
-        cycles *= 1 + (p->a.layout == SPK_COL_MAJOR ? 0.15 : 0.05) + fmin(0.3, k * m * (double)tiles->element_bytes / 3e6);
+        cycles *= crowded ? 1.4 : 1.02;
+    if (s.pack_b || p->n % lanes != 0)
+        cycles += b_copy * scale * (double)s.down * k * (double)((s.pack_b ? s.vectors : s.width) * lanes);
     cycles += m * (double)s.vectors * cost_of_epilogue(p, (double)lanes);
     return cost_finish(problem, device, &machine, cycles, units * (double)s.splits, s.splits > 1 ? 2 : 1);
 }

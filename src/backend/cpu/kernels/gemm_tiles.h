@@ -42,16 +42,41 @@ static void S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k
     S(pack)(b->layout, from, b->ld, 0, depth, (int)(panel.end - panel.begin), S(gemm_columns)(unit, panel), to);
 }
 
+/* The same from a column-major A: each column once, along its line, to its places in all sub-tiles. What a sub-tile's last vector has
+ * beyond its height is never read. */
+static void S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, int64_t ld, int64_t depth)
+{
+    const int64_t rows = unit->rows.end - unit->rows.begin, step = unit->tall * depth;
+    for (int64_t k = 0; k < depth; k++) {
+        const STORED *column = from + k * ld;
+        REAL *to = unit->a + k * unit->tall;
+        int64_t row = 0;
+        for (int tile = 0; tile < unit->split.tiles; tile++) {
+            const int64_t height = unit->split.low + (tile < unit->split.taller);
+            for (int64_t i = 0; i < height; i += T(lanes)) {
+                const int64_t left = rows - row - i;
+                T(store)(to + i, left >= T(lanes) ? S(load)(column + row + i) : S(load_part)(column + row + i, left));
+            }
+            row += height;
+            to += step;
+        }
+    }
+}
+
 /* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
 static void S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
     const spk_operand *a = &unit->run->state->problem.a;
     const STORED *from = (const STORED *)unit->run->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
     REAL *to = unit->a;
+    if (a->layout == SPK_COL_MAJOR) {
+        S(gemm_copy_columns)(unit, from, a->ld, depth);
+        return;
+    }
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
-        S(pack)(gemm_other_layout(a->layout), from, a->ld, 0, depth, (int)(unit->tall / T(lanes)), height, to);
-        from += height * spk_operand_row_step(a);
+        S(pack)(SPK_COL_MAJOR, from, a->ld, 0, depth, (int)(unit->tall / T(lanes)), height, to);
+        from += height * a->ld;
         to += unit->tall * depth;
     }
 }

@@ -50,8 +50,9 @@ bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, c
 double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    const double stream = fmax(device->stream_gbs, 1) * 1e3;
-    const double multiply = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * 1.05 * 1e3);
+    const double stream = fmax(device->stream_gbs, 1) * 1e3, shorter = (double)(problem->m < problem->n ? problem->m : problem->n);
+    const double share = 0.8 / (1 + 30 / shorter + 30 / (double)problem->k); /* of the peak: small and slim products get less */
+    const double multiply = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3);
     return 10 + fmax(multiply, spk_problem_bytes(problem) / stream) + 2 * (double)spk_whole_acc_bytes(problem) / stream;
 }
 
