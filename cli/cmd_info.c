@@ -106,6 +106,7 @@ static const char *kind_name(const setting *s)
     case SPK_FIELD_ITEMS:
         return "items";
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_GROUPS:
         return "stride";
     case SPK_FIELD_DTYPE:
         return "dtype";

@@ -138,7 +138,8 @@ int operation_static_operand(const operation *op)
 
 bool operation_is_wide(spk_field_kind kind)
 {
-    return kind == SPK_FIELD_SIZE || kind == SPK_FIELD_ITEMS || kind == SPK_FIELD_LD || kind == SPK_FIELD_STRIDE;
+    return kind == SPK_FIELD_SIZE || kind == SPK_FIELD_ITEMS || kind == SPK_FIELD_LD || kind == SPK_FIELD_STRIDE ||
+           kind == SPK_FIELD_GROUPS;
 }
 
 int64_t operation_get(const spk_field_info *field, const operation_struct *problem)

@@ -77,6 +77,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
     case SPK_FIELD_LD:
+    case SPK_FIELD_GROUPS:
         if (s->value > 0)
             json_put(o, s->key, json_boolean(value == s->value));
         else if (s->kind != SPK_FIELD_BLOCK_LAYOUT || value) {

@@ -103,12 +103,30 @@ static spk_status make_pattern(work *w)
     return spk_pattern_create(w->context, &indices, &w->pattern);
 }
 
+/* Indices, which cannot be any numbers. */
+static spk_status make_index(work *w, int operand, int64_t elements, void **memory)
+{
+    const size_t bytes = (size_t)elements * sizeof(int32_t);
+    void *host = malloc(bytes + 1);
+    if (host == NULL)
+        return SPK_ERR_OUT_OF_MEMORY;
+    spk_status status = spk_problem_fill(w->context, w->pattern, &w->given.head.problem, operand, 1, host);
+    if (status == SPK_OK)
+        status = spk_memory_allocate(w->context, bytes > 0 ? bytes : 1, memory);
+    if (status == SPK_OK)
+        status = spk_memory_copy(w->context, *memory, SPK_DEVICE, host, SPK_HOST, bytes);
+    free(host);
+    return status;
+}
+
 static spk_status make_operands(work *w)
 {
     for (int i = 0; i < w->given.head.operand_count; i++) {
         const spk_proof_operand *operand = &w->given.head.operands[i];
-        const bool wanted = operand->dtype != SPK_DTYPE_DEFAULT;
-        const spk_status status = wanted ? make_operand(w, (spk_dtype)operand->dtype, operand->elements, &w->memory[i]) : SPK_OK;
+        const spk_dtype dtype = (spk_dtype)operand->dtype;
+        const spk_status status = dtype == SPK_DTYPE_DEFAULT ? SPK_OK
+                                  : dtype == SPK_INT32       ? make_index(w, i, operand->elements, &w->memory[i])
+                                                             : make_operand(w, dtype, operand->elements, &w->memory[i]);
         if (status != SPK_OK)
             return status;
     }

@@ -36,6 +36,7 @@ static void draw_field(random_state *r, const check_draft *draft, const spk_fiel
         operation_put_real(field, given, random_chance(r, 0.5) ? 0 : field->low + (field->high - field->low) * random_unit(r));
         break;
     case SPK_FIELD_ITEMS:
+    case SPK_FIELD_GROUPS:
     case SPK_FIELD_DTYPE:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
@@ -51,6 +52,8 @@ void check_draw_any(random_state *r, const operation *op, const check_draft *dra
     for (int i = 0; i < op->info.field_count; i++) {
         const spk_field_info *field = &op->fields[i], *same = alike(spmm, field);
         if (field->kind == SPK_FIELD_LD || field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_ITEMS)
+            continue;
+        if (field->kind == SPK_FIELD_CHOICE && !field->option) /* groups, which have no option yet */
             continue;
         if (same && field->kind != SPK_FIELD_SIZE)
             operation_put(field, given, operation_get(same, &product));

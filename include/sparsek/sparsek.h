@@ -103,7 +103,8 @@ typedef enum spk_dtype {
     SPK_BF16 = 4,
     SPK_F8E4M3 = 5,
     SPK_F8E5M2 = 6,
-    SPK_TF32 = 7 /* a compute type only */
+    SPK_TF32 = 7, /* a compute type only */
+    SPK_INT32 = 8 /* of offsets only */
 } spk_dtype;
 
 typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
@@ -120,6 +121,8 @@ typedef enum spk_activation {
 } spk_activation;
 /* How args.residual takes part, after the activation: added, or a factor of each element (SwiGLU: silu(gate x) times up x). */
 typedef enum spk_residual { SPK_RESIDUAL_NONE = 0, SPK_RESIDUAL_ADD = 1, SPK_RESIDUAL_MULTIPLY = 2 } spk_residual;
+/* The axis of a product that groups cut; see spk_gemm. */
+typedef enum spk_group_axis { SPK_GROUP_NONE = 0, SPK_GROUP_ROWS = 1, SPK_GROUP_COLS = 2, SPK_GROUP_DEPTH = 3 } spk_group_axis;
 typedef enum spk_bias { SPK_BIAS_NONE = 0, SPK_BIAS_PER_ROW = 1, SPK_BIAS_PER_COL = 2 } spk_bias;
 
 /* Name and size of a dtype ("f32", 4); NULL and 0 for an unknown one. spk_dtype_from_name returns SPK_DTYPE_DEFAULT for an
@@ -424,16 +427,16 @@ typedef struct spk_sddmm_args {
  * float64). Dtypes: A and B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. With K = 0 the product is 0. */
 typedef struct spk_gemm {
     size_t struct_size;
-    spk_operation operation; /* SPK_GEMM */
-    int reserved;            /* 0 */
-    int64_t m, n, k;         /* >= 0 */
-    spk_dtype dtype_a;       /* default: SPK_F32 */
-    spk_dtype dtype_b;       /* default: dtype_a */
-    spk_dtype dtype_d;       /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
-    spk_trans trans_a;       /* T: the array of A is K x M */
-    spk_trans trans_b;       /* T: the array of B is N x K */
-    spk_layout layout_a;     /* of the array, as it is before op; so layout_b */
+    spk_operation operation;   /* SPK_GEMM */
+    spk_group_axis group_axis; /* with groups */
+    int64_t m, n, k;           /* >= 0 */
+    spk_dtype dtype_a;         /* default: SPK_F32 */
+    spk_dtype dtype_b;         /* default: dtype_a */
+    spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b */
+    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    spk_trans trans_a;         /* T: the array of A is K x M */
+    spk_trans trans_b;         /* T: the array of B is N x K */
+    spk_layout layout_a;       /* of the array, as it is before op; so layout_b */
     spk_layout layout_b;
     spk_layout layout_d; /* D, C, residual and preact */
     int use_c;           /* 1: C takes part (args.beta); 0: beta is ignored */
@@ -450,7 +453,19 @@ typedef struct spk_gemm {
     /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
      * one for all */
     int64_t stride_r, stride_p;
+    int64_t groups; /* pieces that the product is cut into along group_axis; 0: none. See below */
 } spk_gemm;
+
+/* Groups: the product is cut along an axis at args.offsets, `groups` int32 (on the context's device, like all arrays): where each group
+ * ends, ascending; the first begins at 0, and a group may be empty. m, n and k are those of the whole. batch is 1.
+ * - SPK_GROUP_ROWS: rows of A and of D; each group has a B of its own (a mixture of experts: tokens sorted by expert). A bias per column is
+ *   groups x N, a line for each group.
+ * - SPK_GROUP_COLS: columns of B and of D; each group has an A of its own. A bias per row is groups x M.
+ * - SPK_GROUP_DEPTH: columns of A and rows of B; each group has a D of its own, with C, residual and preact (the gradient of the experts'
+ *   weights). Bias is one for all.
+ * What groups have of their own lies stride_a, stride_b, or stride_c, stride_d, stride_r, stride_p apart; the other strides must be 0. What
+ * lies behind the last end takes no part: nothing of D there is written. On the CPU wrong offsets are refused; on a GPU they must be right.
+ */
 
 typedef struct spk_gemm_args {
     size_t struct_size;
@@ -463,6 +478,7 @@ typedef struct spk_gemm_args {
     const void *bias;     /* with bias */
     const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
     void *preact;         /* with keep_preact */
+    const void *offsets;  /* with groups */
     double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
     double beta;          /* finite with use_c; 0 never reads c */
     void *workspace;      /* as in spk_spmm_args */
@@ -615,7 +631,8 @@ typedef enum spk_field_kind {
     SPK_FIELD_CHOICE = 8,       /* int, or an enumeration */
     SPK_FIELD_LD = 9,           /* int64_t: leading dimension of `operand` */
     SPK_FIELD_STRIDE = 10,      /* int64_t: of `operand`, from one item of a batch to the next */
-    SPK_FIELD_REAL = 11         /* double */
+    SPK_FIELD_REAL = 11,        /* double */
+    SPK_FIELD_GROUPS = 12       /* int64_t: how many pieces the product is cut into; 0: none */
 } spk_field_kind;
 
 typedef struct spk_field_info {
@@ -691,7 +708,7 @@ typedef struct spk_problem_info {
     size_t struct_size;
     spk_operation operation;
     spk_dtype compute;             /* of the sums */
-    int64_t items;                 /* of the batch, >= 1 */
+    int64_t items;                 /* of the batch, >= 1; groups, where there are any */
     int64_t sizes[SPK_MOST_SIZES]; /* in the order of spk_operation_size */
     double flops;                  /* of stored blocks, of all items */
     double dense_flops;            /* had nothing been left out */
@@ -714,6 +731,11 @@ typedef struct spk_array_info {
 
 SPK_API spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
                                      spk_array_info *info);
+
+/* Fills an operand of a problem, in host memory, with numbers that it may hold: offsets are uneven and end at the whole size; others are
+ * as spk_fill_random makes them, in the whole of what it occupies. `out` has the elements of spk_problem_array. */
+SPK_API spk_status spk_problem_fill(spk_context *context, const spk_pattern *pattern, const void *problem, int operand, uint64_t seed,
+                                    void *out);
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 

@@ -172,6 +172,7 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
     case SPK_FIELD_BLOCK_LAYOUT:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_GROUPS:
     case SPK_FIELD_REAL:
         break;
     }

@@ -106,7 +106,7 @@ spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *t
 static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows,
                               int64_t row_count, double *out, double *preact, double *magnitude)
 {
-    const int64_t most = problem->batch * spk_problem_out_rows(problem);
+    const int64_t most = spk_problem_out_rows(problem);
     if (rows == NULL)
         row_count = most;
     if (row_count < 0)
@@ -121,6 +121,7 @@ static spk_status oracle_rows(const spk_context *context, const spk_problem *pro
         SPK_TRY(spk_pattern_fetch(problem->pattern));
     SPK_TRY(spk_check_pointer(out, "out"));
     SPK_TRY(spk_problem_check_inputs(problem, args));
+    SPK_TRY(spk_problem_check_indices(problem, args));
     spk_oracle_ask ask = {.rows = rows, .row_count = row_count, .cols = spk_problem_out_cols(problem)};
     for (int i = 0, outputs = 0; i < problem->op->operand_count; i++) {
         if (problem->op->operands[i].role != SPK_ROLE_OUT || outputs == 2)
@@ -170,14 +171,20 @@ spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern
     return spk_struct_write(info, &ours, sizeof ours, "spk_problem_info");
 }
 
+static spk_status check_operand(const spk_problem *problem, int operand)
+{
+    if (operand < 0 || operand >= problem->op->operand_count)
+        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s has %d operands", operand, problem->op->name, problem->op->operand_count);
+    return SPK_OK;
+}
+
 spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, spk_array_info *info)
 {
     spk_tune_options options;
     spk_problem problem;
     SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
     SPK_TRY(spk_check_pointer(info, "info"));
-    if (operand < 0 || operand >= problem.op->operand_count)
-        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s has %d operands", operand, problem.op->name, problem.op->operand_count);
+    SPK_TRY(check_operand(&problem, operand));
     const spk_operand *o = &problem.operand[operand];
     const spk_array_info ours = {.rows = o->rows,
                                  .cols = o->cols,
@@ -187,6 +194,22 @@ spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, c
                                  .dtype = o->dtype,
                                  .layout = o->layout};
     return spk_struct_write(info, &ours, sizeof ours, "spk_array_info");
+}
+
+spk_status spk_problem_fill(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, uint64_t seed, void *out)
+{
+    spk_tune_options options;
+    spk_problem problem;
+    SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
+    SPK_TRY(check_operand(&problem, operand));
+    const int64_t elements = spk_problem_operand_elements(&problem, operand);
+    if (elements == 0)
+        return SPK_OK;
+    SPK_TRY(spk_check_pointer(out, "out"));
+    if (!spk_problem_is_index(&problem, operand))
+        return spk_generate_values(problem.operand[operand].dtype, elements, seed, out);
+    spk_problem_draw_index(&problem, operand, seed, out);
+    return SPK_OK;
 }
 
 typedef spk_status (*report_maker)(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,

@@ -89,6 +89,8 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     const spk_backend *backend = plan->context->device->backend;
     if (backend->check_args != NULL)
         SPK_TRY(backend->check_args(plan->context->device, problem, args));
+    if (backend->id == SPK_BACKEND_CPU)
+        SPK_TRY(spk_problem_check_indices(problem, args));
     if (spk_problem_is_empty(problem))
         return SPK_OK;
     const spk_bound *bound = bound_for(plan, args);

@@ -7,8 +7,8 @@
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[] = {[SPK_F32] = {"f32", 4},       [SPK_F64] = {"f64", 8},       [SPK_F16] = {"f16", 2},  [SPK_BF16] = {"bf16", 2},
-              [SPK_F8E4M3] = {"f8e4m3", 1}, [SPK_F8E5M2] = {"f8e5m2", 1}, [SPK_TF32] = {"tf32", 4}};
+} dtypes[] = {[SPK_F32] = {"f32", 4},       [SPK_F64] = {"f64", 8},       [SPK_F16] = {"f16", 2},   [SPK_BF16] = {"bf16", 2},
+              [SPK_F8E4M3] = {"f8e4m3", 1}, [SPK_F8E5M2] = {"f8e5m2", 1}, [SPK_TF32] = {"tf32", 4}, [SPK_INT32] = {"i32", 4}};
 
 static int known(int dtype)
 {

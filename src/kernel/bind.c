@@ -41,6 +41,8 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = isa_reason(kernel->isa & ~device->isa);
     else if (problem->pattern != NULL && problem->pattern->direct && !kernel->ops->direct)
         *why = "it needs the indices on the host";
+    else if (problem->group_axis != SPK_GROUP_NONE && !kernel->ops->grouped)
+        *why = "it takes no groups";
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = device->backend->library_why != NULL ? device->backend->library_why(device, kernel->library) : "its library was not found";
     else if (!spk_batch_applicable(kernel, problem, why))

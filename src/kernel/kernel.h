@@ -59,6 +59,8 @@ typedef struct spk_kernel_ops {
     /* run takes the whole batch. Else it takes one item, as do applicable, predict_us, build, bind and update_values: on the CPU the items
      * are run one by one or side by side, on a GPU the row is not applicable to a batch. */
     bool batched;
+    /* It takes problems in groups (spk_problem.group_axis), all groups at once; batched is set, too. */
+    bool grouped;
     /* bind and run read the indices in device memory only: the row takes patterns that have them nowhere else (spk_pattern.direct). */
     bool direct;
     /* Of the sources that make the kernel (the build defines SPK_SOURCE_HASH for each kernel file). */

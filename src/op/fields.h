@@ -75,6 +75,15 @@
         FIELD_OF(name, SPK_FIELD_CHOICE, -1), .option = option_, .values = values_, .terms = terms_, .usual = usual_, .help = help_, \
                                               .high = last                                                                           \
     }
+/* Not yet an option. */
+#define FIELD_GROUPS(name)                                        \
+    {                                                             \
+        FIELD_OF(name, SPK_FIELD_GROUPS, -1), .high = 2147483647  \
+    }
+#define FIELD_GROUP_AXIS(name)                                                                                       \
+    {                                                                                                                \
+        FIELD_OF(name, SPK_FIELD_CHOICE, -1), .values = "none|rows|cols|depth", .usual = "none", .high = SPK_GROUP_DEPTH \
+    }
 #define FIELD_LD(name, operand)                                          \
     {                                                                    \
         FIELD_OF(name, SPK_FIELD_LD, operand), .high = SPK_MOST_ELEMENTS \

@@ -71,6 +71,12 @@ static inline size_t spk_operand_bytes(const spk_operand *operand, int64_t items
     return (size_t)spk_operand_elements(operand, items) * spk_dtype_bytes(operand->dtype);
 }
 
+/* How many matrices an operand has, of `items` items: one, where they share it. */
+static inline int64_t spk_operand_items(const spk_operand *operand, int64_t items)
+{
+    return operand->stride != 0 ? items : 1;
+}
+
 /* Whether the items lie side by side in each line, in place of one after another. */
 static inline bool spk_operand_is_side_by_side(const spk_operand *operand, int64_t items)
 {

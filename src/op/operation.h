@@ -82,9 +82,12 @@ typedef struct spk_op {
     /* Elements of operand i, of an item, that a run touches at most. NULL: all. */
     double (*touched)(const spk_problem *problem, int i);
     double (*tolerance)(const spk_problem *problem);
+    /* Of an operation with indices among its inputs: some that are right for operand i; whether those of a run, in host memory, are. */
+    void (*draw_index)(const spk_problem *problem, int i, spk_rng *rng, int32_t *out);
+    spk_status (*check_indices)(const spk_problem *problem, const spk_args *args);
     /* The member that holds the size which no pattern fixes. */
     int64_t *(*free_size)(spk_problem *problem);
-    /* The member that holds another one, where there is no pattern whose rows a sample could take. NULL: none. */
+    /* The member that holds another one, where there is no pattern whose rows a sample could take. NULL, or NULL from it: none. */
     int64_t *(*other_size)(spk_problem *problem);
     /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
     int (*device_defines)(const spk_problem *problem, char *text, size_t size);

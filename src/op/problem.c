@@ -83,7 +83,7 @@ bool spk_problem_is_empty(const spk_problem *problem)
 int64_t spk_problem_out_rows(const spk_problem *problem)
 {
     const spk_operand *output = first_output(problem);
-    return output != NULL ? output->rows : 0;
+    return output != NULL ? output->rows * spk_operand_items(output, problem->batch) : 0;
 }
 
 int64_t spk_problem_out_cols(const spk_problem *problem)
@@ -128,7 +128,7 @@ double spk_problem_touched_bytes(const spk_problem *problem, int i)
         const double most = problem->op->touched(problem, i);
         elements = elements < most ? elements : most;
     }
-    return elements * (double)(o->stride != 0 ? problem->batch : 1) * (double)spk_dtype_bytes(o->dtype);
+    return elements * (double)spk_operand_items(o, problem->batch) * (double)spk_dtype_bytes(o->dtype);
 }
 
 double spk_problem_bytes(const spk_problem *problem)
@@ -158,7 +158,8 @@ int64_t spk_problem_free_size(const spk_problem *problem)
 int64_t spk_problem_other_size(const spk_problem *problem)
 {
     spk_problem copy = *problem;
-    return problem->op->other_size != NULL ? *problem->op->other_size(&copy) : 0;
+    const int64_t *size = problem->op->other_size != NULL ? problem->op->other_size(&copy) : NULL;
+    return size != NULL ? *size : 0;
 }
 
 void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_size, int64_t other_size)
@@ -180,4 +181,21 @@ int spk_problem_device_defines(const spk_problem *problem, char *text, size_t si
 double spk_problem_tolerance(const spk_problem *problem)
 {
     return problem->op->tolerance(problem);
+}
+
+bool spk_problem_is_index(const spk_problem *problem, int i)
+{
+    return problem->operand[i].dtype == SPK_INT32;
+}
+
+void spk_problem_draw_index(const spk_problem *problem, int i, uint64_t seed, int32_t *out)
+{
+    spk_rng rng;
+    spk_rng_seed(&rng, seed);
+    problem->op->draw_index(problem, i, &rng, out);
+}
+
+spk_status spk_problem_check_indices(const spk_problem *problem, const spk_args *args)
+{
+    return problem->op->check_indices != NULL ? problem->op->check_indices(problem, args) : SPK_OK;
 }

@@ -19,7 +19,7 @@ typedef struct spk_epilogue {
 
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
-enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT };
+enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_OFFSETS };
 
 /* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
 #pragma GCC diagnostic push
@@ -30,10 +30,10 @@ typedef struct spk_problem {
     union {
         spk_operand operand[SPK_MAX_OPERANDS];
         struct {
-            spk_operand a, b, c, d, bias, residual, preact;
+            spk_operand a, b, c, d, bias, residual, preact, offsets;
         };
     };
-    int64_t batch;     /* items, >= 1 */
+    int64_t batch;     /* items, >= 1: of a batch, or groups, of which only some operands have one each (a stride other than 0) */
     spk_dtype compute; /* never SPK_DTYPE_DEFAULT */
     /* promises of the caller (spk_tune_options) */
     spk_cache_mode cache;
@@ -43,6 +43,8 @@ typedef struct spk_problem {
     spk_trans trans_a;       /* SpMM. A transposed matrix of GEMM is one of the other layout */
     spk_layout block_layout; /* of an array of values */
     spk_epilogue epilogue;
+    spk_group_axis group_axis; /* GEMM: the items are groups */
+    int unused_too;
     int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
 } spk_problem;
 #pragma GCC diagnostic pop
@@ -56,6 +58,7 @@ typedef struct spk_args {
             void *d;
             const void *bias, *residual;
             void *preact;
+            const void *offsets;
         };
     };
     union {
@@ -132,8 +135,15 @@ int spk_problem_device_defines(const spk_problem *problem, char *text, size_t si
 /* The largest |D - oracle| / magnitude that rounding explains. */
 double spk_problem_tolerance(const spk_problem *problem);
 
-/* Of an item's outputs: the oracle is asked by row and column. All outputs have the same. */
+/* Of the outputs: the oracle is asked by row and column, rows of all items one after another. All outputs have the same. */
 int64_t spk_problem_out_rows(const spk_problem *problem);
 int64_t spk_problem_out_cols(const spk_problem *problem);
+
+/* Numbers that operand i may hold, where not any will do: offsets. false: any will. */
+bool spk_problem_is_index(const spk_problem *problem, int i);
+void spk_problem_draw_index(const spk_problem *problem, int i, uint64_t seed, int32_t *out);
+
+/* Whether the indices among the inputs are right, where the host can read them. */
+spk_status spk_problem_check_indices(const spk_problem *problem, const spk_args *args);
 
 #endif

@@ -8,9 +8,10 @@
 typedef struct gemm_case {
     spk_gemm problem;
     spk_gemm_args args;
-    int64_t items;
+    int64_t items; /* of D */
+    int32_t *ends; /* of the groups */
     array a, b, c, d, residual, preact, bias;
-    double *want, *before, *magnitude; /* of each element of D, item by item, row by row */
+    double *want, *before, *magnitude; /* of each element of D, item by item, row by row; NaN: it is not written */
     double tolerance;
 } gemm_case;
 
@@ -20,13 +21,49 @@ static inline double after(const array *x, spk_trans trans, int64_t item, int64_
     return trans == SPK_TRANS ? at(x, item, j, i) : at(x, item, i, j);
 }
 
+/* The group that `index` of the axis that is cut lies in; -1: none. */
+static inline int64_t group_of(const gemm_case *t, int64_t index)
+{
+    for (int64_t group = 0; group < t->problem.groups; group++)
+        if (index < t->ends[group])
+            return group;
+    return -1;
+}
+
+/* Which items of A, B and bias an element is made of, and from where to where the sum goes; false: it belongs to no group. */
+static inline bool parts_of(const gemm_case *t, int64_t item, int64_t i, int64_t j, int64_t of[3], int64_t *first, int64_t *end)
+{
+    const spk_gemm *p = &t->problem;
+    const spk_group_axis axis = p->groups > 0 ? p->group_axis : SPK_GROUP_NONE;
+    *first = 0;
+    *end = p->k;
+    of[0] = of[1] = axis == SPK_GROUP_NONE ? item : 0;
+    of[2] = 0;
+    if (axis == SPK_GROUP_DEPTH) {
+        *first = item > 0 ? t->ends[item - 1] : 0;
+        *end = t->ends[item];
+    } else if (axis != SPK_GROUP_NONE) {
+        const bool rows = axis == SPK_GROUP_ROWS;
+        const int64_t group = group_of(t, rows ? i : j);
+        of[rows ? 1 : 0] = group;
+        of[2] = p->bias == (rows ? SPK_BIAS_PER_COL : SPK_BIAS_PER_ROW) ? group : 0;
+        return group >= 0;
+    }
+    return true;
+}
+
 static inline void expect_element(gemm_case *t, int64_t item, int64_t i, int64_t j)
 {
     const spk_gemm *p = &t->problem;
     const int64_t place = (item * p->m + i) * p->n + j;
+    int64_t of[3], first, end;
     double sum = 0, size = 0;
-    for (int64_t k = 0; k < p->k; k++) {
-        const double term = t->args.alpha * after(&t->a, p->trans_a, item, i, k) * after(&t->b, p->trans_b, item, k, j);
+    if (!parts_of(t, item, i, j, of, &first, &end)) {
+        t->want[place] = t->before[place] = NAN;
+        return;
+    }
+    for (int64_t k = first; k < end; k++) {
+        const double term = t->args.alpha * after(&t->a, p->trans_a, of[0], i, k) * after(&t->b, p->trans_b, of[1], k, j);
         sum += term;
         size += fabs(term);
     }
@@ -36,7 +73,7 @@ static inline void expect_element(gemm_case *t, int64_t item, int64_t i, int64_t
         size += fabs(term);
     }
     if (p->bias != SPK_BIAS_NONE) {
-        const double term = at(&t->bias, 0, 0, p->bias == SPK_BIAS_PER_ROW ? i : j);
+        const double term = at(&t->bias, 0, of[2], p->bias == SPK_BIAS_PER_ROW ? i : j);
         sum += term;
         size += fabs(term);
     }
@@ -71,7 +108,7 @@ static inline void expect_all(gemm_case *t)
 static inline void draw_array(spk_rng *rng, array *a, spk_dtype dtype, spk_layout layout, int64_t rows, int64_t cols, int64_t items,
                               bool output, int64_t *ld, int64_t *stride)
 {
-    const int way = (int)pick(rng, TIGHT, output ? SIDE_BY_SIDE : SHARED);
+    const int way = items == 1 ? TIGHT : (int)pick(rng, TIGHT, output ? SIDE_BY_SIDE : SHARED);
     make_array(rng, a, dtype, layout, rows, cols, items, way);
     *ld = a->ld;
     *stride = given(a, way);
@@ -92,8 +129,51 @@ static inline void draw_epilogue(spk_rng *rng, spk_gemm *p)
     }
 }
 
+/* Where groups end: some are empty, and the last may leave something over. */
+static inline void draw_groups(spk_rng *rng, gemm_case *t)
+{
+    spk_gemm *p = &t->problem;
+    p->groups = pick(rng, 1, 6);
+    p->group_axis = (spk_group_axis)pick(rng, SPK_GROUP_ROWS, SPK_GROUP_DEPTH);
+    const int64_t cut = p->group_axis == SPK_GROUP_ROWS ? p->m : p->group_axis == SPK_GROUP_COLS ? p->n : p->k;
+    t->ends = malloc((size_t)p->groups * sizeof *t->ends);
+    int64_t end = 0;
+    for (int64_t group = 0; group < p->groups; group++) {
+        end += pick(rng, 0, 3) == 0 ? 0 : pick(rng, 0, (cut - end) * 2 / 3 + 1);
+        end = end < cut ? end : cut;
+        t->ends[group] = (int32_t)end;
+    }
+    if (pick(rng, 0, 1))
+        t->ends[p->groups - 1] = (int32_t)cut;
+}
+
+static inline void draw_arrays(spk_rng *rng, gemm_case *t)
+{
+    spk_gemm *p = &t->problem;
+    const int64_t m = p->m, n = p->n, k = p->k, items = p->groups > 0 ? p->groups : p->batch;
+    const spk_group_axis axis = p->groups > 0 ? p->group_axis : SPK_GROUP_NONE;
+    const bool ta = p->trans_a == SPK_TRANS, tb = p->trans_b == SPK_TRANS, bias_rows = p->bias == SPK_BIAS_PER_ROW;
+    const int64_t of_a = axis == SPK_GROUP_NONE || axis == SPK_GROUP_COLS ? items : 1,
+                  of_b = axis == SPK_GROUP_NONE || axis == SPK_GROUP_ROWS ? items : 1,
+                  of_bias = axis == (bias_rows ? SPK_GROUP_COLS : SPK_GROUP_ROWS) ? items : 1;
+    t->items = axis == SPK_GROUP_NONE || axis == SPK_GROUP_DEPTH ? items : 1;
+    draw_array(rng, &t->a, p->dtype_a, p->layout_a, ta ? k : m, ta ? m : k, of_a, false, &p->lda, &p->stride_a);
+    draw_array(rng, &t->b, p->dtype_a, p->layout_b, tb ? n : k, tb ? k : n, of_b, false, &p->ldb, &p->stride_b);
+    draw_array(rng, &t->c, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldc, &p->stride_c);
+    draw_array(rng, &t->d, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldd, &p->stride_d);
+    draw_array(rng, &t->residual, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldr, &p->stride_r);
+    draw_array(rng, &t->preact, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldp, &p->stride_p);
+    make_array(rng, &t->bias, p->dtype_d, SPK_ROW_MAJOR, of_bias, bias_rows ? m : n, 1, SHARED);
+    if (t->bias.ld != t->bias.cols) { /* lines of bias are tight */
+        for (int64_t line = 0; line < of_bias; line++)
+            for (int64_t e = 0; e < t->bias.cols; e++)
+                spk_value_set(t->bias.memory, p->dtype_d, line * t->bias.cols + e, spk_rng_normal(rng));
+        t->bias.ld = t->bias.cols;
+    }
+}
+
 /* Sizes are there; all else is drawn. */
-static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k, int64_t most_items)
+static inline void draw_product(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k, int64_t most_items, bool grouped)
 {
     spk_gemm *p = &t->problem;
     memset(t, 0, sizeof *t);
@@ -106,15 +186,10 @@ static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, i
     p->layout_b = (spk_layout)pick(rng, 0, 1);
     p->layout_d = (spk_layout)pick(rng, 0, 1);
     draw_epilogue(rng, p);
-    p->batch = t->items = pick(rng, 0, 1) || most_items == 1 ? 1 : pick(rng, 2, most_items);
-    const bool ta = p->trans_a == SPK_TRANS, tb = p->trans_b == SPK_TRANS;
-    draw_array(rng, &t->a, p->dtype_a, p->layout_a, ta ? k : m, ta ? m : k, t->items, false, &p->lda, &p->stride_a);
-    draw_array(rng, &t->b, p->dtype_a, p->layout_b, tb ? n : k, tb ? k : n, t->items, false, &p->ldb, &p->stride_b);
-    draw_array(rng, &t->c, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldc, &p->stride_c);
-    draw_array(rng, &t->d, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldd, &p->stride_d);
-    draw_array(rng, &t->residual, p->dtype_d, p->layout_d, m, n, t->items, false, &p->ldr, &p->stride_r);
-    draw_array(rng, &t->preact, p->dtype_d, p->layout_d, m, n, t->items, true, &p->ldp, &p->stride_p);
-    make_array(rng, &t->bias, p->dtype_d, SPK_ROW_MAJOR, 1, p->bias == SPK_BIAS_PER_ROW ? m : n, 1, SHARED);
+    if (grouped)
+        draw_groups(rng, t);
+    p->batch = p->groups > 0 || pick(rng, 0, 1) || most_items == 1 ? 1 : pick(rng, 2, most_items);
+    draw_arrays(rng, t);
     t->args = (spk_gemm_args){SPK_SIZED(spk_gemm_args),
                               .a = t->a.memory,
                               .b = t->b.memory,
@@ -122,7 +197,8 @@ static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, i
                               .d = t->d.memory,
                               .bias = t->bias.memory,
                               .residual = t->residual.memory,
-                              .preact = t->preact.memory};
+                              .preact = t->preact.memory,
+                              .offsets = t->ends};
     t->args.alpha = pick(rng, 0, 1) ? 1 : spk_rng_normal(rng);
     t->args.beta = pick(rng, 0, 2) == 0 ? 0 : spk_rng_normal(rng);
     if (t->args.beta == 0)
@@ -132,12 +208,24 @@ static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, i
     ok(spk_default_tolerance(context, NULL, p, &t->tolerance));
 }
 
+static inline void draw_gemm(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k, int64_t most_items)
+{
+    draw_product(rng, t, m, n, k, most_items, false);
+}
+
+/* The same in groups. */
+static inline void draw_grouped(spk_rng *rng, gemm_case *t, int64_t m, int64_t n, int64_t k)
+{
+    draw_product(rng, t, m, n, k, 1, true);
+}
+
 static inline void free_gemm(gemm_case *t)
 {
     array *all[] = {&t->a, &t->b, &t->c, &t->d, &t->residual, &t->preact, &t->bias};
     for (int i = 0; i < 7; i++)
         free(all[i]->memory);
     free(t->want);
+    free(t->ends);
 }
 
 static inline void poison(array *a)
@@ -156,6 +244,8 @@ static inline void check_array(const gemm_case *t, const array *got, const doubl
             for (int64_t j = 0; j < p->n; j++) {
                 const int64_t e = (item * p->m + i) * p->n + j;
                 const double is = at(got, item, i, j), error = fabs(is - want[e]);
+                if (isnan(want[e]))
+                    continue;
                 seen[place(got, item, i, j)] = 1;
                 if (!((got->dtype == SPK_F16 ? fmax(error - 0x1p-25, 0) : error) <= t->tolerance * t->magnitude[e]))
                     fail_msg("seed %llu, %s: %s[%lld][%lld][%lld] is %.9g, expected %.9g", (unsigned long long)seed, choice, name,

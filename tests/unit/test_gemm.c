@@ -10,9 +10,11 @@ static void check_oracle(const gemm_case *t, uint64_t seed)
     double *out = malloc((size_t)(3 * count + 1) * sizeof *out), *before = out + count, *magnitude = before + count;
     ok(spk_oracle(context, NULL, p, &t->args, NULL, 0, out, before, magnitude));
     for (int64_t e = 0; e < count; e++)
-        if (!(fabs(out[e] - t->want[e]) <= 1e-13 * t->magnitude[e]) ||
-            (p->keep_preact && !(fabs(before[e] - t->before[e]) <= 1e-13 * t->magnitude[e])) ||
-            !(fabs(magnitude[e] - t->magnitude[e]) <= 1e-13 * t->magnitude[e]))
+        if (isnan(t->want[e]))
+            assert_true(out[e] == 0 && magnitude[e] == 0);
+        else if (!(fabs(out[e] - t->want[e]) <= 1e-13 * t->magnitude[e]) ||
+                 (p->keep_preact && !(fabs(before[e] - t->before[e]) <= 1e-13 * t->magnitude[e])) ||
+                 !(fabs(magnitude[e] - t->magnitude[e]) <= 1e-13 * t->magnitude[e]))
             fail_msg("seed %llu: oracle %lld is %.17g (%g), expected %.17g (%g)", (unsigned long long)seed, (long long)e, out[e],
                      magnitude[e], t->want[e], t->magnitude[e]);
     if (count > 0) { /* one row alone: the last */
@@ -54,7 +56,7 @@ static int run_gemm(gemm_case *t, uint64_t seed)
 /* D may be C or residual, where they lie alike. */
 static void run_in_place(gemm_case *t, uint64_t seed, const array *as, bool takes_part, const void **pointer)
 {
-    if (!takes_part || as->ld != t->d.ld || as->stride != t->d.stride)
+    if (!takes_part || as->ld != t->d.ld || as->stride != t->d.stride || t->problem.groups > 0)
         return;
     memcpy(t->d.memory, as->memory, (size_t)t->d.elements * spk_dtype_bytes(t->d.dtype));
     const void *was = *pointer;
@@ -92,17 +94,31 @@ static void test_gemm(void **state)
     }
 }
 
+static void test_groups(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 250; seed++) {
+        spk_rng rng;
+        gemm_case t;
+        spk_rng_seed(&rng, 9000 + seed);
+        const int64_t m = size_of(&rng), n = size_of(&rng), k = size_of(&rng);
+        draw_grouped(&rng, &t, m, n, k);
+        run_all(&t, seed);
+        free_gemm(&t);
+    }
+}
+
 /* Beyond the blocks that kernels cut the sizes into, and so deep that K is split among threads. */
 static void run_large(void)
 {
     static const int64_t sizes[][3] = {{130, 300, 700}, {500, 20, 900}, {9, 1200, 300}, {290, 290, 40}, {1, 2100, 600},
                                        {2100, 1, 600},  {20, 30, 2000}, {4, 40, 3000},  {2000, 3, 700}, {7, 600, 900}};
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= 40; seed++) {
         const int64_t *size = sizes[seed % 10];
         spk_rng rng;
         gemm_case t;
         spk_rng_seed(&rng, 7000 + seed);
-        draw_gemm(&rng, &t, size[0] + pick(&rng, 0, 9), size[1] + pick(&rng, 0, 9), size[2] + pick(&rng, 0, 9), 1);
+        draw_product(&rng, &t, size[0] + pick(&rng, 0, 9), size[1] + pick(&rng, 0, 9), size[2] + pick(&rng, 0, 9), 1, seed > 20);
         assert_true(run_gemm(&t, seed) >= 1);
         free_gemm(&t);
     }
@@ -149,8 +165,11 @@ static void test_tuning(void **state)
         const spk_gemm all[] = {
             {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .use_c = 1},
             {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .batch = 12, .trans_a = SPK_TRANS, .activation = SPK_ACT_SILU},
-            {SPK_SIZED(spk_gemm), .m = 30, .n = 40, .k = 64, .batch = 3, .stride_b = SPK_STRIDE_SHARED, .stride_d = 40001}};
-        for (int i = 0; i < 3; i++) {
+            {SPK_SIZED(spk_gemm), .m = 30, .n = 40, .k = 64, .batch = 3, .stride_b = SPK_STRIDE_SHARED, .stride_d = 40001},
+            {SPK_SIZED(spk_gemm), .m = 90, .n = 40, .k = 64, .groups = 5, .group_axis = SPK_GROUP_ROWS, .bias = SPK_BIAS_PER_COL},
+            {SPK_SIZED(spk_gemm), .m = 30, .n = 90, .k = 64, .groups = 5, .group_axis = SPK_GROUP_COLS, .dtype_a = SPK_BF16},
+            {SPK_SIZED(spk_gemm), .m = 30, .n = 40, .k = 90, .groups = 5, .group_axis = SPK_GROUP_DEPTH}};
+        for (int i = 0; i < 6; i++) {
             assert_int_equal(spk_explain(context, NULL, &all[i], &options, &report), SPK_ERR_UNKNOWN_CLASS);
             ok(spk_tune(context, NULL, &all[i], &options, &report));
             check_report(&report);
@@ -177,8 +196,10 @@ static void test_sampling(void **state)
     const spk_gemm all[] = {{SPK_SIZED(spk_gemm), .m = 1100, .n = 900, .k = 1000},
                             {SPK_SIZED(spk_gemm), .m = 3000, .n = 30, .k = 500, .layout_d = SPK_COL_MAJOR},
                             {SPK_SIZED(spk_gemm), .m = 30, .n = 3000, .k = 500, .dtype_a = SPK_F16},
-                            {SPK_SIZED(spk_gemm), .m = 300, .n = 300, .k = 300, .batch = 40}};
-    for (int i = 0; i < 4; i++) {
+                            {SPK_SIZED(spk_gemm), .m = 300, .n = 300, .k = 300, .batch = 40},
+                            {SPK_SIZED(spk_gemm), .m = 1000, .n = 1500, .k = 500, .groups = 9, .group_axis = SPK_GROUP_ROWS},
+                            {SPK_SIZED(spk_gemm), .m = 900, .n = 900, .k = 2000, .groups = 4, .group_axis = SPK_GROUP_DEPTH}};
+    for (int i = 0; i < 6; i++) {
         ok(spk_tune(context, NULL, &all[i], &options, &report));
         check_report(&report);
     }
@@ -264,6 +285,11 @@ static void test_folding(void **state)
     g = rows;
     g.m = 0;
     assert_int_equal(folded(g), 0);
+    g = rows;
+    g.batch = 1;
+    g.groups = 3;
+    g.group_axis = SPK_GROUP_ROWS;
+    assert_int_equal(folded(g), 0);
 }
 
 /* A transposed matrix is one of the other layout. */
@@ -303,7 +329,6 @@ static void test_errors(void **state)
     assert_int_equal(spk_plan_gemm(context, &p, NULL, &plan), status); \
     expect_message(piece)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
-    REFUSE(reserved, 1, SPK_ERR_ARGUMENT, "reserved = 1");
     REFUSE(m, -1, SPK_ERR_ARGUMENT, "m = -1");
     REFUSE(n, -1, SPK_ERR_ARGUMENT, "n = -1");
     REFUSE(k, INT64_C(1) << 41, SPK_ERR_ARGUMENT, "k = 2199023255552: the limit is 2^40");
@@ -321,6 +346,13 @@ static void test_errors(void **state)
     REFUSE(ldb, 15, SPK_ERR_ARGUMENT, "ldb = 15: a row has 16 elements");
     REFUSE(ldd, 15, SPK_ERR_ARGUMENT, "ldd = 15: a row has 16 elements");
     REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
+    REFUSE(groups, -1, SPK_ERR_ARGUMENT, "groups = -1");
+    REFUSE(groups, 3, SPK_ERR_ARGUMENT, "group_axis = 0 with groups = 3");
+    REFUSE(group_axis, SPK_GROUP_ROWS, SPK_ERR_ARGUMENT, "group_axis = 1 with groups = 0");
+    REFUSE(group_axis, (spk_group_axis)4, SPK_ERR_ARGUMENT, "group_axis = 4: the values are 0..3");
+    REFUSE(batch, (p.groups = 3, p.group_axis = SPK_GROUP_ROWS, 2), SPK_ERR_ARGUMENT, "batch = 2 with groups = 3");
+    REFUSE(stride_a, (p.groups = 3, p.group_axis = SPK_GROUP_ROWS, 999), SPK_ERR_ARGUMENT, "stride_a = 999: groups have none of their own");
+    REFUSE(stride_d, (p.groups = 3, p.group_axis = SPK_GROUP_COLS, 999), SPK_ERR_ARGUMENT, "stride_d = 999: groups have none of their own");
     REFUSE(stride_a, -2, SPK_ERR_ARGUMENT, "stride_a = -2");
     REFUSE(stride_d, (p.batch = 2, 100), SPK_ERR_ARGUMENT, "stride_d = 100: items of");
     REFUSE(stride_d, (p.batch = 2, SPK_STRIDE_SHARED), SPK_ERR_ARGUMENT, "stride_d = -1");
@@ -360,6 +392,46 @@ static void test_errors(void **state)
     spk_plan_destroy(&plan);
 }
 
+/* On the CPU wrong offsets are refused, before anything runs. */
+static void test_offsets(void **state)
+{
+    (void)state;
+    static float numbers[3][8 * 1024];
+    double out[8 * 16];
+    int32_t ends[3];
+    const spk_gemm p = {SPK_SIZED(spk_gemm), .m = 8, .n = 16, .k = 32, .groups = 3, .group_axis = SPK_GROUP_ROWS};
+    const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = numbers[0], .b = numbers[1], .d = numbers[2], .alpha = 1, .offsets = ends};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
+    const struct {
+        int32_t ends[3];
+        const char *why;
+    } all[] = {{{0, 8, 8}, NULL},
+               {{0, 0, 3}, NULL},
+               {{-1, 4, 8}, "args.offsets[0] = -1"},
+               {{4, 3, 8}, "args.offsets[1] = 3: the group begins at 4"},
+               {{4, 8, 9}, "args.offsets[2] = 9: the group begins at 8, and the axis has 8 elements"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        memcpy(ends, all[i].ends, sizeof ends);
+        const spk_status wanted = all[i].why != NULL ? SPK_ERR_ARGUMENT : SPK_OK;
+        assert_int_equal(spk_matmul_dense(context, &p, &args, &estimate), wanted);
+        if (wanted != SPK_OK)
+            expect_message(all[i].why);
+        assert_int_equal(spk_oracle(context, NULL, &p, &args, NULL, 0, out, NULL, NULL), wanted);
+    }
+    spk_gemm_args none = args;
+    none.offsets = NULL;
+    assert_int_equal(spk_matmul_dense(context, &p, &none, &estimate), SPK_ERR_ARGUMENT);
+    expect_message("args.offsets is NULL: 3 elements of i32");
+    /* What fills operands fills these rightly. */
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        ok(spk_problem_fill(context, NULL, &p, 7, seed, ends));
+        assert_true(ends[0] >= 0 && ends[1] >= ends[0] && ends[2] >= ends[1] && ends[2] == 8);
+    }
+    ok(spk_problem_fill(context, NULL, &p, 0, 1, numbers[0]));
+    assert_int_equal(spk_problem_fill(context, NULL, &p, 8, 1, ends), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_problem_fill(context, NULL, &p, 7, 1, NULL), SPK_ERR_ARGUMENT);
+}
+
 /* Every allocation of planning, running, the oracle and tuning may fail: an ordinary error, and the next try succeeds. */
 static void test_without_memory(void **state)
 {
@@ -390,8 +462,9 @@ static void test_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),     cmocka_unit_test(test_large),      cmocka_unit_test(test_tuning),
-        cmocka_unit_test(test_sampling), cmocka_unit_test(test_export),     cmocka_unit_test(test_folding),
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_transposed), cmocka_unit_test(test_without_memory)};
+        cmocka_unit_test(test_gemm),       cmocka_unit_test(test_groups),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_tuning),     cmocka_unit_test(test_sampling),      cmocka_unit_test(test_export),
+        cmocka_unit_test(test_folding),    cmocka_unit_test(test_errors),        cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_transposed), cmocka_unit_test(test_without_memory)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -25,6 +25,7 @@ static size_t bytes_of(spk_field_kind kind)
     case SPK_FIELD_ITEMS:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_GROUPS:
         return sizeof(int64_t);
     case SPK_FIELD_REAL:
         return sizeof(double);

@@ -121,6 +121,17 @@ static spk_gemm draw_gemm(void)
     g.stride_d = 4000 + below(1000);
     g.stride_r = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
     g.stride_p = 4000 + below(1000);
+    g.group_axis = (spk_group_axis)below(4);
+    if (g.group_axis == SPK_GROUP_NONE)
+        return g;
+    g.batch = 1;
+    g.groups = 2 + below(5);
+    if (g.group_axis != SPK_GROUP_DEPTH)
+        g.stride_c = g.stride_d = g.stride_r = g.stride_p = 0;
+    if (g.group_axis != SPK_GROUP_COLS)
+        g.stride_a = 0;
+    if (g.group_axis != SPK_GROUP_ROWS)
+        g.stride_b = 0;
     return g;
 }
 

@@ -35,6 +35,7 @@ pub const SPK_BF16: spk_dtype = spk_dtype(4);
 pub const SPK_F8E4M3: spk_dtype = spk_dtype(5);
 pub const SPK_F8E5M2: spk_dtype = spk_dtype(6);
 pub const SPK_TF32: spk_dtype = spk_dtype(7);
+pub const SPK_INT32: spk_dtype = spk_dtype(8);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_dtype(pub ::std::os::raw::c_uint);
@@ -78,6 +79,13 @@ pub const SPK_RESIDUAL_MULTIPLY: spk_residual = spk_residual(2);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_residual(pub ::std::os::raw::c_uint);
+pub const SPK_GROUP_NONE: spk_group_axis = spk_group_axis(0);
+pub const SPK_GROUP_ROWS: spk_group_axis = spk_group_axis(1);
+pub const SPK_GROUP_COLS: spk_group_axis = spk_group_axis(2);
+pub const SPK_GROUP_DEPTH: spk_group_axis = spk_group_axis(3);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_group_axis(pub ::std::os::raw::c_uint);
 pub const SPK_BIAS_NONE: spk_bias = spk_bias(0);
 pub const SPK_BIAS_PER_ROW: spk_bias = spk_bias(1);
 pub const SPK_BIAS_PER_COL: spk_bias = spk_bias(2);
@@ -929,7 +937,7 @@ const _: () = {
 pub struct spk_gemm {
     pub struct_size: usize,
     pub operation: spk_operation,
-    pub reserved: ::std::os::raw::c_int,
+    pub group_axis: spk_group_axis,
     pub m: i64,
     pub n: i64,
     pub k: i64,
@@ -960,10 +968,11 @@ pub struct spk_gemm {
     pub stride_d: i64,
     pub stride_r: i64,
     pub stride_p: i64,
+    pub groups: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 200usize];
+    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 208usize];
     ["Alignment of spk_gemm"][::std::mem::align_of::<spk_gemm>() - 8usize];
     [
         "Offset of field: spk_gemm::struct_size",
@@ -972,8 +981,8 @@ const _: () = {
         "Offset of field: spk_gemm::operation",
     ][::std::mem::offset_of!(spk_gemm, operation) - 8usize];
     [
-        "Offset of field: spk_gemm::reserved",
-    ][::std::mem::offset_of!(spk_gemm, reserved) - 12usize];
+        "Offset of field: spk_gemm::group_axis",
+    ][::std::mem::offset_of!(spk_gemm, group_axis) - 12usize];
     ["Offset of field: spk_gemm::m"][::std::mem::offset_of!(spk_gemm, m) - 16usize];
     ["Offset of field: spk_gemm::n"][::std::mem::offset_of!(spk_gemm, n) - 24usize];
     ["Offset of field: spk_gemm::k"][::std::mem::offset_of!(spk_gemm, k) - 32usize];
@@ -1046,6 +1055,9 @@ const _: () = {
     [
         "Offset of field: spk_gemm::stride_p",
     ][::std::mem::offset_of!(spk_gemm, stride_p) - 192usize];
+    [
+        "Offset of field: spk_gemm::groups",
+    ][::std::mem::offset_of!(spk_gemm, groups) - 200usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1060,6 +1072,7 @@ pub struct spk_gemm_args {
     pub bias: *const ::std::os::raw::c_void,
     pub residual: *const ::std::os::raw::c_void,
     pub preact: *mut ::std::os::raw::c_void,
+    pub offsets: *const ::std::os::raw::c_void,
     pub alpha: f64,
     pub beta: f64,
     pub workspace: *mut ::std::os::raw::c_void,
@@ -1068,7 +1081,7 @@ pub struct spk_gemm_args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_gemm_args"][::std::mem::size_of::<spk_gemm_args>() - 112usize];
+    ["Size of spk_gemm_args"][::std::mem::size_of::<spk_gemm_args>() - 120usize];
     ["Alignment of spk_gemm_args"][::std::mem::align_of::<spk_gemm_args>() - 8usize];
     [
         "Offset of field: spk_gemm_args::struct_size",
@@ -1101,20 +1114,23 @@ const _: () = {
         "Offset of field: spk_gemm_args::preact",
     ][::std::mem::offset_of!(spk_gemm_args, preact) - 64usize];
     [
+        "Offset of field: spk_gemm_args::offsets",
+    ][::std::mem::offset_of!(spk_gemm_args, offsets) - 72usize];
+    [
         "Offset of field: spk_gemm_args::alpha",
-    ][::std::mem::offset_of!(spk_gemm_args, alpha) - 72usize];
+    ][::std::mem::offset_of!(spk_gemm_args, alpha) - 80usize];
     [
         "Offset of field: spk_gemm_args::beta",
-    ][::std::mem::offset_of!(spk_gemm_args, beta) - 80usize];
+    ][::std::mem::offset_of!(spk_gemm_args, beta) - 88usize];
     [
         "Offset of field: spk_gemm_args::workspace",
-    ][::std::mem::offset_of!(spk_gemm_args, workspace) - 88usize];
+    ][::std::mem::offset_of!(spk_gemm_args, workspace) - 96usize];
     [
         "Offset of field: spk_gemm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_gemm_args, workspace_bytes) - 96usize];
+    ][::std::mem::offset_of!(spk_gemm_args, workspace_bytes) - 104usize];
     [
         "Offset of field: spk_gemm_args::stream",
-    ][::std::mem::offset_of!(spk_gemm_args, stream) - 104usize];
+    ][::std::mem::offset_of!(spk_gemm_args, stream) - 112usize];
 };
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
@@ -1407,6 +1423,7 @@ pub const SPK_FIELD_CHOICE: spk_field_kind = spk_field_kind(8);
 pub const SPK_FIELD_LD: spk_field_kind = spk_field_kind(9);
 pub const SPK_FIELD_STRIDE: spk_field_kind = spk_field_kind(10);
 pub const SPK_FIELD_REAL: spk_field_kind = spk_field_kind(11);
+pub const SPK_FIELD_GROUPS: spk_field_kind = spk_field_kind(12);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_field_kind(pub ::std::os::raw::c_uint);
@@ -1723,6 +1740,16 @@ unsafe extern "C" {
         problem: *const ::std::os::raw::c_void,
         operand: ::std::os::raw::c_int,
         info: *mut spk_array_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_problem_fill(
+        context: *mut spk_context,
+        pattern: *const spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        operand: ::std::os::raw::c_int,
+        seed: u64,
+        out: *mut ::std::os::raw::c_void,
     ) -> spk_status;
 }
 pub const SPK_KIND_OWN: spk_kind = spk_kind(1);

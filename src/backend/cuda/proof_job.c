@@ -65,7 +65,7 @@ static void cut_where_large(spk_problem *p, bool other)
 static spk_problem cut_problem(const spk_problem *given)
 {
     spk_problem p = *given;
-    if (p.batch > 1) {
+    if (p.batch > 1 && p.group_axis == SPK_GROUP_NONE) {
         const double most = proof_bytes / fmax(item_bytes(&p), 1);
         p.batch = (double)p.batch <= most ? p.batch : most > 2 ? (int64_t)most : 2;
         return p;

@@ -1,5 +1,7 @@
 /* GEMM: a caller's spk_gemm as a problem, and what follows from it. The problem knows no transposition: a transposed matrix is one of the
  * other layout. */
+#include <stdio.h>
+
 #include "op/fields.h"
 #include "op/gemm/gemm.h"
 #include "op/read.h"
@@ -7,6 +9,44 @@
 static spk_layout layout_after(spk_layout layout, spk_trans trans)
 {
     return (layout == SPK_ROW_MAJOR) == (trans == SPK_NO_TRANS) ? SPK_ROW_MAJOR : SPK_COL_MAJOR;
+}
+
+static bool has_own(const spk_problem *p, int i)
+{
+    switch (p->group_axis) {
+    case SPK_GROUP_ROWS:
+        return i == SPK_B || (i == SPK_BIAS && p->epilogue.bias == SPK_BIAS_PER_COL);
+    case SPK_GROUP_COLS:
+        return i == SPK_A || (i == SPK_BIAS && p->epilogue.bias == SPK_BIAS_PER_ROW);
+    case SPK_GROUP_DEPTH:
+        return i == SPK_C || i == SPK_D || i == SPK_RESIDUAL || i == SPK_PREACT;
+    case SPK_GROUP_NONE:
+        break;
+    }
+    return true;
+}
+
+/* Groups are items, of which only some operands have one each. */
+static spk_status read_groups(const spk_gemm *g, spk_problem *p)
+{
+    if (g->groups < 0 || g->groups > INT32_MAX)
+        return spk_fail(SPK_ERR_ARGUMENT, "groups = %lld: the limits are 0 and 2^31 - 1", (long long)g->groups);
+    if (g->groups == 0 && g->group_axis != SPK_GROUP_NONE)
+        return spk_fail(SPK_ERR_ARGUMENT, "group_axis = %d with groups = 0: say how many there are", (int)g->group_axis);
+    if (g->groups == 0)
+        return SPK_OK;
+    if (g->group_axis == SPK_GROUP_NONE)
+        return spk_fail(SPK_ERR_ARGUMENT, "group_axis = 0 with groups = %lld: say which axis is cut", (long long)g->groups);
+    if (g->batch > 1)
+        return spk_fail(SPK_ERR_ARGUMENT, "batch = %lld with groups = %lld: groups come one batch at a time", (long long)g->batch,
+                        (long long)g->groups);
+    const int64_t cut = g->group_axis == SPK_GROUP_ROWS ? g->m : g->group_axis == SPK_GROUP_COLS ? g->n : g->k;
+    if (cut > INT32_MAX)
+        return spk_fail(SPK_ERR_ARGUMENT, "groups = %lld of an axis of %lld: offsets are 32-bit integers", (long long)g->groups,
+                        (long long)cut);
+    p->group_axis = g->group_axis;
+    p->batch = g->groups;
+    return SPK_OK;
 }
 
 static spk_status read_sizes(const spk_gemm *g, spk_problem *p)
@@ -17,18 +57,34 @@ static spk_status read_sizes(const spk_gemm *g, spk_problem *p)
     p->m = g->m;
     p->n = g->n;
     p->k = g->k;
-    return spk_read_batch(g->batch, p);
+    SPK_TRY(spk_read_batch(g->batch, p));
+    return read_groups(g, p);
+}
+
+/* `like` is the operand itself, or D for what lies like it. */
+static spk_status read_one(const spk_given_array *given, bool takes_part, int i, const spk_operand *like, spk_problem *p)
+{
+    spk_operand made = *like;
+    if (!has_own(p, i) && given->stride != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: groups have none of their own along this axis, give 0", given->stride_name,
+                        (long long)given->stride);
+    SPK_TRY(spk_read_array(given, has_own(p, i) ? p->batch : 1, &made));
+    if (takes_part)
+        p->operand[i] = made;
+    return SPK_OK;
 }
 
 static spk_status read_arrays(const spk_gemm *g, spk_problem *p)
 {
-    const bool has_residual = p->epilogue.residual != SPK_RESIDUAL_NONE;
-    SPK_TRY(spk_read_array(&(spk_given_array){"lda", "stride_a", g->lda, g->stride_a, false}, p->batch, &p->a));
-    SPK_TRY(spk_read_array(&(spk_given_array){"ldb", "stride_b", g->ldb, g->stride_b, false}, p->batch, &p->b));
-    SPK_TRY(spk_read_like_d(&(spk_given_array){"ldc", "stride_c", g->ldc, g->stride_c, false}, p->epilogue.use_c, p, &p->c));
-    SPK_TRY(spk_read_array(&(spk_given_array){"ldd", "stride_d", g->ldd, g->stride_d, true}, p->batch, &p->d));
-    SPK_TRY(spk_read_like_d(&(spk_given_array){"ldr", "stride_r", g->ldr, g->stride_r, false}, has_residual, p, &p->residual));
-    return spk_read_like_d(&(spk_given_array){"ldp", "stride_p", g->ldp, g->stride_p, true}, p->epilogue.keep_preact, p, &p->preact);
+    const spk_epilogue *e = &p->epilogue;
+    const spk_operand like_d = p->d;
+    SPK_TRY(read_one(&(spk_given_array){"lda", "stride_a", g->lda, g->stride_a, false}, true, SPK_A, &p->a, p));
+    SPK_TRY(read_one(&(spk_given_array){"ldb", "stride_b", g->ldb, g->stride_b, false}, true, SPK_B, &p->b, p));
+    SPK_TRY(read_one(&(spk_given_array){"ldc", "stride_c", g->ldc, g->stride_c, false}, e->use_c, SPK_C, &like_d, p));
+    SPK_TRY(read_one(&(spk_given_array){"ldd", "stride_d", g->ldd, g->stride_d, true}, true, SPK_D, &like_d, p));
+    const bool has_residual = e->residual != SPK_RESIDUAL_NONE;
+    SPK_TRY(read_one(&(spk_given_array){"ldr", "stride_r", g->ldr, g->stride_r, false}, has_residual, SPK_RESIDUAL, &like_d, p));
+    return read_one(&(spk_given_array){"ldp", "stride_p", g->ldp, g->stride_p, true}, e->keep_preact, SPK_PREACT, &like_d, p);
 }
 
 static void fit(spk_problem *p)
@@ -37,13 +93,16 @@ static void fit(spk_problem *p)
     p->a.cols = p->b.rows = p->k;
     p->b.cols = p->n;
     spk_product_fit(p, p->m, p->n);
+    if (p->group_axis == SPK_GROUP_NONE)
+        return;
+    p->bias.stride = has_own(p, SPK_BIAS) ? p->bias.cols : 0;
+    p->offsets = (spk_operand){.rows = 1, .cols = p->batch, .ld = p->batch, .dtype = SPK_INT32};
 }
 
 static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 {
     const spk_gemm *g = given;
     (void)pattern;
-    SPK_TRY(spk_read_enum("reserved", g->reserved, 0));
     SPK_TRY(spk_read_dtypes(&(spk_given_dtypes){"dtype_a", "dtype_b", g->dtype_a, g->dtype_b, g->dtype_d, g->compute}, p));
     SPK_TRY(read_sizes(g, p));
     p->a.layout = layout_after(g->layout_a, g->trans_a);
@@ -60,9 +119,19 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     return SPK_OK;
 }
 
+/* As a caller gives it: 0 where groups have none of their own. */
+static int64_t stride_of(const spk_problem *p, int i)
+{
+    const bool input = p->op->operands[i].role != SPK_ROLE_OUT;
+    return !has_own(p, i) ? 0 : input ? spk_given_stride(p, &p->operand[i]) : p->operand[i].stride;
+}
+
 static void write(const spk_problem *p, void *given)
 {
+    const bool grouped = p->group_axis != SPK_GROUP_NONE;
     *(spk_gemm *)given = (spk_gemm){SPK_SIZED(spk_gemm),
+                                    .group_axis = p->group_axis,
+                                    .groups = grouped ? p->batch : 0,
                                     .m = p->m,
                                     .n = p->n,
                                     .k = p->k,
@@ -84,19 +153,21 @@ static void write(const spk_problem *p, void *given)
                                     .activation = p->epilogue.activation,
                                     .residual = p->epilogue.residual,
                                     .keep_preact = p->epilogue.keep_preact,
-                                    .batch = p->batch,
-                                    .stride_a = spk_given_stride(p, &p->a),
-                                    .stride_b = spk_given_stride(p, &p->b),
-                                    .stride_c = spk_given_stride(p, &p->c),
-                                    .stride_d = p->d.stride,
-                                    .stride_r = spk_given_stride(p, &p->residual),
-                                    .stride_p = p->preact.stride};
+                                    .batch = grouped ? 1 : p->batch,
+                                    .stride_a = stride_of(p, SPK_A),
+                                    .stride_b = stride_of(p, SPK_B),
+                                    .stride_c = stride_of(p, SPK_C),
+                                    .stride_d = stride_of(p, SPK_D),
+                                    .stride_r = stride_of(p, SPK_RESIDUAL),
+                                    .stride_p = stride_of(p, SPK_PREACT)};
 }
 
 /* A batch whose items share B and lie as the rows of one array in A and all that is like D becomes that one product; so does one that
  * shares A and lies as the columns of one array. */
 static void fold(spk_problem *p)
 {
+    if (p->group_axis != SPK_GROUP_NONE)
+        return;
     const bool rows = p->b.stride == 0 && p->epilogue.bias != SPK_BIAS_PER_ROW,
                columns = p->a.stride == 0 && p->epilogue.bias != SPK_BIAS_PER_COL;
     const bool down = rows && spk_operand_goes_on_down(&p->a, p->batch) && spk_product_goes_on(p, spk_operand_goes_on_down);
@@ -123,17 +194,28 @@ static double tolerance(const spk_problem *p)
 
 static int device_defines(const spk_problem *p, char *text, size_t size)
 {
-    return spk_product_defines(p, p->d.layout, p->a.layout == SPK_ROW_MAJOR, text, size);
+    const int used = spk_product_defines(p, p->d.layout, p->a.layout == SPK_ROW_MAJOR, text, size);
+    if (p->group_axis == SPK_GROUP_NONE || used < 0)
+        return used;
+    const bool fits = (size_t)used < size;
+    return used + snprintf(fits ? text + used : NULL, fits ? size - (size_t)used : 0, " -DGROUP_AXIS=%d", (int)p->group_axis);
 }
 
+/* Of an item: the groups make up the whole. */
+static double flops(const spk_problem *p)
+{
+    return spk_product_dense_flops(p) / (p->group_axis != SPK_GROUP_NONE ? (double)p->batch : 1);
+}
+
+/* Not the size that groups cut: they would be of another kind. */
 static int64_t *free_size(spk_problem *p)
 {
-    return &p->n;
+    return p->group_axis == SPK_GROUP_COLS ? &p->m : &p->n;
 }
 
 static int64_t *other_size(spk_problem *p)
 {
-    return &p->m;
+    return p->group_axis == SPK_GROUP_NONE || p->group_axis == SPK_GROUP_DEPTH ? &p->m : NULL;
 }
 
 static const spk_field_info fields[] = {
@@ -156,9 +238,17 @@ static const spk_operand_row operands[] = {
     [SPK_BIAS] = {.name = "bias", .title = "bias", .extents = "1 x m, or 1 x n", .role = SPK_ROLE_IN, .place = PLACE(bias)},
     [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .extents = "m x n", .role = SPK_ROLE_IN, .place = PLACE(residual)},
     [SPK_PREACT] = {.name = "preact", .title = "preact", .extents = "m x n", .role = SPK_ROLE_OUT, .place = PLACE(preact)},
+    [SPK_OFFSETS] = {.name = "offsets", .title = "offsets", .extents = "1 x groups", .role = SPK_ROLE_IN, .place = PLACE(offsets)},
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_gemm_args);
+
+static bool key_group(const spk_problem *p, char *text, size_t size)
+{
+    static const char *const names[] = {"none", "rows", "cols", "depth"};
+    snprintf(text, size, "%s", names[p->group_axis]);
+    return p->group_axis != SPK_GROUP_NONE;
+}
 
 static const spk_key_row key[] = {{.name = "a", .exact = spk_key_a},
                                   {.name = "b", .exact = spk_key_b},
@@ -172,6 +262,7 @@ static const spk_key_row key[] = {{.name = "a", .exact = spk_key_a},
                                   {.name = "ad", .exact = spk_key_alignment_d},
                                   {.name = "ep", .exact = spk_key_epilogue},
                                   {.name = "batch", .exact = spk_key_batch},
+                                  {.name = "group", .exact = key_group},
                                   {.name = "finite", .exact = spk_key_finite},
                                   {.name = "cache", .exact = spk_key_cache},
                                   SPK_PRODUCT_KEY_BATCH,
@@ -203,10 +294,12 @@ const spk_op spk_op_gemm = {.id = SPK_GEMM,
                             .device_defines = device_defines,
                             .fold = fold,
                             .fit = fit,
-                            .flops = spk_product_dense_flops,
-                            .dense_flops = spk_product_dense_flops,
+                            .flops = flops,
+                            .dense_flops = flops,
                             .touched = touched,
                             .tolerance = tolerance,
+                            .draw_index = spk_gemm_draw_offsets,
+                            .check_indices = spk_gemm_check_offsets,
                             .free_size = free_size,
                             .other_size = other_size,
                             .hard_rows = spk_gemm_hard_rows,

@@ -1,5 +1,8 @@
 /* The oracle of GEMM: plain loops from its definition, one row of D at a time. */
+#include <string.h>
+
 #include "op/gemm/gemm.h"
+#include "op/groups.h"
 #include "op/oracle_rows.h"
 
 /* sum[j] = sum over k of A[row][k] B[k][j], B read along its lines. */
@@ -28,17 +31,72 @@ ACCUMULATE(sums_f64, double, long double, )
 ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
 ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
 
-spk_status spk_gemm_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
+static spk_status ask_one(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
 {
     spk_row_oracle oracle = {.problem = problem, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
     return spk_oracle_rows(mem, &oracle, args, ask);
+}
+
+/* The part of a row that a group has, if any; what no group has stays as it is. */
+static spk_status ask_group(const spk_mem *mem, const spk_problem *problem, const spk_args *args, int64_t group, int64_t row,
+                            const spk_oracle_ask *ask)
+{
+    const spk_group_range range = spk_group_at(args, group);
+    const bool rows = problem->group_axis == SPK_GROUP_ROWS, columns = problem->group_axis == SPK_GROUP_COLS;
+    int64_t inner = rows ? row - range.begin : columns ? row : row % problem->m, begin = ask->col0, end = ask->col0 + ask->cols;
+    spk_oracle_ask part = *ask;
+    spk_problem one;
+    spk_args of_one;
+    if (rows && (row < range.begin || row >= range.end))
+        return SPK_OK;
+    if (problem->group_axis == SPK_GROUP_DEPTH && row / problem->m != group)
+        return SPK_OK;
+    if (columns) {
+        begin = begin > range.begin ? begin : range.begin;
+        end = end < range.end ? end : range.end;
+    }
+    if (begin >= end)
+        return SPK_OK;
+    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+        part.out[i].want += part.out[i].want != NULL ? begin - ask->col0 : 0;
+        part.out[i].magnitude += part.out[i].magnitude != NULL ? begin - ask->col0 : 0;
+    }
+    part.rows = &inner;
+    part.row_count = 1;
+    part.col0 = columns ? begin - range.begin : begin;
+    part.cols = end - begin;
+    spk_group_take(problem, args, group, &one, &of_one);
+    return ask_one(mem, &one, &of_one, &part);
+}
+
+static spk_status ask_groups(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
+{
+    for (int64_t r = 0; r < ask->row_count; r++) {
+        spk_oracle_ask row = *ask;
+        for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+            double **const both[] = {&row.out[i].want, &row.out[i].magnitude};
+            for (int which = 0; which < 2; which++)
+                if (*both[which] != NULL) {
+                    *both[which] += r * ask->cols;
+                    memset(*both[which], 0, (size_t)ask->cols * sizeof(double));
+                }
+        }
+        for (int64_t group = 0; group < problem->batch; group++)
+            SPK_TRY(ask_group(mem, problem, args, group, ask->rows != NULL ? ask->rows[r] : r, &row));
+    }
+    return SPK_OK;
+}
+
+spk_status spk_gemm_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
+{
+    return (problem->group_axis != SPK_GROUP_NONE ? ask_groups : ask_one)(mem, problem, args, ask);
 }
 
 /* The last and the first, and those on both sides of where tiles of the usual heights meet. */
 spk_status spk_gemm_hard_rows(const spk_problem *p, spk_rng *rng, spk_row_list *list)
 {
     static const int64_t heights[] = {256, 128, 64};
-    const int64_t item_row = p->m * (p->batch - 1); /* of the last item */
+    const int64_t item_row = p->m * (spk_operand_items(&p->d, p->batch) - 1); /* of the last item */
     (void)rng;
     spk_row_list_add(list, item_row + p->m - 1);
     spk_row_list_add(list, 0);

@@ -141,12 +141,25 @@ static void lay_out(spk_operands *o)
     }
 }
 
+/* Indices cannot be any numbers. */
+static spk_status fill_index(spk_operands *o, int operand, uint64_t seed, void *to)
+{
+    int32_t *host = NULL;
+    SPK_TRY(spk_alloc(&o->mem, o->bytes[operand], 1, &host));
+    spk_problem_draw_index(o->problem, operand, seed, host);
+    const spk_status status = o->device->backend->copy_in(o->device, to, host, o->bytes[operand]);
+    spk_free(&o->mem, host);
+    return status;
+}
+
 static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_MAX_OPERANDS])
 {
     for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
         const spk_dtype dtype = o->problem->operand[i].dtype;
         const int64_t elements = spk_problem_operand_elements(o->problem, i);
         int have = 0;
+        if (spk_problem_is_index(o->problem, i))
+            continue;
         while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype ||
                             pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
             have++;
@@ -173,9 +186,13 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
             size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
             if (o->bytes[i] == 0 || (set > 0 && i == spk_problem_static_operand(o->problem)))
                 continue;
-            size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
             char *at = o->args[set].at[i];
-            status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+            if (spk_problem_is_index(o->problem, i)) {
+                status = fill_index(o, i, spk_rng_next(&rng), at);
+            } else {
+                const size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
+                status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+            }
             size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
             o->room->touched = o->room->touched > end ? o->room->touched : end;
         }

@@ -106,7 +106,7 @@ static spk_level level_of_sizes(const spk_device *device, const spk_problem *pro
     const int64_t cols = part_of(size, size < other ? shorter : longer), rows = part_of(other, size < other ? longer : shorter);
     return (spk_level){.rows = rows < other ? rows : 0,
                        .cols = cols < size ? cols : 0,
-                       .share = (double)cols / (double)fmax(size, 1) * ((double)rows / (double)fmax(other, 1))};
+                       .share = (double)cols / fmax((double)size, 1) * (other > 0 ? (double)rows / (double)other : 1)};
 }
 
 /* Block rows, several a thread, then the free size. */
@@ -136,7 +136,7 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
     int64_t items = problem->batch;
     if (share >= 0.7)
         return (spk_level){0, 0, 1, 0};
-    if (items > least) {
+    if (items > least && problem->group_axis == SPK_GROUP_NONE) {
         items = (int64_t)ceil(share * (double)items);
         items = items > least ? items : least;
     }

@@ -57,7 +57,7 @@ void spk_checks_release(spk_checks **checks)
 static spk_status choose_rows(spk_checks *c, spk_rng *rng)
 {
     const spk_problem *p = c->problem;
-    spk_row_list list = {.rows = c->rows, .limit = p->batch * spk_problem_out_rows(p), .room = MOST_ROWS};
+    spk_row_list list = {.rows = c->rows, .limit = spk_problem_out_rows(p), .room = MOST_ROWS};
     SPK_TRY(p->op->hard_rows(p, rng, &list));
     for (int tries = 0; tries < 2 * MOST_ROWS && list.count < MOST_ROWS; tries++)
         spk_row_list_add(&list, (int64_t)spk_rng_below(rng, (uint64_t)list.limit));
@@ -205,10 +205,10 @@ static output output_of(const spk_problem *p, int operand)
                     .lines = spk_operand_lines(o),
                     .length = spk_operand_length(o),
                     .ld = o->ld,
-                    .items = p->batch,
+                    .items = spk_operand_items(o, p->batch),
                     .stride = o->stride,
                     .by_row = o->layout == SPK_ROW_MAJOR,
-                    .side_by_side = spk_operand_is_side_by_side(o, p->batch),
+                    .side_by_side = spk_operand_is_side_by_side(o, spk_operand_items(o, p->batch)),
                     .element = (int64_t)spk_dtype_bytes(o->dtype)};
 }
 

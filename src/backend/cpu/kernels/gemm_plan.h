@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "backend/cpu/kernels/cost.h"
+#include "op/groups.h"
 
 /* The tunables of a row. */
 typedef struct gemm_tunables {
@@ -26,7 +27,9 @@ typedef struct gemm_state {
     bool turned;         /* D^T = B^T A^T */
     bool pack_a, pack_b;
     int64_t vectors;      /* of a row of D */
-    int64_t down, across; /* tiles */
+    int64_t items;        /* of a batch, or groups */
+    int64_t down, across; /* tiles of an item; of groups of rows each has as many as it needs */
+    int64_t tile_rows;    /* at most */
     int64_t splits;       /* of K */
     int64_t depth;        /* rows of B a step, a multiple of 16 unless it is all */
     int width;            /* of the widest panel, in vectors */
@@ -69,15 +72,20 @@ static inline spk_problem gemm_turn(const spk_problem *given)
     p.c = gemm_turned(given->c);
     p.d = gemm_turned(given->d);
     p.residual = gemm_turned(given->residual);
+    p.group_axis = given->group_axis == SPK_GROUP_ROWS   ? SPK_GROUP_COLS
+                   : given->group_axis == SPK_GROUP_COLS ? SPK_GROUP_ROWS
+                                                         : given->group_axis;
     p.preact = gemm_turned(given->preact);
     if (given->epilogue.bias != SPK_BIAS_NONE)
         p.epilogue.bias = given->epilogue.bias == SPK_BIAS_PER_ROW ? SPK_BIAS_PER_COL : SPK_BIAS_PER_ROW;
     return p;
 }
 
-/* Vectors lie along the lines of D, unless that leaves most of their lanes empty. */
+/* Vectors lie along the lines of D, unless that leaves most of their lanes empty. Groups are of rows. */
 static inline bool gemm_is_turned(const spk_problem *problem, int64_t lanes)
 {
+    if (problem->group_axis == SPK_GROUP_ROWS || problem->group_axis == SPK_GROUP_COLS)
+        return problem->group_axis == SPK_GROUP_COLS;
     const double along_n = (double)tile_ceil(problem->n, lanes) * (double)lanes * (double)problem->m,
                  along_m = (double)tile_ceil(problem->m, lanes) * (double)lanes * (double)problem->n;
     return problem->d.layout == SPK_ROW_MAJOR ? along_n > 1.5 * along_m : along_m <= 1.5 * along_n;
@@ -86,27 +94,33 @@ static inline bool gemm_is_turned(const spk_problem *problem, int64_t lanes)
 /* As few tiles as their limits allow, or more where the last round of them would leave threads without work. */
 static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t workers, const tile_machine *machine)
 {
-    const int64_t m = s->problem.m, lanes = machine->lanes, height = tile_height(machine, tuned.nv);
+    const bool by_group = s->problem.group_axis == SPK_GROUP_ROWS;
+    const int64_t m = by_group ? tile_ceil(s->problem.m, s->items) : s->problem.m, lanes = machine->lanes,
+                  height = tile_height(machine, tuned.nv);
     const int64_t down = tile_ceil(m, tuned.rows), across = tile_ceil(s->vectors * lanes, GEMM_TILE_COLUMNS);
     double best = INFINITY;
     s->down = down > 0 ? down : 1;
     s->across = across > 0 ? across : 1;
+    s->tile_rows = tuned.rows;
     const int64_t most = s->down * s->across + 2 * workers;
     for (int64_t i = down; workers > 1 && i * across <= most && (i == down || m / i >= 2 * height); i++)
         for (int64_t j = across; i * j <= most && (j == across || s->vectors / j >= 2 * tuned.nv); j++) {
             const double rows = (double)tile_ceil(m, i), columns = (double)(tile_ceil(s->vectors, j) * lanes),
-                         rounds = (double)tile_ceil(i * j, workers), tile = rows * columns + 12 * (rows + columns);
+                         rounds = (double)tile_ceil(i * j * s->items, workers), tile = rows * columns + 12 * (rows + columns);
             if (rounds * tile < 0.995 * best) {
                 best = rounds * tile;
                 s->down = i;
                 s->across = j;
             }
         }
+    if (!by_group)
+        s->tile_rows = tile_ceil(m, s->down);
 }
 
 static inline void gemm_cut_depth(gemm_state *s, gemm_tunables tuned, int64_t workers)
 {
-    const int64_t k = s->problem.k, tiles = s->down * s->across, wanted = workers / tiles, most = k / GEMM_LEAST_DEPTH;
+    const int64_t k = s->problem.k, tiles = s->items * s->down * s->across, most = k / GEMM_LEAST_DEPTH,
+                  wanted = s->problem.group_axis == SPK_GROUP_NONE ? workers / tiles : 1;
     s->splits = wanted < most ? wanted : most;
     s->splits = s->splits > 1 ? s->splits : 1;
     const int64_t part = tile_ceil(k, s->splits), steps = tile_ceil(part, tuned.depth);
@@ -117,12 +131,13 @@ static inline void gemm_cut_depth(gemm_state *s, gemm_tunables tuned, int64_t wo
 static inline gemm_state gemm_make_state(const spk_problem *problem, gemm_tunables tuned, int threads, const tile_machine *machine)
 {
     const int64_t lanes = machine->lanes, workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : threads;
-    gemm_state s = {.turned = gemm_is_turned(problem, lanes), .pack_a = tuned.pack > 1, .pack_b = tuned.pack > 0};
+    gemm_state s = {.turned = gemm_is_turned(problem, lanes), .pack_a = tuned.pack > 1, .pack_b = tuned.pack > 0, .items = problem->batch};
     s.problem = s.turned ? gemm_turn(problem) : *problem;
     s.vectors = tile_ceil(s.problem.n, lanes);
     gemm_cut_tiles(&s, tuned, workers, machine);
     gemm_cut_depth(&s, tuned, workers);
-    const int64_t rows = tile_ceil(s.problem.m, s.down), vectors = tile_ceil(s.vectors, s.across), panels = tile_ceil(vectors, tuned.nv);
+    const int64_t rows = s.tile_rows < s.problem.m ? s.tile_rows : s.problem.m, vectors = tile_ceil(s.vectors, s.across),
+                  panels = tile_ceil(vectors, tuned.nv);
     s.width = panels > 0 ? (int)tile_ceil(vectors, panels) : 1;
     const int64_t height = tile_height(machine, s.width), padded = tile_ceil(height, lanes) * lanes;
     s.a_elements = s.pack_a ? tile_ceil(rows, height) * padded * s.depth : 0;
@@ -156,9 +171,11 @@ static inline spk_status gemm_bind(spk_bound *bound, gemm_tunables tuned, const 
     gemm_state *state = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     *state = gemm_make_state(&bound->problem, tuned, bound->device->executor.threads, machine);
-    const int64_t sums = state->splits > 1 ? state->down * state->across * state->splits : state->workers;
+    const int64_t sums = state->splits > 1 ? state->items * state->down * state->across * state->splits : state->workers;
     const int64_t elements = state->workers * (state->a_elements + state->b_elements) + sums * state->sum_elements;
     bound->workspace_bytes = (size_t)(elements * machine->element_bytes);
+    if (state->problem.group_axis == SPK_GROUP_ROWS) /* units before each group, and all */
+        bound->workspace_bytes += (size_t)(state->items + 1) * sizeof(int64_t);
     bound->state = state;
     return SPK_OK;
 }
@@ -177,13 +194,16 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
     const spk_problem *p = &s.problem;
     if (p->m == 0 || p->n == 0)
         return 0.1;
-    const int64_t lanes = tiles->lanes, rows = tile_ceil(p->m, s.down), vectors = tile_ceil(s.vectors, s.across);
-    const tile_split split = tile_make_split(tiles, (int)rows, s.width);
-    const double m = (double)p->m, k = (double)p->k, steps = s.depth > 0 ? ceil(k / (double)s.depth) : 1;
-    const double units = (double)(s.down * s.across), panels = (double)tile_ceil(vectors, s.width);
+    const bool by_group = p->group_axis == SPK_GROUP_ROWS;
+    const double items = (double)s.items, m = (double)p->m / (by_group ? items : 1),
+                 k = (double)p->k / (p->group_axis == SPK_GROUP_DEPTH ? items : 1);
+    const int64_t lanes = tiles->lanes, rows = tile_ceil((int64_t)ceil(m), s.down), vectors = tile_ceil(s.vectors, s.across);
+    const tile_split split = tile_make_split(tiles, rows > 0 ? (int)rows : 1, s.width);
+    const double steps = s.depth > 0 ? ceil(k / (double)s.depth) : 1, units = (double)(s.down * s.across),
+                 panels = (double)tile_ceil(vectors, s.width);
     const double step = split.taller * cost_of_tile_block(&machine, split.low + 1, s.width, k / steps) +
                         (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, s.width, k / steps) : 0);
-    double cycles = units * steps * panels * (step + 20 * split.tiles);
+    double cycles = units * steps * panels * (step + 20 * split.tiles) + 200 * units;
     if (steps > 1)
         cycles += 2 * steps * m * (double)s.vectors;
     /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place the rows of a register tile must not share the
@@ -198,7 +218,7 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
     if (s.pack_b || p->n % lanes != 0)
         cycles += b_copy * scale * (double)s.down * k * (double)((s.pack_b ? s.vectors : s.width) * lanes);
     cycles += m * (double)s.vectors * cost_of_epilogue(p, (double)lanes);
-    return cost_finish(problem, device, &machine, cycles, units * (double)s.splits, s.splits > 1 ? 2 : 1);
+    return cost_finish(problem, device, &machine, items * cycles, items * units * (double)s.splits, s.splits > 1 ? 2 : 1);
 }
 
 #endif

@@ -6,13 +6,17 @@ typedef struct S(gemm_run) {
     const gemm_state *state;
     spk_args args; /* turned, where the problem is */
     REAL *buffers, *sums;
+    int64_t *first_units; /* with groups of rows: of each group, and how many there are in all */
     bool plain;
     atomic_int_fast64_t next_unit;
 } S(gemm_run);
 
-/* One tile of D, some of K, and where a worker has its copies. */
+/* One tile of an item's D, some of K, and where a worker has its copies. */
 typedef struct S(gemm_unit) {
     const S(gemm_run) *run;
+    int64_t item;
+    spk_problem problem; /* the item's */
+    spk_args args;
     REAL *a, *b, *sums;
     gemm_range rows, vectors, depth;
     int64_t panels;
@@ -30,15 +34,15 @@ static gemm_range S(gemm_panel)(const S(gemm_unit) *unit, int64_t panel)
 /* Columns of B and D that a panel has. */
 static int64_t S(gemm_columns)(const S(gemm_unit) *unit, gemm_range panel)
 {
-    const int64_t n = unit->run->state->problem.n, end = panel.end * T(lanes);
+    const int64_t n = unit->problem.n, end = panel.end * T(lanes);
     return (end < n ? end : n) - panel.begin * T(lanes);
 }
 
 /* Rows k0 .. k0 + depth of some columns of B, as a panel. */
 static void S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, REAL *to)
 {
-    const spk_operand *b = &unit->run->state->problem.b;
-    const STORED *from = (const STORED *)unit->run->args.b + k0 * spk_operand_row_step(b) + panel.begin * T(lanes) *spk_operand_col_step(b);
+    const spk_operand *b = &unit->problem.b;
+    const STORED *from = (const STORED *)unit->args.b + k0 * spk_operand_row_step(b) + panel.begin * T(lanes) *spk_operand_col_step(b);
     S(pack)(b->layout, from, b->ld, 0, depth, (int)(panel.end - panel.begin), S(gemm_columns)(unit, panel), to);
 }
 
@@ -66,8 +70,8 @@ static void S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, i
 /* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
 static void S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
-    const spk_operand *a = &unit->run->state->problem.a;
-    const STORED *from = (const STORED *)unit->run->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
+    const spk_operand *a = &unit->problem.a;
+    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
     REAL *to = unit->a;
     if (a->layout == SPK_COL_MAJOR) {
         S(gemm_copy_columns)(unit, from, a->ld, depth);
@@ -83,9 +87,9 @@ static void S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 
 static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
 {
-    const spk_problem *problem = &unit->run->state->problem;
+    const spk_problem *problem = &unit->problem;
     const bool same = problem->d.dtype == problem->a.dtype;
-    (same ? S(epilogue) : T(epilogue))(problem, &unit->run->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin,
+    (same ? S(epilogue) : T(epilogue))(problem, &unit->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin,
                                        unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
@@ -94,18 +98,18 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
                          bool first, bool direct)
 {
     static const int32_t first_column = 0;
-    const spk_problem *problem = &unit->run->state->problem;
+    const spk_problem *problem = &unit->problem;
     const spk_operand *a = &problem->a;
     const bool copied = unit->run->state->pack_a;
     const int width = (int)(panel.end - panel.begin);
     const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * depth : spk_operand_row_step(a);
     REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
     T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = depth, .edge_column = -1, .panel = b, .panel_stride = b_stride};
-    job.alpha = direct ? (REAL)unit->run->args.alpha : 1;
+    job.alpha = direct ? (REAL)unit->args.alpha : 1;
     job.row_stride = copied ? 1 : spk_operand_row_step(a);
     job.col_stride = copied ? unit->tall : spk_operand_col_step(a);
-    job.values = copied ? unit->a : (const REAL *)unit->run->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
-    REAL *out = direct ? (REAL *)unit->run->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
+    job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
+    REAL *out = direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
     const int64_t out_stride = direct ? problem->d.ld : stride;
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
@@ -123,7 +127,7 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
 static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, bool first, bool last)
 {
     const S(gemm_run) *run = unit->run;
-    const spk_operand *b = &run->state->problem.b;
+    const spk_operand *b = &unit->problem.b;
     const int64_t rows = unit->rows.end - unit->rows.begin;
     REAL *copy = unit->b, *sums = unit->sums;
     if (run->state->pack_a && depth > 0)
@@ -134,7 +138,7 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
         const bool in_place = !run->state->pack_b && columns == width, direct = run->plain && first && last && columns == width;
         const REAL *from = copy;
         if (in_place)
-            from = (const REAL *)run->args.b + k0 * b->ld + panel.begin * T(lanes);
+            from = (const REAL *)unit->args.b + k0 * b->ld + panel.begin * T(lanes);
         else if (depth > 0)
             S(gemm_copy_b)(unit, panel, k0, depth, copy);
         S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct);
@@ -144,30 +148,65 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
     }
 }
 
-/* Tile number `tile` of D. */
-static S(gemm_unit) S(gemm_tile)(const S(gemm_run) *run, int64_t tile)
+/* Tile number `tile` of the unit's item, which has so many in all. */
+static void S(gemm_tile)(S(gemm_unit) *unit, int64_t tile, int64_t tiles)
+{
+    const gemm_state *state = unit->run->state;
+    const int64_t down = tiles / state->across;
+    unit->rows = gemm_part(unit->problem.m, tile % down, down);
+    unit->vectors = gemm_part(state->vectors, tile / down, state->across);
+    unit->panels = tile_ceil(unit->vectors.end - unit->vectors.begin, state->width);
+    unit->split = tile_make_split(&T(machine), (int)(unit->rows.end - unit->rows.begin), state->width);
+    unit->tall = tile_ceil(unit->split.low + (unit->split.taller > 0), T(lanes)) * T(lanes);
+}
+
+static void S(gemm_take_item)(S(gemm_unit) *unit, int64_t item)
+{
+    const S(gemm_run) *run = unit->run;
+    if (unit->item != item)
+        spk_product_take(&run->state->problem, &run->args, item, &unit->problem, &unit->args);
+    unit->item = item;
+}
+
+/* Unit number `number` of all: its item, tile, and part of K. */
+static void S(gemm_take)(S(gemm_unit) *unit, int64_t number)
+{
+    const gemm_state *state = unit->run->state;
+    const int64_t *first = unit->run->first_units, tiles = state->down * state->across, a_item = tiles * state->splits;
+    if (first == NULL) {
+        S(gemm_take_item)(unit, number / a_item);
+        S(gemm_tile)(unit, number % a_item / state->splits, tiles);
+        unit->depth = gemm_part(unit->problem.k, number % state->splits, state->splits);
+        return;
+    }
+    int64_t low = 0, high = state->items; /* first[low] <= number < first[high] */
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (first[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    S(gemm_take_item)(unit, low);
+    S(gemm_tile)(unit, number - first[low], first[low + 1] - first[low]);
+    unit->depth = (gemm_range){0, unit->problem.k};
+}
+
+static int64_t S(gemm_units)(const S(gemm_run) *run)
 {
     const gemm_state *state = run->state;
-    S(gemm_unit) unit = {.run = run};
-    unit.rows = gemm_part(state->problem.m, tile % state->down, state->down);
-    unit.vectors = gemm_part(state->vectors, tile / state->down, state->across);
-    unit.panels = tile_ceil(unit.vectors.end - unit.vectors.begin, state->width);
-    unit.split = tile_make_split(&T(machine), (int)(unit.rows.end - unit.rows.begin), state->width);
-    unit.tall = tile_ceil(unit.split.low + (unit.split.taller > 0), T(lanes)) * T(lanes);
-    return unit;
+    return run->first_units != NULL ? run->first_units[state->items] : state->items * state->down * state->across * state->splits;
 }
 
 static void S(gemm_worker)(void *arg, int64_t task)
 {
     S(gemm_run) *run = arg;
     const gemm_state *state = run->state;
-    const int64_t units = state->down * state->across * state->splits;
-    REAL *a = run->buffers + task * (state->a_elements + state->b_elements);
+    const int64_t units = S(gemm_units)(run);
+    S(gemm_unit) unit = {.run = run, .item = -1, .a = run->buffers + task * (state->a_elements + state->b_elements)};
+    unit.b = unit.a + state->a_elements;
     for (int64_t i; (i = atomic_fetch_add(&run->next_unit, 1)) < units;) {
-        S(gemm_unit) unit = S(gemm_tile)(run, i / state->splits);
-        unit.depth = gemm_part(state->problem.k, i % state->splits, state->splits);
-        unit.a = a;
-        unit.b = a + state->a_elements;
+        S(gemm_take)(&unit, i);
         unit.sums = run->sums + (state->splits > 1 ? i : task) * state->sum_elements;
         int64_t k0 = unit.depth.begin, depth;
         do {
@@ -183,8 +222,9 @@ static void S(gemm_add_up)(void *arg, int64_t tile)
 {
     const S(gemm_run) *run = arg;
     const gemm_state *state = run->state;
-    const S(gemm_unit) unit = S(gemm_tile)(run, tile);
+    S(gemm_unit) unit = {.run = run, .item = -1};
     REAL *sums = run->sums + tile * state->splits * state->sum_elements;
+    S(gemm_take)(&unit, tile * state->splits);
     for (int64_t part = 1; part < state->splits; part++)
         for (int64_t i = 0; i < state->sum_elements; i += T(lanes))
             T(store)(sums + i, T(load)(sums + i) + T(load)(sums + part * state->sum_elements + i));
@@ -193,6 +233,19 @@ static void S(gemm_add_up)(void *arg, int64_t tile)
         S(gemm_finish)(&unit, panel, sums);
         sums += (unit.rows.end - unit.rows.begin) * (panel.end - panel.begin) * T(lanes);
     }
+}
+
+/* Groups of rows have as many tiles as they need. */
+static void S(gemm_count_units)(S(gemm_run) *run)
+{
+    const gemm_state *state = run->state;
+    int64_t units = 0;
+    for (int64_t group = 0; group < state->items; group++) {
+        const spk_group_range range = spk_group_at(&run->args, group);
+        run->first_units[group] = units;
+        units += tile_ceil(range.end - range.begin, state->tile_rows) * state->across;
+    }
+    run->first_units[state->items] = units;
 }
 
 static spk_status S(gemm_execute)(const spk_bound *bound, const spk_args *args)
@@ -208,9 +261,13 @@ static spk_status S(gemm_execute)(const spk_bound *bound, const spk_args *args)
         run.args.b = args->a;
     }
     run.sums = run.buffers + state->workers * (state->a_elements + state->b_elements);
+    if (problem->group_axis == SPK_GROUP_ROWS) {
+        run.first_units = (int64_t *)(void *)(run.sums + state->workers * state->sum_elements);
+        S(gemm_count_units)(&run);
+    }
     run.plain = spk_epilogue_is_plain(problem, args) && state->splits == 1 && spk_dtype_bytes(problem->d.dtype) == sizeof(REAL);
     spk_execute(executor, state->workers, S(gemm_worker), &run);
     if (state->splits > 1)
-        spk_execute(executor, state->down * state->across, S(gemm_add_up), &run);
+        spk_execute(executor, state->items * state->down * state->across, S(gemm_add_up), &run);
     return SPK_OK;
 }

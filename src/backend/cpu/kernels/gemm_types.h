@@ -91,8 +91,8 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     }
 }
 
-#define GEMM_OPS                                                                                             \
-    {                                                                                                        \
-        .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = gemm_unbind, .run = run, \
-        .source_hash = SPK_SOURCE_HASH                                                                       \
+#define GEMM_OPS                                                                                                              \
+    {                                                                                                                         \
+        .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = gemm_unbind, .run = run, .batched = true, \
+        .grouped = true, .source_hash = SPK_SOURCE_HASH                                                                       \
     }

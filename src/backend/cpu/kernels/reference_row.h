@@ -44,9 +44,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     return *why == NULL;
 }
 
-static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+static void run_product(const spk_bound *bound, const spk_args *args)
 {
-    (void)stream;
     switch (bound->problem.a.dtype) {
     case SPK_F64:
         product_f64(bound, args);
@@ -60,5 +59,4 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     default:
         product_f32(bound, args);
     }
-    return SPK_OK;
 }

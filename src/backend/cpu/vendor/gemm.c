@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "op/groups.h"
 
 size_t spk_whole_acc_bytes(const spk_problem *problem)
 {
@@ -39,10 +40,25 @@ void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole
         spk_finish(bound, args, whole->acc, SPK_ROW_MAJOR, p->n, NULL);
 }
 
+/* No group is larger than the whole. */
+static spk_problem largest_item(const spk_problem *problem)
+{
+    spk_problem item = spk_problem_item(problem);
+    item.group_axis = SPK_GROUP_NONE;
+    return item;
+}
+
+size_t spk_gemm_acc_bytes(const spk_problem *problem)
+{
+    const spk_problem item = largest_item(problem);
+    return spk_whole_acc_bytes(&item);
+}
+
 bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
-    *why = spk_vendor_refusal(problem);
-    if (*why == NULL && (double)spk_whole_acc_bytes(problem) > (double)device->memory_bytes / 4)
+    const spk_problem item = largest_item(problem);
+    *why = spk_vendor_refusal(&item);
+    if (*why == NULL && (double)spk_whole_acc_bytes(&item) > (double)device->memory_bytes / 4)
         *why = "what comes before the epilogue would take more than a quarter of the memory";
     return *why == NULL;
 }
@@ -50,19 +66,30 @@ bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, c
 double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     (void)params;
-    const double stream = fmax(device->stream_gbs, 1) * 1e3, shorter = (double)(problem->m < problem->n ? problem->m : problem->n);
-    const double share = 0.8 / (1 + 30 / shorter + 30 / (double)problem->k); /* of the peak: small and slim products get less */
+    const double stream = fmax(device->stream_gbs, 1) * 1e3, calls = (double)problem->batch, groups = calls;
+    const spk_group_axis cut = problem->group_axis;
+    const double rows = (double)problem->m / (cut == SPK_GROUP_ROWS ? groups : 1),
+                 columns = (double)problem->n / (cut == SPK_GROUP_COLS ? groups : 1);
+    const double depth = fmax((double)problem->k / (cut == SPK_GROUP_DEPTH ? groups : 1), 1);
+    const double share = 0.8 / (1 + 30 / fmax(fmin(rows, columns), 1) + 30 / depth); /* of the peak: small and slim products get less */
     const double multiply = spk_problem_flops(problem) / (spk_peak_gflops(problem, device) * share * 1e3);
-    return 10 + fmax(multiply, spk_problem_bytes(problem) / stream) + 2 * (double)spk_whole_acc_bytes(problem) / stream;
+    return 10 * calls + fmax(multiply, spk_problem_bytes(problem) / stream) + 2 * (double)spk_gemm_acc_bytes(problem) / stream;
 }
 
 void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user)
 {
-    const spk_whole whole = {.multiply = multiply,
-                             .user = user,
-                             .a = args->a,
-                             .layout_a = bound->problem.a.layout,
-                             .lda = (int)bound->problem.a.ld,
-                             .acc = args->workspace};
-    spk_whole_run(bound, args, &whole);
+    spk_bound one = *bound;
+    for (int64_t item = 0; item < bound->problem.batch; item++) {
+        spk_args of_one;
+        spk_product_take(&bound->problem, args, item, &one.problem, &of_one);
+        if (one.problem.m == 0 || one.problem.n == 0)
+            continue;
+        const spk_whole whole = {.multiply = multiply,
+                                 .user = user,
+                                 .a = of_one.a,
+                                 .layout_a = one.problem.a.layout,
+                                 .lda = (int)one.problem.a.ld,
+                                 .acc = of_one.workspace};
+        spk_whole_run(&one, &of_one, &whole);
+    }
 }

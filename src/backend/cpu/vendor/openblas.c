@@ -339,7 +339,7 @@ static bool gemm_applicable(const spk_problem *problem, const spk_device *device
 
 static spk_status gemm_bind(spk_bound *bound)
 {
-    return whole_bind(bound, spk_whole_acc_bytes(&bound->problem));
+    return whole_bind(bound, spk_gemm_acc_bytes(&bound->problem));
 }
 
 static spk_status gemm_run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -355,5 +355,7 @@ const spk_kernel_ops openblas_gemm_ops = {
     .bind = gemm_bind,
     .unbind = whole_unbind,
     .run = gemm_run,
+    .batched = true,
+    .grouped = true,
     .source_hash = SPK_SOURCE_HASH,
 };

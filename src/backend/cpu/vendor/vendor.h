@@ -99,7 +99,8 @@ typedef struct spk_whole {
 size_t spk_whole_acc_bytes(const spk_problem *problem);
 void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole *whole);
 
-/* GEMM by it. */
+/* GEMM by it: items of a batch, or groups, one after another. */
+size_t spk_gemm_acc_bytes(const spk_problem *problem);
 bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why);
 double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
 void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user);
