@@ -32,13 +32,14 @@ edited cuda/kernels/spmm_sm90_wgmma.c spmm_sm90_wgmma
 edited cuda/kernels/spmm_sm90_groups.h spmm_sm90_groups
 edited cuda/helpers/list_tiles.cu sddmm_sm90_wgmma
 edited cuda/device/sddmm_tile.h sddmm_sm90_wgmma
-edited cuda/device/simt.cuh sddmm_cuda_simt spmm_cuda_simt
+edited cuda/device/simt.cuh gemm_cuda_simt sddmm_cuda_simt spmm_cuda_simt
+edited cuda/device/dense.cuh gemm_cuda_simt gemm_sm80_dmma gemm_sm80_mma
 edited cuda/device/cluster.cuh gemm_sm90_wgmma spmm_sm90_wgmma
 edited cuda/helpers/copy_lines.cu gemm_sm90_wgmma
 edited cuda/device/sddmm_store.cuh sddmm_sm90_wgmma
 edited cuda/plan/cut.c spmm_sm90_wgmma # the host's plan says what is launched: a proof with another one proves nothing
 edited cuda/plan/groups_choose.c sddmm_sm90_wgmma spmm_sm90_groups
-edited cuda/plan/warp_mma.h sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma
+edited cuda/plan/warp_mma.h gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma
 edited cuda/plan/launch.c $all_cuda
 edited cuda/vendor/cusparse.h $(cd src/backend/cuda && basename -a -s .c vendor/*.c)
 edited cuda/helpers/finish.cu $(cd src/backend/cuda && basename -a -s .c vendor/*.c) # what vendor rows launch around their products

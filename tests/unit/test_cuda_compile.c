@@ -24,7 +24,7 @@ enum {
     DRAWS = 6000,
     MOST_JOBS = 8192,
     POOL = 800,
-    FACTS = 16,
+    FACTS = 15,
     FEATURES = FACTS + SPK_MAX_TUNABLES,
     PAIR_BITS = 18,
     NATIVE_LIMIT = 12,
@@ -133,7 +133,7 @@ static void release_patterns(void)
 
 typedef struct draw {
     spk_problem problem;
-    int dtype, block;
+    int dtype, block; /* block: its number among the sizes; negative: there is none, and something else that programs differ by */
 } draw;
 
 static bool draw_sddmm(spk_rng *rng, draw *out)
@@ -188,8 +188,10 @@ static bool draw_gemm(spk_rng *rng, draw *out)
         gemm.batch = 3;
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2)};
     out->dtype = dtype;
-    out->block = -1;
-    return spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &out->problem) == SPK_OK;
+    if (spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &out->problem) != SPK_OK)
+        return false;
+    out->block = -1 - (int)(out->problem.a.ld % 8 * 8 + out->problem.b.ld % 8); /* how lines begin */
+    return true;
 }
 
 static bool draw_spmm(spk_rng *rng, draw *out)
@@ -228,9 +230,9 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype, drawn->block,     p->batch > 1,    (int)p->op->id,  p->a.ld % 8,        p->a.layout,
-                              p->b.layout,  p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation, (int)e->bias,
-                              e->use_c,     (int)e->residual, e->keep_preact,  p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->op == &spk_op_sddmm, p->a.layout,  p->b.layout,
+                              p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation,     (int)e->bias, e->use_c,
+                              (int)e->residual, e->keep_preact,  p->assume_finite};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }

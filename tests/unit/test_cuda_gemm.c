@@ -240,9 +240,84 @@ static void the_reference_covers_d(void **unused)
     end();
 }
 
+typedef struct launch_case {
+    const char *choice;
+    spk_dtype dtype;
+    int64_t m, n, k, batch;
+    unsigned grid; /* of the last launch */
+    int launches;
+    size_t workspace;
+} launch_case;
+
+/* Thread blocks for all tiles of all items, and where K is cut, a second launch with a thread for each 16 bytes of a tile of sums. */
+static void tiles_cover_d(void **unused)
+{
+    (void)unused;
+    static const launch_case cases[] = {
+        {"gemm_sm80_mma HEIGHT=128 WIDTH=128 TILE_K=32 STAGES=3 SPLIT=1", SPK_F16, 300, 500, 588, 1, 3 * 4, 1, 0},
+        {"gemm_sm80_mma HEIGHT=128 WIDTH=128 TILE_K=32 STAGES=3 SPLIT=1", SPK_BF16, 300, 500, 588, 5, 5 * 3 * 4, 1, 0},
+        {"gemm_sm80_mma HEIGHT=64 WIDTH=32 TILE_K=32 STAGES=4 SPLIT=4", SPK_F16, 100, 50, 1100, 3, 3 * 4 * 64 * 10 / 128, 2,
+         (size_t)3 * 4 * 4 * 64 * 40 * 4},
+        {"gemm_sm80_dmma HEIGHT=32 WIDTH=64 TILE_K=16 STAGES=3 SPLIT=1", SPK_F64, 65, 65, 10, 2, 2 * 3 * 2, 1, 0},
+        {"gemm_cuda_simt HEIGHT=32 TILE_N=32 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=1", SPK_F32, 70, 40, 9, 1, 2, 1, 0},
+        {"gemm_cuda_simt HEIGHT=8 TILE_N=128 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=1", SPK_F32, 3, 200, 9, 1, 1, 1, 0}};
+    if (!begin())
+        return;
+    char *memory = NULL;
+    GOOD(spk_memory_allocate(device, 8 << 20, (void **)&memory));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const launch_case *c = &cases[i];
+        const spk_gemm gemm = {SPK_SIZED(spk_gemm),     .m = c->m, .n = c->n, .k = c->k, .batch = c->batch, .dtype_a = c->dtype,
+                               .bias = SPK_BIAS_PER_COL};
+        const spk_gemm_args args = {SPK_SIZED(spk_gemm_args),   .a = memory, .b = memory + (2 << 20), .d = memory + (5 << 20),
+                                    .bias = memory + (7 << 20), .alpha = 1};
+        spk_plan *plan = NULL;
+        GOOD(plan_of(&gemm, c->choice, &plan));
+        assert_int_equal(spk_plan_workspace_bytes(plan), c->workspace);
+        const int before = driver()->launches;
+        GOOD(spk_run_gemm(plan, &args, NULL));
+        assert_int_equal(driver()->launches, before + c->launches);
+        if (driver()->grid != c->grid)
+            fail_msg("%s: %u thread blocks, expected %u", c->choice, driver()->grid, c->grid);
+        spk_plan_destroy(&plan);
+    }
+    spk_memory_release(device, (void **)&memory);
+    end();
+}
+
+/* What a row is not for. */
+static void rows_say_what_they_are_for(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *choice, *why;
+        spk_dtype dtype, compute;
+        int64_t m, n, k;
+    } cases[] = {{"gemm_sm80_mma", "f16, bf16, and f32 with TF32", SPK_F32, SPK_F32, 64, 64, 64},
+                 {"gemm_sm80_dmma", "it is for f64", SPK_F32, SPK_F32, 64, 64, 64},
+                 {"gemm_cuda_simt", "sums in f32 or f64", SPK_F32, SPK_TF32, 64, 64, 64},
+                 {"gemm_sm80_mma HEIGHT=128 WIDTH=64 TILE_K=32 STAGES=3 SPLIT=1", "a lower tile", SPK_F16, SPK_F32, 64, 64, 64},
+                 {"gemm_sm80_mma HEIGHT=64 WIDTH=128 TILE_K=32 STAGES=3 SPLIT=1", "a narrower tile", SPK_F16, SPK_F32, 64, 64, 64},
+                 {"gemm_sm80_mma HEIGHT=64 WIDTH=64 TILE_K=32 STAGES=3 SPLIT=2", "too short", SPK_F16, SPK_F32, 64, 64, 511},
+                 {"gemm_sm80_mma HEIGHT=64 WIDTH=64 TILE_K=32 STAGES=3 SPLIT=2", "fewer parts", SPK_F16, SPK_F32, 4096, 4096, 4096},
+                 {"gemm_sm80_mma HEIGHT=32 WIDTH=32 TILE_K=32 STAGES=3 SPLIT=1", "small products", SPK_F16, SPK_F32, 4096, 4096, 4096}};
+    if (!begin())
+        return;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const spk_gemm gemm = {SPK_SIZED(spk_gemm), .m = cases[i].m,           .n = cases[i].n,
+                               .k = cases[i].k,     .dtype_a = cases[i].dtype, .compute = cases[i].compute};
+        spk_plan *plan = NULL;
+        assert_int_equal(plan_of(&gemm, cases[i].choice, &plan), SPK_ERR_NO_CANDIDATE);
+        if (strstr(spk_last_error(device), cases[i].why) == NULL)
+            fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].choice, spk_last_error(device), cases[i].why);
+    }
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(cublas_computes_what_is_asked), cmocka_unit_test(fewer_recommendations),
-                                       cmocka_unit_test(the_reference_covers_d)};
+                                       cmocka_unit_test(the_reference_covers_d), cmocka_unit_test(tiles_cover_d),
+                                       cmocka_unit_test(rows_say_what_they_are_for)};
     return cmocka_run_group_tests(tests, prove_all, forget_all);
 }

@@ -9,10 +9,9 @@
 #ifndef SPK_CUDA_GATHER_CUH
 #define SPK_CUDA_GATHER_CUH
 
-#include "backend/cuda/device/epilogue.cuh"
 #include "backend/cuda/device/gather.h"
 #include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/team.cuh"
+#include "backend/cuda/device/tile_store.cuh"
 
 #define ONE_BLOCK_A_STEP (BLOCK_COLS % TILE_K == 0) /* every step lies inside one block */
 
@@ -204,103 +203,30 @@ inline bool find_task(const spk_cuda_arguments &arg, const int *order, int team,
     return true;
 }
 
-/* ---- sums on their way to D: through shared memory, so that D is written in whole lines */
+/* ---- sums on their way to D */
 
-inline int sum_place(int row, int column)
+inline tile_place place_of(const spk_cuda_arguments &arg, const task &job)
 {
-    return LAYOUT_D == ROW_MAJOR ? row * PITCH_D + column : column * PITCH_D + row;
+    return tile_place{(long long)job.block_row * BLOCK_ROWS + job.row, job.column, job.rows, clip(arg.n - job.column, TILE_N)};
 }
-
-/* Writes a team's tile of sums. */
-inline void store_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
-{
-    constexpr int LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M, LINES = LAYOUT_D == ROW_MAJOR ? TILE_M : TILE_N;
-    constexpr bool PLAIN = !USE_C && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT;
-    constexpr int MOST = PLAIN ? 16 / (int)sizeof(element_d) : 2, W = LINE % MOST == 0 ? MOST : 1, CHUNKS = LINE / W;
-    const long long i0 = (long long)job.block_row * BLOCK_ROWS + job.row, j0 = job.column;
-    const int rows = job.rows, columns = clip(arg.n - j0, TILE_N);
-    const int line_count = LAYOUT_D == ROW_MAJOR ? rows : columns, line_length = LAYOUT_D == ROW_MAJOR ? columns : rows;
-    const bool vectors =
-        W > 1 && (LAYOUT_D == ROW_MAJOR || BLOCK_ROWS % W == 0) && (PLAIN ? aligned_to(arg.d, 16) && arg.ldd % W == 0 : pairs_aligned(arg));
-    for (int chunk = thread; chunk < LINES * CHUNKS; chunk += TEAM_THREADS) {
-        const int line = chunk / CHUNKS, in = chunk % CHUNKS * W;
-        if (line >= line_count || in >= line_length)
-            continue;
-        const long long i = i0 + (LAYOUT_D == ROW_MAJOR ? line : in), j = j0 + (LAYOUT_D == ROW_MAJOR ? in : line);
-        const real *from = sums + line * PITCH_D + in;
-        if (vectors && in + W <= line_length) {
-            if constexpr (!PLAIN && W == 2) {
-                store_pair(arg, i, j, from[0], from[1], true);
-            } else {
-                pieces<element_d, W> out;
-#pragma unroll
-                for (int e = 0; e < W; e++)
-                    out.at[e] = to<element_d>(finish(arg, LAYOUT_D == ROW_MAJOR ? i : i + e, LAYOUT_D == ROW_MAJOR ? j + e : j, from[e]));
-                store_pieces<element_d, W>((element_d *)arg.d + place(i, j, arg.ldd), out);
-            }
-        } else {
-            for (int e = 0; e < W && in + e < line_length; e++)
-                store_one(arg, LAYOUT_D == ROW_MAJOR ? i : i + e, LAYOUT_D == ROW_MAJOR ? j + e : j, from[e]);
-        }
-    }
-}
-
-/* ---- sums of pieces */
 
 #if PIECES
-constexpr int TILE_SUMS = team_sums(TEAM, LAYOUT_D == ROW_MAJOR);
-
-typedef pieces<real, 16 / (int)sizeof(real)> line_of_sums;
-constexpr int LINE_SUMS = 16 / (int)sizeof(real);
-static_assert(TILE_SUMS % LINE_SUMS == 0, "a tile of sums is copied in 16 bytes");
-
-/* Past the first-level cache, which does not see what other multiprocessors write. */
-inline line_of_sums load_sums(const real *from)
-{
-    piece_bits<real, LINE_SUMS> bits;
-    bits.raw = __ldcg((const uint4 *)from);
-    return bits.value;
-}
-
-inline void keep_tile(const real *sums, const spk_cuda_arguments &arg, const task &job, int thread)
-{
-    real *to = (real *)arg.workspace + job.partial * TILE_SUMS;
-    for (int at = thread * LINE_SUMS; at < TILE_SUMS; at += TEAM_THREADS * LINE_SUMS)
-        store_pieces<real, LINE_SUMS>(to + at, load_pieces<real, LINE_SUMS>(sums + at));
-}
-
 /* The whole of the second launch: adds the pieces of each cut row in their order, a thread for each line of sums. */
 inline void add_tiles(const spk_cuda_arguments &arg, const int *list)
 {
-    constexpr int LINES_A_TILE = TILE_SUMS / LINE_SUMS, LINE = LAYOUT_D == ROW_MAJOR ? TILE_N : TILE_M;
     const unsigned column_tiles = item_columns(arg) * (BATCHED ? arg.items : 1), rows = (unsigned)__ldg(list + 1);
     const long long number = (long long)blockIdx.x * (TEAM_THREADS * TEAMS) + threadIdx.x, tile = number / LINES_A_TILE;
-    const int at = (int)(number % LINES_A_TILE) * LINE_SUMS, line = at / PITCH_D, in = at % PITCH_D, part = (int)(tile % SPLITS);
+    const int line = (int)(number % LINES_A_TILE), part = (int)(tile % SPLITS);
     const unsigned column_tile = (unsigned)(tile / SPLITS % column_tiles);
     const long long place = tile / SPLITS / column_tiles;
-    if (place >= rows || in >= LINE) /* lines end with what only keeps them apart */
+    if (place >= rows)
         return;
     const int4 row = listed(list, __ldg(list) + (int)place);
     task job;
     set_tile(arg, job, row.x, part, column_tile);
-    const real *from = (const real *)arg.workspace + partial_tile(arg, row.y, part, column_tile) * TILE_SUMS + at;
-    const long long next = (long long)SPLITS * column_tiles * TILE_SUMS;
-    line_of_sums sum = load_sums(from);
-#pragma unroll 4
-    for (int piece = 1; piece < row.z; piece++) {
-        const line_of_sums more = load_sums(from + piece * next);
-#pragma unroll
-        for (int e = 0; e < LINE_SUMS; e++)
-            sum.at[e] += more.at[e];
-    }
     item_view one = item_arguments(arg, job.item);
-#pragma unroll
-    for (int e = 0; e < LINE_SUMS; e++) {
-        const int i = LAYOUT_D == ROW_MAJOR ? line : in + e;
-        const long long j = job.column + (LAYOUT_D == ROW_MAJOR ? in + e : line);
-        if (i < job.rows && j < arg.n)
-            store_one(one, (long long)job.block_row * BLOCK_ROWS + job.row + i, j, sum.at[e]);
-    }
+    add_line(one, place_of(one, job), (const real *)arg.workspace + partial_tile(arg, row.y, part, column_tile) * TILE_SUMS,
+             (long long)SPLITS * column_tiles * TILE_SUMS, row.z, line);
 }
 #endif
 
@@ -309,11 +235,11 @@ inline void leave_tile(const real *sums, const spk_cuda_arguments &arg, const ta
 {
 #if PIECES
     if (job.partial >= 0) {
-        keep_tile(sums, arg, job, thread);
+        keep_tile(sums, (real *)arg.workspace + job.partial * TILE_SUMS, thread);
         return;
     }
 #endif
-    store_tile(sums, arg, job, thread);
+    store_tile(sums, arg, place_of(arg, job), thread);
 }
 
 /* The second launch of a kernel whose long rows come in pieces. */

@@ -9,7 +9,7 @@
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/sddmm_gather.h"
 #include "backend/cuda/device/sddmm_reduce.cuh"
-#include "backend/cuda/device/team.cuh"
+#include "backend/cuda/device/dense_tiles.cuh"
 
 struct task {
     int item, part, first_step, steps;
@@ -53,13 +53,7 @@ inline long long grid_column(const spk_cuda_arguments &arg, const task &job, int
 
 template <int WA> inline void gather_x(element_a *tile, const spk_cuda_arguments &arg, const task &job, long long k, int thread)
 {
-#if A_K_CONTIGUOUS
-    copy_lines<WA, TILE_M, TILE_K, PITCH_A, false>(tile, job.x + job.i0 * arg.lda + k, arg.lda, job.rows, thread,
-                                                   [&](int in) { return clip(arg.k - k - in, WA); });
-#else
-    copy_lines<WA, TILE_K, TILE_M, PITCH_A, false>(tile, job.x + k * arg.lda + job.i0, arg.lda, arg.k - k, thread,
-                                                   [&](int in) { return clip(job.rows - in, WA); });
-#endif
+    gather_dense_a<WA>(tile, job.x + (A_K_CONTIGUOUS ? job.i0 * arg.lda + k : k * arg.lda + job.i0), arg.lda, job.rows, arg.k - k, thread);
 }
 
 template <int WB> inline void gather_y(element_b *tile, const spk_cuda_arguments &arg, const task &job, long long k, int thread)

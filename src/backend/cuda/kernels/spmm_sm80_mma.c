@@ -26,9 +26,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     const warp_mma_shape shape = spk_warp_mma_shape_of(problem, WARP_MMA_TUNED(spmm_sm80_mma, params), SUMS, adding);
     const double peak = (device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 / 1e3 : 60) * (problem->a.dtype == SPK_F32 ? 3 : 7);
-    /* What a warp loads from shared memory for its products. */
-    const double m = shape.team.c.tile_m / shape.c.warps_m, n = shape.team.c.tile_n / shape.c.warps_n, busy = m * n / (m * n + 8 * (m + n));
-    return spk_gather_predict(problem, device, &shape.team, peak * busy);
+    return spk_gather_predict(problem, device, &shape.team, peak * spk_warp_mma_busy(&shape, 8));
 }
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)

@@ -58,7 +58,7 @@ int spk_gather_shared_limit(const spk_device *device)
     return cuda != NULL && cuda->shared_bytes > 0 ? cuda->shared_bytes : GATHER_MOST_SHARED;
 }
 
-static int sum_bytes(const spk_problem *problem)
+int spk_gather_sum_bytes(const spk_problem *problem)
 {
     return problem->compute == SPK_F64 ? 8 : 4;
 }
@@ -98,17 +98,17 @@ void spk_gather_complete(const spk_problem *problem, gather_shape *s)
         along_a ? spk_gather_vector(problem->a.dtype, cols, c->tile_k, cols) : spk_gather_vector(problem->a.dtype, rows, c->tile_m, rows);
     c->vector_b = along_b ? spk_gather_vector(problem->b.dtype, problem->b.ld, c->tile_k, cols)
                           : spk_gather_vector(problem->b.dtype, problem->b.ld, c->tile_n, c->tile_n);
-    spk_gather_fit(s, team_a_bytes(*c, along_a, bytes_a) + team_b_bytes(*c, along_b, bytes_b), tile_sums(problem, s) * sum_bytes(problem));
+    spk_gather_fit(s, team_a_bytes(*c, along_a, bytes_a) + team_b_bytes(*c, along_b, bytes_b),
+                   tile_sums(problem, s) * spk_gather_sum_bytes(problem));
 }
 
-/* Teams that a multiprocessor holds at once. */
-static int gather_resident(const gather_shape *s)
+int spk_gather_resident(const gather_shape *s)
 {
     const int room = 200 * 1024 / (s->c.teams * s->c.team_bytes + 1024) * s->c.teams, most = 1024 / s->c.threads;
     return room > most ? most : room < 1 ? 1 : room;
 }
 
-static double gather_processors(const spk_device *device)
+double spk_gather_processors(const spk_device *device)
 {
     const spk_cuda *cuda = spk_cuda_of(device);
     return cuda != NULL && cuda->processors > 0 ? cuda->processors : 100;
@@ -128,7 +128,7 @@ static int64_t gather_piece_blocks(const spk_problem *problem, const spk_device 
 {
     const double tiles =
         (double)team_splits(spk_gather_block_rows(problem), s->c.tile_m) * (double)gather_columns(problem, s); /* of a block row */
-    const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (gather_processors(device) * gather_resident(s))) + 1;
+    const int64_t share = (int64_t)((double)problem->pattern->nnzb * tiles / (spk_gather_processors(device) * spk_gather_resident(s))) + 1;
     const int64_t least = spk_gather_ceil(GATHER_LEAST_STEPS * s->c.tile_k, spk_gather_block_cols(problem));
     return share > least ? share : least;
 }
@@ -166,7 +166,7 @@ void spk_gather_build(const spk_problem *problem, const gather_shape *s, const c
 
 double spk_gather_predict(const spk_problem *problem, const spk_device *device, const gather_shape *s, double tflops)
 {
-    const double processors = gather_processors(device), resident = gather_resident(s),
+    const double processors = spk_gather_processors(device), resident = spk_gather_resident(s),
                  most = (double)gather_piece_blocks(problem, device, s);
     const double rows = spk_gather_block_rows(problem), cols = spk_gather_block_cols(problem),
                  splits = (double)team_splits((int)rows, s->c.tile_m);
@@ -268,7 +268,7 @@ void spk_gather_unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-static spk_status gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function)
+spk_status spk_gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function)
 {
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(bound->device, &scope));
@@ -287,12 +287,13 @@ static spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const
     spk_status status;
     second.entry = s->adding;
     second.shared_bytes = 0;
-    SPK_TRY(gather_load(bound, &second, &state->add));
+    SPK_TRY(spk_gather_load(bound, &second, &state->add));
     SPK_TRY(spk_pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
     const int64_t parts = team_splits(bound->view.block_rows, s->c.tile_m), columns = gather_columns(problem, s);
-    bound->workspace_bytes = (size_t)(list.cut_pieces * parts * columns) * (size_t)tile_sums(problem, s) * (size_t)sum_bytes(problem);
+    bound->workspace_bytes =
+        (size_t)(list.cut_pieces * parts * columns) * (size_t)tile_sums(problem, s) * (size_t)spk_gather_sum_bytes(problem);
     const int64_t lines =
-        list.cut_rows * parts * columns * (tile_sums(problem, s) * sum_bytes(problem) / 16); /* of 16 bytes: a thread for each */
+        list.cut_rows * parts * columns * (tile_sums(problem, s) * spk_gather_sum_bytes(problem) / 16); /* of 16 bytes: a thread for each */
     state->add_grid = (unsigned)spk_gather_ceil(lines, s->c.teams * s->c.threads);
     SPK_GOTO(device->backend->allocate(device, (size_t)list.count * sizeof *list.memory, &state->order));
     SPK_GOTO(device->backend->copy_in(device, state->order, list.memory, (size_t)list.count * sizeof *list.memory));
@@ -308,7 +309,7 @@ spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_bu
     spk_status status;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
-    SPK_GOTO(gather_load(bound, build, &state->function));
+    SPK_GOTO(spk_gather_load(bound, build, &state->function));
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
     int64_t rows = bound->view.grid_rows;
     if (s->adding != NULL)

@@ -26,9 +26,15 @@ int spk_gather_vector(spk_dtype dtype, int64_t a, int64_t b, int64_t c);
 int spk_gather_pitch(int line, int bytes, bool along_k);
 int spk_gather_shared_limit(const spk_device *device);
 
+int spk_gather_sum_bytes(const spk_problem *problem); /* of a sum */
+double spk_gather_processors(const spk_device *device);
+
 /* Teams of a thread block, from the bytes of a stage and of the sums, which take the stages' place. */
 void spk_gather_fit(gather_shape *s, int stage_bytes, int sum_bytes);
 void spk_gather_complete(const spk_problem *problem, gather_shape *s);
+
+/* Teams that a multiprocessor holds at once. */
+int spk_gather_resident(const gather_shape *s);
 
 /* Whether the tiles fit; what must hold for any of these kernels. */
 bool spk_gather_applicable(const spk_problem *problem, const spk_device *device, const gather_shape *s, const char **why);
@@ -43,6 +49,7 @@ double spk_gather_predict(const spk_problem *problem, const spk_device *device, 
 
 /* ---- binding and running: the same for all */
 
+spk_status spk_gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function);
 void spk_gather_unbind(spk_bound *bound);
 spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_build *build);
 spk_status spk_gather_run(const spk_bound *bound, const spk_args *args, void *stream);

@@ -5,7 +5,12 @@ enum { SIMT_MOST_ROWS = 64, SIMT_MOST_THREAD_ROWS = 8, SIMT_MOST_THREADS = 256 }
 
 simt_shape spk_simt_tile(int rows, simt_tunables tuned)
 {
-    const int parts = (rows + SIMT_MOST_ROWS - 1) / SIMT_MOST_ROWS, height = (rows + parts - 1) / parts;
+    const int parts = (rows + SIMT_MOST_ROWS - 1) / SIMT_MOST_ROWS;
+    return spk_simt_tile_of((rows + parts - 1) / parts, tuned);
+}
+
+simt_shape spk_simt_tile_of(int height, simt_tunables tuned)
+{
     int down = 1; /* threads */
     while (down * SIMT_MOST_THREAD_ROWS < height)
         down *= 2;

@@ -21,6 +21,8 @@ typedef struct simt_shape {
 
 /* The tile for blocks of so many rows, and its threads. */
 simt_shape spk_simt_tile(int rows, simt_tunables tuned);
+/* One of `height` rows. */
+simt_shape spk_simt_tile_of(int height, simt_tunables tuned);
 bool spk_simt_tile_fits(const spk_problem *problem, const simt_shape *shape, const char **why);
 
 /* What the program is compiled with beyond the team's constants. */

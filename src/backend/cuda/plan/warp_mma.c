@@ -1,7 +1,7 @@
 /* Tiles for mma.sync, and what of them fits a problem. */
 #include "backend/cuda/plan/warp_mma.h"
 
-enum { WARP_MMA_MOST_WARPS = 8 };
+enum { WARP_MMA_MOST_WARPS = 8, WARP_MMA_LEAST_SUMS = 1024 };
 
 warp_mma_shape spk_warp_mma_tile(int rows, warp_mma_tunables tuned, int sums)
 {
@@ -25,6 +25,33 @@ warp_mma_shape spk_warp_mma_tile(int rows, warp_mma_tunables tuned, int sums)
                                     .stages = tuned.stages,
                                     .threads = warp_mma_threads(shape.c.warps_m, shape.c.warps_n)};
     return shape;
+}
+
+warp_mma_shape spk_warp_mma_square(int height, int width, int sums)
+{
+    const int swap = height < 16, step_m = swap ? 8 : 16, step_n = swap ? 16 : 8;
+    warp_mma_shape shape = {.c = {.swap = swap, .warps_m = 1, .warps_n = 1}};
+    for (;;) {
+        const int m = height / shape.c.warps_m, n = width / shape.c.warps_n, warps = shape.c.warps_m * shape.c.warps_n;
+        const bool down = m % (2 * step_m) == 0, across = n % (2 * step_n) == 0;
+        if (warps == WARP_MMA_MOST_WARPS || (!down && !across) || (m * n <= sums && (warps >= 4 || m * n <= WARP_MMA_LEAST_SUMS)))
+            break;
+        *(down && (m >= n || !across) ? &shape.c.warps_m : &shape.c.warps_n) *= 2;
+    }
+    shape.team.c = (team_constants){.tile_m = height, .tile_n = width, .threads = warp_mma_threads(shape.c.warps_m, shape.c.warps_n)};
+    return shape;
+}
+
+bool spk_warp_mma_fills(const warp_mma_shape *shape, int sums)
+{
+    const int m = shape->team.c.tile_m / shape->c.warps_m, n = shape->team.c.tile_n / shape->c.warps_n;
+    return m % (shape->c.swap ? 8 : 16) == 0 && n % (shape->c.swap ? 16 : 8) == 0 && m * n <= sums;
+}
+
+double spk_warp_mma_busy(const warp_mma_shape *shape, double load)
+{
+    const double m = shape->team.c.tile_m / shape->c.warps_m, n = shape->team.c.tile_n / shape->c.warps_n;
+    return m * n / (m * n + load * (m + n));
 }
 
 warp_mma_shape spk_warp_mma_shape_of(const spk_problem *problem, warp_mma_tunables tuned, int sums, const char *adding)

@@ -21,6 +21,14 @@ typedef struct warp_mma_shape {
 /* The tile for blocks of so many rows, and its warps. sums: of a warp, a power of two. */
 warp_mma_shape spk_warp_mma_tile(int rows, warp_mma_tunables tuned, int sums);
 
+/* A tile of that size, a dense product's, in warps that are as square as can be, four of them where it is large enough. */
+warp_mma_shape spk_warp_mma_square(int height, int width, int sums);
+
+/* Whether instructions fill its warps, and warps keep no more than so many sums. */
+bool spk_warp_mma_fills(const warp_mma_shape *shape, int sums);
+/* The share of its time that a warp multiplies: the rest it loads operands, an element along its sides in `load` times that of a sum. */
+double spk_warp_mma_busy(const warp_mma_shape *shape, double load);
+
 /* adding: the entry that adds the pieces of long rows. */
 warp_mma_shape spk_warp_mma_shape_of(const spk_problem *problem, warp_mma_tunables tuned, int sums, const char *adding);
 bool spk_warp_mma_applicable(const spk_problem *problem, const spk_device *device, warp_mma_tunables tuned, int sums, const char *adding,

@@ -1,0 +1,9 @@
+/* gemm_cuda_simt: what both sides know: its arguments, its team's tiles, a thread's part. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_GEMM_CUDA_SIMT_H
+#define SPK_BACKEND_CUDA_KERNELS_GEMM_CUDA_SIMT_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/dense.h"
+#include "backend/cuda/device/simt.h"
+
+#endif

@@ -1,0 +1,9 @@
+/* gemm_sm80_dmma: what both sides know: its arguments, its team's tiles, a warp's part. */
+#ifndef SPK_BACKEND_CUDA_KERNELS_GEMM_SM80_DMMA_H
+#define SPK_BACKEND_CUDA_KERNELS_GEMM_SM80_DMMA_H
+
+#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/dense.h"
+#include "backend/cuda/device/warp_mma.h"
+
+#endif
