@@ -64,7 +64,7 @@ int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS])
 {
     int count = 0;
     for (int i = 0; i < op->info.operand_count; i++)
-        if (op->operands[i].role == SPK_ROLE_IN && !operation_field(op, SPK_FIELD_PART, i))
+        if (op->operands[i].role == SPK_ROLE_IN && !operation_field(op, SPK_FIELD_PART, i) && !operation_field(op, SPK_FIELD_GROUPS, i))
             operands[count++] = i;
     return count;
 }

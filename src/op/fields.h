@@ -78,7 +78,7 @@
 /* Not yet an option. */
 #define FIELD_GROUPS(name)                                        \
     {                                                             \
-        FIELD_OF(name, SPK_FIELD_GROUPS, -1), .high = 2147483647  \
+        FIELD_OF(name, SPK_FIELD_GROUPS, SPK_OFFSETS), .high = 2147483647  \
     }
 #define FIELD_GROUP_AXIS(name)                                                                                       \
     {                                                                                                                \
