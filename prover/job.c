@@ -34,6 +34,8 @@ static int is_as_long(const spk_proof_job *head, int64_t rest)
     const int64_t most = INT64_C(1) << 40;
     if (head->count < 0 || head->nnzb < 0 || head->nnzb > most || head->grid_rows < 0 || head->grid_rows > most)
         return 0;
+    if (head->block_rows < 0 || (head->block_rows == 0 && (head->nnzb != 0 || head->grid_rows != 0)))
+        return 0;
     return (int64_t)sizeof(spk_proof_choice) * head->count + (int64_t)sizeof(int64_t) * index_count(head) == rest;
 }
 

@@ -16,8 +16,10 @@ static void read_job(const uint8_t *data, size_t size)
         fuzz_require(memchr(job.head.device, 0, sizeof job.head.device) != NULL, "the device's name ends");
         for (int i = 0; i < job.head.count; i++)
             fuzz_require(memchr(job.choices[i].text, 0, sizeof job.choices[i].text) != NULL, "a choice ends");
-        volatile int64_t last = job.offsets[job.head.grid_rows];
-        (void)last;
+        if (job.head.block_rows > 0) {
+            volatile int64_t last = job.offsets[job.head.grid_rows];
+            (void)last;
+        }
     }
     job_release(&job);
     close(file);
