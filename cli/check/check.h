@@ -9,7 +9,7 @@
 #include "operation.h"
 #include "random.h"
 
-enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64, CHECK_OUTPUTS = 2 };
+enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64 };
 
 /* A case: everything is drawn from (seed, number). What is by array is by the index of the operation's operand. */
 typedef struct check_case {
@@ -66,9 +66,10 @@ typedef struct check_data {
     bool finite;          /* promised as assume_finite; else hostile values stand where no result may see them */
     bool hostile;         /* they do: inf and NaN in lines of an input that no block touches, or in one of those that are touched */
     void *arrays[OPERATION_MOST_ARRAYS]; /* inputs, and outputs' memory before a run; NULL: none */
-    double *out[CHECK_OUTPUTS];          /* what the oracle makes of the outputs; the second one is the first's sums, where there is none */
-    double *magnitude;
-    double tolerance;
+    struct {
+        double *want, *magnitude; /* what the oracle makes of an output, rows of all items one after another; NULL: none */
+        double tolerance;
+    } out[OPERATION_MOST_ARRAYS];
 } check_data;
 
 /* Makes the pattern (NULL: the operation takes none), and the data on it; a status of the library where it refuses the case. */
@@ -76,9 +77,11 @@ spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pat
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out);
 void check_data_release(check_data *d);
 
-/* The arguments of a run with the data's arrays; elements of the first output. */
+/* The arguments of a run with the data's arrays. */
 operation_struct check_args(const check_data *d);
-int64_t check_out_count(const check_case *c);
+
+/* Whether a run writes the array. */
+bool check_is_output(const check_case *c, int which);
 
 typedef struct check_outcome {
     bool failed;
@@ -86,7 +89,7 @@ typedef struct check_outcome {
     bool refused;  /* it did not run: its library does not take the problem, which it says when it is bound */
     bool no_room;  /* it did not run: a limit on address space leaves its library too little */
     bool lost;     /* the device is of no more use to this process: what it last ran died, or hung */
-    double error;  /* largest |D - oracle| / magnitude over the tolerance */
+    double error;  /* largest |output - oracle| / magnitude over the tolerance */
     char why[320];
 } check_outcome;
 

@@ -187,7 +187,7 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
         if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i))
             d->arrays[i] = input_of(&r, c, finite, i, &d->hostile);
     for (int i = 0; i < c->op->info.operand_count; i++)
-        if (c->op->operands[i].role == SPK_ROLE_OUT && check_takes_part(c, i))
+        if (check_is_output(c, i))
             d->arrays[i] = image_of(c, d, i);
 }
 
@@ -202,10 +202,9 @@ operation_struct check_args(const check_data *d)
     return made;
 }
 
-int64_t check_out_count(const check_case *c)
+bool check_is_output(const check_case *c, int which)
 {
-    const spk_array_info *a = &c->arrays[operation_output(c->op, 0)];
-    return c->items * a->rows * a->cols;
+    return c->op->operands[which].role == SPK_ROLE_OUT && check_takes_part(c, which);
 }
 
 spk_tune_options check_options(const check_case *c, bool finite)
@@ -213,24 +212,26 @@ spk_tune_options check_options(const check_case *c, bool finite)
     return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
 }
 
-static spk_status ask_oracle(const check_case *c, spk_context *context, check_data *d)
+static spk_status ask_oracle(const check_case *c, spk_context *context, int which, check_data *d)
 {
+    const spk_array_info *a = &c->arrays[which];
+    const size_t count = (size_t)(check_items(c, which) * a->rows * a->cols);
     const operation_struct given = check_args(d);
-    spk_status status = spk_oracle(context, d->pattern, &c->given, &given, NULL, 0, d->out[0], d->out[1], d->magnitude);
-    if (status == SPK_OK && operation_output(c->op, 1) < 0)
-        memcpy(d->out[1], d->out[0], sizeof(double) * (size_t)check_out_count(c));
-    return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->given, &d->tolerance) : status;
+    double *want = cli_alloc(count, sizeof(double)), *magnitude = cli_alloc(count, sizeof(double));
+    d->out[which].want = want;
+    d->out[which].magnitude = magnitude;
+    const spk_status status = spk_oracle(context, d->pattern, &c->given, &given, which, NULL, 0, want, magnitude);
+    return status == SPK_OK ? spk_default_tolerance(context, d->pattern, &c->given, which, &d->out[which].tolerance) : status;
 }
 
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
 {
     check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
+    spk_status status = SPK_OK;
     make_operands(c, finite, &d);
-    const size_t count = (size_t)check_out_count(c);
-    for (int i = 0; i < CHECK_OUTPUTS; i++)
-        d.out[i] = cli_alloc(count, sizeof(double));
-    d.magnitude = cli_alloc(count, sizeof(double));
-    const spk_status status = ask_oracle(c, context, &d);
+    for (int i = 0; i < c->op->info.operand_count && status == SPK_OK; i++)
+        if (check_is_output(c, i))
+            status = ask_oracle(c, context, i, &d);
     if (status == SPK_OK)
         *out = d;
     else
@@ -242,8 +243,9 @@ void check_data_release(check_data *d)
 {
     for (int i = 0; i < OPERATION_MOST_ARRAYS; i++)
         free(d->arrays[i]);
-    for (int i = 0; i < CHECK_OUTPUTS; i++)
-        free(d->out[i]);
-    free(d->magnitude);
+    for (int i = 0; i < OPERATION_MOST_ARRAYS; i++) {
+        free(d->out[i].want);
+        free(d->out[i].magnitude);
+    }
     *d = (check_data){0};
 }

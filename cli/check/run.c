@@ -50,45 +50,48 @@ __attribute__((format(printf, 2, 3))) static void fail(check_outcome *o, const c
     o->failed = true;
 }
 
-/* One element, where it is, and what the oracle says of it: at place `at` of its arrays. */
+/* One element, where it is, and what the oracle says of it. */
 typedef struct element {
     const char *name;
     spk_dtype dtype;
-    int64_t item, i, j, at;
-    double got, wanted;
-    bool activated;
+    int64_t item, i, j;
+    double got, wanted, magnitude, tolerance;
 } element;
 
-/* Compares an output with the oracle where the sum is finite; where it is not, a result must not be finite either (an activation may
- * make it so). */
+/* Compares an element with the oracle's where that is finite; where it is not, it must not be finite either; where nothing can be said of
+ * it (a magnitude that is NaN), it may be anything. */
 static void compare_element(const check_data *d, const element *e, check_outcome *o)
 {
     char item[32] = "";
-    const double magnitude = d->magnitude[e->at];
+    if (isnan(e->magnitude))
+        return;
     if (d->c->items > 1)
         snprintf(item, sizeof(item), "item %lld: ", (long long)e->item);
-    if (!isfinite(d->out[1][e->at]) || !isfinite(magnitude)) {
-        if (!e->activated && isfinite(e->got))
+    if (!isfinite(e->wanted) || !isfinite(e->magnitude)) {
+        if (isfinite(e->got))
             fail(o, "%s%s[%lld,%lld] = %.9g, where the oracle has %g", item, e->name, (long long)e->i, (long long)e->j, e->got, e->wanted);
         return;
     }
-    double off = value_difference(e->dtype, e->got, e->wanted), error = off == 0 ? 0 : off / (d->tolerance * magnitude);
+    double off = value_difference(e->dtype, e->got, e->wanted), error = off == 0 ? 0 : off / (e->tolerance * e->magnitude);
     if (!(error <= 1))
         fail(o, "%s%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", item, e->name, (long long)e->i,
-             (long long)e->j, e->got, e->wanted, off / magnitude, d->tolerance);
+             (long long)e->j, e->got, e->wanted, off / e->magnitude, e->tolerance);
     if (error > o->error || isnan(error))
         o->error = isnan(error) ? INFINITY : error;
 }
 
-static void compare(const check_data *d, int which, const void *got, const double *wanted, bool activated, check_outcome *o)
+static void compare(const check_data *d, int which, const void *got, check_outcome *o)
 {
     const spk_array_info *a = &d->c->arrays[which];
-    element e = {.name = d->c->op->operands[which].title, .dtype = a->dtype, .activated = activated};
-    for (; e.item < d->c->items; e.item++)
+    const int64_t items = check_items(d->c, which);
+    element e = {.name = d->c->op->operands[which].title, .dtype = a->dtype, .tolerance = d->out[which].tolerance};
+    int64_t at = 0;
+    for (; e.item < items; e.item++)
         for (e.i = 0; e.i < a->rows; e.i++)
-            for (e.j = 0; e.j < a->cols; e.j++, e.at++) {
+            for (e.j = 0; e.j < a->cols; e.j++, at++) {
                 e.got = get(a->dtype, got, check_place(a, e.item, e.i, e.j));
-                e.wanted = wanted[e.at];
+                e.wanted = d->out[which].want[at];
+                e.magnitude = d->out[which].magnitude[at];
                 compare_element(d, &e, o);
             }
 }
@@ -122,16 +125,11 @@ static size_t bytes_of(const check_case *c, int which)
     return (size_t)c->arrays[which].elements * spk_dtype_bytes(c->arrays[which].dtype);
 }
 
-static bool is_output(const check_case *c, int which)
-{
-    return c->op->operands[which].role == SPK_ROLE_OUT;
-}
-
 static uint64_t hash_inputs(const check_data *d)
 {
     uint64_t h = 0xCBF29CE484222325u;
     for (int i = 0; i < d->c->op->info.operand_count; i++)
-        if (!is_output(d->c, i) && d->arrays[i])
+        if (!check_is_output(d->c, i) && d->arrays[i])
             h = hash(h, d->arrays[i], bytes_of(d->c, i));
     return h;
 }
@@ -148,7 +146,7 @@ static buffers make_buffers(const check_data *d, const spk_plan *plan)
     buffers b = {.work_bytes = spk_plan_workspace_bytes(plan)};
     b.work = guarded(b.work_bytes, &b.whole_work);
     for (int i = 0; i < d->c->op->info.operand_count; i++) {
-        if (!is_output(d->c, i) || !d->arrays[i])
+        if (!check_is_output(d->c, i))
             continue;
         b.out[i] = guarded(bytes_of(d->c, i), &b.whole[i]);
         memcpy(b.out[i], d->arrays[i], bytes_of(d->c, i));
@@ -180,7 +178,7 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, operation
     device_array all[OPERATION_MOST_ARRAYS + 1] = {0};
     for (int i = 0; i < count; i++) {
         pointers[i] = c->same_as[i] >= 0 || i == kept ? NULL : operation_pointer(c->op, run_args, i);
-        all[i] = (device_array){&pointers[i], bytes_of(c, i), .output = is_output(c, i),
+        all[i] = (device_array){&pointers[i], bytes_of(c, i), .output = check_is_output(c, i),
                                 .shift = (size_t)c->shifts[i] * spk_dtype_bytes(c->arrays[i].dtype)};
     }
     pointers[count] = c->own_workspace && b->work_bytes ? b->work : NULL;
@@ -203,21 +201,12 @@ static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
     const check_case *c = d->c;
     operation_struct run_args = check_args(d);
     for (int i = 0; i < c->op->info.operand_count; i++)
-        if (is_output(c, i))
+        if (check_is_output(c, i))
             operation_set_pointer(c->op, &run_args, i, b->out[i]);
     point_alike(c, &run_args);
     if (c->own_workspace && b->work_bytes)
         operation_set_workspace(c->op, &run_args, b->work, b->work_bytes);
     return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_run(plan, &run_args, NULL);
-}
-
-/* Whether something comes between the sum and the first output that may make it finite. */
-static bool is_activated(const check_case *c)
-{
-    for (int i = 0; i < c->op->info.field_count; i++)
-        if (c->op->fields[i].kind == SPK_FIELD_CHOICE && strcmp(c->op->fields[i].name, "activation") == 0)
-            return operation_get(&c->op->fields[i], &c->given) != SPK_ACT_NONE;
-    return false;
 }
 
 static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
@@ -230,13 +219,11 @@ static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_
         fail(o, "wrote outside of the workspace (%zu bytes)", b->work_bytes);
     if (hash_inputs(d) != inputs)
         fail(o, "changed an input");
-    for (int number = 0; number < CHECK_OUTPUTS; number++) {
-        const int i = operation_output(c->op, number);
-        if (i < 0 || !b->out[i])
-            continue;
-        compare(d, i, b->out[i], d->out[number], number == 0 && is_activated(c), o);
-        compare_gaps(d, i, b->out[i], d->arrays[i], o);
-    }
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        if (check_is_output(c, i)) {
+            compare(d, i, b->out[i], o);
+            compare_gaps(d, i, b->out[i], d->arrays[i], o);
+        }
 }
 
 static void judge_again(const check_data *d, const buffers *first, const buffers *second, check_outcome *o)

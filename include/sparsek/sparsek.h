@@ -509,8 +509,9 @@ typedef struct spk_tune_options {
     spk_unknown unknown;
     spk_cache_mode cache; /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
     double budget_s;      /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
-    double tolerance;     /* largest norm-wise relative error of a candidate; 0: from the dtype and K */
-    int assume_finite;    /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
+    /* largest norm-wise relative error of a candidate's first output, and in proportion of its others; 0: from the dtype and K */
+    double tolerance;
+    int assume_finite; /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
     /* of SpMM: values change only through spk_plan_update_values: packing them once is free. With stride_a, all items' values */
     int static_values;
     int fresh;           /* tune again though the class is known */
@@ -578,21 +579,25 @@ SPK_API const char *spk_plan_choice(const spk_plan *plan);
 SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *problem, const void *args,
                                const spk_tune_options *options);
 
-/* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to dtype_d. All arrays are host arrays, whatever
- * the context's device. Computes rows[0..row_count) of D (all where rows is NULL) into out, row-major [row_count, columns of D]. preact
- * (may be NULL) gets the value before the activation (what a second output of an operation holds), magnitude (may be NULL) the sum of
- * absolute values of all terms of each element, the scale of its rounding error (with SPK_RESIDUAL_MULTIPLY times the factor's, with
- * keep_preact only where that is above 1). args->d,
- * ->preact and
- * ->workspace are not used. Of a batch, row r of item i is i * (rows of D) + r.
- * D of SpMM and GEMM has M rows of N elements. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values
- * (column-major blocks: for each column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows). */
-SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *problem, const void *args, const int64_t *rows,
-                              int64_t row_count, double *out, double *preact, double *magnitude);
+/* In place of an operand: the first output that the problem has, D of products. */
+#define SPK_FIRST_OUTPUT (-1)
 
-/* The tolerance that tuning uses for a problem on a pattern when options->tolerance is 0: the largest allowed
- * |D - oracle| / magnitude. */
-SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *problem, double *tolerance);
+/* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to the output's dtype. All arrays are host
+ * arrays, whatever the context's device; those of outputs and the workspace are not used.
+ * operand is an output, by its index (spk_operation_operand), or SPK_FIRST_OUTPUT. Computes rows[0..row_count) of it (all where rows is
+ * NULL) into out, row-major [row_count, columns]. Rows and columns are those of spk_problem_array; of a batch, row r of item i is
+ * i * rows + r. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each
+ * column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows).
+ * magnitude (may be NULL) gets the scale of each element's rounding error: of products the sum of absolute values of all terms, times 1.13
+ * where there is an activation, then plus the residual's, or times the factor's. Where it is infinite, the element is not finite either;
+ * where it is NaN, nothing can be said of the element: an activation of what is not finite. */
+SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *problem, const void *args, int operand,
+                              const int64_t *rows, int64_t row_count, double *out, double *magnitude);
+
+/* The tolerance that tuning uses for an output (or SPK_FIRST_OUTPUT) of a problem on a pattern when options->tolerance is 0: the largest
+ * allowed |output - oracle| / magnitude. */
+SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
+                                         double *tolerance);
 
 /* ------------------------------------------------------------------------------------------------ operations as data */
 
@@ -777,7 +782,8 @@ typedef struct spk_candidate_info {
     double median_us;    /* 0: not measured */
     double spread_us;    /* half the distance between the quartiles */
     double prepare_us;   /* one-off work of a plan */
-    double error;        /* largest |D - oracle| / magnitude on the sampled rows; negative: not checked */
+    /* largest |D - oracle| / magnitude on the sampled rows, of other outputs in proportion to their tolerances; negative: not checked */
+    double error;
     double tolerance;
     int64_t sample_count;     /* interleaved samples of the last phase, if any */
     const double *samples_us; /* sample i of two candidates of one report was taken in the same round */

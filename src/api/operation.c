@@ -102,55 +102,73 @@ spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *t
     return spk_plan_now(context, &problem, &options, &args, stream);
 }
 
-/* The oracle on a caller's rows, which are checked. */
-static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, spk_args *args, const int64_t *rows,
-                              int64_t row_count, double *out, double *preact, double *magnitude)
+static spk_status check_operand(const spk_problem *problem, int operand)
 {
-    const int64_t most = spk_problem_out_rows(problem);
-    if (rows == NULL)
-        row_count = most;
-    if (row_count < 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "row_count = %lld: it cannot be negative", (long long)row_count);
-    for (int64_t i = 0; rows != NULL && i < row_count; i++)
-        if (rows[i] < 0 || rows[i] >= most)
-            return spk_fail(SPK_ERR_ARGUMENT, "rows[%lld] = %lld: the rows are 0..%lld", (long long)i, (long long)rows[i],
+    if (operand < 0 || operand >= problem->op->operand_count)
+        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s has %d operands", operand, problem->op->name, problem->op->operand_count);
+    return SPK_OK;
+}
+
+/* The output that a caller means: an operand, or the first one that the problem has. */
+static spk_status find_output(const spk_problem *problem, int operand, int *output)
+{
+    if (operand == SPK_FIRST_OUTPUT)
+        operand = spk_problem_first_output(problem);
+    SPK_TRY(check_operand(problem, operand));
+    const char *name = problem->op->operands[operand].name;
+    if (problem->op->operands[operand].role != SPK_ROLE_OUT)
+        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s is no output of %s", operand, name, problem->op->name);
+    if (problem->operand[operand].dtype == SPK_DTYPE_DEFAULT)
+        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: this problem has no %s", operand, name);
+    *output = operand;
+    return SPK_OK;
+}
+
+/* The oracle on a caller's rows, which are checked. */
+static spk_status oracle_rows(const spk_context *context, const spk_problem *problem, const spk_args *args, spk_oracle_ask *ask)
+{
+    const int64_t most = spk_problem_output_rows(problem, ask->output);
+    if (ask->rows == NULL)
+        ask->row_count = most;
+    if (ask->row_count < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "row_count = %lld: it cannot be negative", (long long)ask->row_count);
+    for (int64_t i = 0; ask->rows != NULL && i < ask->row_count; i++)
+        if (ask->rows[i] < 0 || ask->rows[i] >= most)
+            return spk_fail(SPK_ERR_ARGUMENT, "rows[%lld] = %lld: the rows are 0..%lld", (long long)i, (long long)ask->rows[i],
                             (long long)most - 1);
-    if (row_count == 0 || spk_problem_is_empty(problem))
+    if (ask->row_count == 0 || !spk_problem_writes(problem, ask->output))
         return SPK_OK;
     if (problem->pattern != NULL)
         SPK_TRY(spk_pattern_fetch(problem->pattern));
-    SPK_TRY(spk_check_pointer(out, "out"));
+    SPK_TRY(spk_check_pointer(ask->want, "out"));
     SPK_TRY(spk_problem_check_inputs(problem, args));
     SPK_TRY(spk_problem_check_indices(problem, args));
-    spk_oracle_ask ask = {.rows = rows, .row_count = row_count, .cols = spk_problem_out_cols(problem)};
-    for (int i = 0, outputs = 0; i < problem->op->operand_count; i++) {
-        if (problem->op->operands[i].role != SPK_ROLE_OUT || outputs == 2)
-            continue;
-        ask.out[i].want = outputs == 0 ? out : preact;
-        ask.out[i].magnitude = outputs == 0 ? magnitude : NULL;
-        outputs++;
-    }
-    return problem->op->oracle(&context->mem, problem, args, &ask);
+    ask->cols = problem->operand[ask->output].cols;
+    return problem->op->oracle(&context->mem, problem, args, ask);
 }
 
-spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *theirs, const void *their_args, const int64_t *rows,
-                      int64_t row_count, double *out, double *preact, double *magnitude)
+spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *theirs, const void *their_args, int operand,
+                      const int64_t *rows, int64_t row_count, double *out, double *magnitude)
 {
     spk_tune_options options;
     spk_problem problem;
     spk_args args;
+    spk_oracle_ask ask = {.rows = rows, .row_count = row_count, .want = out, .magnitude = magnitude};
     SPK_TRY(read_items(&(question){context, pattern, theirs, NULL}, &options, &problem));
     SPK_TRY(read_args(problem.op, "the problem is one of", their_args, &args, NULL));
-    return oracle_rows(context, &problem, &args, rows, row_count, out, preact, magnitude);
+    SPK_TRY(find_output(&problem, operand, &ask.output));
+    return oracle_rows(context, &problem, &args, &ask);
 }
 
-spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *theirs, double *tolerance)
+spk_status spk_default_tolerance(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, double *tolerance)
 {
     spk_tune_options options;
     spk_problem problem;
+    int output = 0;
     SPK_TRY(read_problem(&(question){context, pattern, theirs, NULL}, &options, &problem));
+    SPK_TRY(find_output(&problem, operand, &output));
     SPK_TRY(spk_check_pointer(tolerance, "tolerance"));
-    *tolerance = spk_problem_tolerance(&problem);
+    *tolerance = spk_problem_tolerance(&problem, output);
     return SPK_OK;
 }
 
@@ -169,13 +187,6 @@ spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern
     for (int i = 0; i < problem.op->size_count; i++)
         memcpy(&ours.sizes[i], (const char *)&problem + problem.op->sizes[i].place, sizeof ours.sizes[i]);
     return spk_struct_write(info, &ours, sizeof ours, "spk_problem_info");
-}
-
-static spk_status check_operand(const spk_problem *problem, int operand)
-{
-    if (operand < 0 || operand >= problem->op->operand_count)
-        return spk_fail(SPK_ERR_ARGUMENT, "operand = %d: %s has %d operands", operand, problem->op->name, problem->op->operand_count);
-    return SPK_OK;
 }
 
 spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, spk_array_info *info)

@@ -54,8 +54,14 @@ static double element(const spk_operand *operand, const void *array, int64_t i, 
     return spk_value_get(array, operand->dtype, i * spk_operand_row_step(operand) + j * spk_operand_col_step(operand));
 }
 
-double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i, int64_t j, long double sum, long double size,
-                          double *preact, double *magnitude)
+/* Of an element that is not finite, whether by infinite terms or by NaN. */
+static double magnitude_of(long double total)
+{
+    return isnan(total) ? INFINITY : (double)total;
+}
+
+spk_finished spk_product_finish(const spk_problem *p, const spk_args *args, int output, int64_t i, int64_t j, long double sum,
+                                long double size)
 {
     const spk_epilogue *e = &p->epilogue;
     long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
@@ -69,8 +75,10 @@ double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i,
         value += term;
         total += fabsl(term);
     }
-    *preact = (double)value;
+    if (output == SPK_PREACT)
+        return (spk_finished){(double)value, magnitude_of(total)};
     double result = (double)value;
+    const bool vague = e->activation != SPK_ACT_NONE && !isfinite(result); /* then kernels may differ */
     if (e->activation != SPK_ACT_NONE) {
         result = spk_activate_f64(e->activation, result);
         total *= 1.13L;
@@ -79,9 +87,7 @@ double spk_product_finish(const spk_problem *p, const spk_args *args, int64_t i,
         const double term = element(&p->residual, args->residual, i, j);
         const bool factor = e->residual == SPK_RESIDUAL_MULTIPLY;
         result = factor ? result * term : result + term;
-        /* What is kept before it is judged by the same magnitude. */
-        total = !factor ? total + fabs(term) : e->keep_preact ? total * fmax(1, fabs(term)) : total * fabs(term);
+        total = factor ? total * fabs(term) : total + fabs(term);
     }
-    *magnitude = (double)total;
-    return result;
+    return (spk_finished){result, vague ? NAN : magnitude_of(total)};
 }

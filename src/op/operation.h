@@ -34,16 +34,17 @@ typedef struct spk_key_row {
     bool is_class, optional;
 } spk_key_row;
 
-/* What the oracle is asked: rows of the outputs, counted on from item to item, and a range of their columns. */
+/* What the oracle is asked: rows of one output, counted on from item to item, and a range of its columns. */
 typedef struct spk_oracle_ask {
+    int output;          /* of the operands: one that a run writes */
     const int64_t *rows; /* NULL: the first row_count */
     int64_t row_count, col0, cols;
-    struct {
-        double *want, *magnitude; /* row_count x cols; NULL: not asked */
-    } out[SPK_MAX_OPERANDS];
+    /* row_count x cols; NULL: not asked. magnitude is the scale of an element's rounding error. Infinite: the element is not finite either.
+     * NaN: nothing can be said of it */
+    double *want, *magnitude;
 } spk_oracle_ask;
 
-/* Rows of the outputs, of all items, in which kernels go wrong first. */
+/* Rows of an output, of all items, in which kernels go wrong first. */
 typedef struct spk_row_list {
     int64_t *rows, limit; /* limit: of what a row may be */
     int count, room;
@@ -81,7 +82,8 @@ typedef struct spk_op {
     double (*flops)(const spk_problem *problem), (*dense_flops)(const spk_problem *problem);
     /* Elements of operand i, of an item, that a run touches at most. NULL: all. */
     double (*touched)(const spk_problem *problem, int i);
-    double (*tolerance)(const spk_problem *problem);
+    /* Of an output: the largest |output - oracle| / magnitude that rounding explains. */
+    double (*tolerance)(const spk_problem *problem, int output);
     /* Of an operation with indices among its inputs: some that are right for operand i; whether those of a run, in host memory, are. */
     void (*draw_index)(const spk_problem *problem, int i, spk_rng *rng, int32_t *out);
     spk_status (*check_indices)(const spk_problem *problem, const spk_args *args);
@@ -91,7 +93,7 @@ typedef struct spk_op {
     int64_t *(*other_size)(spk_problem *problem);
     /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
     int (*device_defines)(const spk_problem *problem, char *text, size_t size);
-    spk_status (*hard_rows)(const spk_problem *problem, spk_rng *rng, spk_row_list *list);
+    spk_status (*hard_rows)(const spk_problem *problem, int output, spk_rng *rng, spk_row_list *list);
     /* args point to host memory; problem and rows are checked. Results are not rounded to the outputs' dtypes. */
     spk_status (*oracle)(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask);
 } spk_op;

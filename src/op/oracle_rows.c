@@ -20,7 +20,6 @@ static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle
 {
     const bool wide = o->problem->a.dtype == SPK_F64;
     char *sizes = sums + (size_t)o->cols * (wide ? sizeof(long double) : sizeof(double));
-    double *want = ask->out[SPK_D].want, *preact = ask->out[SPK_PREACT].want, *magnitude = ask->out[SPK_D].magnitude;
     memset(sums, 0, 2 * (size_t)(sizes - sums));
     if (o->begin_row != NULL)
         o->begin_row(o, row);
@@ -28,17 +27,13 @@ static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle
     for (int64_t j = 0; j < o->cols; j++) {
         const long double sum = wide ? ((long double *)(void *)sums)[j] : (long double)((double *)(void *)sums)[j];
         const long double size = wide ? ((long double *)(void *)sizes)[j] : (long double)((double *)(void *)sizes)[j];
-        double before = 0, total = 0, result = 0;
+        spk_finished element = {0, 0};
         if (o->is_there == NULL || o->is_there(o, row, o->col0 + j))
-            result = spk_product_finish(o->problem, o->args, row, o->col0 + j, sum, size, &before, &total);
-        if (want != NULL)
-            want[offset + j] = result;
-        if (preact != NULL)
-            preact[offset + j] = before;
-        if (magnitude != NULL)
-            magnitude[offset + j] = total;
-        if (ask->out[SPK_PREACT].magnitude != NULL)
-            ask->out[SPK_PREACT].magnitude[offset + j] = total;
+            element = spk_product_finish(o->problem, o->args, ask->output, row, o->col0 + j, sum, size);
+        if (ask->want != NULL)
+            ask->want[offset + j] = element.value;
+        if (ask->magnitude != NULL)
+            ask->magnitude[offset + j] = element.magnitude;
     }
 }
 

@@ -66,30 +66,27 @@ bool spk_problem_writes(const spk_problem *problem, int i)
     return problem->op->operands[i].role == SPK_ROLE_OUT && !spk_operand_is_empty(&problem->operand[i]);
 }
 
-/* The first operand that a run writes; NULL: none. */
-static const spk_operand *first_output(const spk_problem *problem)
-{
-    for (int i = 0; i < problem->op->operand_count; i++)
-        if (spk_problem_writes(problem, i))
-            return &problem->operand[i];
-    return NULL;
-}
-
 bool spk_problem_is_empty(const spk_problem *problem)
 {
-    return first_output(problem) == NULL;
+    bool any = false;
+    for (int i = 0; i < problem->op->operand_count; i++)
+        any = any || spk_problem_writes(problem, i);
+    return !any;
 }
 
-int64_t spk_problem_out_rows(const spk_problem *problem)
+int spk_problem_first_output(const spk_problem *problem)
 {
-    const spk_operand *output = first_output(problem);
-    return output != NULL ? output->rows * spk_operand_items(output, problem->batch) : 0;
+    const spk_op *op = problem->op;
+    int i = 0;
+    while (i + 1 < op->operand_count && (op->operands[i].role != SPK_ROLE_OUT || problem->operand[i].dtype == SPK_DTYPE_DEFAULT))
+        i++;
+    return i;
 }
 
-int64_t spk_problem_out_cols(const spk_problem *problem)
+int64_t spk_problem_output_rows(const spk_problem *problem, int output)
 {
-    const spk_operand *output = first_output(problem);
-    return output != NULL ? output->cols : 0;
+    const spk_operand *o = &problem->operand[output];
+    return o->rows * spk_operand_items(o, problem->batch);
 }
 
 bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i)
@@ -178,9 +175,9 @@ int spk_problem_device_defines(const spk_problem *problem, char *text, size_t si
     return problem->op->device_defines(problem, text, size);
 }
 
-double spk_problem_tolerance(const spk_problem *problem)
+double spk_problem_tolerance(const spk_problem *problem, int output)
 {
-    return problem->op->tolerance(problem);
+    return problem->op->tolerance(problem, output);
 }
 
 bool spk_problem_is_index(const spk_problem *problem, int i)

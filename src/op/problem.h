@@ -132,12 +132,13 @@ void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_si
 /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
 int spk_problem_device_defines(const spk_problem *problem, char *text, size_t size);
 
-/* The largest |D - oracle| / magnitude that rounding explains. */
-double spk_problem_tolerance(const spk_problem *problem);
+/* The first output that the problem has, whether it has elements or not. And the rows of an output, by which the oracle is asked: those of
+ * all items. */
+int spk_problem_first_output(const spk_problem *problem);
+int64_t spk_problem_output_rows(const spk_problem *problem, int output);
 
-/* Of the outputs: the oracle is asked by row and column, rows of all items one after another. All outputs have the same. */
-int64_t spk_problem_out_rows(const spk_problem *problem);
-int64_t spk_problem_out_cols(const spk_problem *problem);
+/* The largest |output - oracle| / magnitude that rounding explains. */
+double spk_problem_tolerance(const spk_problem *problem, int output);
 
 /* Numbers that operand i may hold, where not any will do: offsets. false: any will. */
 bool spk_problem_is_index(const spk_problem *problem, int i);

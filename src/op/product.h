@@ -79,7 +79,8 @@ int spk_product_defines(const spk_problem *problem, spk_layout layout_d, bool a_
 /* 2 M K N. */
 double spk_product_dense_flops(const spk_problem *problem);
 
-/* From the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of D adds. */
+/* Of D and of preact: from the largest number of terms in a sum, eps * (8 + 2 sqrt(terms)), and what rounding to tf32 and to the dtype of
+ * D adds. */
 double spk_product_tolerance(const spk_problem *problem, double terms);
 
 /* "none", or e.g. "beta+bias_row+gelu_erf+residual+preact", "factor" for a residual that multiplies; a buffer of 96 bytes is enough. */
@@ -88,10 +89,14 @@ void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size);
 /* activation in float64, for the oracle and for scalar tails. */
 double spk_activate_f64(spk_activation activation, double x);
 
-/* A sum through the epilogue, at element (i, j) of D: the result, the value before the activation, and the magnitude, which bounds what
- * rounding the terms and the activation (slope below 1.13) can do. `size`: the sum of the terms' absolute values. */
-double spk_product_finish(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, long double sum, long double size,
-                          double *preact, double *magnitude);
+/* An element of an output, and its magnitude, which bounds what rounding the terms and the activation (slope below 1.13) can do. */
+typedef struct spk_finished {
+    double value, magnitude;
+} spk_finished;
+
+/* A sum through the epilogue, at element (i, j) of output SPK_D or SPK_PREACT. `size`: the sum of the terms' absolute values. */
+spk_finished spk_product_finish(const spk_problem *problem, const spk_args *args, int output, int64_t i, int64_t j, long double sum,
+                                long double size);
 
 /* Their functions. */
 bool spk_key_a(const spk_problem *problem, char *text, size_t size);

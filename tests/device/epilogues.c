@@ -170,8 +170,8 @@ static void make_asked(spk_context *context, const shape *s, const reading *read
     p->expected = malloc((size_t)p->elements * sizeof *p->expected);
     p->magnitude = malloc((size_t)p->elements * sizeof *p->magnitude);
     const spk_spmm_args args = args_with(p, (const void *const[]){host[0], host[1], host[2]}, p->other);
-    MUST(context, spk_oracle(context, p->pattern, &p->spmm, &args, NULL, 0, p->expected, NULL, p->magnitude));
-    MUST(context, spk_default_tolerance(context, p->pattern, &p->spmm, &p->tolerance));
+    MUST(context, spk_oracle(context, p->pattern, &p->spmm, &args, SPK_FIRST_OUTPUT, NULL, 0, p->expected, p->magnitude));
+    MUST(context, spk_default_tolerance(context, p->pattern, &p->spmm, SPK_FIRST_OUTPUT, &p->tolerance));
     p->values = device_copy(context, host[0], (size_t)values * sizeof(half));
     p->b = device_copy(context, host[1], (size_t)b * sizeof(half));
     p->bias = device_copy(context, host[2], (size_t)p->m * sizeof(half));

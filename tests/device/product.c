@@ -97,9 +97,9 @@ void make_product(spk_context *context, spk_dtype dtype, product *p)
     p->magnitude = malloc(sizeof(double) * M * N);
     MUST(context, spk_fill_random(context, dtype, elements, 1, p->host_values));
     MUST(context, spk_fill_random(context, dtype, (int64_t)K * N, 2, p->host_b));
-    MUST(context, spk_default_tolerance(context, p->pattern, &p->spmm, &p->tolerance));
+    MUST(context, spk_default_tolerance(context, p->pattern, &p->spmm, SPK_FIRST_OUTPUT, &p->tolerance));
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = p->host_values, .b = p->host_b, .alpha = 1};
-    MUST(context, spk_oracle(context, p->pattern, &p->spmm, &args, NULL, 0, p->expected, NULL, p->magnitude));
+    MUST(context, spk_oracle(context, p->pattern, &p->spmm, &args, SPK_FIRST_OUTPUT, NULL, 0, p->expected, p->magnitude));
     p->values = device_copy(context, p->host_values, (size_t)elements * p->element);
     p->b = device_copy(context, p->host_b, (size_t)K * N * p->element);
 }

@@ -253,7 +253,7 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
     const spk_problem *problem = &c->problem;
     int64_t lines = problem->d.layout == SPK_ROW_MAJOR ? problem->m : problem->n,
             length = problem->d.layout == SPK_ROW_MAJOR ? problem->n : problem->m;
-    double tolerance = spk_problem_tolerance(problem), mark[1];
+    double tolerance = spk_problem_tolerance(problem, SPK_D), mark[1];
     put(mark, problem->d.dtype, 0, MARK);
     if (length == 0)
         return 0;

@@ -120,9 +120,10 @@ static void newer_struct(void **state)
     } newer = {.known = good_spmm()};
     newer.known.struct_size = sizeof newer;
     double tolerance;
-    assert_int_equal(spk_default_tolerance(context, pattern, &newer.known, &tolerance), SPK_OK);
+    assert_int_equal(spk_default_tolerance(context, pattern, &newer.known, SPK_FIRST_OUTPUT, &tolerance), SPK_OK);
     newer.future = 1;
-    expect(spk_default_tolerance(context, pattern, &newer.known, &tolerance), SPK_ERR_UNSUPPORTED, context, "does not know");
+    expect(spk_default_tolerance(context, pattern, &newer.known, SPK_FIRST_OUTPUT, &tolerance), SPK_ERR_UNSUPPORTED, context,
+           "does not know");
 }
 
 /* ---- pattern */
@@ -410,11 +411,17 @@ static void wrong_oracles_and_reports(void **state)
     spk_spmm_args a = good_args();
     double out[32];
     const int64_t rows[] = {0, 4};
-    expect(spk_oracle(context, pattern, &p, &a, rows, 2, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "rows[1] = 4: the rows are 0..3");
-    expect(spk_oracle(context, pattern, &p, &a, rows, -1, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "row_count = -1");
-    expect(spk_oracle(context, pattern, &p, &a, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT, context, "out is NULL");
+    expect(spk_oracle(context, pattern, &p, &a, SPK_FIRST_OUTPUT, rows, 2, out, NULL), SPK_ERR_ARGUMENT, context,
+           "rows[1] = 4: the rows are 0..3");
+    expect(spk_oracle(context, pattern, &p, &a, SPK_FIRST_OUTPUT, rows, -1, out, NULL), SPK_ERR_ARGUMENT, context, "row_count = -1");
+    expect(spk_oracle(context, pattern, &p, &a, SPK_FIRST_OUTPUT, NULL, 0, NULL, NULL), SPK_ERR_ARGUMENT, context, "out is NULL");
     a.values = NULL;
-    expect(spk_oracle(context, pattern, &p, &a, NULL, 0, out, NULL, NULL), SPK_ERR_ARGUMENT, context, "args.values is NULL");
+    expect(spk_oracle(context, pattern, &p, &a, SPK_FIRST_OUTPUT, NULL, 0, out, NULL), SPK_ERR_ARGUMENT, context, "args.values is NULL");
+    expect(spk_oracle(context, pattern, &p, &a, 1, NULL, 0, out, NULL), SPK_ERR_ARGUMENT, context, "operand = 1: b is no output of spmm");
+    expect(spk_oracle(context, pattern, &p, &a, 6, NULL, 0, out, NULL), SPK_ERR_ARGUMENT, context,
+           "operand = 6: this problem has no preact");
+    expect(spk_oracle(context, pattern, &p, &a, 7, NULL, 0, out, NULL), SPK_ERR_ARGUMENT, context, "operand = 7: spmm has 7 operands");
+    expect(spk_default_tolerance(context, pattern, &p, -2, out), SPK_ERR_ARGUMENT, context, "operand = -2: spmm has 7 operands");
     spk_report *report = NULL;
     assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
     spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};

@@ -223,7 +223,7 @@ static void test_enumerations(void **state)
     make_blocks(&rng, &b);
     double tolerance;
     const spk_spmm wrong = {SPK_SIZED(spk_spmm), .n = 4, .activation = (spk_activation)9};
-    assert_int_equal(spk_default_tolerance(context, b.pattern, &wrong, &tolerance), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_default_tolerance(context, b.pattern, &wrong, SPK_FIRST_OUTPUT, &tolerance), SPK_ERR_ARGUMENT);
     assert_string_equal(spk_last_error(context), "activation = 9: the values are 0..4");
     free_blocks(&b);
 }

@@ -131,7 +131,7 @@ static void test_without_memory(void **state)
             spk_report *report = NULL;
             const spk_status status = what == 0   ? spk_matmul_sampled(context, pattern, &sddmm, &sampled, &fresh)
                                       : what == 1 ? spk_matmul(context, pattern, &spmm, &product, &fresh)
-                                      : what == 2 ? spk_oracle(context, pattern, &sddmm, &sampled, NULL, 0, out, NULL, NULL)
+                                      : what == 2 ? spk_oracle(context, pattern, &sddmm, &sampled, SPK_FIRST_OUTPUT, NULL, 0, out, NULL)
                                       : what == 3 ? spk_tune(context, pattern, &sddmm, &fresh, &report)
                                                   : spk_list(context, pattern, &sddmm, &fresh, &report);
             spk_mem_fail_after(-1);
@@ -203,10 +203,10 @@ static void test_errors(void **state)
     assert_int_equal(spk_run_sddmm(NULL, &fine, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "the plan was made for sddmm"));
-    assert_int_equal(spk_oracle(context, pattern, &good, &fine, &(int64_t){1 << 20}, 1, (double[16]){0}, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_oracle(context, pattern, &good, NULL, NULL, 0, NULL, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_oracle(context, pattern, &good, &fine, 3, &(int64_t){1 << 20}, 1, (double[16]){0}, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_oracle(context, pattern, &good, NULL, SPK_FIRST_OUTPUT, NULL, 0, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_matmul_sampled(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_default_tolerance(context, pattern, &good, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_default_tolerance(context, pattern, &good, SPK_FIRST_OUTPUT, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_list(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(
         spk_race(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1}, &(spk_report *){NULL}),

@@ -83,7 +83,7 @@ static void draw_sddmm(spk_rng *rng, sddmm_case *t, int64_t k, int64_t most_item
     t->args.beta = pick(rng, 0, 2) == 0 ? 0 : spk_rng_normal(rng);
     spoil_c(t);
     expect_values(t);
-    ok(spk_default_tolerance(context, t->b.pattern, p, &t->tolerance));
+    ok(spk_default_tolerance(context, t->b.pattern, p, SPK_FIRST_OUTPUT, &t->tolerance));
 }
 
 static void make_sddmm(spk_rng *rng, sddmm_case *t)
@@ -127,7 +127,7 @@ static void check_oracle(const sddmm_case *t, uint64_t seed)
 {
     double *out = malloc((size_t)(t->items * t->values + 1) * sizeof *out),
            *magnitude = malloc((size_t)(t->items * t->values + 1) * sizeof *magnitude);
-    ok(spk_oracle(context, t->b.pattern, &t->problem, &t->args, NULL, 0, out, NULL, magnitude));
+    ok(spk_oracle(context, t->b.pattern, &t->problem, &t->args, SPK_FIRST_OUTPUT, NULL, 0, out, magnitude));
     for (int64_t v = 0; v < t->items * t->values; v++)
         if (!(fabs(out[v] - t->want[v]) <= 1e-13 * t->magnitude[v]) || !(fabs(magnitude[v] - t->magnitude[v]) <= 1e-13 * t->magnitude[v]))
             fail_msg("seed %llu: oracle %lld is %.17g (%g), expected %.17g (%g)", (unsigned long long)seed, (long long)v, out[v],
@@ -135,7 +135,7 @@ static void check_oracle(const sddmm_case *t, uint64_t seed)
     if (t->values > 0) { /* one row alone: the last */
         const int64_t length = t->problem.block_layout == SPK_ROW_MAJOR ? t->b.block_cols : t->b.block_rows,
                       last = t->items * t->values / length - 1;
-        ok(spk_oracle(context, t->b.pattern, &t->problem, &t->args, &last, 1, magnitude, NULL, NULL));
+        ok(spk_oracle(context, t->b.pattern, &t->problem, &t->args, SPK_FIRST_OUTPUT, &last, 1, magnitude, NULL));
         assert_memory_equal(magnitude, out + last * length, (size_t)length * sizeof *out);
     }
     free(out);

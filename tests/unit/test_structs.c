@@ -75,13 +75,13 @@ static spk_status give_indices(void *indices)
 static spk_status give_spmm(void *problem)
 {
     double tolerance;
-    return spk_default_tolerance(context, pattern, problem, &tolerance);
+    return spk_default_tolerance(context, pattern, problem, SPK_FIRST_OUTPUT, &tolerance);
 }
 
 static spk_status give_sddmm(void *problem)
 {
     double tolerance;
-    return spk_default_tolerance(context, pattern, problem, &tolerance);
+    return spk_default_tolerance(context, pattern, problem, SPK_FIRST_OUTPUT, &tolerance);
 }
 
 static spk_status give_spmm_args(void *args)

@@ -102,10 +102,11 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
         return SPK_OK;
     size_t count = (size_t)(p->m * p->n);
     double *d = malloc(count * sizeof *d), *preact = malloc(count * sizeof *preact);
-    spk_oracle_ask ask = {.row_count = p->m, .cols = p->n};
-    ask.out[SPK_D].want = d;
-    ask.out[SPK_PREACT].want = preact;
-    spk_status status = p->op->oracle(&spk_mem_system, p, args, &ask);
+    spk_status status =
+        p->op->oracle(&spk_mem_system, p, args, &(spk_oracle_ask){.output = SPK_D, .row_count = p->m, .cols = p->n, .want = d});
+    if (status == SPK_OK && p->epilogue.keep_preact)
+        status = p->op->oracle(&spk_mem_system, p, args,
+                               &(spk_oracle_ask){.output = SPK_PREACT, .row_count = p->m, .cols = p->n, .want = preact});
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             bool row = p->d.layout == SPK_ROW_MAJOR;

@@ -148,7 +148,7 @@ static void *call_rows(void *arg)
             .a = t->values, .b = t->b, .d = d, .alpha = t->alpha, .workspace = workspace, .workspace_bytes = bound->workspace_bytes};
         call->right = call->right && d != NULL && workspace != NULL && bound->kernel->ops->run(bound, &args, NULL) == SPK_OK;
         for (int64_t i = 0; call->right && i < p->m * p->n; i++)
-            call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p) * t->magnitude[i];
+            call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p, SPK_D) * t->magnitude[i];
         free(workspace);
         free(d);
     }

@@ -312,7 +312,7 @@ static void compare(const trial *t, const char *row, const char *params, const c
                     const double *want)
 {
     const spk_problem *p = &t->problem;
-    double tolerance = spk_problem_tolerance(p);
+    double tolerance = spk_problem_tolerance(p, SPK_D);
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             double x = at(got, p->a.dtype, place(p->d.layout, ld, i, j)), error = fabs(x - want[i * p->n + j]);

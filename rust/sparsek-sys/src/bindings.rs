@@ -3,6 +3,7 @@
 pub const SPK_VERSION_MAJOR: u32 = 0;
 pub const SPK_VERSION_MINOR: u32 = 1;
 pub const SPK_VERSION_PATCH: u32 = 0;
+pub const SPK_FIRST_OUTPUT: i32 = -1;
 unsafe extern "C" {
     pub fn spk_version() -> *const ::std::os::raw::c_char;
 }
@@ -1307,10 +1308,10 @@ unsafe extern "C" {
         pattern: *const spk_pattern,
         problem: *const ::std::os::raw::c_void,
         args: *const ::std::os::raw::c_void,
+        operand: ::std::os::raw::c_int,
         rows: *const i64,
         row_count: i64,
         out: *mut f64,
-        preact: *mut f64,
         magnitude: *mut f64,
     ) -> spk_status;
 }
@@ -1319,6 +1320,7 @@ unsafe extern "C" {
         context: *mut spk_context,
         pattern: *const spk_pattern,
         problem: *const ::std::os::raw::c_void,
+        operand: ::std::os::raw::c_int,
         tolerance: *mut f64,
     ) -> spk_status;
 }

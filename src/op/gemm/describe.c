@@ -187,8 +187,9 @@ static double touched(const spk_problem *p, int i)
     return (double)p->operand[i].rows * (double)p->operand[i].cols;
 }
 
-static double tolerance(const spk_problem *p)
+static double tolerance(const spk_problem *p, int output)
 {
+    (void)output;
     return spk_product_tolerance(p, (double)p->k);
 }
 

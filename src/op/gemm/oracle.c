@@ -57,10 +57,8 @@ static spk_status ask_group(const spk_mem *mem, const spk_problem *problem, cons
     }
     if (begin >= end)
         return SPK_OK;
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
-        part.out[i].want += part.out[i].want != NULL ? begin - ask->col0 : 0;
-        part.out[i].magnitude += part.out[i].magnitude != NULL ? begin - ask->col0 : 0;
-    }
+    part.want += part.want != NULL ? begin - ask->col0 : 0;
+    part.magnitude += part.magnitude != NULL ? begin - ask->col0 : 0;
     part.rows = &inner;
     part.row_count = 1;
     part.col0 = columns ? begin - range.begin : begin;
@@ -73,14 +71,12 @@ static spk_status ask_groups(const spk_mem *mem, const spk_problem *problem, con
 {
     for (int64_t r = 0; r < ask->row_count; r++) {
         spk_oracle_ask row = *ask;
-        for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
-            double **const both[] = {&row.out[i].want, &row.out[i].magnitude};
-            for (int which = 0; which < 2; which++)
-                if (*both[which] != NULL) {
-                    *both[which] += r * ask->cols;
-                    memset(*both[which], 0, (size_t)ask->cols * sizeof(double));
-                }
-        }
+        double **const both[] = {&row.want, &row.magnitude};
+        for (int which = 0; which < 2; which++)
+            if (*both[which] != NULL) {
+                *both[which] += r * ask->cols;
+                memset(*both[which], 0, (size_t)ask->cols * sizeof(double));
+            }
         for (int64_t group = 0; group < problem->batch; group++)
             SPK_TRY(ask_group(mem, problem, args, group, ask->rows != NULL ? ask->rows[r] : r, &row));
     }
@@ -93,10 +89,11 @@ spk_status spk_gemm_oracle(const spk_mem *mem, const spk_problem *problem, const
 }
 
 /* The last and the first, and those on both sides of where tiles of the usual heights meet. */
-spk_status spk_gemm_hard_rows(const spk_problem *p, spk_rng *rng, spk_row_list *list)
+spk_status spk_gemm_hard_rows(const spk_problem *p, int output, spk_rng *rng, spk_row_list *list)
 {
     static const int64_t heights[] = {256, 128, 64};
     const int64_t item_row = p->m * (spk_operand_items(&p->d, p->batch) - 1); /* of the last item */
+    (void)output;
     (void)rng;
     spk_row_list_add(list, item_row + p->m - 1);
     spk_row_list_add(list, 0);

@@ -74,8 +74,9 @@ static double touched(const spk_problem *p, int i)
     return i <= SPK_B ? (double)pattern->nnzb * (i == SPK_A ? pattern->block_rows : pattern->block_cols) * (double)p->k : INFINITY;
 }
 
-static double tolerance(const spk_problem *p)
+static double tolerance(const spk_problem *p, int output)
 {
+    (void)output;
     return spk_product_tolerance(p, (double)p->k);
 }
 

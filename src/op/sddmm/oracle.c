@@ -72,9 +72,10 @@ spk_status spk_sddmm_oracle(const spk_mem *mem, const spk_problem *problem, cons
 }
 
 /* The edges of the first block, of the last, and of the last of the first block row, which may hang over. */
-spk_status spk_sddmm_hard_rows(const spk_problem *p, spk_rng *rng, spk_row_list *list)
+spk_status spk_sddmm_hard_rows(const spk_problem *p, int output, spk_rng *rng, spk_row_list *list)
 {
     const int64_t rows = p->d.rows, item_row = rows * (p->batch - 1), height = rows / p->pattern->nnzb, edge = p->pattern->index.offsets[1];
+    (void)output;
     (void)rng;
     spk_row_list_add(list, item_row + rows - 1);
     spk_row_list_add(list, 0);

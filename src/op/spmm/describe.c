@@ -120,8 +120,9 @@ static double touched(const spk_problem *p, int i)
     return i == SPK_B ? (double)pattern->nnzb * width * (double)p->n : INFINITY;
 }
 
-static double tolerance(const spk_problem *p)
+static double tolerance(const spk_problem *p, int output)
 {
+    (void)output;
     double terms = (double)p->k;
     if (p->trans_a == SPK_NO_TRANS)
         terms = fmin(terms, (double)p->pattern->features.longest_row * p->pattern->block_cols);

@@ -42,10 +42,11 @@ spk_status spk_spmm_oracle(const spk_mem *mem, const spk_problem *problem, const
 }
 
 /* Of the longest and of an empty block row, and at the edges. */
-spk_status spk_spmm_hard_rows(const spk_problem *p, spk_rng *rng, spk_row_list *list)
+spk_status spk_spmm_hard_rows(const spk_problem *p, int output, spk_rng *rng, spk_row_list *list)
 {
     const int64_t item_row = p->m * (p->batch - 1); /* of the last item */
     spk_bsr_view view;
+    (void)output;
     SPK_TRY(spk_pattern_view(p->pattern, p->trans_a, p->block_layout, &view));
     int64_t longest = 0, empty = -1;
     for (int64_t i = 0; i < view.grid_rows; i++) {

@@ -40,8 +40,9 @@ spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *prob
     as_listed(contenders, count);
     spk_status status;
     SPK_GOTO(spk_report_make(tuner->mem, class.key, tuner->device->name, &made));
-    SPK_GOTO(
-        spk_evidence_write(made, contenders, count, options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem), NULL));
+    SPK_GOTO(spk_evidence_write(
+        made, contenders, count,
+        options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem, spk_problem_first_output(problem)), NULL));
     made->empty = spk_problem_is_empty(problem);
     made->chosen = entry_of(contenders, count, choice);
     SPK_GOTO(spk_report_summarise(made, spk_unix_time_s()));

@@ -50,13 +50,13 @@ spk_status spk_operands_view_rows(spk_operands *operands, int operand, const int
 /* `runs` runs over the next sets, each timed. */
 spk_status spk_operands_time(spk_operands *operands, const spk_bound *bound, int runs, double *out_us);
 
-/* ---- validate.c: what D must be, at sampled places */
+/* ---- validate.c: what the outputs must be, at sampled places */
 
 typedef struct spk_checks spk_checks;
 
 typedef struct spk_verdict {
     bool wrong;
-    double error;  /* largest |D - oracle| / magnitude */
+    double error;  /* largest |output - oracle| / magnitude, in the measure of the first output's tolerance */
     double run_us; /* of the run that was checked */
     char why[200];
 } spk_verdict;
@@ -66,7 +66,8 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
                            spk_checks **checks);
 void spk_checks_release(spk_checks **checks); /* accepts NULL */
 
-/* Runs the candidate once on a poisoned output and compares. A status other than SPK_OK is the candidate's own failure. */
+/* Runs the candidate once on poisoned outputs and compares. tolerance: of the first output; others have theirs in proportion. A status
+ * other than SPK_OK is the candidate's own failure. */
 spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict);
 
 /* ---- contenders */

@@ -15,25 +15,31 @@ enum { MOST_ROWS = 48 /* <= SPK_GATHER_MOST */, WINDOW = 32, WINDOWS = 3, CHUNK_
 /* The error of a result that is no number, or that should be exact and is not. */
 static const double hopeless = 1e30;
 
-/* Oracle results for some of the sampled rows and a range of columns. */
+/* Oracle results for some of the sampled rows of an output and a range of its columns. */
 typedef struct piece {
-    int first_row, rows; /* into checks->rows */
+    int first_row, rows; /* into expected->rows */
     int64_t col0, cols;
     int64_t offset; /* into the results */
 } piece;
+
+/* What one output must be, at sampled places. */
+typedef struct expected {
+    int output;              /* of the operands */
+    double strictness;       /* the first output's tolerance over this one's */
+    int64_t rows[MOST_ROWS]; /* of all items */
+    int row_count;
+    piece *pieces;
+    int piece_count;
+    int64_t used;
+    double *want, *magnitude;
+} expected;
 
 struct spk_checks {
     spk_mem mem;
     const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
-    int64_t rows[MOST_ROWS];    /* of the outputs, of all items */
-    int row_count;
-    piece *pieces;
-    int piece_count;
-    int64_t used;
-    struct {
-        double *want, *magnitude; /* NULL: the problem has no such output */
-    } out[SPK_MAX_OPERANDS];
+    expected *outputs;          /* that a run writes */
+    int output_count;
 };
 
 void spk_checks_release(spk_checks **checks)
@@ -43,83 +49,101 @@ void spk_checks_release(spk_checks **checks)
     if (old == NULL)
         return;
     spk_mem mem = old->mem;
-    spk_free(&mem, old->pieces);
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
-        spk_free(&mem, old->out[i].want);
-        spk_free(&mem, old->out[i].magnitude);
+    for (int i = 0; i < old->output_count; i++) {
+        spk_free(&mem, old->outputs[i].pieces);
+        spk_free(&mem, old->outputs[i].want);
+        spk_free(&mem, old->outputs[i].magnitude);
     }
+    spk_free(&mem, old->outputs);
     spk_free(&mem, old);
 }
 
 /* ------------------------------------------------------------------------------------------------ which places */
 
 /* The rows where kernels go wrong first, then any. */
-static spk_status choose_rows(spk_checks *c, spk_rng *rng)
+static spk_status choose_rows(const spk_problem *p, expected *e, spk_rng *rng)
 {
-    const spk_problem *p = c->problem;
-    spk_row_list list = {.rows = c->rows, .limit = spk_problem_out_rows(p), .room = MOST_ROWS};
-    SPK_TRY(p->op->hard_rows(p, rng, &list));
+    spk_row_list list = {.rows = e->rows, .limit = spk_problem_output_rows(p, e->output), .room = MOST_ROWS};
+    SPK_TRY(p->op->hard_rows(p, e->output, rng, &list));
     for (int tries = 0; tries < 2 * MOST_ROWS && list.count < MOST_ROWS; tries++)
         spk_row_list_add(&list, (int64_t)spk_rng_below(rng, (uint64_t)list.limit));
-    c->row_count = list.count;
+    e->row_count = list.count;
     return SPK_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ what must be there */
 
-static spk_status make_room(spk_checks *c, int64_t more)
+static spk_status make_room(spk_checks *c, expected *e, int64_t more)
 {
-    const size_t room = (size_t)(c->used + more);
-    for (int i = 0; i < c->problem->op->operand_count; i++)
-        if (spk_problem_writes(c->problem, i)) {
-            SPK_TRY(spk_realloc(&c->mem, &c->out[i].want, room, sizeof(double)));
-            SPK_TRY(spk_realloc(&c->mem, &c->out[i].magnitude, room, sizeof(double)));
-        }
-    return spk_realloc(&c->mem, &c->pieces, (size_t)c->piece_count + 1, sizeof *c->pieces);
+    const size_t room = (size_t)(e->used + more);
+    SPK_TRY(spk_realloc(&c->mem, &e->want, room, sizeof(double)));
+    SPK_TRY(spk_realloc(&c->mem, &e->magnitude, room, sizeof(double)));
+    return spk_realloc(&c->mem, &e->pieces, (size_t)e->piece_count + 1, sizeof *e->pieces);
 }
 
 /* The oracle over some rows and a range of columns. */
-static spk_status ask(spk_checks *c, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+static spk_status ask(spk_checks *c, expected *e, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
 {
-    spk_oracle_ask asked = {.rows = c->rows + first_row, .row_count = rows, .col0 = col0, .cols = cols};
-    SPK_TRY(make_room(c, rows * cols));
-    for (int i = 0; i < c->problem->op->operand_count; i++)
-        if (spk_problem_writes(c->problem, i)) {
-            asked.out[i].want = c->out[i].want + c->used;
-            asked.out[i].magnitude = c->out[i].magnitude + c->used;
-        }
+    SPK_TRY(make_room(c, e, rows * cols));
+    const spk_oracle_ask asked = {.output = e->output,
+                                  .rows = e->rows + first_row,
+                                  .row_count = rows,
+                                  .col0 = col0,
+                                  .cols = cols,
+                                  .want = e->want + e->used,
+                                  .magnitude = e->magnitude + e->used};
     SPK_TRY(c->problem->op->oracle(&c->mem, c->problem, host, &asked));
-    c->pieces[c->piece_count++] = (piece){first_row, rows, col0, cols, c->used};
-    c->used += rows * cols;
+    e->pieces[e->piece_count++] = (piece){first_row, rows, col0, cols, e->used};
+    e->used += rows * cols;
     return SPK_OK;
 }
 
 /* Many rows at the first, some inner and the last columns; then a few rows over all columns. Each as far as the time goes. */
-static spk_status ask_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
+static spk_status ask_all(spk_checks *c, expected *e, const spk_args *host, spk_rng *rng, double limit_us)
 {
-    const int64_t n = spk_problem_out_cols(c->problem);
+    const int64_t n = c->problem->operand[e->output].cols;
     double start = spk_work_us();
     bool whole = n <= WINDOWS * WINDOW;
     int64_t inner = whole ? 0 : WINDOW + (int64_t)spk_rng_below(rng, (uint64_t)(n - WINDOWS * WINDOW) + 1);
     int64_t starts[WINDOWS] = {0, inner, n - WINDOW};
     int rows = 0;
-    while (rows < c->row_count && (rows == 0 || spk_work_us() - start < 0.6 * limit_us)) {
+    while (rows < e->row_count && (rows == 0 || spk_work_us() - start < 0.6 * limit_us)) {
         int chunk = rows == 0 ? 1 : CHUNK_ROWS;
-        chunk = chunk < c->row_count - rows ? chunk : c->row_count - rows;
+        chunk = chunk < e->row_count - rows ? chunk : e->row_count - rows;
         for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
-            SPK_TRY(ask(c, host, rows, chunk, starts[w], whole ? n : WINDOW));
+            SPK_TRY(ask(c, e, host, rows, chunk, starts[w], whole ? n : WINDOW));
         rows += chunk;
     }
     double spent = spk_work_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
     for (int row = 0; row < rows && !whole; row++) {
         double left = limit_us - (spk_work_us() - start);
-        if (row > 0 && (left < column_us * (double)n || c->used + n > MOST_RESULTS))
+        if (row > 0 && (left < column_us * (double)n || e->used + n > MOST_RESULTS))
             break;
         int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;
         if (cols < WINDOW)
             break;
-        SPK_TRY(ask(c, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
+        SPK_TRY(ask(c, e, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
     }
+    return SPK_OK;
+}
+
+/* The outputs share the time. */
+static spk_status expect_all(spk_checks *c, const spk_args *host, spk_rng *rng, double limit_us)
+{
+    const spk_problem *p = c->problem;
+    const double tolerance = spk_problem_tolerance(p, spk_problem_first_output(p));
+    int count = 0;
+    for (int i = 0; i < p->op->operand_count; i++)
+        count += spk_problem_writes(p, i);
+    SPK_TRY(spk_calloc(&c->mem, (size_t)count, sizeof *c->outputs, &c->outputs));
+    for (int i = 0; i < p->op->operand_count; i++)
+        if (spk_problem_writes(p, i)) {
+            expected *e = &c->outputs[c->output_count++];
+            e->output = i;
+            e->strictness = tolerance / spk_problem_tolerance(p, i);
+            SPK_TRY(choose_rows(p, e, rng));
+            SPK_TRY(ask_all(c, e, host, rng, limit_us / count));
+        }
     return SPK_OK;
 }
 
@@ -141,8 +165,7 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
             SPK_GOTO(spk_operands_view(operands, i, &view));
             host.at[i] = (void *)view;
         }
-    SPK_GOTO(choose_rows(made, &rng));
-    SPK_GOTO(ask_all(made, &host, &rng, limit_us));
+    SPK_GOTO(expect_all(made, &host, &rng, limit_us));
     *checks = made;
     return SPK_OK;
 done:
@@ -185,7 +208,7 @@ static bool all_poison(const char *from, int64_t bytes)
     return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
 }
 
-/* An output of a run: items, one after another or side by side in each line, of lines with gaps between them. */
+/* How an output of a run lies: items, one after another or side by side in each line, of lines with gaps between them. */
 typedef struct output {
     int operand;
     const char *name;
@@ -212,7 +235,7 @@ static output output_of(const spk_problem *p, int operand)
                     .element = (int64_t)spk_dtype_bytes(o->dtype)};
 }
 
-/* Where element (row, column) of D as a matrix lies; rows go on from item to item. */
+/* Where element (row, column) of an output lies; rows go on from item to item. */
 static int64_t place_of(const output *o, int64_t row, int64_t col)
 {
     const int64_t rows = o->by_row ? o->lines : o->length, item = row / rows;
@@ -263,29 +286,30 @@ static bool scan(const spk_checks *c, const output *o, const void *array, spk_ve
 
 static double relative_error(spk_dtype dtype, double got, double want, double magnitude)
 {
+    if (isnan(magnitude)) /* nothing can be said of the element */
+        return 0;
     if (isnan(got) || isnan(want))
         return isnan(got) && isnan(want) ? 0 : hopeless;
     double difference = spk_dtype_difference(dtype, got, want);
     return difference == 0 ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
 }
 
-/* Compares one output with the oracle's. */
-static void compare(const spk_checks *c, const output *o, const void *array, double tolerance, spk_verdict *verdict)
+/* Compares one output with the oracle's. tolerance: of the first output, in whose measure errors are. */
+static void compare(const expected *e, const output *o, const void *array, double tolerance, spk_verdict *verdict)
 {
-    const double *want = c->out[o->operand].want, *magnitude = c->out[o->operand].magnitude;
-    for (int k = 0; k < c->piece_count; k++) {
-        const piece *part = &c->pieces[k];
+    for (int k = 0; k < e->piece_count; k++) {
+        const piece *part = &e->pieces[k];
         for (int64_t at = 0; at < part->rows * part->cols; at++) {
-            const int64_t row = c->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols, i = part->offset + at;
-            const double got = spk_value_get(array, o->dtype, place_of(o, row, col)),
-                         error = relative_error(o->dtype, got, want[i], magnitude[i]);
+            const int64_t row = e->rows[part->first_row + at / part->cols], col = part->col0 + at % part->cols, i = part->offset + at;
+            const double got = spk_value_get(array, o->dtype, place_of(o, row, col)), want = e->want[i],
+                         error = e->strictness * relative_error(o->dtype, got, want, e->magnitude[i]);
             if (error <= verdict->error)
                 continue;
             verdict->error = error;
             if (error > tolerance)
                 snprintf(verdict->why, sizeof verdict->why,
                          "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col, got,
-                         want[i], error, tolerance);
+                         want, error / e->strictness, tolerance / e->strictness);
         }
     }
     verdict->wrong |= verdict->error > tolerance;
@@ -293,7 +317,8 @@ static void compare(const spk_checks *c, const output *o, const void *array, dou
 
 /* On a device that can, it says whether an output is whole, and the sampled rows alone come to the host. Where it says no, the host looks
  * for itself. */
-static spk_status look_through(const spk_checks *c, spk_operands *operands, const output *o, const void **view, spk_verdict *verdict)
+static spk_status look_through(const spk_checks *c, const expected *e, spk_operands *operands, const output *o, const void **view,
+                               spk_verdict *verdict)
 {
     spk_device *device = operands->device;
     const bool one = o->items == 1 || (o->by_row && o->stride == o->ld * o->lines); /* all items are rows of one array */
@@ -307,7 +332,7 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, cons
             clean = false;
     }
     if (clean)
-        return spk_operands_view_rows(operands, o->operand, c->rows, c->row_count, view);
+        return spk_operands_view_rows(operands, o->operand, e->rows, e->row_count, view);
     SPK_TRY(spk_operands_view(operands, o->operand, view));
     verdict->wrong = !scan(c, o, *view, verdict);
     return SPK_OK;
@@ -315,27 +340,26 @@ static spk_status look_through(const spk_checks *c, spk_operands *operands, cons
 
 spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict)
 {
-    const spk_op *op = checks->problem->op;
     const void *views[SPK_MAX_OPERANDS] = {NULL};
     *verdict = (spk_verdict){.error = 0};
     SPK_TRY(spk_operands_poison(operands));
     spk_args args = spk_operands_check_args(operands);
     SPK_TRY(operands->device->backend->time_runs(operands->device, bound, &args, 1, 1, &verdict->run_us));
-    for (int i = 0; i < op->operand_count && !verdict->wrong; i++)
-        if (spk_problem_writes(checks->problem, i)) {
-            const output out = output_of(checks->problem, i);
-            SPK_TRY(look_through(checks, operands, &out, &views[i], verdict));
-        }
+    for (int i = 0; i < checks->output_count && !verdict->wrong; i++) {
+        const expected *e = &checks->outputs[i];
+        const output out = output_of(checks->problem, e->output);
+        SPK_TRY(look_through(checks, e, operands, &out, &views[i], verdict));
+    }
     if (spk_interrupted(checks->tuner))
         return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
     if (verdict->wrong) {
         verdict->error = hopeless;
         return SPK_OK;
     }
-    for (int i = 0; i < op->operand_count; i++)
+    for (int i = 0; i < checks->output_count; i++)
         if (views[i] != NULL) {
-            const output out = output_of(checks->problem, i);
-            compare(checks, &out, views[i], tolerance, verdict);
+            const output out = output_of(checks->problem, checks->outputs[i].output);
+            compare(&checks->outputs[i], &out, views[i], tolerance, verdict);
         }
     return SPK_OK;
 }

@@ -48,7 +48,7 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
     made.exhaustive = options->effort == SPK_TUNE_EXHAUSTIVE;
     made.budget_us = options->budget_s > 0 ? 1e6 * options->budget_s : made.exhaustive ? INFINITY : 1e6 * tuner->device->backend->budget_s;
     made.seed = options->seed != 0 ? options->seed : (uint64_t)spk_unix_time_s() * 1000003u + (uint64_t)spk_now_us();
-    made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem);
+    made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem, spk_problem_first_output(problem));
     spk_rng_seed(&made.rng, made.seed);
     made.start_us = spk_work_us();
     made.room.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;

@@ -114,7 +114,13 @@ impl Pattern {
         let mut tolerance = 0.0;
         // SAFETY: as in Pattern::plan_spmm. It refuses what is no problem, before memory is taken for one.
         let status = unsafe {
-            sys::spk_default_tolerance(context.raw(), self.raw(), (&raw const raw_problem).cast(), &mut tolerance)
+            sys::spk_default_tolerance(
+                context.raw(),
+                self.raw(),
+                (&raw const raw_problem).cast(),
+                sys::SPK_FIRST_OUTPUT,
+                &mut tolerance,
+            )
         };
         context.check(status)?;
         if needed.d == Some(0) {
@@ -130,10 +136,10 @@ impl Pattern {
                 self.raw(),
                 (&raw const raw_problem).cast(),
                 (&raw const raw).cast(),
+                sys::SPK_FIRST_OUTPUT,
                 rows.as_ptr(),
                 size(rows.len()),
                 out.as_mut_ptr(),
-                ptr::null_mut(),
                 ptr::null_mut(),
             )
         };
