@@ -26,7 +26,7 @@ static bool applicable(const spk_kernel *kernel, const spk_params *params, const
                        const char **why)
 {
     const spk_problem item = spk_problem_item(problem);
-    return kernel->ops->applicable(kernel->ops->batched ? problem : &item, device, params, why);
+    return kernel->ops->applicable == NULL || kernel->ops->applicable(kernel->ops->batched ? problem : &item, device, params, why);
 }
 
 bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,

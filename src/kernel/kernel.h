@@ -40,7 +40,7 @@ typedef struct spk_build {
 } spk_build;
 
 typedef struct spk_kernel_ops {
-    /* Pure: can this candidate compute the problem on this device? Says why not (a static string). */
+    /* Pure: can this candidate compute the problem on this device? Says why not (a static string). NULL: it takes every problem. */
     bool (*applicable)(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
     /* Predicted microseconds of one run: orders candidates, never decides alone. */
     double (*predict_us)(const spk_problem *problem, const spk_device *device, const spk_params *params);

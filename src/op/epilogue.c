@@ -49,24 +49,13 @@ void spk_epilogue_text(const spk_epilogue *epilogue, char *buffer, size_t size)
     snprintf(buffer, size, "%s", length > 0 ? text + 1 : "none");
 }
 
-static double element(const spk_operand *operand, const void *array, int64_t i, int64_t j)
-{
-    return spk_value_get(array, operand->dtype, i * spk_operand_row_step(operand) + j * spk_operand_col_step(operand));
-}
-
-/* Of an element that is not finite, whether by infinite terms or by NaN. */
-static double magnitude_of(long double total)
-{
-    return isnan(total) ? INFINITY : (double)total;
-}
-
 spk_finished spk_product_finish(const spk_problem *p, const spk_args *args, int output, int64_t i, int64_t j, long double sum,
                                 long double size)
 {
     const spk_epilogue *e = &p->epilogue;
     long double value = (long double)args->alpha * sum, total = fabsl((long double)args->alpha) * size;
     if (e->use_c && args->beta != 0) {
-        const long double term = (long double)args->beta * element(&p->c, args->c, i, j);
+        const long double term = (long double)args->beta * spk_operand_get(&p->c, args->c, i, j);
         value += term;
         total += fabsl(term);
     }
@@ -76,7 +65,7 @@ spk_finished spk_product_finish(const spk_problem *p, const spk_args *args, int 
         total += fabsl(term);
     }
     if (output == SPK_PREACT)
-        return (spk_finished){(double)value, magnitude_of(total)};
+        return (spk_finished){(double)value, spk_magnitude((double)total)};
     double result = (double)value;
     const bool vague = e->activation != SPK_ACT_NONE && !isfinite(result); /* then kernels may differ */
     if (e->activation != SPK_ACT_NONE) {
@@ -84,10 +73,10 @@ spk_finished spk_product_finish(const spk_problem *p, const spk_args *args, int 
         total *= 1.13L;
     }
     if (e->residual != SPK_RESIDUAL_NONE) {
-        const double term = element(&p->residual, args->residual, i, j);
+        const double term = spk_operand_get(&p->residual, args->residual, i, j);
         const bool factor = e->residual == SPK_RESIDUAL_MULTIPLY;
         result = factor ? result * term : result + term;
         total = factor ? total * fabs(term) : total + fabs(term);
     }
-    return (spk_finished){result, vague ? NAN : magnitude_of(total)};
+    return (spk_finished){result, vague ? NAN : spk_magnitude((double)total)};
 }

@@ -1,5 +1,20 @@
-/* Sizes of operands, of items and of whole batches. */
+/* Elements of operands; sizes, of items and of whole batches. */
 #include "op/operand.h"
+
+static int64_t place_of(const spk_operand *o, int64_t i, int64_t j)
+{
+    return i * spk_operand_row_step(o) + j * spk_operand_col_step(o);
+}
+
+double spk_operand_get(const spk_operand *operand, const void *array, int64_t i, int64_t j)
+{
+    return spk_value_get(array, operand->dtype, place_of(operand, i, j));
+}
+
+void spk_operand_set(const spk_operand *operand, void *array, int64_t i, int64_t j, double value)
+{
+    spk_value_set(array, operand->dtype, place_of(operand, i, j), value);
+}
 
 int64_t spk_operand_item_elements(const spk_operand *operand)
 {

@@ -62,6 +62,16 @@ static inline int64_t spk_operand_col_step(const spk_operand *o)
     return o->layout == SPK_ROW_MAJOR ? 1 : o->ld;
 }
 
+/* Element (i, j) of an array, as a double; and rounded to the operand's dtype. */
+double spk_operand_get(const spk_operand *operand, const void *array, int64_t i, int64_t j);
+void spk_operand_set(const spk_operand *operand, void *array, int64_t i, int64_t j, double value);
+
+/* The steps of its lines and items as one: what divides them all divides this. */
+static inline int64_t spk_operand_steps(const spk_operand *o)
+{
+    return o->ld | o->stride;
+}
+
 /* Elements from the first to the last of an item: ld * (lines - 1) + length; 0 for an empty one. And of `items` items. */
 int64_t spk_operand_item_elements(const spk_operand *operand);
 int64_t spk_operand_elements(const spk_operand *operand, int64_t items);

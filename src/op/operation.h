@@ -3,6 +3,8 @@
 #ifndef SPK_OP_OPERATION_H
 #define SPK_OP_OPERATION_H
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "op/problem.h"
 
@@ -43,6 +45,12 @@ typedef struct spk_oracle_ask {
      * NaN: nothing can be said of it */
     double *want, *magnitude;
 } spk_oracle_ask;
+
+/* The magnitude of an element, from the sum of its terms' absolute values: infinite, too, where one of them is NaN. */
+static inline double spk_magnitude(double total)
+{
+    return isnan(total) ? (double)INFINITY : total;
+}
 
 /* Rows of an output, of all items, in which kernels go wrong first. */
 typedef struct spk_row_list {
@@ -91,12 +99,25 @@ typedef struct spk_op {
     int64_t *(*free_size)(spk_problem *problem);
     /* The member that holds another one, where there is no pattern whose rows a sample could take. NULL, or NULL from it: none. */
     int64_t *(*other_size)(spk_problem *problem);
-    /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. */
+    /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. NULL: nothing but its tunables. */
     int (*device_defines)(const spk_problem *problem, char *text, size_t size);
+    /* NULL: the last and the first. */
     spk_status (*hard_rows)(const spk_problem *problem, int output, spk_rng *rng, spk_row_list *list);
     /* args point to host memory; problem and rows are checked. Results are not rounded to the outputs' dtypes. */
     spk_status (*oracle)(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask);
 } spk_op;
+
+/* Of an operation's row: the caller's structs, and where workspace and stream are in the arguments. */
+#define SPK_OP_STRUCTS(problem, args)                                                                           \
+    .problem_type = #problem, .problem_bytes = sizeof(problem), .args_type = #args, .args_bytes = sizeof(args), \
+    .workspace_place = offsetof(args, workspace), .workspace_bytes_place = offsetof(args, workspace_bytes),     \
+    .stream_place = offsetof(args, stream)
+
+/* Of an operation's row: the tables of its file, which have these names. */
+#define SPK_OP_TABLES                                                                                                                \
+    .fields = fields, .field_count = sizeof fields / sizeof fields[0], .sizes = sizes, .size_count = sizeof sizes / sizeof sizes[0], \
+    .operands = operands, .operand_count = sizeof operands / sizeof operands[0], .scalars = scalars,                                 \
+    .scalar_count = sizeof scalars / sizeof scalars[0], .key = key
 
 #define SPK_OP(name) extern const spk_op spk_op_##name;
 #include "op/operations.def"

@@ -1,4 +1,5 @@
 /* What follows from a problem, whatever its operation. */
+#include <stdio.h>
 #include <string.h>
 
 #include "op/fields.h"
@@ -13,7 +14,7 @@ static spk_status read_promises(const spk_tune_options *options, spk_problem *pr
     problem->static_values = options->static_values != 0;
     problem->cache = options->cache;
     if (problem->static_values && spk_op_static_operand(problem->op) < 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: this product reads no values of the pattern");
+        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: no operand of %s may be static", problem->op->name);
     return SPK_OK;
 }
 
@@ -172,7 +173,7 @@ void spk_problem_cut(spk_problem *problem, spk_pattern *pattern, int64_t free_si
 
 int spk_problem_device_defines(const spk_problem *problem, char *text, size_t size)
 {
-    return problem->op->device_defines(problem, text, size);
+    return problem->op->device_defines != NULL ? problem->op->device_defines(problem, text, size) : snprintf(text, size, "%s", "");
 }
 
 double spk_problem_tolerance(const spk_problem *problem, int output)

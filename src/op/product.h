@@ -2,7 +2,7 @@
 #ifndef SPK_OP_PRODUCT_H
 #define SPK_OP_PRODUCT_H
 
-#include "op/operation.h"
+#include "op/key.h"
 
 // clang-format off: it takes the braces of a table's rows for blocks
 
@@ -25,11 +25,6 @@
             "beta", offsetof(args, beta), SPK_C, -0.5 \
         }                                             \
     }
-
-/* Where workspace and stream are in the caller's arguments. */
-#define SPK_ARGS_PLACES(args)                                                                     \
-    .args_type = #args, .args_bytes = sizeof(args), .workspace_place = offsetof(args, workspace), \
-    .workspace_bytes_place = offsetof(args, workspace_bytes), .stream_place = offsetof(args, stream)
 
 /* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */
 #define SPK_PRODUCT_KEY_FIRST                                                                                                              \
@@ -112,11 +107,6 @@ bool spk_key_alignment_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_alignment_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_alignment_d(const spk_problem *problem, char *text, size_t size);
 bool spk_key_epilogue(const spk_problem *problem, char *text, size_t size);
-bool spk_key_batch(const spk_problem *problem, char *text, size_t size);
-bool spk_key_finite(const spk_problem *problem, char *text, size_t size);
-bool spk_key_static(const spk_problem *problem, char *text, size_t size);
-bool spk_key_cache(const spk_problem *problem, char *text, size_t size);
-bool spk_key_indices(const spk_problem *problem, char *text, size_t size);
 bool spk_key_stride_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_stride_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_m(const spk_problem *problem, int64_t *value);
@@ -130,6 +120,5 @@ bool spk_key_block_cols(const spk_problem *problem, int64_t *value);
 bool spk_key_blocks(const spk_problem *problem, int64_t *value);
 bool spk_key_spread(const spk_problem *problem, int64_t *value);
 bool spk_key_overlap(const spk_problem *problem, int64_t *value);
-bool spk_key_items(const spk_problem *problem, int64_t *value);
 
 #endif

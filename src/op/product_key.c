@@ -1,72 +1,38 @@
 /* Fields of the tuning key of matrix products. */
 #include <math.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "op/product.h"
-
-enum { MAX_ALIGNMENT = 16 };
 
 /* ------------------------------------------------------------------------------------------------ exact fields */
 
-static bool text_of(char *text, size_t size, const char *value)
-{
-    const size_t length = strlen(value);
-    if (length >= size)
-        return false;
-    memcpy(text, value, length + 1);
-    return true;
-}
-
-static bool number_of(char *text, size_t size, int value)
-{
-    char digits[SPK_NUMBER_TEXT];
-    spk_number_text(value, digits);
-    return text_of(text, size, digits);
-}
-
 static bool layout_of(char *text, size_t size, spk_layout layout)
 {
-    return text_of(text, size, layout == SPK_ROW_MAJOR ? "r" : "c");
-}
-
-/* The largest power of two up to 16 elements that divides every step given: what vector and TMA loads ask about. */
-static int alignment_class(int64_t all_bits)
-{
-    int class = 1;
-    while (class < MAX_ALIGNMENT && all_bits % (2 * class) == 0)
-        class *= 2;
-    return class;
-}
-
-static int64_t steps_of(const spk_operand *operand)
-{
-    return operand->ld | operand->stride;
+    return spk_key_text(text, size, layout == SPK_ROW_MAJOR ? "r" : "c");
 }
 
 bool spk_key_a(const spk_problem *p, char *text, size_t size)
 {
-    return text_of(text, size, spk_dtype_name(p->a.dtype));
+    return spk_key_text(text, size, spk_dtype_name(p->a.dtype));
 }
 
 bool spk_key_b(const spk_problem *p, char *text, size_t size)
 {
-    return text_of(text, size, spk_dtype_name(p->b.dtype));
+    return spk_key_text(text, size, spk_dtype_name(p->b.dtype));
 }
 
 bool spk_key_d(const spk_problem *p, char *text, size_t size)
 {
-    return text_of(text, size, spk_dtype_name(p->d.dtype));
+    return spk_key_text(text, size, spk_dtype_name(p->d.dtype));
 }
 
 bool spk_key_compute(const spk_problem *p, char *text, size_t size)
 {
-    return text_of(text, size, spk_dtype_name(p->compute));
+    return spk_key_text(text, size, spk_dtype_name(p->compute));
 }
 
 bool spk_key_trans(const spk_problem *p, char *text, size_t size)
 {
-    return text_of(text, size, p->trans_a == SPK_TRANS ? "t" : "n");
+    return spk_key_text(text, size, p->trans_a == SPK_TRANS ? "t" : "n");
 }
 
 bool spk_key_block_layout(const spk_problem *p, char *text, size_t size)
@@ -91,17 +57,19 @@ bool spk_key_layout_d(const spk_problem *p, char *text, size_t size)
 
 bool spk_key_alignment_a(const spk_problem *p, char *text, size_t size)
 {
-    return number_of(text, size, alignment_class(steps_of(&p->a)));
+    return spk_key_whole(text, size, spk_key_alignment(spk_operand_steps(&p->a)));
 }
 
 bool spk_key_alignment_b(const spk_problem *p, char *text, size_t size)
 {
-    return number_of(text, size, alignment_class(steps_of(&p->b)));
+    return spk_key_whole(text, size, spk_key_alignment(spk_operand_steps(&p->b)));
 }
 
 bool spk_key_alignment_d(const spk_problem *p, char *text, size_t size)
 {
-    return number_of(text, size, alignment_class(steps_of(&p->c) | steps_of(&p->d) | steps_of(&p->residual) | steps_of(&p->preact)));
+    return spk_key_whole(text, size,
+                         spk_key_alignment(spk_operand_steps(&p->c) | spk_operand_steps(&p->d) | spk_operand_steps(&p->residual) |
+                                           spk_operand_steps(&p->preact)));
 }
 
 bool spk_key_epilogue(const spk_problem *p, char *text, size_t size)
@@ -110,55 +78,23 @@ bool spk_key_epilogue(const spk_problem *p, char *text, size_t size)
     return true;
 }
 
-bool spk_key_batch(const spk_problem *p, char *text, size_t size)
-{
-    return number_of(text, size, p->batch > 1 ? 2 : 1);
-}
-
-bool spk_key_finite(const spk_problem *p, char *text, size_t size)
-{
-    return number_of(text, size, p->assume_finite);
-}
-
-bool spk_key_static(const spk_problem *p, char *text, size_t size)
-{
-    return number_of(text, size, p->static_values);
-}
-
-bool spk_key_cache(const spk_problem *p, char *text, size_t size)
-{
-    return text_of(text, size, p->cache == SPK_WARM ? "warm" : "cold");
-}
-
-/* Fewer candidates take indices that only the device has. */
-bool spk_key_indices(const spk_problem *p, char *text, size_t size)
-{
-    return p->pattern != NULL && p->pattern->direct && text_of(text, size, "device");
-}
-
 /* A batch of values differs from a batch on one A. */
 bool spk_key_stride_a(const spk_problem *p, char *text, size_t size)
 {
-    return p->batch > 1 && number_of(text, size, p->a.stride == 0 ? 0 : alignment_class(p->a.stride));
+    return p->batch > 1 && spk_key_whole(text, size, p->a.stride == 0 ? 0 : spk_key_alignment(p->a.stride));
 }
 
 bool spk_key_stride_b(const spk_problem *p, char *text, size_t size)
 {
-    return p->batch > 1 && number_of(text, size, p->b.stride != 0);
+    return p->batch > 1 && spk_key_whole(text, size, p->b.stride != 0);
 }
 
 /* ------------------------------------------------------------------------------------------------ numbers */
 
-/* Exact up to 8, then four classes an octave with the powers of two in the middle of theirs; a class is named by its middle. */
-static int64_t class_of_size(int64_t n)
-{
-    return n <= 8 ? n : llround(exp2(round(4 * log2((double)n)) / 4));
-}
-
 /* A size that the pattern fixes. Patterns whose indices stay on the device are new ones at each step, often of other sizes. */
 static bool size_of(const spk_problem *p, int64_t size, int64_t *value)
 {
-    *value = p->pattern != NULL && p->pattern->direct ? class_of_size(size) : size;
+    *value = p->pattern != NULL && p->pattern->direct ? spk_key_size(size) : size;
     return true;
 }
 
@@ -180,19 +116,19 @@ bool spk_key_k(const spk_problem *p, int64_t *value)
 
 bool spk_key_m_class(const spk_problem *p, int64_t *value)
 {
-    *value = class_of_size(p->m);
+    *value = spk_key_size(p->m);
     return true;
 }
 
 bool spk_key_n_class(const spk_problem *p, int64_t *value)
 {
-    *value = class_of_size(p->n);
+    *value = spk_key_size(p->n);
     return true;
 }
 
 bool spk_key_k_class(const spk_problem *p, int64_t *value)
 {
-    return size_of(p, class_of_size(p->k), value);
+    return size_of(p, spk_key_size(p->k), value);
 }
 
 bool spk_key_block_rows(const spk_problem *p, int64_t *value)
@@ -232,10 +168,4 @@ bool spk_key_overlap(const spk_problem *p, int64_t *value)
     const double excess = density < 1 ? (overlap - density) / (1 - density) : 0;
     *value = excess < 0.5 ? 0 : excess < 0.75 ? 1 : 2;
     return true;
-}
-
-bool spk_key_items(const spk_problem *p, int64_t *value)
-{
-    *value = class_of_size(p->batch);
-    return p->batch > 1;
 }

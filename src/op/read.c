@@ -8,6 +8,17 @@ spk_status spk_read_enum(const char *name, int value, int last)
     return SPK_OK;
 }
 
+spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, spk_dtype *dtype)
+{
+    const spk_dtype meant = given != SPK_DTYPE_DEFAULT ? given : usual;
+    if (spk_dtype_name(meant) == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", name, (int)meant);
+    if (meant != SPK_F32 && meant != SPK_F64 && meant != SPK_F16 && meant != SPK_BF16)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version computes with f32, f64, f16 and bf16", name, spk_dtype_name(meant));
+    *dtype = meant;
+    return SPK_OK;
+}
+
 spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
 {
     const spk_dtype a = given->a != SPK_DTYPE_DEFAULT ? given->a : SPK_F32, b = given->b != SPK_DTYPE_DEFAULT ? given->b : a;

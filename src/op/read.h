@@ -10,6 +10,9 @@ spk_status spk_read_enum(const char *name, int value, int last);
 /* A size that is not a pattern's: 0 .. 2^40. */
 spk_status spk_read_size(const char *name, int64_t value);
 
+/* A dtype of numbers to compute with: f32, f64, f16 or bf16; what is given as the default is `usual`. */
+spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, spk_dtype *dtype);
+
 /* The number of items of a batch: 0 counts as 1. */
 spk_status spk_read_batch(int64_t given, spk_problem *problem);
 

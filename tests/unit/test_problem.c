@@ -256,7 +256,7 @@ static void tables_are_whole(void **state)
         assert_true(op->operand_count <= SPK_MAX_OPERANDS && op->scalar_count <= SPK_MAX_SCALARS);
         assert_true(op->read != NULL && op->write != NULL && op->fit != NULL && op->flops != NULL && op->dense_flops != NULL &&
                     op->tolerance != NULL);
-        assert_true(op->free_size != NULL && op->hard_rows != NULL && op->oracle != NULL && op->device_defines != NULL);
+        assert_true(op->free_size != NULL && op->oracle != NULL);
         for (int o = 0; o < op->operand_count; o++) {
             const spk_operand_row *row = &op->operands[o];
             assert_non_null(row->name);

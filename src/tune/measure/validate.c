@@ -64,7 +64,10 @@ void spk_checks_release(spk_checks **checks)
 static spk_status choose_rows(const spk_problem *p, expected *e, spk_rng *rng)
 {
     spk_row_list list = {.rows = e->rows, .limit = spk_problem_output_rows(p, e->output), .room = MOST_ROWS};
-    SPK_TRY(p->op->hard_rows(p, e->output, rng, &list));
+    if (p->op->hard_rows != NULL)
+        SPK_TRY(p->op->hard_rows(p, e->output, rng, &list));
+    spk_row_list_add(&list, list.limit - 1);
+    spk_row_list_add(&list, 0);
     for (int tries = 0; tries < 2 * MOST_ROWS && list.count < MOST_ROWS; tries++)
         spk_row_list_add(&list, (int64_t)spk_rng_below(rng, (uint64_t)list.limit));
     e->row_count = list.count;

@@ -1,0 +1,71 @@
+/* Fields of the tuning key that operations share. */
+#include "op/key.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { MAX_ALIGNMENT = 16 };
+
+bool spk_key_text(char *text, size_t size, const char *value)
+{
+    const size_t length = strlen(value);
+    if (length >= size)
+        return false;
+    memcpy(text, value, length + 1);
+    return true;
+}
+
+bool spk_key_whole(char *text, size_t size, int value)
+{
+    char digits[SPK_NUMBER_TEXT];
+    spk_number_text(value, digits);
+    return spk_key_text(text, size, digits);
+}
+
+int spk_key_alignment(int64_t steps)
+{
+    int class = 1;
+    while (class < MAX_ALIGNMENT && steps % (2 * class) == 0)
+        class *= 2;
+    return class;
+}
+
+/* The powers of two are in the middle of their classes; a class is named by its middle. */
+int64_t spk_key_size(int64_t n)
+{
+    return n <= 8 ? n : llround(exp2(round(4 * log2((double)n)) / 4));
+}
+
+bool spk_key_finite(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_whole(text, size, p->assume_finite);
+}
+
+bool spk_key_static(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_whole(text, size, p->static_values);
+}
+
+bool spk_key_cache(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_text(text, size, p->cache == SPK_WARM ? "warm" : "cold");
+}
+
+/* Fewer candidates take indices that only the device has. */
+bool spk_key_indices(const spk_problem *p, char *text, size_t size)
+{
+    return p->pattern != NULL && p->pattern->direct && spk_key_text(text, size, "device");
+}
+
+bool spk_key_batch(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_whole(text, size, p->batch > 1 ? 2 : 1);
+}
+
+bool spk_key_items(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(p->batch);
+    return p->batch > 1;
+}
