@@ -12,19 +12,22 @@ static const char about[] =
     "inputs (sddmm: X and Y at the blocks of --at FILE; gemm: a dense A and B). A plan comes from the store where it knows the\n"
     "problem's class, else from tuning now. Dense inputs are looked through: where they are finite, dense implementations may win.";
 
-enum { MOST_OPTIONS = 16 + SETTINGS_MOST + RUN_MOST_SLOTS };
+enum { MOST_OPTIONS = 16 + SETTINGS_MOST + RUN_MOST_SLOTS + RUN_MOST_SCALARS + RUN_MOST_OUTPUTS };
 
-/* Scalars are the same in all operations, by their places; all but the first are factors of an operand that may be given. */
-static int scalar_options(args_option *options, run_flags *f, char **help)
+static int scalar_options(args_option *options, run_flags *f)
 {
-    const operation *op = operation_at(0);
-    for (int i = 0; i < op->info.scalar_count; i++) {
-        const int operand = op->scalars[i].operand;
-        f->scalars[i] = 1;
-        help[i] = cli_format("factor of %s (default: 1)", operand >= 0 ? op->operands[operand].title : "the product");
-        options[i] = (args_option){op->scalars[i].name, 0, ARGS_REAL, &f->scalars[i], NULL, -1e300, 1e300, help[i]};
-    }
-    return op->info.scalar_count;
+    run_list_scalars(f);
+    for (int i = 0; i < f->scalar_count; i++)
+        options[i] = (args_option){f->scalars[i].name, 0, ARGS_REAL, &f->scalars[i].value, NULL, -1e300, 1e300, f->scalars[i].help};
+    return f->scalar_count;
+}
+
+static int output_options(args_option *options, run_flags *f)
+{
+    run_list_outputs(f);
+    for (int i = 0; i < f->other_count; i++)
+        options[i] = (args_option){f->others[i].name, 0, ARGS_MATRIX, &f->others[i].path, "FILE", 0, 0, f->others[i].help};
+    return f->other_count;
 }
 
 static int field_options(args_option *options, run_flags *f)
@@ -43,29 +46,65 @@ static int field_options(args_option *options, run_flags *f)
     return count;
 }
 
+/* EXIT_USAGE, where an option belongs to other operations. */
+static int refuse(const cli *app, const char *option, bool (*has)(const operation *op, const void *what), const void *what)
+{
+    char *owners = settings_owners(has, what, " or ");
+    (void)cli_fail(app, EXIT_USAGE, "--%s goes with --op %s", option, owners);
+    free(owners);
+    return EXIT_USAGE;
+}
+
+static bool has_scalar(const operation *op, const void *name)
+{
+    return run_scalar_named(op, name) >= 0;
+}
+
+static bool has_output(const operation *op, const void *name)
+{
+    return run_output_named(op, name) >= 0;
+}
+
+static int check_scalars(const cli *app, const run_flags *f)
+{
+    const operation *op = operation_at(f->op);
+    for (int i = 0; i < f->scalar_count; i++) {
+        const int scalar = run_scalar_named(op, f->scalars[i].name), operand = scalar >= 0 ? op->scalars[scalar].operand : -1;
+        if (f->scalars[i].value == 1)
+            continue;
+        if (scalar < 0)
+            return refuse(app, f->scalars[i].name, has_scalar, f->scalars[i].name);
+        for (int j = 0; operand >= 0 && j < f->slot_count; j++)
+            if (run_slot_operand(&f->slots[j], op) == operand && !f->slots[j].path)
+                return cli_fail(app, EXIT_USAGE, "--%s goes with --%s", f->scalars[i].name, f->slots[j].option);
+    }
+    return EXIT_DONE;
+}
+
+static int check_outputs(const cli *app, const run_flags *f)
+{
+    for (int i = 0; i < f->other_count; i++)
+        if (f->others[i].path && run_output_named(operation_at(f->op), f->others[i].name) < 0)
+            return refuse(app, f->others[i].name, has_output, f->others[i].name);
+    return EXIT_DONE;
+}
+
 static int check_slots(const cli *app, const run_flags *f)
 {
     const operation *op = operation_at(f->op);
     for (int i = 0; i < f->slot_count; i++) {
         const run_slot *a = &f->slots[i];
         const setting *s = settings_at(a->setting);
-        if (a->path && run_slot_operand(a, op) < 0) {
-            char *owners = settings_owners(settings_has, s, " or ");
-            (void)cli_fail(app, EXIT_USAGE, "--%s goes with --op %s", a->option, owners);
-            free(owners);
-            return EXIT_USAGE;
-        }
+        if (a->path && run_slot_operand(a, op) < 0)
+            return refuse(app, a->option, settings_has, s);
         for (int j = 0; j < i; j++) {
             const run_slot *b = &f->slots[j];
             if (a->path && b->path && run_slot_operand(a, op) == run_slot_operand(b, op))
                 return cli_fail(app, EXIT_USAGE, "--%s and --%s exclude each other", b->option, a->option);
         }
     }
-    for (int i = 0; i < op->info.scalar_count; i++)
-        for (int j = 0; op->scalars[i].operand >= 0 && j < f->slot_count; j++)
-            if (run_slot_operand(&f->slots[j], op) == op->scalars[i].operand && f->scalars[i] != 1 && !f->slots[j].path)
-                return cli_fail(app, EXIT_USAGE, "--%s goes with --%s", op->scalars[i].name, f->slots[j].option);
-    return EXIT_DONE;
+    const int code = check_scalars(app, f);
+    return code ? code : check_outputs(app, f);
 }
 
 static int check_operation(const cli *app, const run_flags *f, const args *a)
@@ -77,14 +116,10 @@ static int check_operation(const cli *app, const run_flags *f, const args *a)
     for (int i = 0; i < count; i++)
         has_values = has_values || op->operands[operands[i]].is_values;
     if (a->operand_count != count)
-        return cli_fail(app, EXIT_USAGE, "--op %s takes %d inputs", op->info.name, count);
+        return cli_fail(app, EXIT_USAGE, "--op %s takes %d input%s", op->info.name, count, count == 1 ? "" : "s");
     for (int i = 0; i < settings_count(); i++)
-        if (!settings_field(settings_at(i), op) && settings_is_given(settings_at(i), &f->set[i])) {
-            char *owners = settings_owners(settings_has, settings_at(i), " or ");
-            (void)cli_fail(app, EXIT_USAGE, "--%s goes with --op %s", settings_at(i)->option, owners);
-            free(owners);
-            return EXIT_USAGE;
-        }
+        if (!settings_field(settings_at(i), op) && settings_is_given(settings_at(i), &f->set[i]))
+            return refuse(app, settings_at(i)->option, settings_has, settings_at(i));
     if (f->at && (has_values || !op->info.takes_pattern))
         return cli_fail(app, EXIT_USAGE, "--at is for operations whose inputs are all dense and whose result has blocks, such as sddmm");
     if (!f->at && !has_values && op->info.takes_pattern)
@@ -97,7 +132,6 @@ static int check_operation(const cli *app, const run_flags *f, const args *a)
 static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
 {
     args_option options[MOST_OPTIONS];
-    char *help[OPERATION_MOST_SCALARS] = {0};
     *f = (run_flags){.op = 0};
     const args_option first[] = {
         {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
@@ -116,15 +150,14 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     int count = 0;
     for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++)
         options[count++] = first[i];
-    count += scalar_options(options + count, f, help);
+    count += scalar_options(options + count, f);
     count += field_options(options + count, f);
+    count += output_options(options + count, f);
     for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++)
         options[count++] = last[i];
     args_add(a, "Product", options, count);
     cli_common_options(a, app, HEEDS_ALL);
     int code = args_parse(a, argc, argv);
-    for (int i = 0; i < OPERATION_MOST_SCALARS; i++)
-        free(help[i]);
     if (code != ARGS_GO)
         return code;
     for (int i = 0; i < a->operand_count; i++)
@@ -134,7 +167,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     code = check_operation(app, f, a);
     if (code == EXIT_DONE)
         code = matrix_check_tensor(app, "tensor-a", f->tensor[0], matrix_input_file(a->operands[0]), a->operands[0]);
-    if (code == EXIT_DONE)
+    if (code == EXIT_DONE && a->operand_count > 1)
         code = matrix_check_tensor(app, "tensor-b", f->tensor[1], matrix_input_file(a->operands[1]), a->operands[1]);
     if (code == EXIT_DONE)
         code = matrix_check_tensor(app, "tensor-out", f->tensor_out, matrix_output_file(app, f->out), f->out);
@@ -179,6 +212,24 @@ static int check_inputs(const cli *app, const run_flags *f, const args *a)
     return streams > 1 ? cli_fail(app, EXIT_USAGE, "'-' stands for %d inputs, and there is one standard input", streams) : EXIT_DONE;
 }
 
+static int check_other(const cli *app, const run_output *o)
+{
+    if (matrix_output_file(app, o->path) == MATRIX_FILE_SMTX)
+        return cli_fail(app, EXIT_USAGE, "%s: .smtx holds positions only; --%s needs .npy, .mtx or .safetensors", o->path, o->name);
+    return matrix_check_output(app, o->path);
+}
+
+/* Inputs of the operation that takes the fewest. */
+static int fewest_inputs(void)
+{
+    int operands[OPERATION_MOST_ARRAYS], fewest = run_required(operation_at(0), operands);
+    for (int i = 1; operation_at(i); i++) {
+        const int count = run_required(operation_at(i), operands);
+        fewest = count < fewest ? count : fewest;
+    }
+    return fewest;
+}
+
 static int execute(cli *app, const run_flags *f, const args *a)
 {
     if (matrix_output_file(app, f->out) == MATRIX_FILE_SMTX)
@@ -186,6 +237,8 @@ static int execute(cli *app, const run_flags *f, const args *a)
     int code = check_inputs(app, f, a);
     if (code == EXIT_DONE)
         code = matrix_check_output(app, f->out);
+    for (int i = 0; i < f->other_count && code == EXIT_DONE; i++)
+        code = f->others[i].path ? check_other(app, &f->others[i]) : EXIT_DONE;
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code)
@@ -208,7 +261,7 @@ int cmd_run(cli *app, int argc, char **argv)
     args a = {.command = "run",
               .synopsis = "A B -o D [options]",
               .about = about,
-              .min_operands = 2,
+              .min_operands = fewest_inputs(),
               .max_operands = RUN_MOST_INPUTS,
               .operand_names = "A and B"};
     a.often = "out block trans-a alpha c beta activation choice";
@@ -224,5 +277,9 @@ int cmd_run(cli *app, int argc, char **argv)
         free(f.slots[i].option);
         free(f.slots[i].help);
     }
+    for (int i = 0; i < f.scalar_count; i++)
+        free(f.scalars[i].help);
+    for (int i = 0; i < f.other_count; i++)
+        free(f.others[i].help);
     return code;
 }

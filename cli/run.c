@@ -60,6 +60,61 @@ int run_list_slots(run_slot *slots)
     return count;
 }
 
+int run_scalar_named(const operation *op, const char *name)
+{
+    for (int i = 0; i < op->info.scalar_count; i++)
+        if (strcmp(op->scalars[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int run_output_named(const operation *op, const char *name)
+{
+    for (int i = 0; i < op->info.operand_count; i++)
+        if (op->operands[i].role == SPK_ROLE_OUT && strcmp(op->operands[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool has_scalar(const run_flags *f, const char *name)
+{
+    for (int i = 0; i < f->scalar_count; i++)
+        if (strcmp(f->scalars[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void run_list_scalars(run_flags *f)
+{
+    for (int o = 0; operation_at(o); o++)
+        for (int i = 0; i < operation_at(o)->info.scalar_count && f->scalar_count < RUN_MOST_SCALARS; i++) {
+            const operation *op = operation_at(o);
+            const spk_scalar_info *s = &op->scalars[i];
+            if (has_scalar(f, s->name))
+                continue;
+            char *help = cli_format("factor of %s (default: 1)", s->operand >= 0 ? op->operands[s->operand].title : "the product");
+            f->scalars[f->scalar_count++] = (run_scalar){s->name, help, 1};
+        }
+}
+
+static bool has_other(const run_flags *f, const char *name)
+{
+    for (int i = 0; i < f->other_count; i++)
+        if (strcmp(f->others[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void run_list_outputs(run_flags *f)
+{
+    for (int o = 0; operation_at(o); o++)
+        for (int number = 1; operation_output(operation_at(o), number) >= 0 && f->other_count < RUN_MOST_OUTPUTS; number++) {
+            const spk_operand_info *operand = &operation_at(o)->operands[operation_output(operation_at(o), number)];
+            if (!has_other(f, operand->name))
+                f->others[f->other_count++] = (run_output){operand->name, cli_format("the file for %s", operand->title), NULL};
+        }
+}
+
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS])
 {
     int count = 0;
@@ -250,6 +305,12 @@ static void describe(const run_flags *f, run_data *r)
     for (int i = 0; i < f->slot_count; i++)
         if (f->slots[i].path)
             operation_put(settings_field(settings_at(f->slots[i].setting), r->op), &r->given, f->slots[i].value);
+    for (int i = 0; i < f->other_count; i++) {
+        const int output = f->others[i].path ? run_output_named(r->op, f->others[i].name) : -1;
+        const spk_field_info *part = output >= 0 ? operation_field(r->op, SPK_FIELD_PART, output) : NULL;
+        if (part)
+            operation_put(part, &r->given, 1);
+    }
     for (int i = 0; i < r->op->info.size_count; i++)
         for (int j = 0; r->op->sizes[i].source == SPK_SIZE_FIELD && j < r->op->info.field_count; j++)
             if (r->op->fields[j].kind == SPK_FIELD_SIZE && strcmp(r->op->fields[j].name, r->op->sizes[i].name) == 0)
@@ -297,43 +358,39 @@ static size_t bytes_of(const run_data *r, int operand)
     return (size_t)r->arrays[operand].elements * spk_dtype_bytes(r->arrays[operand].dtype);
 }
 
-/* On a device with memory of its own the operands go there and the result comes back, which is not in the time. */
+/* The memory of an output; NULL: it takes no part. */
+static void *output_of(const run_data *r, int operand)
+{
+    return r->whole[operand] ? (char *)r->whole[operand] + DEVICE_GUARD_BYTES : NULL;
+}
+
+/* On a device with memory of its own the operands go there and the results come back, which is not in the time. */
 static spk_status run_plan(cli *app, run_data *r, operation_struct *given)
 {
-    const int output = operation_output(r->op, 0), count = r->op->info.operand_count;
+    const int count = r->op->info.operand_count;
     const bool far = device_is_far(app->context);
     const void *pointers[OPERATION_MOST_ARRAYS] = {0};
     device_array all[OPERATION_MOST_ARRAYS] = {0};
-    void *result = r->d;
     spk_status status = SPK_OK;
     for (int i = 0; i < count; i++) {
-        pointers[i] = r->inputs[i] ? matrix_view(r->inputs[i]).values : NULL;
-        all[i] = (device_array){.pointer = &pointers[i], .bytes = bytes_of(r, i)};
+        pointers[i] = r->inputs[i] ? matrix_view(r->inputs[i]).values : output_of(r, i);
+        all[i] = (device_array){.pointer = &pointers[i], .bytes = bytes_of(r, i), .output = r->whole[i] != NULL};
     }
     if (far)
         status = device_arrays_in(app->context, all, count);
-    if (status == SPK_OK && far)
-        status = spk_memory_allocate(app->context, bytes_of(r, output), &result);
     for (int i = 0; i < count; i++)
-        operation_set_pointer(r->op, given, i, i == output ? result : pointers[i]);
+        operation_set_pointer(r->op, given, i, pointers[i]);
     const double start = stats_now();
     if (status == SPK_OK)
         status = spk_run(r->plan, given, NULL);
     if (status == SPK_OK && far)
         status = spk_synchronize(app->context, NULL);
     r->run_us = 1e6 * (stats_now() - start);
-    if (!far)
-        return status;
-    if (status == SPK_OK)
-        status = spk_memory_copy(app->context, r->d, SPK_HOST, result, SPK_DEVICE, bytes_of(r, output));
-    if (result != r->d)
-        spk_memory_release(app->context, &result);
-    return device_arrays_out(app->context, all, count, status);
+    return far ? device_arrays_out(app->context, all, count, status) : status;
 }
 
 int run_now(cli *app, const run_flags *f, run_data *r)
 {
-    const int output = operation_output(r->op, 0);
     spk_tune_options options;
     cli_tune_options(app, &options);
     options.assume_finite = r->finite;
@@ -343,16 +400,18 @@ int run_now(cli *app, const run_flags *f, run_data *r)
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     cli_interrupt_ends(app, true);
-    r->d = cli_alloc((size_t)r->arrays[output].elements, spk_dtype_bytes(r->arrays[output].dtype));
+    for (int i = 0; i < r->op->info.operand_count; i++)
+        if (r->op->operands[i].role == SPK_ROLE_OUT && r->arrays[i].dtype != SPK_DTYPE_DEFAULT)
+            r->whole[i] = cli_alloc(bytes_of(r, i) + 2 * DEVICE_GUARD_BYTES, 1);
     operation_struct given = operation_args(r->op);
-    for (int i = 0; i < r->op->info.scalar_count; i++)
-        operation_set_scalar(r->op, &given, i, f->scalars[i]);
+    for (int i = 0; i < f->scalar_count; i++)
+        if (run_scalar_named(r->op, f->scalars[i].name) >= 0)
+            operation_set_scalar(r->op, &given, run_scalar_named(r->op, f->scalars[i].name), f->scalars[i].value);
     return cli_status(app, NULL, run_plan(app, r, &given), NULL);
 }
 
-int run_write(cli *app, const run_flags *f, run_data *r)
+static int write_output(cli *app, const run_data *r, int output, const char *path, const char *tensor)
 {
-    const int output = operation_output(r->op, 0);
     const spk_array_info *a = &r->arrays[output];
     spk_matrix_desc desc = {
         SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .rows = a->rows, .cols = a->cols, .block_rows = 1, .block_cols = 1,
@@ -360,20 +419,30 @@ int run_write(cli *app, const run_flags *f, run_data *r)
     if (r->op->operands[output].is_values)
         desc = matrix_view(r->blocks);
     desc.dtype = a->dtype;
-    desc.values = r->d;
+    desc.values = output_of(r, output);
     spk_matrix *made = NULL;
-    int code = cli_status(app, NULL, spk_matrix_create(app->context, &desc, &made), f->out);
+    int code = cli_status(app, NULL, spk_matrix_create(app->context, &desc, &made), path);
     if (code == EXIT_DONE && desc.format == SPK_BSR)
-        code = matrix_fit(app, f->out, false, &made);
+        code = matrix_fit(app, path, false, &made);
     if (code == EXIT_DONE)
-        code = matrix_write(app, made, f->out, f->tensor_out);
+        code = matrix_write(app, made, path, tensor);
     spk_matrix_destroy(&made);
+    return code;
+}
+
+int run_write(cli *app, const run_flags *f, run_data *r)
+{
+    int code = write_output(app, r, operation_output(r->op, 0), f->out, f->tensor_out);
+    for (int i = 0; i < f->other_count && code == EXIT_DONE; i++)
+        if (f->others[i].path)
+            code = write_output(app, r, run_output_named(r->op, f->others[i].name), f->others[i].path, NULL);
     return code;
 }
 
 void run_release(run_data *r)
 {
-    free(r->d);
+    for (int i = 0; i < OPERATION_MOST_ARRAYS; i++)
+        free(r->whole[i]);
     spk_plan_destroy(&r->plan);
     spk_pattern_destroy(&r->pattern);
     if (r->owns_blocks)

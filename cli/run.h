@@ -4,7 +4,7 @@
 
 #include "problem.h"
 
-enum { RUN_MOST_SLOTS = 8, RUN_MOST_INPUTS = ARGS_MAX_OPERANDS };
+enum { RUN_MOST_SLOTS = 8, RUN_MOST_SCALARS = 8, RUN_MOST_OUTPUTS = 8, RUN_MOST_INPUTS = ARGS_MAX_OPERANDS };
 
 /* An input that may be given: it takes part in one of the ways of its field. */
 typedef struct run_slot {
@@ -13,16 +13,31 @@ typedef struct run_slot {
     const char *path; /* NULL: not given */
 } run_slot;
 
+/* A scalar, of whichever operations have one of this name. */
+typedef struct run_scalar {
+    const char *name;
+    char *help;
+    double value; /* 1 where it is not given */
+} run_scalar;
+
+/* An output beside an operation's first, which a file is written of where one is given. */
+typedef struct run_output {
+    const char *name;
+    char *help;
+    const char *path; /* NULL: not given */
+} run_output;
+
 typedef struct run_flags {
     int op;
     const char *inputs[RUN_MOST_INPUTS], *at; /* at: the file whose blocks are the pattern, where no input is */
     const char *out, *tensor[2], *tensor_out, *choice;
     args_block block;
     spk_dtype dtype;
-    double scalars[OPERATION_MOST_SCALARS]; /* by name, as of the first operation */
     setting_value set[SETTINGS_MOST];
     run_slot slots[RUN_MOST_SLOTS];
-    int slot_count;
+    run_scalar scalars[RUN_MOST_SCALARS];
+    run_output others[RUN_MOST_OUTPUTS];
+    int slot_count, scalar_count, other_count;
 } run_flags;
 
 typedef struct run_data {
@@ -37,7 +52,7 @@ typedef struct run_data {
     operation_struct given;
     spk_array_info arrays[OPERATION_MOST_ARRAYS];
     spk_plan *plan;
-    void *d;
+    void *whole[OPERATION_MOST_ARRAYS]; /* memory of an output between guards; NULL: it takes no part */
     bool finite;
     double run_us;
 } run_data;
@@ -47,6 +62,14 @@ int run_list_slots(run_slot *slots);
 
 /* The operand of an operation that a slot is; -1: it has none. */
 int run_slot_operand(const run_slot *slot, const operation *op);
+
+/* The scalars of all operations, and the outputs: each name once. */
+void run_list_scalars(run_flags *f);
+void run_list_outputs(run_flags *f);
+
+/* The scalar, or the output, of this name; -1: the operation has none. */
+int run_scalar_named(const operation *op, const char *name);
+int run_output_named(const operation *op, const char *name);
 
 /* The inputs of an operation that are always there, in order: how many. */
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS]);

@@ -170,6 +170,11 @@ class Run(CliTest):
         self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--factor", "r.mtx", "--budget", "0.1")
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) * residual[i][j] for j in range(4)] for i in range(9)])
         self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--factor", "r.mtx", "--residual", "r.mtx", code=2)
+        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--preact", "p.mtx", "--budget", "0.1")
+        self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) for j in range(4)] for i in range(9)])
+        self.check_close(self.read_array(self.path("p.mtx")), ab)
+        for output, code in (("d.mtx", 2), ("p.smtx", 2), ("p.txt", 2)):
+            self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--preact", output, code=code)
 
     def test_other_operations(self):
         """gemm: both dense; sddmm: at the blocks of a third matrix, into which C goes too."""
