@@ -8,6 +8,7 @@
 from . import _fakes, _flops, _transforms  # noqa: F401  what PyTorch must know of the operators
 from ._bsr import BSR
 from ._buffer import SparseBuffer
+from ._gemm import gemm, grouped_gemm
 from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
@@ -32,7 +33,9 @@ __all__ = [
     "clear_cache",
     "explain",
     "gated",
+    "gemm",
     "get_options",
+    "grouped_gemm",
     "inspect",
     "matmul",
     "no_tuning",

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ._bsr import DTYPES
-from ._ops import RIGHT, TRANS
+from ._dense import cut_dim, result_dtype
+from ._ops import FACTOR, RIGHT, TRANS
 
 
 def _require(holds: Any, text: str) -> None:
@@ -100,9 +101,55 @@ def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor,
     return [*_batch("x", x, 2, "y", y, 2), col_indices.shape[0], block_rows, block_cols]
 
 
-def _check_out(out: Tensor, like: Tensor, shape: list[Any]) -> None:
+def _check_groups(a: Tensor, b: Tensor, offs: Tensor) -> None:
+    _require(offs.dtype == torch.int32, f"offs: its dtype must be int32, not {_name(offs.dtype)}")
+    _require(offs.dim() == 1, f"offs: must be a contiguous tensor of one dimension; its shape is {list(offs.shape)}")
+    fits = (a.dim(), b.dim()) in ((2, 3), (3, 2), (2, 2))
+    shapes = f"the shapes of a and b are {list(a.shape)} and {list(b.shape)}"
+    _require(fits, f"offs: groups are of two matrices, or of a matrix and one for each group; {shapes}")
+    for name, operand in (("a", a), ("b", b)):
+        if operand.dim() == 3:
+            _require(operand.shape[0] == offs.shape[0], f"{name}: has {operand.shape[0]} matrices, but offs {offs.shape[0]} groups")
+
+
+def _check_result(name: str, tensor: Tensor, dtype: torch.dtype, shape: list[Any], text: str) -> None:
+    _require(tensor.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(tensor.dtype)}")
+    _require(tensor.dim() == len(shape), text)
+    for size, wanted in zip(tensor.shape, shape, strict=True):
+        _require(size == wanted, text)
+
+
+def _gemm_shape(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> list[Any]:
+    _check_number("a", a)
+    _check_devices("a", a, b=b, bias=bias, residual=residual, offs=offs)
+    _check_dtype("b", b, "a", a)
+    for name, operand in (("a", a), ("b", b)):
+        _require(operand.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(operand.shape)}")
+    m, n, depth = a.shape[-2], b.shape[-1], a.shape[-1]
+    _require(b.shape[-2] == depth, f"b: its shape is {list(b.shape)}; the product needs {depth} rows, as a has columns")
+    if offs is None:
+        made = [*_batch("a", a, 2, "b", b, 2), m, n]
+    else:
+        _check_groups(a, b, offs)
+        made = [m, n] if a.dim() != b.dim() else [offs.shape[0], m, n]
+    dtype = result_dtype(a, flags)
+    if bias is not None:
+        each = offs is not None and cut_dim(a, b, offs) == 0
+        wanted = [offs.shape[0], n] if offs is not None and each else [n]
+        what = "a line for each group" if each else "an entry for each column"
+        _check_result("bias", bias, dtype, wanted, f"bias: must have the shape {wanted}, {what}; its shape is {list(bias.shape)}")
+    if residual is not None:
+        _check_result("residual", residual, dtype, made, f"residual: its shape is {list(residual.shape)}, the result's {made}")
+        _require(offs is None or bool(flags & FACTOR), "residual: nothing is added to a product in groups, which may only be multiplied")
+    return made
+
+
+def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype | None = None) -> None:
     _check_devices("the operands", like, out=out)
-    _check_dtype("out", out, "the operands", like)
+    if dtype is None or dtype == like.dtype:
+        _check_dtype("out", out, "the operands", like)
+    else:
+        _require(out.dtype == dtype, f"out: its dtype must be that of the result, {_name(dtype)}, not {_name(out.dtype)}")
     _require(out.dim() == len(shape), f"out: its shape is {list(out.shape)}, the result's {shape}")
     for size, wanted in zip(out.shape, shape, strict=True):
         _require(size == wanted, f"out: its shape is {list(out.shape)}, the result's {shape}")
@@ -142,3 +189,18 @@ def _raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_col
 @torch.library.register_fake("sparse_autotune::_sddmm_out")
 def _raw_sddmm_out(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version, out):
     _check_out(out, x, _sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+
+
+@torch.library.register_fake("sparse_autotune::gemm")
+def _gemm(a, b, bias, residual, offs, flags):
+    return a.new_empty(_gemm_shape(a, b, bias, residual, offs, flags), dtype=result_dtype(a, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_gemm")
+def _raw_gemm(a, b, bias, residual, offs, flags):
+    return a.new_empty(_gemm_shape(a, b, bias, residual, offs, flags), dtype=result_dtype(a, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_gemm_out")
+def _raw_gemm_out(a, b, bias, residual, flags, out):
+    _check_out(out, a, _gemm_shape(a, b, bias, residual, None, flags), result_dtype(a, flags))

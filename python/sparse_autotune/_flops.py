@@ -1,4 +1,4 @@
-"""What torch.utils.flop_counter counts of the operators: a multiplication and an addition for each entry of a stored block."""
+"""What torch.utils.flop_counter counts of the operators: a multiplication and an addition for each entry of a stored block, or of a dense operand."""
 
 from __future__ import annotations
 
@@ -33,12 +33,19 @@ def _gradients_flop(values, row_offsets, col_indices, dense, gradient, rows, col
     return (bool(want & 1) + bool(want & 2)) * _of_spmm(values, dense, flags)
 
 
+def _gemm_flop(a, b, bias, residual, *rest, out_shape=None, **_kwargs) -> int:
+    offs = rest[0] if len(rest) > 1 and not isinstance(rest[0], int) else None
+    lead = () if offs is not None else torch.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2]))  # the groups make up the whole
+    return 2 * a[-2] * a[-1] * b[-1] * math.prod(lead)
+
+
 def register(counter: Any) -> None:
     """Tells torch.utils.flop_counter the formulas."""
     for packets, formula in (
         ([_ops.spmm, _ops._spmm, _ops._spmm_out], _spmm_flop),
         ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
         ([_ops._spmm_gradients], _gradients_flop),
+        ([_ops.gemm, _ops._gemm, _ops._gemm_out], _gemm_flop),
     ):
         counter.register_flop_formula(packets)(formula)
 

@@ -61,9 +61,16 @@ def as_pattern(matrix: Any, name: str = "pattern") -> BSR:
 _PARTS = ("values", "row_offsets", "col_indices")
 
 
-def _check_out(out: Any) -> None:
+def check_out(out: Any) -> None:
     if not is_dense(out):
         raise TypeError(f"out: must be a dense tensor, not {kind_of(out)}")
+
+
+def check_into(graded: bool, out: Tensor) -> None:
+    if graded or out.requires_grad:
+        raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
+    if not _ops.is_compiling() and out.is_neg():
+        raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
 
 
 def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
@@ -92,10 +99,7 @@ def _activated(sparse: BSR, values: Tensor, dense: Tensor, flags: int, bias: Ten
     rows, cols = sparse.shape
     graded = _ops.wants_gradient(values, dense, bias)
     if out is not None:
-        if graded or out.requires_grad:
-            raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
-        if not _ops.is_compiling() and out.is_neg():
-            raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
+        check_into(graded, out)
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
         _ops.product_into(values, sparse.row_offsets, sparse.col_indices, dense, bias, rows, cols, flags, out)
         return out
@@ -130,7 +134,7 @@ def matmul(
     """
     flags = (TRANS if transpose else 0) | (FINITE if assume_finite else 0)
     if out is not None:
-        _check_out(out)
+        check_out(out)
     sparse = A if type(A) is BSR else as_bsr(A, "A")
     if sparse is not None:
         if not isinstance(B, Tensor) or B.layout is not torch.strided:
@@ -143,7 +147,7 @@ def matmul(
         return _product(sparse, B, flags, bias, activation, out)
     sparse = as_bsr(B, "B")
     if sparse is None:
-        raise TypeError("A: neither A nor B is sparse; use torch.matmul")
+        raise TypeError("A: neither A nor B is sparse; use torch.matmul or sa.gemm")
     if A.dim() == 1:
         made = _product(sparse, A.unsqueeze(0), flags | RIGHT, bias, activation, None if out is None else out.unsqueeze(-2))
         return made.squeeze(-2) if out is None else out

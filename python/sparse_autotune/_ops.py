@@ -15,7 +15,8 @@ from . import _C  # noqa: F401  registers the operators
 TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
 ACTIVATION_SHIFT = 4
 PLAIN = (1 << ACTIVATION_SHIFT) - 1  # flags without activation
-FACTOR = 128  # the product is multiplied with what `out` holds
+FACTOR = 128  # the product is multiplied with what `out` holds; of dense operands, with the residual
+WIDE, WHOLE = 256, 512  # of dense operands: the result is float32; no row or column lies behind the last group
 Activation = Literal["none", "relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS: dict[str | None, int] = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 
@@ -40,11 +41,11 @@ public_spmm = torch.ops.sparse_autotune.spmm.default
 public_sddmm = torch.ops.sparse_autotune.sddmm.default
 
 transforming = torch._C._are_functorch_transforms_active
-_is_batch_of_gradients = torch._C._functorch.is_legacy_batchedtensor  # what is_grads_batched makes: a plain Tensor without memory
+is_batch_of_gradients = torch._C._functorch.is_legacy_batchedtensor  # what is_grads_batched makes: a plain Tensor without memory
 is_compiling = torch.compiler.is_compiling
-_is_tracing = torch._C._is_tracing  # torch.jit.trace
+is_tracing = torch._C._is_tracing  # torch.jit.trace
 any_autocast = torch._C._is_any_autocast_enabled
-_below_autograd = torch._C._AutoDispatchBelowAutograd
+below_autograd = torch._C._AutoDispatchBelowAutograd
 VERSION_UNKNOWN, _VERSION_NONE = -1, -2  # ask the tensors; compare contents
 
 _dispatched_spmm = torch.ops.sparse_autotune._spmm.default._op  # what OpOverload.__call__ calls, without its frame
@@ -53,7 +54,7 @@ _watchers = (
     (transforming, False),
     (torch._C._len_torch_dispatch_stack, 0),
     (torch._C._is_torch_function_mode_enabled, False),
-    (_is_tracing, False),
+    (is_tracing, False),
     (torch.autograd._profiler_enabled, False),
 )
 
@@ -66,14 +67,14 @@ def _handover() -> tuple[Any, Any]:
     return getattr(aoti, "unsafe_alloc_void_ptr_from_tensor", None), getattr(aoti, "alloc_tensor_by_stealing_from_void_ptr", None)
 
 
-def _is_recorded() -> bool:
+def is_recorded() -> bool:
     """Whether a tracer makes a graph of the operators that run."""
     return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 def _watched_spmm(*operands: Any) -> Tensor:
     """A product that something watches. What a tracer keeps may meet other indices: it is not told the version of these. It may meet gradients, too."""
-    if _is_tracing() or _is_recorded():
+    if is_tracing() or is_recorded():
         *others, flags, _version = operands
         return activate(public_spmm(*others, flags & PLAIN), activation_of(flags))
     return _dispatched_spmm(*operands)
@@ -114,12 +115,12 @@ def stale_values(then: int, now: int) -> str:
 # ------------------------------------------------------------------------------------------------ gradients
 
 
-def _sum_to(gradient: Tensor, like: Tensor) -> Tensor:
+def sum_to(gradient: Tensor, like: Tensor) -> Tensor:
     """Over the dimensions of a batch that the other operand gave."""
     return gradient if gradient.shape == like.shape else gradient.sum_to_size(like.shape)
 
 
-def _summed_bias(gradient: Tensor) -> Tensor:
+def summed_bias(gradient: Tensor) -> Tensor:
     return gradient.sum(dim=tuple(range(gradient.dim() - 1))) if gradient.dim() > 1 else gradient
 
 
@@ -128,7 +129,7 @@ def spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, 
     right, trans = flags & RIGHT, flags & TRANS
     by_values = by_dense = None
     if wanted[1]:
-        by_dense = _sum_to(spmm(values, row_offsets, col_indices, grad, None, rows, cols, flags ^ TRANS), dense)
+        by_dense = sum_to(spmm(values, row_offsets, col_indices, grad, None, rows, cols, flags ^ TRANS), dense)
     if wanted[0]:
         if right and values.dim() == 3:  # items of a batch are more rows
             grad_2d, dense_2d = grad.reshape(-1, grad.shape[-1]), dense.reshape(-1, dense.shape[-1])
@@ -139,14 +140,14 @@ def spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, 
         else:
             x, y = (dense_2d, grad_2d.mT) if trans else (grad_2d, dense_2d.mT)
         block_rows, block_cols = values.shape[-2:]
-        by_values = _sum_to(sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags & (FINITE | TF32)), values)
-    return by_values, by_dense, _summed_bias(grad) if wanted[2] else None
+        by_values = sum_to(sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags & (FINITE | TF32)), values)
+    return by_values, by_dense, summed_bias(grad) if wanted[2] else None
 
 
 def sddmm_gradients(wanted, x, y, row_offsets, col_indices, rows, cols, flags, grad: Tensor, spmm):
     """Of x and y."""
-    by_x = _sum_to(spmm(grad, row_offsets, col_indices, y.mT, None, rows, cols, flags), x) if wanted[0] else None
-    by_y = _sum_to(spmm(grad, row_offsets, col_indices, x.mT, None, rows, cols, flags | RIGHT), y) if wanted[1] else None
+    by_x = sum_to(spmm(grad, row_offsets, col_indices, y.mT, None, rows, cols, flags), x) if wanted[0] else None
+    by_y = sum_to(spmm(grad, row_offsets, col_indices, x.mT, None, rows, cols, flags | RIGHT), y) if wanted[1] else None
     return by_x, by_y
 
 
@@ -173,8 +174,8 @@ class _Spmm(torch.autograd.Function):
         if values.shape[-3] != col_indices.shape[0]:
             raise RuntimeError(stale_values(col_indices.shape[0], values.shape[-3]))
         _C.clear_mark()
-        if _is_batch_of_gradients(grad) or torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
-            products = (public_spmm, public_sddmm) if _is_batch_of_gradients(grad) else (spmm, sddmm)
+        if is_batch_of_gradients(grad) or torch.is_grad_enabled() or values.dim() != 3 or not (flags & RIGHT or dense.dim() == 2):
+            products = (public_spmm, public_sddmm) if is_batch_of_gradients(grad) else (spmm, sddmm)
             wanted = (by_values, by_dense, by_bias)
             made = spmm_gradients(wanted, values, row_offsets, col_indices, dense, rows, cols, flags, grad, *products)
         else:
@@ -182,7 +183,7 @@ class _Spmm(torch.autograd.Function):
             if by_values or by_dense:
                 want = by_dense + 2 * by_values
                 of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, want)
-            made = (of_values, of_dense, _summed_bias(grad) if by_bias else None)
+            made = (of_values, of_dense, summed_bias(grad) if by_bias else None)
         check_mark(mark)
         return *made, None
 
@@ -199,7 +200,7 @@ class _Sddmm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        product = public_spmm if _is_batch_of_gradients(grad) else spmm
+        product = public_spmm if is_batch_of_gradients(grad) else spmm
         _C.clear_mark()
         made = sddmm_gradients(ctx.needs_input_grad[:2], *ctx.saved_tensors, *ctx.sizes, grad, product)
         check_mark(ctx.mark)
@@ -217,7 +218,7 @@ def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor
     if is_compiling() or transforming() or forward_ad._current_level >= 0:
         return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if torch.is_grad_enabled() and (values.requires_grad or dense.requires_grad or (bias is not None and bias.requires_grad)):
-        if _is_tracing():
+        if is_tracing():
             return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
         return _apply_spmm(_alive(values), _alive(dense), bias, (row_offsets, col_indices, rows, cols, flags))
     return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version_of(row_offsets, col_indices))
@@ -225,7 +226,7 @@ def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor
 
 def sddmm(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int) -> Tensor:
     """The blocks of x y that a pattern names."""
-    if is_compiling() or transforming() or forward_ad._current_level >= 0 or _is_tracing():
+    if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing():
         return public_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
     if torch.is_grad_enabled() and (x.requires_grad or y.requires_grad):
         return _Sddmm.apply(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags)
@@ -240,7 +241,7 @@ def has_tangent(operand: Any) -> bool:
     """Of forward-mode derivatives. Ask for forward_ad._current_level first, which costs less."""
     if not isinstance(operand, Tensor):
         return False
-    if not _is_recorded():
+    if not is_recorded():
         return forward_ad.unpack_dual(operand, level=0).tangent is not None
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
@@ -271,7 +272,7 @@ def product_into(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense
         return
     version = version_of(row_offsets, col_indices)
     torch.autograd.graph.increment_version(out)  # what autograd has kept of it is no more
-    with _below_autograd():
+    with below_autograd():
         raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
 
 
@@ -296,7 +297,7 @@ def activate(x: Tensor, activation: str | None) -> Tensor:
 
 
 def activation_of(flags: int) -> str | None:
-    return next(name for name, number in ACTIVATIONS.items() if number == flags >> ACTIVATION_SHIFT)
+    return next(name for name, number in ACTIVATIONS.items() if number == flags >> ACTIVATION_SHIFT & 7)
 
 
 def tf32_flag(dense: Tensor) -> int:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
-from . import _C, _ops
-from ._ops import PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
+from . import _C, _dense, _ops
+from ._dense import BARE, public_gemm, raw_gemm_out
+from ._ops import FACTOR, PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
 
 _aten = torch.ops.aten
 _functorch = torch._C._functorch
@@ -118,6 +119,64 @@ class _Sampled(_SingleLevelFunction):
             return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
+class _Dense(_SingleLevelFunction):
+    @staticmethod
+    def forward(ctx, keyset, a, b, bias, residual, offs, flags):
+        ctx.set_materialize_grads(False)
+        kept = (a, b, bias, residual, offs)
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
+        ctx.flags = flags
+        return _below_autograd(public_gemm, keyset, (*kept, flags))
+
+    @staticmethod
+    def before(ctx, a, b, bias, offs):
+        """What the activation and the factor are applied to; None where there is neither."""
+        return public_gemm(a, b, bias, None, offs, ctx.flags & BARE) if ctx.flags & ~BARE else None
+
+    @staticmethod
+    def backward(ctx, grad):
+        if grad is None:
+            return (None,) * 7
+        a, b, bias, residual, offs = ctx.saved_tensors
+        needs, activation = ctx.needs_input_grad, _ops.activation_of(ctx.flags)
+        before = _Dense.before(ctx, a, b, bias, offs)
+        by_residual = grad if needs[4] else None
+        if ctx.flags & FACTOR and residual is not None:
+            by_residual = grad * _ops.activate(before, activation) if needs[4] else None
+            grad = grad * residual
+        grad = _through_activation(grad, before, activation)
+        made = _dense.gemm_gradients(needs[1:4], a, b, offs, ctx.flags, grad, public_gemm)
+        return None, *made, by_residual, None, None
+
+    @staticmethod
+    def jvp(ctx, _keyset, of_a, of_b, of_bias, of_residual, *_rest):
+        with forward_ad._set_fwd_grad_enabled(True):
+            return _Dense.tangent(ctx, _primals(ctx.saved_tensors), of_a, of_b, of_bias, of_residual)
+
+    @staticmethod
+    def tangent(ctx, kept, of_a, of_b, of_bias, of_residual):
+        a, b, bias, residual, offs = kept
+        bare, activation, factor = ctx.flags & BARE, _ops.activation_of(ctx.flags), ctx.flags & FACTOR
+        before = _Dense.before(ctx, a, b, bias, offs)
+        parts = []
+        if of_a is not None:
+            parts.append(public_gemm(of_a, b, of_bias, None, offs, bare))
+        if of_b is not None:
+            parts.append(public_gemm(a, of_b, None if parts else of_bias, None, offs, bare))
+        if of_bias is not None and not parts:
+            parts.append(public_gemm(torch.zeros_like(a), b, of_bias, None, offs, bare))
+        parts = [_through_activation(part, before, activation) for part in parts]
+        if factor and residual is not None:
+            parts = [part * residual for part in parts]
+        if of_residual is not None:
+            parts.append(of_residual * _ops.activate(before, activation) if factor else of_residual.clone())
+        made = parts[0]
+        for part in parts[1:]:
+            made = made + part
+        return made
+
+
 def _refuse_compiled_duals(operands: tuple[Any, ...]) -> None:
     """A graph with a dual level of its own does not tell these functions, when it runs, that there is one."""
     if torch._guards.TracingContext.try_get() is not None:
@@ -149,6 +208,7 @@ def _kernel(op: Any, function: Any) -> Callable[..., Tensor]:
 
 _library.impl("spmm", _kernel(public_spmm, _Product), "Autograd", with_keyset=True)
 _library.impl("sddmm", _kernel(public_sddmm, _Sampled), "Autograd", with_keyset=True)
+_library.impl("gemm", _kernel(public_gemm, _Dense), "Autograd", with_keyset=True)
 
 
 def _spmm_into(keyset, values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
@@ -161,6 +221,16 @@ def _spmm_into(keyset, values, row_offsets, col_indices, dense, bias, rows, cols
 
 
 _library.impl("_spmm_out", _spmm_into, "Autograd", with_keyset=True)
+
+
+def _gemm_into(keyset, a, b, bias, residual, flags, out):
+    if forward_ad._current_level >= 0:
+        _dense.refuse_tangents(a=a, b=b, bias=bias, residual=residual, out=out)
+    with torch._C._AutoDispatchBelowAutograd():
+        raw_gemm_out.redispatch(keyset & torch._C._after_autograd_keyset, a, b, bias, residual, flags, out)
+
+
+_library.impl("_gemm_out", _gemm_into, "Autograd", with_keyset=True)
 
 
 # ------------------------------------------------------------------------------------------------ vmap
@@ -211,3 +281,32 @@ def _vmap_sddmm(info, in_dims, x, y, row_offsets, col_indices, rows, cols, block
     lead = max(x.dim() - 2 - (of_x is not None), y.dim() - 2 - (of_y is not None))
     sizes = (rows, cols, block_rows, block_cols, flags)
     return public_sddmm(_first(x, of_x, lead + 2), _first(y, of_y, lead + 2), row_offsets, col_indices, *sizes), 0
+
+
+def _vmap_groups(info, in_dims, operands):
+    """Groups come one batch at a time."""
+    if in_dims[4] is not None:
+        raise NotImplementedError("sparse_autotune: offs: torch.func.vmap cannot map over it; the items of a batch have the same groups")
+    items = []
+    for item in range(info.batch_size):
+        of_item = [t if dim is None else t.select(dim, item) for t, dim in zip(operands, in_dims, strict=True)]
+        items.append(public_gemm(*of_item))
+    return torch.stack(items), 0
+
+
+@torch.library.register_vmap("sparse_autotune::gemm", lib=_library)
+def _vmap_gemm(info, in_dims, a, b, bias, residual, offs, flags):
+    of_a, of_b, of_bias, of_residual, *_ = in_dims
+    if offs is not None:
+        return _vmap_groups(info, in_dims, (a, b, bias, residual, offs, flags))
+    lead = max(a.dim() - 2 - (of_a is not None), b.dim() - 2 - (of_b is not None))
+    if residual is not None:
+        residual = residual.expand(info.batch_size, *residual.shape) if of_residual is None else residual.movedim(of_residual, 0)
+    a, b = _first(a, of_a, lead + 2), _first(b, of_b, lead + 2)
+    if of_bias is None and (of_a is not None or of_b is not None):
+        return public_gemm(a, b, bias, residual, None, flags), 0
+    made = public_gemm(a, b, None if of_bias is not None else bias, None, None, flags & BARE)
+    if of_bias is not None:  # is not part of a product: each item has its own
+        bias = bias.movedim(of_bias, 0)
+        made = made + bias.reshape(bias.shape[0], *[1] * (lead + 1), bias.shape[-1])
+    return _dense.finished(made, residual, flags), 0

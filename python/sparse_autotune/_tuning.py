@@ -15,6 +15,7 @@ from torch import Tensor
 
 from . import _C, _ops
 from ._bsr import is_dense, kind_of
+from ._gemm import gemm
 from ._matmul import as_bsr, as_pattern, matmul
 from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
@@ -61,14 +62,39 @@ def _check_memory(name: str, *tensors: Tensor) -> None:
         raise ValueError(f"{name}: is on the device meta, where nothing can be measured")
 
 
-def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool) -> dict[str, Any] | None:
+def _is_dense_product(*operands: Any) -> bool:
+    return len(operands) == 2 and all(is_dense(operand) and not hasattr(type(operand), "bsr") for operand in operands)
+
+
+def _dense_parts(a: Tensor, b: Tensor, offs: Any, flags: int) -> tuple[Any, ...]:
+    """Of gemm, or grouped_gemm with offs."""
+    _check_memory("A", a)
+    _check_memory("B", b)
+    if offs is not None:
+        _measured("offs", offs)
+        return a, b, None, None, offs.to(a.device), flags | _ops.tf32_flag(a)
+    a = a.unsqueeze(0) if a.dim() == 1 else a
+    b = b.unsqueeze(1) if b.dim() == 1 else b
+    return a, b, None, None, None, flags | _ops.tf32_flag(a)
+
+
+def _call(
+    operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool, offs: Any = None
+) -> dict[str, Any] | None:
     flags = FINITE if assume_finite else 0
+    if offs is not None and not _is_dense_product(*operands):
+        raise TypeError("offs: groups are of dense operands, (A, B)")
     if len(operands) == 3:
         pattern, x, y = as_pattern(operands[0]), _measured("X", operands[1]), _measured("Y", operands[2])
         _check_memory("pattern", pattern.row_offsets, pattern.col_indices)
         rows, cols = pattern.shape
         parts: tuple[Any, ...] = (x, y, pattern.row_offsets, pattern.col_indices, rows, cols, *pattern.block, flags | _ops.tf32_flag(x))
         op: Callable[..., str] = torch.ops.sparse_autotune._report_sddmm
+    elif _is_dense_product(*operands):
+        if transpose:
+            raise ValueError("transpose: is for a sparse operand; give dense ones as they are to be multiplied, A.mT")
+        parts = _dense_parts(operands[0], operands[1], offs, flags)
+        op = torch.ops.sparse_autotune._report_gemm
     elif len(operands) == 2:
         sparse, dense = as_bsr(operands[0], "A"), operands[1]
         if sparse is None:
@@ -89,20 +115,25 @@ def _call(operands: tuple[Any, ...], action: int, rounds: int, progress: bool | 
         return json.loads(op(*(p.detach() if isinstance(p, Tensor) else p for p in parts), action, rounds))
 
 
-def tune(*operands: Any, transpose: bool = False, assume_finite: bool = False, fresh: bool = False, progress: bool | None = None) -> Report:
+def tune(
+    *operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None, fresh: bool = False, progress: bool | None = None
+) -> Report:
     """Tunes the product A B (or with three operands sddmm(pattern, X, Y)) as its first call would, and tells what was found.
 
-    Where the class of problems is known, that is what the store has; fresh: measure again. Operands and flags as of matmul and sddmm; only their shapes, types
-    and layouts count. progress: a tqdm bar; by default on a terminal.
+    Two dense operands are those of gemm, or with offs of grouped_gemm. Where the class of problems is known, that is what the store has; fresh: measure again.
+    Operands and flags as of matmul and sddmm; only their shapes, types and layouts count. progress: a tqdm bar; by default on a terminal.
     """
-    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite)
+    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite, offs)
     assert found is not None
     return Report(found)
 
 
-def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False) -> Report:
-    """What the store knows of the product A B, or sddmm(pattern, X, Y). Measures nothing. LookupError where its class was never tuned."""
-    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite)
+def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None) -> Report:
+    """What the store knows of the product A B, sparse or dense, or sddmm(pattern, X, Y); operands as of tune.
+
+    Measures nothing. LookupError where its class was never tuned.
+    """
+    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite, offs)
     if found is None:
         raise LookupError("the store does not know this class of problems; tune it first")
     return Report(found)
@@ -151,10 +182,11 @@ def benchmark(
     rounds: int = 20,
     progress: bool | None = None,
 ) -> Report:
-    """The race of every candidate for A B, dense multiplication among them, and beside them PyTorch's own products.
+    """The race of every candidate for A B, sparse or dense, dense multiplication among them, and beside them PyTorch's own products.
 
-    The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul, all of its overhead
-    included), pytorch_dense (torch.matmul) and pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved rounds of the last phase.
+    The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul or gemm, all of its
+    overhead included), pytorch_dense (torch.matmul) and, of a sparse operand, pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved
+    rounds of the last phase.
     The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
     if not hasattr(rounds, "__index__"):
@@ -170,7 +202,17 @@ def benchmark(
     return report
 
 
+def _peer_rounds(rounds: int) -> int:
+    return max(3, min(rounds, 20))
+
+
 def _add_peers(report: Report, A: Any, B: Any, transpose: bool, assume_finite: bool, rounds: int) -> None:  # noqa: N803
+    if _is_dense_product(A, B):
+        for name, times in _times(
+            {"sparse_autotune": lambda: gemm(A, B), "pytorch_dense": lambda: torch.matmul(A, B)}, _peer_rounds(rounds), A.is_cuda
+        ).items():
+            report.add(name, times)
+        return
     left, right = as_bsr(A, "A"), None
     if left is None:
         right = as_bsr(B, "B")
@@ -189,7 +231,7 @@ def _add_peers(report: Report, A: Any, B: Any, transpose: bool, assume_finite: b
         calls["pytorch_bsr"] = native_call
     except (RuntimeError, ValueError, NotImplementedError) as error:
         why = str(error).split("\n")[0]
-    for name, times in _times(calls, max(3, min(rounds, 20)), sparse.values.is_cuda).items():
+    for name, times in _times(calls, _peer_rounds(rounds), sparse.values.is_cuda).items():
         report.add(name, times)
     if why is not None:
         report.add("pytorch_bsr", [], why=why)

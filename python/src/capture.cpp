@@ -18,13 +18,13 @@ IsCapturing find_is_capturing()
 }
 
 struct Pinned {
-    std::shared_ptr<Pattern> pattern;
+    std::shared_ptr<const void> kept;
     spk_plan *plan;
 };
 
 struct Plans {
     std::mutex lock;
-    std::map<std::string, Pinned> all; /* by the bytes of pattern and problem */
+    std::map<std::string, Pinned> all; /* by what it is of and the bytes of the problem */
 };
 
 Plans &plans()
@@ -33,27 +33,28 @@ Plans &plans()
     return *made;
 }
 
-template <typename Problem> spk_plan *pinned_plan(const std::shared_ptr<Pattern> &pattern, const Problem &problem, bool assume_finite)
+template <typename Call> spk_plan *pinned_plan(const Call &call)
 {
-    const Device &device = *pattern->device;
-    const spk_pattern *handle = pattern->handle;
-    std::string key(reinterpret_cast<const char *>(&handle), sizeof handle);
-    key.append(reinterpret_cast<const char *>(&problem), sizeof problem).push_back(assume_finite ? 1 : 0);
+    const Device &device = *call.device();
+    const std::shared_ptr<const void> kept = call.kept();
+    const void *const of = kept.get();
+    std::string key(reinterpret_cast<const char *>(&of), sizeof of);
+    key.append(reinterpret_cast<const char *>(&call.problem), sizeof call.problem).push_back(call.assume_finite ? 1 : 0);
     std::lock_guard<std::mutex> hold(plans().lock);
     auto found = plans().all.find(key);
     if (found != plans().all.end())
         return found->second.plan;
     const auto options = current_options();
-    spk_tune_options tune = tune_options(*options, assume_finite);
+    spk_tune_options tune = tune_options(*options, call.assume_finite);
     if (tune.unknown == SPK_UNKNOWN_TUNE && tune.effort != SPK_TUNE_ESTIMATE && tune.choice == nullptr)
         tune.unknown = SPK_UNKNOWN_FAIL;
     spk_plan *plan = nullptr;
-    const spk_status status = spk_plan_create(device.context, pattern->handle, &problem, &tune, &plan);
+    const spk_status status = spk_plan_create(device.context, call.handle(), &call.problem, &tune, &plan);
     if (status == SPK_ERR_UNKNOWN_CLASS)
         refuse("nothing can be measured while the stream is captured: run the product once before the capture, or "
                "sa.set_options(unknown=\"estimate\")");
     device.check(status);
-    plans().all[key] = Pinned{pattern, plan};
+    plans().all[key] = Pinned{kept, plan};
     return plan;
 }
 
@@ -74,24 +75,17 @@ bool is_capturing(const Device &device)
     return ask != nullptr && ask(device.stream(), &status) == 0 && status != 0;
 }
 
-void run_captured(const Multiply &call, spk_spmm_args args)
+template <typename Call> void run_captured(const Call &call, decltype(Call::args) args)
 {
-    const Device &device = *call.pattern->device;
-    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite);
-    const Tensor workspace = workspace_of(call.dense.tensor, plan);
+    const spk_plan *plan = pinned_plan(call);
+    const Tensor workspace = workspace_of(call.like(), plan);
     args.workspace_bytes = spk_plan_workspace_bytes(plan);
     args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;
-    device.check(spk_run(plan, &args, args.stream));
+    call.device()->check(spk_run(plan, &args, args.stream));
 }
 
-void run_captured(const Sample &call, spk_sddmm_args args)
-{
-    const Device &device = *call.pattern->device;
-    const spk_plan *plan = pinned_plan(call.pattern, call.problem, call.assume_finite);
-    const Tensor workspace = workspace_of(call.x.tensor, plan);
-    args.workspace_bytes = spk_plan_workspace_bytes(plan);
-    args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;
-    device.check(spk_run(plan, &args, args.stream));
-}
+template void run_captured(const Multiply &call, spk_spmm_args args);
+template void run_captured(const Sample &call, spk_sddmm_args args);
+template void run_captured(const Dense &call, spk_gemm_args args);
 
 } // namespace sparse_autotune

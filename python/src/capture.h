@@ -1,6 +1,7 @@
 /* Products on a CUDA stream that is being captured into a graph. */
 #pragma once
 
+#include "dense.h"
 #include "operands.h"
 
 namespace sparse_autotune {
@@ -11,7 +12,6 @@ bool is_capturing(const Device &device);
 /* A graph keeps pointers to what a plan holds on the device, so that a captured product has a plan of its own, kept with its pattern until
  * the process ends, and a workspace from the graph's own memory pool. An unknown class is refused (or estimated, where the options say so):
  * nothing can be measured now. */
-void run_captured(const Multiply &call, spk_spmm_args args);
-void run_captured(const Sample &call, spk_sddmm_args args);
+template <typename Call> void run_captured(const Call &call, decltype(Call::args) args);
 
 } // namespace sparse_autotune

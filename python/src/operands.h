@@ -1,32 +1,11 @@
-/* Tensors as the library's operands: checked, and copied only where the library cannot read them as they lie. */
+/* Products of sparse operands, as the library takes them. */
 #pragma once
 
 #include <optional>
 
-#include "state.h"
+#include "tensors.h"
 
 namespace sparse_autotune {
-
-/* FLAG_FACTOR: the result is multiplied with what `out` holds. */
-enum : int64_t {
-    FLAG_TRANS = 1,
-    FLAG_RIGHT = 2,
-    FLAG_FINITE = 4,
-    FLAG_TF32 = 8,
-    FLAG_ACTIVATION_SHIFT = 4,
-    FLAG_ACTIVATION_MASK = 7,
-    FLAG_FACTOR = 128
-};
-
-/* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */
-struct Matrix {
-    Tensor tensor; /* keeps the memory */
-    spk_layout layout = SPK_ROW_MAJOR;
-    int64_t rows = 0, cols = 0, ld = 0;
-    int64_t batch = 1, stride = 0; /* stride 0: every item is the same */
-    const void *data() const { return tensor.const_data_ptr(); }
-    Matrix transposed() const;
-};
 
 /* Blocks of values: [*, nnzb, block_rows, block_cols]. */
 struct Values {
@@ -46,6 +25,10 @@ struct Multiply {
     std::vector<int64_t> out_sizes;
     int32_t dtype = 0;
     bool assume_finite = false;
+    const std::shared_ptr<Device> &device() const { return pattern->device; }
+    spk_pattern *handle() const { return pattern->handle; }
+    std::shared_ptr<const void> kept() const { return pattern; } /* what `problem` is of */
+    const Tensor &like() const { return dense.tensor; }
 };
 
 /* One SDDMM: the blocks of x y. */
@@ -57,6 +40,10 @@ struct Sample {
     std::vector<int64_t> out_sizes;
     int32_t dtype = 0;
     bool assume_finite = false;
+    const std::shared_ptr<Device> &device() const { return pattern->device; }
+    spk_pattern *handle() const { return pattern->handle; }
+    std::shared_ptr<const void> kept() const { return pattern; }
+    const Tensor &like() const { return x.tensor; }
 };
 
 Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
@@ -69,13 +56,5 @@ Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, co
 
 /* What every product asks of index tensors: device, dtype, layout and number. nnzb is the number of col_indices. */
 void check_indices(const Tensor &row_offsets, const Tensor &col_indices, const Tensor &like, const char *like_name, const Shape &shape);
-
-/* A tensor [..., rows, columns] as one matrix whose rows are those of all items; copied where they do not lie so. */
-Matrix rows_of(const char *name, const Tensor &t);
-
-/* An uninitialised contiguous tensor like another one. */
-Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype);
-void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype);
-std::string text_of(const std::vector<int64_t> &sizes);
 
 } // namespace sparse_autotune

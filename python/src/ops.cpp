@@ -23,11 +23,13 @@ template <typename Call> void call_library(const Device &device, bool assume_fin
     device.check(status);
 }
 
-void multiply(const Pattern &pattern, const spk_spmm &problem, const spk_spmm_args &args, bool assume_finite)
+template <typename Call> void run_with(const Call &call, const decltype(Call::args) &args)
 {
-    spk_context *context = pattern.device->context;
-    call_library(*pattern.device, assume_finite,
-                 [&](const spk_tune_options *tune) { return spk_matmul(context, pattern.handle, &problem, &args, tune); });
+    const Device &device = *call.device();
+    if (is_capturing(device))
+        return run_captured(call, args);
+    call_library(device, call.assume_finite,
+                 [&](const spk_tune_options *tune) { return spk_compute(device.context, call.handle(), &call.problem, &args, tune); });
 }
 
 void run(const Multiply &call, const Tensor &out)
@@ -37,23 +39,40 @@ void run(const Multiply &call, const Tensor &out)
     spk_spmm_args args = call.args;
     args.d = out.mutable_data_ptr();
     args.residual = call.problem.residual != SPK_RESIDUAL_NONE ? args.d : nullptr;
-    if (is_capturing(*call.pattern->device))
-        return run_captured(call, args);
-    multiply(*call.pattern, call.problem, args, call.assume_finite);
+    run_with(call, args);
 }
 
 void run(const Sample &call, const Tensor &out)
 {
     if (out.numel() == 0)
         return;
-    const Device &device = *call.pattern->device;
     spk_sddmm_args args = call.args;
     args.d = out.mutable_data_ptr();
-    if (is_capturing(device))
-        return run_captured(call, args);
-    call_library(device, call.assume_finite, [&](const spk_tune_options *tune) {
-        return spk_matmul_sampled(device.context, call.pattern->handle, &call.problem, &args, tune);
-    });
+    run_with(call, args);
+}
+
+/* What lies behind the last group is zero: on the CPU that is known; on CUDA nobody waits to ask. */
+void run(const Dense &call, Tensor out)
+{
+    if (out.numel() == 0)
+        return;
+    spk_gemm_args args = call.args;
+    args.d = out.mutable_data_ptr();
+    if (call.cut < 0)
+        return run_with(call, args);
+    const bool known = !call.device()->is_cuda();
+    if (call.problem.groups == 0 || (!known && !call.whole))
+        torch::stable::zero_(out);
+    if (call.problem.groups == 0)
+        return;
+    run_with(call, args);
+    if (!known)
+        return;
+    const int64_t size = out.size(call.cut), end = static_cast<const int32_t *>(args.offsets)[call.problem.groups - 1];
+    if (end == size)
+        return;
+    Tensor rest = torch::stable::narrow(out, call.cut, end, size - end);
+    torch::stable::zero_(rest);
 }
 
 } // namespace
@@ -75,7 +94,10 @@ void run_known(const Known &known, void *d)
     spk_spmm_args args = known.args;
     args.d = d;
     see_mark(known.pattern->mark);
-    multiply(*known.pattern, known.problem, args, known.assume_finite);
+    const Pattern &pattern = *known.pattern;
+    call_library(*pattern.device, known.assume_finite, [&](const spk_tune_options *tune) {
+        return spk_matmul(pattern.device->context, pattern.handle, &known.problem, &args, tune);
+    });
 }
 
 namespace {
@@ -152,6 +174,29 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
 
 namespace {
 
+Tensor gemm(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
+            const std::optional<Tensor> &offsets, int64_t flags)
+{
+    const Dense call = dense_of(a, b, bias, residual, offsets, flags);
+    Tensor out = empty_like(a, call.out_sizes, call.dtype);
+    run(call, out);
+    return out;
+}
+
+void raw_gemm_out(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual, int64_t flags,
+                  Tensor out)
+{
+    const Dense call = dense_of(a, b, bias, residual, std::nullopt, flags);
+    check_out(out, a, call.out_sizes, call.dtype);
+    run(call, out);
+}
+
+std::string report_gemm(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
+                        const std::optional<Tensor> &offsets, int64_t flags, int64_t action, int64_t rounds)
+{
+    return report_of(dense_of(a, b, bias, residual, offsets, flags), action, rounds);
+}
+
 std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
                         const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
 {
@@ -179,6 +224,7 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
 #define SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor? bias, int rows, int cols, int flags"
 #define SAMPLE_OPERANDS \
     "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
+#define DENSE_OPERANDS "Tensor a, Tensor b, Tensor? bias, Tensor? residual"
 
 STABLE_TORCH_LIBRARY(sparse_autotune, library)
 {
@@ -191,6 +237,10 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, "
                 "int flags, "
                 "int version, int want) -> (Tensor?, Tensor?)");
+    library.def("gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
+    library.def("_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
+    library.def("_gemm_out(" DENSE_OPERANDS ", int flags, Tensor(a!) out) -> ()");
+    library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
@@ -204,6 +254,10 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));              \
     library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));      \
     library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients)); \
+    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                     \
+    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                    \
+    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));        \
+    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));      \
     library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));      \
     library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));    \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))

@@ -178,7 +178,15 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
     }
 }
 
-void put_problem(Json &json, const Described &p, const spk_pattern_info &pattern)
+spk_pattern_info info_of(const Device &device, const spk_pattern *pattern)
+{
+    spk_pattern_info info = {};
+    info.struct_size = sizeof info;
+    device.check(spk_pattern_get_info(pattern, &info));
+    return info;
+}
+
+void put_problem(Json &json, const Described &p)
 {
     const spk_operation id = p.operation.operation;
     json.key("op").string(p.operation.name);
@@ -189,7 +197,7 @@ void put_problem(Json &json, const Described &p, const spk_pattern_info &pattern
         json.key(size.name).number(static_cast<double>(p.numbers.sizes[i]));
     }
     if (p.operation.takes_pattern)
-        put_pattern(json, pattern);
+        put_pattern(json, info_of(p.device, p.pattern));
     for (int i = 0; i < p.operation.field_count; i++) {
         spk_field_info field = {};
         field.struct_size = sizeof field;
@@ -198,17 +206,9 @@ void put_problem(Json &json, const Described &p, const spk_pattern_info &pattern
     }
 }
 
-spk_pattern_info info_of(const Pattern &pattern)
-{
-    spk_pattern_info info = {};
-    info.struct_size = sizeof info;
-    pattern.device->check(spk_pattern_get_info(pattern.handle, &info));
-    return info;
-}
-
 template <typename Call> std::string text_of_report(const Call &call, bool warm, spk_report *report)
 {
-    const Device &device = *call.pattern->device;
+    const Device &device = *call.device();
     std::unique_ptr<spk_report, void (*)(spk_report *)> hold(report, [](spk_report *r) { spk_report_destroy(&r); });
     spk_report_info info = {};
     info.struct_size = sizeof info;
@@ -236,8 +236,8 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
         .number(facts.power_w > 0 ? facts.power_w : NAN)
         .close('}');
     json.key("problem").open('{');
-    const Described described(device, call.pattern->handle, &call.problem, call.problem.operation);
-    put_problem(json, described, info_of(*call.pattern));
+    const Described described(device, call.handle(), &call.problem, call.problem.operation);
+    put_problem(json, described);
     json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("sentence").string(described.operation.sentence).key("flops").number(described.numbers.flops);
     json.key("dense_flops").number(described.numbers.dense_flops);
@@ -262,10 +262,10 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
 
 template <typename Call> std::string make_report(const Call &call, int64_t action, int64_t rounds)
 {
-    const Device &device = *call.pattern->device;
+    const Device &device = *call.device();
     const auto options = current_options();
     spk_tune_options o = tune_options(*options, call.assume_finite);
-    spk_pattern *pattern = call.pattern->handle;
+    spk_pattern *pattern = call.handle();
     spk_report *report = nullptr;
     spk_status status = SPK_OK;
     spk_race_options racing = {};
@@ -308,9 +308,14 @@ std::string report_of(const Sample &call, int64_t action, int64_t rounds)
     return make_report(call, action, rounds);
 }
 
+std::string report_of(const Dense &call, int64_t action, int64_t rounds)
+{
+    return make_report(call, action, rounds);
+}
+
 std::string inspect_of(const std::shared_ptr<Pattern> &pattern)
 {
-    const spk_pattern_info info = info_of(*pattern);
+    const spk_pattern_info info = info_of(*pattern->device, pattern->handle);
     Json json;
     json.open('{')
         .key("rows")

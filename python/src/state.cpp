@@ -294,6 +294,7 @@ std::string in_python(std::string text)
     static const std::pair<const char *, const char *> words[] = {
         {"spk_matrix_canonicalize sums duplicates", "sa.BSR.from_scipy sums duplicates"},
         {"spk_matrix_canonicalize sorts them", "sa.BSR.from_scipy sorts them"},
+        {"args.offsets", "offs"},
         {"--fresh (options.fresh)", "sa.tune(..., fresh=True)"},
     };
     for (const auto &[theirs, ours] : words)
