@@ -22,7 +22,8 @@
 //! ```
 //!
 //! [`Pattern::plan_spmm`] binds a problem once and for all, for many runs; [`Pattern::plan_sddmm`] is the product of two dense
-//! matrices at the stored blocks, the gradient of the values. [`Matrix`] reads, writes, converts, prunes and generates.
+//! matrices at the stored blocks, the gradient of the values. [`Context::gemm`] and [`Context::plan_gemm`] multiply dense
+//! matrices, in groups, too. [`Matrix`] reads, writes, converts, prunes and generates.
 //! [`Pattern::tune_spmm`] and [`Pattern::explain_spmm`] give the evidence as a [`Report`], which serde writes.
 //!
 //! # Threads
@@ -46,7 +47,9 @@ mod context;
 mod device_buffer;
 mod error;
 mod extent;
+mod gemm;
 mod matrix;
+mod operands;
 #[cfg(feature = "rayon")]
 mod parallel;
 mod pattern;
@@ -60,6 +63,7 @@ mod types;
 pub use context::{Context, ContextBuilder, Device, LogLevel};
 pub use device_buffer::DeviceBuffer;
 pub use error::{Error, ErrorKind, Result};
+pub use gemm::{Gemm, GemmArgs, GemmPlan, GemmPointers, GroupAxis};
 pub use half;
 pub use matrix::{Format, Generate, Matrix, Norm};
 pub use pattern::{Pattern, PatternInfo};

@@ -2,12 +2,12 @@
 
 /// Setters of a problem, each with the example that documentation shows.
 macro_rules! setters {
-    ($problem:ident: $(#[$doc:meta] $name:ident($argument:ident: $type:ident) $field:ident = $value:expr;)*) => {$(
+    ($problem:ident($sizes:literal): $(#[$doc:meta] $name:ident($argument:ident: $type:ident) $field:ident = $value:expr;)*) => {$(
         #[$doc]
         ///
         /// ```
         /// # use sparsek::*;
-        #[doc = concat!("let problem = ", stringify!($problem), "::new(8).", stringify!($name), "(", example!($type), ");")]
+        #[doc = concat!("let problem = ", stringify!($problem), "::new(", $sizes, ").", stringify!($name), "(", example!($type), ");")]
         /// # let _ = problem;
         /// ```
         pub fn $name(mut self, $argument: $type) -> Self {

@@ -1,4 +1,5 @@
 //! What the plans of all operations share.
+use crate::context::Context;
 use crate::error::{Result, text};
 use crate::pattern::Pattern;
 use crate::sys;
@@ -39,7 +40,9 @@ pub struct PlanInfo {
 /// The owner of a plan.
 pub(crate) struct RawPlan {
     raw: NonNull<sys::spk_plan>,
-    pub pattern: Pattern, // dropped after `raw` is destroyed
+    // Both are dropped after `raw` is destroyed.
+    pattern: Option<Pattern>,
+    context: Context,
 }
 
 // SAFETY: a plan may run in several threads at once, each with a workspace of its own: the safe functions give none, and the
@@ -57,8 +60,19 @@ impl Drop for RawPlan {
 }
 
 impl RawPlan {
-    pub fn own(raw: *mut sys::spk_plan, pattern: &Pattern) -> RawPlan {
-        RawPlan { raw: NonNull::new(raw).expect("a plan after success"), pattern: pattern.clone() }
+    pub fn own(raw: *mut sys::spk_plan, context: &Context, pattern: Option<&Pattern>) -> RawPlan {
+        let raw = NonNull::new(raw).expect("a plan after success");
+        RawPlan { raw, pattern: pattern.cloned(), context: context.clone() }
+    }
+
+    #[inline]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Of a plan that was made with one.
+    pub fn pattern(&self) -> &Pattern {
+        self.pattern.as_ref().expect("a plan with a pattern")
     }
 
     pub fn raw(&self) -> *mut sys::spk_plan {
@@ -74,7 +88,7 @@ impl RawPlan {
         let mut info = sized!(spk_plan_info);
         // SAFETY: the plan is alive, as long as its strings are copied.
         unsafe {
-            self.pattern.context().check(sys::spk_plan_get_info(self.raw(), &mut info))?;
+            self.context.check(sys::spk_plan_get_info(self.raw(), &mut info))?;
             Ok(PlanInfo {
                 kernel: text(info.kernel),
                 params: text(info.params),

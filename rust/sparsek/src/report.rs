@@ -5,7 +5,7 @@ use crate::sys;
 use crate::tune::Race;
 use crate::types::sized;
 use serde::{Deserialize, Serialize};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr;
 
 /// What was found about a candidate.
@@ -184,6 +184,15 @@ impl Report {
         }
     }
 }
+
+/// Tuning, explaining, listing: of every operation.
+pub(crate) type ReportCall = unsafe extern "C" fn(
+    *mut sys::spk_context,
+    *mut sys::spk_pattern,
+    *const c_void,
+    *const sys::spk_tune_options,
+    *mut *mut sys::spk_report,
+) -> sys::spk_status;
 
 struct Owner(*mut sys::spk_report);
 

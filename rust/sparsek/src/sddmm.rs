@@ -38,7 +38,7 @@ impl Sddmm {
         Sddmm { raw }
     }
 
-    setters! { Sddmm:
+    setters! { Sddmm("8"):
         /// The order of elements inside a block of D and C.
         block_layout(layout: Layout) block_layout = layout.raw();
         /// The order of X.
@@ -307,7 +307,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn run(&self, mut args: SddmmArgs<'_, X, D>) -> Result<()> {
-        let context = self.plan.pattern.context();
+        let context = self.plan.context();
         context.check_host()?;
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, D is borrowed for this alone, the workspace is the plan's own.
@@ -338,7 +338,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
         (raw.alpha, raw.beta) = (pointers.alpha, pointers.beta);
         (raw.workspace, raw.workspace_bytes) = (pointers.workspace, pointers.workspace_bytes);
         // SAFETY: as the caller promises.
-        self.plan.pattern.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -359,7 +359,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
 impl<X: Product<D>, D: Element> fmt::Debug for SddmmPlan<X, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("SddmmPlan");
-        out.field("choice", &self.plan.choice()).field("pattern", &self.plan.pattern).finish_non_exhaustive()
+        out.field("choice", &self.plan.choice()).field("pattern", self.plan.pattern()).finish_non_exhaustive()
     }
 }
 
@@ -395,7 +395,7 @@ impl Pattern {
             )
         };
         self.context().check(status)?;
-        let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
+        let (plan, needed) = (RawPlan::own(raw, self.context(), Some(self)), Extents::of(self, &raw_problem));
         Ok(SddmmPlan { plan, needed, types: PhantomData })
     }
 

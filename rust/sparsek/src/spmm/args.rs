@@ -1,13 +1,12 @@
 //! Operands in host memory, checked against the problem.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extent::{Strided, check_length, items};
+use crate::operands::{Addend, Target};
 use crate::pattern::Pattern;
 use crate::sys;
 use crate::types::{Element, Product, sized};
-use std::ffi::c_void;
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ptr;
 
 /// Elements that each operand needs; `None` where no memory holds them.
 #[derive(Clone, Copy)]
@@ -52,35 +51,6 @@ impl Extents {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Addend<'a, D> {
-    None,
-    Slice(&'a [D]),
-    InPlace,
-}
-
-/// Where the product goes.
-enum Target<'a, D> {
-    Slice(&'a mut [D]),
-    Uninit(&'a mut [MaybeUninit<D>]),
-}
-
-impl<D> Target<'_, D> {
-    fn len(&self) -> usize {
-        match self {
-            Target::Slice(slice) => slice.len(),
-            Target::Uninit(slice) => slice.len(),
-        }
-    }
-
-    fn pointer(&mut self) -> *mut c_void {
-        match self {
-            Target::Slice(slice) => slice.as_mut_ptr().cast(),
-            Target::Uninit(slice) => slice.as_mut_ptr().cast(),
-        }
-    }
-}
-
 /// The operands of a run in host memory.
 ///
 /// ```
@@ -107,17 +77,6 @@ pub struct SpmmArgs<'a, A, D = A> {
     preact: Option<&'a mut [D]>,
     alpha: f64,
     beta: f64,
-}
-
-/// A slice as its length.
-impl<D> fmt::Debug for Addend<'_, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Addend::None => f.write_str("none"),
-            Addend::Slice(slice) => slice.len().fmt(f),
-            Addend::InPlace => f.write_str("d"),
-        }
-    }
 }
 
 /// Lengths, not elements.
@@ -269,7 +228,7 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
         raw.b = self.b.as_ptr().cast();
         raw.d = self.d.pointer();
         if needed.use_c {
-            raw.c = self.addend("c", self.c, raw.d, needed.c)?;
+            raw.c = self.c.pointer("c", &self.d, raw.d, needed.c)?;
         }
         if needed.use_bias {
             let bias = self.bias.unwrap_or_default();
@@ -277,7 +236,7 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
             raw.bias = bias.as_ptr().cast();
         }
         if needed.use_residual {
-            raw.residual = self.addend("residual", self.residual, raw.d, needed.residual)?;
+            raw.residual = self.residual.pointer("residual", &self.d, raw.d, needed.residual)?;
         }
         if needed.keep_preact {
             let preact = self.preact.as_deref_mut().unwrap_or_default();
@@ -285,25 +244,5 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
             raw.preact = preact.as_mut_ptr().cast();
         }
         Ok(raw)
-    }
-
-    /// C or the residual, which may be D.
-    fn addend(
-        &self,
-        name: &str,
-        addend: Addend<'_, D>,
-        d: *mut c_void,
-        needed: Option<usize>,
-    ) -> Result<*const c_void> {
-        let (pointer, has) = match (addend, &self.d) {
-            (Addend::None, _) => (ptr::null(), 0),
-            (Addend::Slice(slice), _) => (slice.as_ptr().cast(), slice.len()),
-            (Addend::InPlace, Target::Slice(_)) => (d.cast_const(), self.d.len()),
-            (Addend::InPlace, Target::Uninit(_)) => {
-                return Err(Error::argument(format!("{name} cannot be a D that was never written")));
-            }
-        };
-        check_length(name, has, needed)?;
-        Ok(pointer)
     }
 }

@@ -3,20 +3,12 @@ use super::args::{Extents, SpmmArgs};
 use super::{Spmm, SpmmPointers};
 use crate::error::Result;
 use crate::pattern::Pattern;
-use crate::report::Report;
+use crate::report::{Report, ReportCall};
 use crate::sys;
 use crate::tune::{Race, TuneOptions};
 use crate::types::{Element, Product, count, size};
 use std::ffi::c_void;
 use std::ptr;
-
-type ReportCall = unsafe extern "C" fn(
-    *mut sys::spk_context,
-    *mut sys::spk_pattern,
-    *const c_void,
-    *const sys::spk_tune_options,
-    *mut *mut sys::spk_report,
-) -> sys::spk_status;
 
 impl Pattern {
     /// Multiplies in one call, on the CPU: finds the plan of this problem in the context's cache, or makes it.

@@ -39,7 +39,7 @@ impl Spmm {
         Spmm { raw }
     }
 
-    setters! { Spmm:
+    setters! { Spmm("8"):
         /// The order of elements inside a block of values.
         block_layout(layout: Layout) block_layout = layout.raw();
         /// The order of B.

@@ -49,7 +49,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn run(&self, mut args: SpmmArgs<'_, A, D>) -> Result<()> {
-        let context = self.plan.pattern.context();
+        let context = self.plan.context();
         context.check_host()?;
         if self.is_static && !self.has_values {
             return Err(Error::argument("the plan has static values: update_values must come before the first run"));
@@ -83,7 +83,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     pub unsafe fn run_pointers(&self, pointers: &SpmmPointers<A, D>, stream: *mut c_void) -> Result<()> {
         let raw = pointers.raw();
         // SAFETY: as the caller promises.
-        self.plan.pattern.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// Gives the values (again) to a plan with [`TuneOptions::static_values`], on the CPU. Those of later runs are ignored.
@@ -102,7 +102,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// ```
     pub fn update_values(&mut self, values: impl Into<Arc<[A]>>) -> Result<()> {
         let values = values.into();
-        let context = self.plan.pattern.context();
+        let context = self.plan.context();
         context.check_host()?;
         check_length("values", values.len(), self.needed.values)?;
         let pointer = values.as_ptr().cast();
@@ -134,7 +134,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub unsafe fn update_values_pointer(&mut self, values: *const A, stream: *mut c_void) -> Result<()> {
-        let context = self.plan.pattern.context();
+        let context = self.plan.context();
         // SAFETY: as the caller promises.
         context.check(unsafe { sys::spk_plan_update_values(self.plan.raw(), values.cast(), stream) })?;
         self.kept.clear(); // the library has another pointer
@@ -160,7 +160,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
 impl<A: Product<D>, D: Element> fmt::Debug for SpmmPlan<A, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("SpmmPlan");
-        out.field("choice", &self.plan.choice()).field("pattern", &self.plan.pattern);
+        out.field("choice", &self.plan.choice()).field("pattern", self.plan.pattern());
         out.field("static_values", &self.is_static).finish_non_exhaustive()
     }
 }
@@ -194,7 +194,7 @@ impl Pattern {
             )
         };
         self.context().check(status)?;
-        let (plan, needed) = (RawPlan::own(raw, self), Extents::of(self, &raw_problem));
+        let (plan, needed) = (RawPlan::own(raw, self.context(), Some(self)), Extents::of(self, &raw_problem));
         let is_static = options.static_values;
         Ok(SpmmPlan { plan, needed, is_static, has_values: false, kept: Vec::new(), types: PhantomData })
     }
