@@ -97,7 +97,13 @@ impl Context {
         let mut tolerance = 0.0;
         // SAFETY: as in Context::plan_gemm. It refuses what is no problem, before memory is taken for one.
         let status = unsafe {
-            sys::spk_default_tolerance(self.raw(), ptr::null(), (&raw const raw_problem).cast(), &mut tolerance)
+            sys::spk_default_tolerance(
+                self.raw(),
+                ptr::null(),
+                (&raw const raw_problem).cast(),
+                sys::SPK_FIRST_OUTPUT,
+                &mut tolerance,
+            )
         };
         self.check(status)?;
         if needed.d == Some(0) {
@@ -112,10 +118,10 @@ impl Context {
                 ptr::null(),
                 (&raw const raw_problem).cast(),
                 (&raw const raw).cast(),
+                sys::SPK_FIRST_OUTPUT,
                 rows.as_ptr(),
                 size(rows.len()),
                 out.as_mut_ptr(),
-                ptr::null_mut(),
                 ptr::null_mut(),
             )
         };
