@@ -18,6 +18,8 @@
 //! # Ok::<(), burn_sparse::Error>(())
 //! ```
 //!
+//! [`gemm`] multiplies dense tensors in the same way, in place of Burn's own product.
+//!
 //! Layers are modules like Burn's own: optimizers train them, records hold them, pattern included.
 //!
 //! ```
@@ -38,7 +40,7 @@
 //!   Others (flipped, every second column) are copied by Flex. Elements: f32, f64, f16, bf16; values and inputs of one type.
 //! - **Autodiff** on any of them: gradients of values, input and bias. Second derivatives are refused.
 //! - **CUDA** (feature `cuda`): the library's kernels on CubeCL's memory, [see there](#cuda).
-//! - Others run the default body of [`BsrOps`]: the matrix made dense and multiplied by Burn. Right, and no faster. Each wants
+//! - Others run the default bodies of [`BsrOps`] and [`GemmOps`]: a sparse matrix made dense, and multiplied by Burn. Right, and no faster. Each wants
 //!   its feature of this crate: `ndarray`, `tch`, `wgpu`, `rocm`, `cpu`. A backend whose feature is off panics: Burn dispatches
 //!   to listed backends alone.
 //!
@@ -56,6 +58,7 @@
 mod activation;
 mod backend;
 mod context;
+mod dense;
 mod error;
 mod gemm;
 mod linear;
@@ -69,6 +72,7 @@ mod tuning;
 pub use activation::Activation;
 pub use burn;
 pub use context::{host_context, set_host_context};
+pub use dense::{DenseProduct, GemmOps, gemm, gemm_with};
 pub use error::{Error, Result};
 pub use gemm::BsrGemm;
 pub use linear::{SparseLinear, SparseLinearConfig};

@@ -1,4 +1,5 @@
 //! Gradients.
+use crate::dense::{DenseProduct, GemmOps};
 use crate::ops::{BsrOps, Product};
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -124,5 +125,143 @@ impl<B: Backend + BsrOps, C: CheckpointStrategy> BsrOps for Autodiff<B, C> {
             input.into_primitive(),
             product,
         ))
+    }
+}
+
+/// What the gradients need of a dense product: its operands, where the other one is tracked, and their shapes.
+#[derive(Clone, Debug)]
+struct SavedDense {
+    a: Option<NodeId>,
+    b: Option<NodeId>,
+    shapes: [Shape; 2],
+    product: DenseProduct,
+}
+
+/// With the last two axes swapped.
+fn turned<B: Backend>(tensor: FloatTensor<B>) -> FloatTensor<B> {
+    let dims = tensor.shape().num_dims();
+    B::float_swap_dims(tensor, dims - 2, dims - 1)
+}
+
+/// Summed over the leading dimensions that repeated an operand of this shape.
+fn summed<B: Backend>(mut grad: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+    for axis in 0..shape.num_dims() - 2 {
+        if shape[axis] == 1 && grad.shape()[axis] != 1 {
+            grad = B::float_sum_dim(grad, axis);
+        }
+    }
+    grad
+}
+
+/// The items of a batch as more rows of one matrix.
+fn as_rows<B: Backend>(tensor: FloatTensor<B>) -> FloatTensor<B> {
+    let (shape, dims) = (tensor.shape(), tensor.shape().num_dims());
+    let mut rows = Shape::from(vec![1; dims]);
+    rows[dims - 1] = shape[dims - 1];
+    rows[dims - 2] = shape.as_slice()[..dims - 1].iter().product();
+    B::float_reshape(tensor, rows)
+}
+
+impl SavedDense {
+    /// The gradients by A and B.
+    fn backward<B: GemmOps>(
+        self,
+        grad: FloatTensor<B>,
+        [by_a, by_b]: [Option<NodeId>; 2],
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let a = self.a.map(|id| checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
+        let b = self.b.map(|id| checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
+        let [of_a, of_b] = &self.shapes;
+        if let (Some(node), Some(b)) = (by_a, b) {
+            let made = B::gemm(grad.clone(), turned::<B>(b), self.product);
+            grads.register::<B>(node, summed::<B>(made, of_a));
+        }
+        if let (Some(node), Some(a)) = (by_b, a) {
+            let lead = ..of_b.num_dims() - 2;
+            let one = of_b.as_slice()[lead].iter().all(|&length| length == 1);
+            let whole = a.shape().as_slice()[lead] == grad.shape().as_slice()[lead];
+            let (a, grad) = if one && whole { (as_rows::<B>(a), as_rows::<B>(grad)) } else { (a, grad) };
+            grads.register::<B>(node, summed::<B>(B::gemm(turned::<B>(a), grad, self.product), of_b));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Gemm;
+
+impl<B: Backend + GemmOps> Backward<B, 2> for Gemm {
+    type State = SavedDense;
+
+    fn backward(self, ops: Ops<SavedDense, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        ops.state.backward::<B>(grad, ops.parents.map(|node| node.map(|node| node.id)), grads, checkpointer);
+    }
+}
+
+#[derive(Debug)]
+struct GemmBias;
+
+impl<B: Backend + GemmOps> Backward<B, 3> for GemmBias {
+    type State = SavedDense;
+
+    fn backward(self, ops: Ops<SavedDense, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let [a, b, bias] = ops.parents.map(|node| node.map(|node| node.id));
+        if let Some(node) = bias {
+            let dims = grad.shape().num_dims();
+            let columns = grad.shape()[dims - 1];
+            let sums = B::float_sum_dim(as_rows::<B>(grad.clone()), dims - 2);
+            grads.register::<B>(node, B::float_reshape(sums, Shape::from([columns])));
+        }
+        ops.state.backward::<B>(grad, [a, b], grads, checkpointer);
+    }
+}
+
+impl<B: Backend + GemmOps, C: CheckpointStrategy> GemmOps for Autodiff<B, C> {
+    fn gemm(a: FloatTensor<Self>, b: FloatTensor<Self>, mut product: DenseProduct) -> FloatTensor<Self> {
+        let activation = product.activation.take();
+        let (a_tracked, b_tracked) = (a.is_tracked(), b.is_tracked());
+        let plain = match Gemm.prepare::<C>([a.node(), b.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let shapes = [a.shape(), b.shape()];
+                let (of_a, of_b) = (b_tracked.then(|| prep.checkpoint(&a)), a_tracked.then(|| prep.checkpoint(&b)));
+                let state = SavedDense { a: of_a, b: of_b, shapes, product };
+                prep.finish(state, B::gemm(a.into_primitive(), b.into_primitive(), product))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(B::gemm(a.into_primitive(), b.into_primitive(), product)),
+        };
+        match activation {
+            Some(activation) => activation.apply::<Self>(plain),
+            None => plain,
+        }
+    }
+
+    fn gemm_bias(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        mut product: DenseProduct,
+    ) -> FloatTensor<Self> {
+        let activation = product.activation.take();
+        let (a_tracked, b_tracked) = (a.is_tracked(), b.is_tracked());
+        let guards = [a.node(), b.node(), bias.node()];
+        let run = |a: FloatTensor<Self>, b: FloatTensor<Self>| {
+            B::gemm_bias(a.into_primitive(), b.into_primitive(), bias.into_primitive(), product)
+        };
+        let plain = match GemmBias.prepare::<C>(guards).compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let shapes = [a.shape(), b.shape()];
+                let (of_a, of_b) = (b_tracked.then(|| prep.checkpoint(&a)), a_tracked.then(|| prep.checkpoint(&b)));
+                let state = SavedDense { a: of_a, b: of_b, shapes, product };
+                prep.finish(state, run(a, b))
+            }
+            OpsKind::UnTracked(prep) => prep.finish(run(a, b)),
+        };
+        match activation {
+            Some(activation) => activation.apply::<Self>(plain),
+            None => plain,
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! starts, and the library's stream before CubeCL goes on.
 use super::problem::{self, Sampled};
 use super::strided::View;
+use crate::context::device_context;
+use crate::dense::DenseProduct;
 use crate::error::{Error, Result};
 use crate::ops::{Product, Side};
 use burn::backend::{Backend, TensorMetadata};
@@ -14,7 +16,7 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{CubeBackend, CubeDevice};
 use cubecl_runtime::runtime::Runtime;
-use sparsek::{SddmmPointers, SpmmPointers};
+use sparsek::{GemmPointers, SddmmPointers, SpmmPointers};
 use std::ptr::{null, null_mut};
 
 type Server = <CudaRuntime as Runtime>::Server;
@@ -44,6 +46,24 @@ pub fn matmul(
         other => Err(Error::Dtype(other)),
     };
     result.unwrap_or_else(|why| panic!("block-sparse product: {why}"))
+}
+
+/// A B of dense matrices, with bias and activation.
+pub fn gemm(
+    index: usize,
+    a: CubeTensor,
+    b: CubeTensor,
+    bias: Option<CubeTensor>,
+    product: &DenseProduct,
+) -> CubeTensor {
+    let result = match a.dtype {
+        DType::F32 => typed_gemm::<f32>(index, a, b, bias, product),
+        DType::F64 => typed_gemm::<f64>(index, a, b, bias, product),
+        DType::F16 => typed_gemm::<f16>(index, a, b, bias, product),
+        DType::BF16 => typed_gemm::<bf16>(index, a, b, bias, product),
+        other => Err(Error::Dtype(other)),
+    };
+    result.unwrap_or_else(|why| panic!("dense product: {why}"))
 }
 
 /// The gradient by values.
@@ -86,6 +106,50 @@ fn typed_matmul<T: sparsek::Product<T>>(
     }
     drop(operands.held);
     Ok(output)
+}
+
+fn typed_gemm<T: sparsek::Product<T>>(
+    index: usize,
+    a: CubeTensor,
+    b: CubeTensor,
+    bias: Option<CubeTensor>,
+    product: &DenseProduct,
+) -> Result<CubeTensor> {
+    let shape = DenseProduct::output_shape(&a.shape(), &b.shape());
+    let k = a.shape()[shape.num_dims() - 1];
+    let dtype = a.dtype;
+    let (a, b) = (repeated(a, &shape), repeated(tight("b", b, dtype)?, &shape));
+    let bias = bias.map(|bias| tight("bias", bias, dtype)).transpose()?;
+    bias.iter().try_for_each(|bias| DenseProduct::check_bias(&bias.shape(), &shape))?;
+    let options = product.tuning.options()?;
+    let output = empty(&a, shape.clone());
+    if shape.num_elements() == 0 {
+        return Ok(output);
+    }
+    let gemm = problem::gemm(product, view(&a, Side::Left), view(&b, Side::Left), k, &shape, bias.is_some());
+    let context = device_context(index)?;
+    let operands = Operands::of([Some(&a), Some(&b), bias.as_ref(), Some(&output)], &a.device)?;
+    let [from_a, from_b, bias, d] = operands.pointers;
+    let mut pointers = GemmPointers::<T>::new(from_a.cast(), from_b.cast(), d.cast());
+    pointers.bias = bias.cast();
+    // SAFETY: as above.
+    unsafe {
+        context.gemm_pointers(&gemm, &pointers, null_mut(), &options)?;
+        context.synchronize(null_mut())?;
+    }
+    drop(operands.held);
+    Ok(output)
+}
+
+/// An operand of a dense product without gaps: one item for all, or one for each of the product's.
+fn repeated(operand: CubeTensor, output: &Shape) -> CubeTensor {
+    let own = operand.shape();
+    if !problem::repeats_in_part(&own, output) {
+        return into_contiguous(operand);
+    }
+    let (dims, mut whole) = (output.num_dims(), output.clone());
+    (whole[dims - 2], whole[dims - 1]) = (own[dims - 2], own[dims - 1]);
+    into_contiguous(<CubeBackend as burn::backend::ops::FloatTensorOps<CubeBackend>>::float_expand(operand, whole))
 }
 
 fn typed_values_grad<T: sparsek::Product<T>>(

@@ -1,4 +1,5 @@
-//! Products from standard operations: the matrix is made dense. Its zeros are multiplied, so that what is not finite in an input spreads.
+//! Products from standard operations: a sparse matrix is made dense. Its zeros are multiplied, so that what is not finite in an input spreads.
+use crate::dense::DenseProduct;
 use crate::ops::{Product, Side};
 use crate::pattern::BsrPattern;
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
@@ -43,6 +44,35 @@ pub fn matmul<B: Backend>(
     if let Some(bias) = bias {
         let mut shape = vec![1; output.num_dims()];
         shape[output.num_dims() - 1] = outer;
+        result = B::float_add(result, B::float_reshape(bias, Shape::from(shape)));
+    }
+    match product.activation {
+        Some(activation) => activation.apply::<B>(result),
+        None => result,
+    }
+}
+
+/// A B of dense matrices, with bias and activation.
+pub fn gemm<B: Backend>(
+    a: FloatTensor<B>,
+    b: FloatTensor<B>,
+    bias: Option<FloatTensor<B>>,
+    product: DenseProduct,
+) -> FloatTensor<B> {
+    let output = DenseProduct::output_shape(&a.shape(), &b.shape());
+    if let Err(why) = product.tuning.options() {
+        panic!("dense product: {why}");
+    }
+    let (dims, dtype) = (output.num_dims(), a.dtype());
+    assert!(b.dtype() == dtype, "dense product: a of {dtype:?} and b of {:?}", b.dtype());
+    let mut result = match a.shape()[dims - 1] == 0 || output.num_elements() == 0 {
+        true => B::float_zeros(output.clone(), &a.device(), dtype.into()),
+        false => B::float_matmul(a, b),
+    };
+    if let Some(bias) = bias {
+        DenseProduct::check_bias(&bias.shape(), &output).unwrap_or_else(|why| panic!("dense product: {why}"));
+        let mut shape = vec![1; dims];
+        shape[dims - 1] = output[dims - 1];
         result = B::float_add(result, B::float_reshape(bias, Shape::from(shape)));
     }
     match product.activation {

@@ -1,13 +1,16 @@
 //! Flex: the library works on its memory. Inputs are not copied where a leading dimension describes them.
 use super::problem::{self, Sampled};
 use super::strided::View;
+use crate::context::host_context;
+use crate::dense::{DenseProduct, GemmOps};
 use crate::error::{Error, Result};
 use crate::ops::{BsrOps, Product, Side};
 use burn::backend::Flex;
 use burn::backend::flex::{FlexTensor, Layout as FlexLayout};
+use burn::backend::ops::FloatTensorOps;
 use burn::tensor::{Bytes, DType, Element, Shape, bf16, f16};
 use bytemuck::Pod;
-use sparsek::{SddmmArgs, SpmmArgs};
+use sparsek::{GemmArgs, SddmmArgs, SpmmArgs};
 
 /// Elements that Flex stores and the library multiplies.
 trait Number: Element + Pod + sparsek::Element + sparsek::Product<Self> {}
@@ -35,6 +38,70 @@ impl BsrOps for Flex {
         };
         result.unwrap_or_else(|why| panic!("gradient of a block-sparse product by its values: {why}"))
     }
+}
+
+impl GemmOps for Flex {
+    fn gemm(a: FlexTensor, b: FlexTensor, product: DenseProduct) -> FlexTensor {
+        gemm(a, b, None, &product)
+    }
+
+    fn gemm_bias(a: FlexTensor, b: FlexTensor, bias: FlexTensor, product: DenseProduct) -> FlexTensor {
+        gemm(a, b, Some(bias), &product)
+    }
+}
+
+fn gemm(a: FlexTensor, b: FlexTensor, bias: Option<FlexTensor>, product: &DenseProduct) -> FlexTensor {
+    let result = match a.dtype() {
+        DType::F32 => typed_gemm::<f32>(a, b, bias, product),
+        DType::F64 => typed_gemm::<f64>(a, b, bias, product),
+        DType::F16 => typed_gemm::<f16>(a, b, bias, product),
+        DType::BF16 => typed_gemm::<bf16>(a, b, bias, product),
+        other => Err(Error::Dtype(other)),
+    };
+    result.unwrap_or_else(|why| panic!("dense product: {why}"))
+}
+
+fn typed_gemm<T: Number>(
+    a: FlexTensor,
+    b: FlexTensor,
+    bias: Option<FlexTensor>,
+    product: &DenseProduct,
+) -> Result<FlexTensor> {
+    let (of_a, of_b) = (a.layout().shape(), b.layout().shape());
+    let shape = DenseProduct::output_shape(of_a, of_b);
+    let k = of_a[shape.num_dims() - 1];
+    same_dtype::<T>("b", &b)?;
+    let bias = bias.map(|bias| contiguous::<T>("bias", bias)).transpose()?;
+    bias.iter().try_for_each(|bias| DenseProduct::check_bias(bias.layout().shape(), &shape))?;
+    let options = product.tuning.options()?;
+    let elements = shape.num_elements();
+    if elements == 0 {
+        return Ok(FlexTensor::zeros(shape, T::dtype()));
+    }
+    let ((a, of_a), (b, of_b)) = (item_views(a, &shape), item_views(b, &shape));
+    let gemm = problem::gemm(product, of_a, of_b, k, &shape, bias.is_some());
+    let mut d: Vec<T> = Vec::with_capacity(elements);
+    let elements_of = |tensor: &FlexTensor| tensor.layout().start_offset();
+    let (from_a, from_b) = (&a.storage::<T>()[elements_of(&a)..], &b.storage::<T>()[elements_of(&b)..]);
+    let mut args = GemmArgs::uninit(from_a, from_b, &mut d.spare_capacity_mut()[..elements]);
+    if let Some(bias) = &bias {
+        args = args.bias(slice(bias));
+    }
+    host_context()?.gemm(&gemm, args, &options)?;
+    // SAFETY: D is tight, so that a product that succeeded wrote all of its elements.
+    unsafe { d.set_len(elements) };
+    Ok(tensor(d, shape))
+}
+
+/// An operand of a dense product: one item for all, or one for each of the product's.
+fn item_views(operand: FlexTensor, output: &Shape) -> (FlexTensor, View) {
+    if !problem::repeats_in_part(operand.layout().shape(), output) {
+        return viewed(operand, Side::Left);
+    }
+    let (own, dims) = (operand.layout().shape(), output.num_dims());
+    let mut whole = output.clone();
+    (whole[dims - 2], whole[dims - 1]) = (own[dims - 2], own[dims - 1]);
+    viewed(Flex::float_expand(operand, whole), Side::Left)
 }
 
 fn matmul(values: FlexTensor, input: FlexTensor, bias: Option<FlexTensor>, product: &Product) -> FlexTensor {

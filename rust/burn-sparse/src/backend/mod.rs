@@ -11,6 +11,12 @@ mod strided;
 
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)] // Burn means to drop it; while it is there, it works
-impl crate::ops::BsrOps for burn::backend::NdArray {}
+mod ndarray {
+    impl crate::ops::BsrOps for burn::backend::NdArray {}
+    impl crate::dense::GemmOps for burn::backend::NdArray {}
+}
 #[cfg(feature = "tch")]
-impl crate::ops::BsrOps for burn::backend::LibTorch {}
+mod libtorch {
+    impl crate::ops::BsrOps for burn::backend::LibTorch {}
+    impl crate::dense::GemmOps for burn::backend::LibTorch {}
+}

@@ -1,8 +1,9 @@
 //! A product as the library's problem.
 use super::strided::View;
+use crate::dense::DenseProduct;
 use crate::ops::{Product, Side};
 use burn::tensor::Shape;
-use sparsek::{Bias, Layout, Sddmm, Spmm};
+use sparsek::{Bias, Gemm, Layout, Sddmm, Spmm};
 
 /// The product of an input that lies so, into a tight result of that shape, which is not empty.
 pub fn spmm(product: &Product, input: View, output: &Shape, bias: bool) -> Spmm {
@@ -50,4 +51,32 @@ pub fn sddmm(product: &Product, grad: View, input: View, shape: &Shape) -> Sampl
     let (x, y) = if x_is_grad { (grad, input) } else { (input.transposed(), grad.transposed()) };
     let problem = Sddmm::new(k).layout_x(x.layout).ldx(x.ld).layout_y(y.layout).ldy(y.ld);
     Sampled { problem, x, y, x_is_grad }
+}
+
+/// The product of dense matrices that lie so, over `k`, into a tight result of that shape, which is not empty.
+pub fn gemm(product: &DenseProduct, a: View, b: View, k: usize, output: &Shape, bias: bool) -> Gemm {
+    let dims = output.num_dims();
+    let mut gemm = Gemm::new(output[dims - 2], output[dims - 1], k);
+    gemm = gemm.layout_a(a.layout).lda(a.ld).layout_b(b.layout).ldb(b.ld);
+    let items = a.items.max(b.items);
+    if items > 1 {
+        // To the library a stride of 0 is a tight one.
+        gemm = gemm.batch(items);
+        gemm = if a.items == 1 || a.stride == 0 { gemm.share_a() } else { gemm.stride_a(a.stride) };
+        gemm = if b.items == 1 || b.stride == 0 { gemm.share_b() } else { gemm.stride_b(b.stride) };
+    }
+    if bias {
+        gemm = gemm.bias(Bias::PerCol);
+    }
+    match product.activation {
+        Some(activation) => gemm.activation(activation.of_kernel()),
+        None => gemm,
+    }
+}
+
+/// Whether an operand of the product must be expanded: some of its leading dimensions repeat, and some do not.
+pub fn repeats_in_part(operand: &Shape, output: &Shape) -> bool {
+    let lead = ..output.num_dims() - 2;
+    let (own, whole) = (&operand.as_slice()[lead], &output.as_slice()[lead]);
+    own != whole && own.iter().any(|&length| length != 1)
 }
