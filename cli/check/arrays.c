@@ -92,6 +92,12 @@ static void lay_alike(check_case *c)
     }
 }
 
+static bool may_be_same(const spk_array_info *input, const spk_array_info *output)
+{
+    return input->rows > 0 && input->cols > 0 && input->rows == output->rows && input->cols == output->cols &&
+           input->dtype == output->dtype && input->layout == output->layout;
+}
+
 spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern *pattern)
 {
     const spk_field_info *items = operation_field(c->op, SPK_FIELD_ITEMS, -2);
@@ -103,7 +109,7 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
         status = find_arrays(c, context, pattern);
     }
     for (int i = 0; status == SPK_OK && i < c->op->info.operand_count; i++)
-        if (c->same_as[i] >= 0 && !check_takes_part(c, i))
+        if (c->same_as[i] >= 0 && !may_be_same(&c->arrays[i], &c->arrays[c->same_as[i]]))
             c->same_as[i] = -1;
     if (status != SPK_OK || c->items == 1)
         return status;

@@ -102,8 +102,23 @@ static int operand_named(const operation *op, const char *name)
     return -1;
 }
 
+/* Whether the product of the draft has an array of this name that D may be: it says whether it is. */
+static bool is_of_draft(const char *name)
+{
+    return strcmp(name, "c") == 0 || strcmp(name, "residual") == 0;
+}
+
+/* Inputs that the draft does not have, and that are the very array that an output is. */
+static void draw_alike(random_state *r, check_case *c)
+{
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        for (int from = 0; c->op->operands[i].may_be != 0 && from < c->op->info.operand_count; from++)
+            if ((c->op->operands[i].may_be >> from & 1) != 0 && !is_of_draft(c->op->operands[from].name) && random_chance(r, 0.3))
+                c->same_as[from] = i;
+}
+
 /* Scalars, and which inputs are the very array that an output is. */
-static void take_numbers(const check_draft *draft, check_case *c)
+static void take_numbers(random_state *r, const check_draft *draft, check_case *c)
 {
     const int output = operation_output(c->op, 0), like[] = {operand_named(c->op, "c"), operand_named(c->op, "residual")};
     const bool same[] = {draft->alias_c, draft->alias_residual};
@@ -114,6 +129,7 @@ static void take_numbers(const check_draft *draft, check_case *c)
     for (int i = 0; i < 2; i++)
         if (same[i] && like[i] >= 0 && (c->op->operands[output].may_be >> like[i] & 1) != 0)
             c->same_as[like[i]] = output;
+    draw_alike(r, c);
 }
 
 /* A fifth are batches; the oracle takes its time. */
@@ -159,7 +175,7 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
                  more_family = random_for(seed, check_family(number), "operation of the family");
     random_state *shared = gpu ? &more_family : &more;
     describe(shared, wish, &draft, &c);
-    take_numbers(&draft, &c);
+    take_numbers(&more, &draft, &c);
     c.static_values = c.static_values && operation_static_operand(c.op) >= 0;
     c.items = draw_items(shared, &more, &draft);
     c.later = more;
