@@ -1,5 +1,6 @@
 """Operations that live under tests/toy alone: the same program, beside a library that has them, takes them like all others."""
 import pathlib
+import re
 import unittest
 import unittest.mock
 
@@ -7,7 +8,26 @@ import schema_check
 import support
 from support import CliTest
 
+ROOT = support.HERE.parent.parent
 PROGRAM = pathlib.Path(support.program).parent / "toy" / "sparsek"
+
+
+class Guide(unittest.TestCase):
+    """docs/adding-an-operation.md shows the files of tests/toy, which are compiled, letter by letter."""
+
+    def test_shows_what_is_compiled(self):
+        shown = {}
+        for name, code in re.findall(r"<!-- (\S+) -->\n```\w*\n(.*?)```\n", (ROOT / "docs/adding-an-operation.md").read_text(), re.DOTALL):
+            shown.setdefault(name, []).extend(line for line in code.splitlines() if line)
+        whole = {str(path.relative_to(ROOT / "tests/toy")) for path in (ROOT / "tests/toy").rglob("*axpy*") if path.is_file()}
+        whole |= {f"op/axpy/{name}" for name in ("describe.c", "fields.def", "operands.h", "oracle.c")}
+        tables = {"op/operations.def", "backend/cpu/kernels.def", "backend/cuda/kernels.def"}
+        self.assertEqual(set(shown), whole | tables)
+        for name, lines in shown.items():
+            there = [line for line in (ROOT / "tests/toy" / name).read_text().splitlines() if line]
+            if name in tables:
+                there = [line for line in there if "axpy" in line]
+            self.assertEqual(lines, there, name)
 
 
 @unittest.skipUnless(PROGRAM.exists(), "this build has no toy operations")
