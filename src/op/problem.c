@@ -33,6 +33,9 @@ spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *
     problem->pattern = pattern;
     SPK_TRY(spk_fields_check(op, &given));
     SPK_TRY(op->read(pattern, &given, problem));
+    if (problem->batch < 1 || problem->compute == SPK_DTYPE_DEFAULT)
+        return spk_fail(SPK_ERR_INTERNAL, "%s: reading %s left %s unset", op->name, op->problem_type,
+                        problem->batch < 1 ? "batch" : "compute");
     return read_promises(options, problem);
 }
 

@@ -32,11 +32,6 @@ bool spk_product_goes_on(const spk_problem *p, bool (*goes_on)(const spk_operand
     return goes_on(&p->c, p->batch) && goes_on(&p->d, p->batch) && goes_on(&p->residual, p->batch) && goes_on(&p->preact, p->batch);
 }
 
-int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)
-{
-    return problem->batch > 1 && input->stride == 0 ? SPK_STRIDE_SHARED : input->stride;
-}
-
 int spk_product_defines(const spk_problem *p, spk_layout layout_d, bool a_along_k, char *text, size_t size)
 {
     const spk_epilogue *e = &p->epilogue;

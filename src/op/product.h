@@ -65,9 +65,6 @@ void spk_product_fit(spk_problem *problem, int64_t rows, int64_t cols);
 /* Whether D and all that lies like it goes on from item to item so. */
 bool spk_product_goes_on(const spk_problem *problem, bool (*goes_on)(const spk_operand *operand, int64_t items));
 
-/* The stride of an input as a caller gives it. */
-int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input);
-
 /* As spk_op.device_defines. layout_d: of D, or of its blocks; a_along_k: A is contiguous along K. */
 int spk_product_defines(const spk_problem *problem, spk_layout layout_d, bool a_along_k, char *text, size_t size);
 

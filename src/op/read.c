@@ -105,6 +105,11 @@ spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_opera
     return array->output ? check_output(array, batch, o) : SPK_OK;
 }
 
+int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)
+{
+    return problem->batch > 1 && input->stride == 0 ? SPK_STRIDE_SHARED : input->stride;
+}
+
 spk_status spk_read_like_d(const spk_given_array *array, bool takes_part, const spk_problem *problem, spk_operand *operand)
 {
     spk_operand like_d = problem->d;

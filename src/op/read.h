@@ -33,7 +33,10 @@ typedef struct spk_given_array {
 /* Into an operand whose rows, columns, dtype and layout are set. The whole must stay below 2^62 bytes. */
 spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *operand);
 
-/* The same of C, residual and preact, which lie like D: checked even where they take no part; then the operand stays as it is. */
+/* And back: the stride of an input as a caller gives it. An output's is what the operand has. */
+int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input);
+
+/* The array of C, residual or preact, which lie like D: checked even where they take no part; then the operand stays as it is. */
 spk_status spk_read_like_d(const spk_given_array *array, bool takes_part, const spk_problem *problem, spk_operand *operand);
 
 #endif

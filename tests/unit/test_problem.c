@@ -12,6 +12,13 @@
 #include "op/operation.h"
 #include "base/rng.h"
 
+typedef union description {
+    spk_spmm spmm;
+    spk_gemm gemm;
+    double aligned;
+    char bytes[512];
+} description;
+
 static spk_pattern *pattern;
 static spk_rng rng;
 static uint64_t seed;
@@ -41,6 +48,82 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void put(description *to, const spk_field_info *field, int64_t value)
+{
+    const int narrow = (int)value;
+    const double real = (double)value / 7;
+    char *at = to->bytes + field->offset;
+    if (field->kind == SPK_FIELD_REAL)
+        memcpy(at, &real, sizeof real);
+    else if (field->kind == SPK_FIELD_SIZE || field->kind == SPK_FIELD_ITEMS || field->kind == SPK_FIELD_LD ||
+             field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_GROUPS)
+        memcpy(at, &value, sizeof value);
+    else
+        memcpy(at, &narrow, sizeof narrow);
+}
+
+/* Mostly `first`, as operations want one dtype for most; of sums what goes with it. */
+static int64_t draw_dtype(const spk_field_info *field, int64_t first)
+{
+    if (field->operand >= 0)
+        return below(6) > 0 ? first : 1 + below(SPK_BF16);
+    return first == SPK_F64 ? SPK_F64 : below(2) ? SPK_TF32 : SPK_F32;
+}
+
+/* A value that is not the default, where that is not one of two. */
+static int64_t draw_value(const spk_field_info *field, int64_t dtype)
+{
+    switch (field->kind) {
+    case SPK_FIELD_SIZE:
+        return 1 + below(40);
+    case SPK_FIELD_ITEMS:
+        return 2 + below(5);
+    case SPK_FIELD_DTYPE:
+        return draw_dtype(field, dtype);
+    case SPK_FIELD_TRANS:
+        return field->operand >= 0 ? 0 : below(2); /* an array that is transposed becomes one of the other layout */
+    case SPK_FIELD_PART:
+        return 1 + below((int64_t)field->high);
+    case SPK_FIELD_LD:
+        return 50 + below(20);
+    case SPK_FIELD_STRIDE:
+        return field->low < 0 && field->option == NULL && below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+    case SPK_FIELD_REAL:
+        return 1 + below(1000);
+    case SPK_FIELD_LAYOUT:
+    case SPK_FIELD_BLOCK_LAYOUT:
+    case SPK_FIELD_CHOICE:
+        return below((int64_t)field->high + 1);
+    case SPK_FIELD_GROUPS:
+        break;
+    }
+    return 0;
+}
+
+static void begin(const spk_op *op, description *d)
+{
+    memset(d, 0, sizeof *d);
+    memcpy(d->bytes, &op->problem_bytes, sizeof op->problem_bytes);
+    memcpy(d->bytes + sizeof op->problem_bytes, &op->id, sizeof op->id);
+}
+
+/* A description in which every field counts, by the operation's table: dtypes are drawn until they agree. */
+static description draw_any(const spk_op *op)
+{
+    description d;
+    for (int turn = 0; turn < 10000; turn++) {
+        spk_problem problem;
+        const int64_t dtype = 1 + below(SPK_BF16);
+        begin(op, &d);
+        for (int i = 0; i < op->field_count; i++)
+            put(&d, &op->fields[i], draw_value(&op->fields[i], dtype));
+        if (spk_problem_read(op, op->needs_pattern ? pattern : NULL, &d, NULL, &problem) == SPK_OK)
+            return d;
+    }
+    fail_msg("%s: no description is one: %s (SEED=%llu)", op->name, spk_error_last(), (unsigned long long)seed);
+    return d;
+}
+
 static void draw_dtypes(spk_dtype *a, spk_dtype *b, spk_dtype *d, spk_dtype *compute)
 {
     static const spk_dtype all[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
@@ -50,53 +133,7 @@ static void draw_dtypes(spk_dtype *a, spk_dtype *b, spk_dtype *d, spk_dtype *com
     *compute = *a == SPK_F64 ? SPK_F64 : *a == SPK_F32 && below(2) ? SPK_TF32 : SPK_F32;
 }
 
-/* A description in which every field counts, and none has its default. */
-static spk_spmm draw_spmm(void)
-{
-    spk_spmm s = {SPK_SIZED(spk_spmm), .n = 1 + below(40)};
-    draw_dtypes(&s.dtype_a, &s.dtype_b, &s.dtype_d, &s.compute);
-    s.trans_a = (spk_trans)below(2);
-    s.block_layout = (spk_layout)below(2);
-    s.layout_b = (spk_layout)below(2);
-    s.layout_d = (spk_layout)below(2);
-    s.ldb = 50 + below(20);
-    s.ldc = 50 + below(20);
-    s.ldd = 50 + below(20);
-    s.ldr = 50 + below(20);
-    s.ldp = 50 + below(20);
-    s.use_c = s.keep_preact = 1;
-    s.bias = (spk_bias)(1 + below(2));
-    s.activation = (spk_activation)below(5);
-    s.residual = (spk_residual)(1 + below(2));
-    s.batch = 2 + below(5);
-    s.stride_a = 1 + below(1000);
-    s.stride_b = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_c = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_d = 4000 + below(1000);
-    s.stride_r = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_p = 4000 + below(1000);
-    return s;
-}
-
-static spk_sddmm draw_sddmm(void)
-{
-    spk_sddmm s = {SPK_SIZED(spk_sddmm), .k = 1 + below(40)};
-    draw_dtypes(&s.dtype_x, &s.dtype_y, &s.dtype_d, &s.compute);
-    s.block_layout = (spk_layout)below(2);
-    s.layout_x = (spk_layout)below(2);
-    s.layout_y = (spk_layout)below(2);
-    s.ldx = 50 + below(20);
-    s.ldy = 50 + below(20);
-    s.use_c = 1;
-    s.batch = 2 + below(5);
-    s.stride_x = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_y = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_c = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
-    s.stride_d = 4000 + below(1000);
-    return s;
-}
-
-/* Nothing is transposed: a problem knows no transposed matrix. */
+/* With groups, which the table alone does not draw. */
 static spk_gemm draw_gemm(void)
 {
     spk_gemm g = {SPK_SIZED(spk_gemm), .m = 1 + below(40), .n = 1 + below(40), .k = 1 + below(40)};
@@ -135,28 +172,19 @@ static spk_gemm draw_gemm(void)
     return g;
 }
 
-typedef union description {
-    spk_spmm spmm;
-    spk_sddmm sddmm;
-    spk_gemm gemm;
-} description;
-
 static description draw(const spk_op *op)
 {
     description d;
-    memset(&d, 0, sizeof d);
-    if (op->id == SPK_SPMM)
-        d.spmm = draw_spmm();
-    else if (op->id == SPK_SDDMM)
-        d.sddmm = draw_sddmm();
-    else
-        d.gemm = draw_gemm();
+    if (op->id != SPK_GEMM)
+        return draw_any(op);
+    begin(op, &d);
+    d.gemm = draw_gemm();
     return d;
 }
 
 static void read_into(const spk_op *op, const description *d, spk_problem *problem)
 {
-    if (spk_problem_read(op, pattern, d, NULL, problem) != SPK_OK)
+    if (spk_problem_read(op, op->needs_pattern ? pattern : NULL, d, NULL, problem) != SPK_OK)
         fail_msg("%s: %s (SEED=%llu)", op->name, spk_error_last(), (unsigned long long)seed);
 }
 
@@ -167,9 +195,8 @@ static void nothing_is_lost(void **state)
         for (int turn = 0; turn < 2000; turn++) {
             const spk_op *op = spk_op_at(i);
             const description given = draw(op);
-            description written;
+            description written = {.bytes = {0}};
             spk_problem problem, again;
-            memset(&written, 0, sizeof written);
             read_into(op, &given, &problem);
             op->write(&problem, &written);
             for (size_t byte = 0; byte < op->problem_bytes; byte++)
@@ -195,7 +222,8 @@ static void what_differs_differs(void **state)
             memcpy((char *)&mixed + at, (const char *)&other + at, 4);
             spk_problem a, b;
             read_into(op, &one, &a);
-            if (memcmp(&mixed, &one, op->problem_bytes) == 0 || spk_problem_read(op, pattern, &mixed, NULL, &b) != SPK_OK)
+            if (memcmp(&mixed, &one, op->problem_bytes) == 0 ||
+                spk_problem_read(op, op->needs_pattern ? pattern : NULL, &mixed, NULL, &b) != SPK_OK)
                 continue;
             changed++;
             if (spk_problem_equal(&a, &b))

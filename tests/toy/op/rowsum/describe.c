@@ -50,7 +50,7 @@ static void write(const spk_problem *p, void *given)
                                         .ldx = x->ld,
                                         .ldd = d->ld,
                                         .batch = p->batch,
-                                        .stride_x = p->batch > 1 && x->stride == 0 ? SPK_STRIDE_SHARED : x->stride,
+                                        .stride_x = spk_given_stride(p, x),
                                         .stride_d = d->stride,
                                         .stride_s = p->operand[ROWSUM_S].stride};
 }
