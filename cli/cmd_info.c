@@ -105,8 +105,9 @@ static const char *kind_name(const setting *s)
     switch (s->kind) {
     case SPK_FIELD_ITEMS:
         return "items";
-    case SPK_FIELD_STRIDE:
     case SPK_FIELD_GROUPS:
+        return "groups";
+    case SPK_FIELD_STRIDE:
         return "stride";
     case SPK_FIELD_DTYPE:
         return "dtype";

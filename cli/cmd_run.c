@@ -37,7 +37,7 @@ static int field_options(args_option *options, run_flags *f)
     (void)settings_options(all, f->set);
     for (int i = 0; i < settings_count(); i++) {
         const spk_field_kind kind = settings_at(i)->kind;
-        if (kind == SPK_FIELD_CHOICE || kind == SPK_FIELD_TRANS || kind == SPK_FIELD_REAL)
+        if ((kind == SPK_FIELD_CHOICE || kind == SPK_FIELD_TRANS || kind == SPK_FIELD_REAL) && !settings_is_of_groups(settings_at(i)))
             options[count++] = all[i];
     }
     f->slot_count = run_list_slots(f->slots);

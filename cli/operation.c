@@ -112,6 +112,14 @@ int operation_size_named(const operation *op, const char *name)
     return -1;
 }
 
+const spk_field_info *operation_field_named(const operation *op, const char *name)
+{
+    for (int i = 0; i < op->info.field_count; i++)
+        if (strcmp(op->fields[i].name, name) == 0)
+            return &op->fields[i];
+    return NULL;
+}
+
 const spk_field_info *operation_field(const operation *op, spk_field_kind kind, int operand)
 {
     for (int i = 0; i < op->info.field_count; i++)

@@ -37,6 +37,11 @@ operation_struct operation_args(const operation *op);
 int operation_size_from(const operation *op, spk_size_source source);
 int operation_size_named(const operation *op, const char *name);
 
+/* The field that says which axis groups cut: one of SPK_FIELD_GROUPS goes with it. */
+#define OPERATION_GROUP_AXIS "group_axis"
+
+const spk_field_info *operation_field_named(const operation *op, const char *name); /* NULL: there is none */
+
 /* The first field of a kind, about an operand (-2: any); NULL: none. */
 const spk_field_info *operation_field(const operation *op, spk_field_kind kind, int operand);
 

@@ -195,6 +195,16 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
         for (int j = 0; j < i; j++)
             if (settings_exclude(settings_at(i), settings_at(j)) && f->set[i].index && f->set[j].index)
                 return cli_fail(app, code, "%s%s--%s does not go with --%s", at, colon, settings_at(i)->option, settings_at(j)->option);
+    const setting *of_groups = NULL;
+    int groups_given = 0;
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_is_of_groups(settings_at(i)) && settings_is_given(settings_at(i), &f->set[i])) {
+            of_groups = settings_at(i);
+            groups_given++;
+        }
+    if (groups_given == 1)
+        return cli_fail(app, code, "%s%s--%s goes with --%s", at, colon, of_groups->option,
+                        of_groups->kind == SPK_FIELD_GROUPS ? "group-axis" : "groups");
     bool batch = false;
     for (int i = 0; i < settings_count(); i++)
         batch = batch || (settings_at(i)->kind == SPK_FIELD_ITEMS && f->set[i].whole > 1);
@@ -220,7 +230,7 @@ static int64_t value_of(const setting *s, const setting_value *value)
 {
     switch (settings_args_kind(s)) {
     case ARGS_INT:
-        return value->whole > 1 ? value->whole : 1;
+        return value->whole > settings_least(s) ? value->whole : settings_least(s);
     case ARGS_DTYPE:
         return value->dtype;
     case ARGS_CHOICE:

@@ -60,11 +60,15 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
         json_put(o, s->key, json_string(spk_dtype_name(problem_dtype(p, s))));
         break;
     case SPK_FIELD_ITEMS:
-        json_put(o, s->key, json_integer(p->numbers.items));
+        json_put(o, s->key, json_integer(value > 1 ? value : 1));
         break;
     case SPK_FIELD_STRIDE:
         if (value)
             json_put(o, s->key, json_boolean(true));
+        break;
+    case SPK_FIELD_GROUPS:
+        if (value)
+            json_put(o, s->key, json_integer(value));
         break;
     case SPK_FIELD_REAL:
         memcpy(&real, p->given.bytes + field->offset, sizeof(real));
@@ -77,10 +81,9 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
     case SPK_FIELD_LD:
-    case SPK_FIELD_GROUPS:
         if (s->value > 0)
             json_put(o, s->key, json_boolean(value == s->value));
-        else if (s->kind != SPK_FIELD_BLOCK_LAYOUT || value) {
+        else if ((s->kind != SPK_FIELD_BLOCK_LAYOUT && s->kind != SPK_FIELD_CHOICE) || value) {
             const char *word = operation_word(s->choices, (int)value, &length);
             json_put(o, s->key, json_stringn(word, (size_t)length));
         }
@@ -351,7 +354,7 @@ static field field_of(const setting *s, setting_value *value)
         field_kind to;
     } kinds[] = {
         {ARGS_FLAG, FIELD_BOOL}, {ARGS_CHOICE, FIELD_CHOICE}, {ARGS_DTYPE, FIELD_DTYPE}, {ARGS_INT, FIELD_INT}, {ARGS_REAL, FIELD_REAL}};
-    field made = {s->key, FIELD_TEXT, value, s->choices, s->kind == SPK_FIELD_ITEMS ? 1 : s->low, s->high};
+    field made = {s->key, FIELD_TEXT, value, s->choices, settings_args_kind(s) == ARGS_INT ? (double)settings_least(s) : s->low, s->high};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (kinds[i].from == settings_args_kind(s))
             made.kind = kinds[i].to;

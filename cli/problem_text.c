@@ -143,7 +143,12 @@ char *problem_text(const problem *p)
             at += length + 2;
         }
     }
-    if (p->numbers.items > 1)
+    const spk_field_info *groups = operation_field(p->op, SPK_FIELD_GROUPS, -2), *axis = operation_field_named(p->op, OPERATION_GROUP_AXIS);
+    static const char *const axes[] = {"", "rows", "columns", "depth"};
+    if (groups && axis && operation_get(groups, &p->given) > 0)
+        append(&text, cli_format(", in %lld groups along its %s", (long long)operation_get(groups, &p->given),
+                                 axes[operation_get(axis, &p->given)]));
+    else if (p->numbers.items > 1)
         append(&text, cli_format(", %lld of them%s", (long long)p->numbers.items, has_own_values(p) ? ", each with its values" : ""));
     return text;
 }

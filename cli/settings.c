@@ -248,17 +248,27 @@ args_kind settings_args_kind(const setting *s)
 {
     if (s->value > 0)
         return ARGS_FLAG;
-    if (s->kind == SPK_FIELD_ITEMS)
+    if (s->kind == SPK_FIELD_ITEMS || s->kind == SPK_FIELD_GROUPS)
         return ARGS_INT;
     if (s->kind == SPK_FIELD_REAL)
         return ARGS_REAL;
     return s->kind == SPK_FIELD_DTYPE && strncmp(s->choices, "default|", 8) != 0 ? ARGS_DTYPE : ARGS_CHOICE;
 }
 
+int64_t settings_least(const setting *s)
+{
+    return s->kind == SPK_FIELD_ITEMS ? 1 : 0;
+}
+
 bool settings_is_given(const setting *s, const setting_value *value)
 {
     const args_kind kind = settings_args_kind(s);
-    return kind == ARGS_INT ? value->whole > 1 : kind == ARGS_REAL ? value->real != 0 : value->index != 0;
+    return kind == ARGS_INT ? value->whole > settings_least(s) : kind == ARGS_REAL ? value->real != 0 : value->index != 0;
+}
+
+bool settings_is_of_groups(const setting *s)
+{
+    return s->kind == SPK_FIELD_GROUPS || strcmp(s->key, OPERATION_GROUP_AXIS) == 0;
 }
 
 bool settings_exclude(const setting *a, const setting *b)
@@ -282,8 +292,8 @@ int settings_options(args_option *options, setting_value *values)
         const setting *s = &list[i];
         const args_kind kind = settings_args_kind(s);
         options[i] = (args_option){s->option, 0, kind, &values[i], kind == ARGS_CHOICE ? s->choices : NULL, s->low, s->high, s->help};
-        if (kind == ARGS_INT) /* items */
-            options[i].low = 1;
+        if (kind == ARGS_INT)
+            options[i].low = (double)settings_least(s);
     }
     return count;
 }

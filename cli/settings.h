@@ -43,6 +43,12 @@ int settings_size_named(const char *name);
 args_kind settings_args_kind(const setting *s);
 bool settings_is_given(const setting *s, const setting_value *value);
 
+/* The least that a count (of items, of groups) may be; it is the default, too. */
+int64_t settings_least(const setting *s);
+
+/* How many groups there are, or which axis they cut. */
+bool settings_is_of_groups(const setting *s);
+
 /* Two flags that stand for values of one field. */
 bool settings_exclude(const setting *a, const setting *b);
 

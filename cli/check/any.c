@@ -44,6 +44,16 @@ static void draw_field(random_state *r, const check_draft *draft, const spk_fiel
     }
 }
 
+/* A fifth of the cases are in groups, of some axis. */
+static void draw_groups(random_state *r, const operation *op, operation_struct *given)
+{
+    const spk_field_info *groups = operation_field(op, SPK_FIELD_GROUPS, -2), *axis = operation_field_named(op, OPERATION_GROUP_AXIS);
+    if (!groups || !axis || random_chance(r, 0.8))
+        return;
+    operation_put(axis, given, random_between(r, 1, (int64_t)axis->high));
+    operation_put(groups, given, random_chance(r, 0.7) ? random_between(r, 1, 6) : random_between(r, 7, 40));
+}
+
 void check_draw_any(random_state *r, const operation *op, const check_draft *draft, operation_struct *given)
 {
     const operation *spmm = operation_at(operation_index(SPK_SPMM));
@@ -53,11 +63,12 @@ void check_draw_any(random_state *r, const operation *op, const check_draft *dra
         const spk_field_info *field = &op->fields[i], *same = alike(spmm, field);
         if (field->kind == SPK_FIELD_LD || field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_ITEMS)
             continue;
-        if (field->kind == SPK_FIELD_CHOICE && !field->option) /* groups, which have no option yet */
+        if (strcmp(field->name, OPERATION_GROUP_AXIS) == 0)
             continue;
         if (same && field->kind != SPK_FIELD_SIZE)
             operation_put(field, given, operation_get(same, &product));
         else
             draw_field(r, draft, field, given);
     }
+    draw_groups(r, op, given);
 }

@@ -102,7 +102,8 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
 {
     const spk_field_info *items = operation_field(c->op, SPK_FIELD_ITEMS, -2);
     spk_status status = find_arrays(c, context, pattern);
-    c->items = items ? c->items : 1;
+    const int64_t groups = get(c, SPK_FIELD_GROUPS, -2);
+    c->items = groups > 0 ? groups : items ? c->items : 1;
     if (status == SPK_OK && c->draws_lds) {
         draw_lds(c);
         lay_alike(c);
@@ -111,7 +112,7 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
     for (int i = 0; status == SPK_OK && i < c->op->info.operand_count; i++)
         if (c->same_as[i] >= 0 && !may_be_same(&c->arrays[i], &c->arrays[c->same_as[i]]))
             c->same_as[i] = -1;
-    if (status != SPK_OK || c->items == 1)
+    if (status != SPK_OK || c->items == 1 || groups > 0)
         return status;
     operation_put(items, &c->given, c->items);
     for (int i = 0; i < c->op->info.field_count; i++) {

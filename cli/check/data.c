@@ -166,6 +166,16 @@ static bool spoil(random_state *r, const check_case *c, int which, void *array)
     return any;
 }
 
+/* Indices that a run reads, which cannot be any numbers. */
+static void *indices_of(const check_data *d, int which)
+{
+    const check_case *c = d->c;
+    int32_t *array = cli_alloc((size_t)c->arrays[which].elements, sizeof(int32_t));
+    if (spk_problem_fill(d->context, d->pattern, &c->given, which, c->seed + (uint64_t)c->number, array) != SPK_OK)
+        memset(array, 0, (size_t)c->arrays[which].elements * sizeof(int32_t));
+    return array;
+}
+
 static void *input_of(random_state *r, const check_case *c, bool finite, int which, bool *hostile)
 {
     const spk_operand_info *operand = &c->op->operands[which];
@@ -185,7 +195,7 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
     random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
     for (int i = 0; i < c->op->info.operand_count; i++)
         if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i))
-            d->arrays[i] = input_of(&r, c, finite, i, &d->hostile);
+            d->arrays[i] = c->arrays[i].dtype == SPK_INT32 ? indices_of(d, i) : input_of(&r, c, finite, i, &d->hostile);
     for (int i = 0; i < c->op->info.operand_count; i++)
         if (check_is_output(c, i))
             d->arrays[i] = image_of(c, d, i);

@@ -75,14 +75,15 @@
         FIELD_OF(name, SPK_FIELD_CHOICE, -1), .option = option_, .values = values_, .terms = terms_, .usual = usual_, .help = help_, \
                                               .high = last                                                                           \
     }
-/* Not yet an option. */
-#define FIELD_GROUPS(name)                                        \
-    {                                                             \
-        FIELD_OF(name, SPK_FIELD_GROUPS, SPK_OFFSETS), .high = 2147483647  \
+#define FIELD_GROUPS(name)                                                                          \
+    {                                                                                               \
+        FIELD_OF(name, SPK_FIELD_GROUPS, SPK_OFFSETS), .option = #name, .usual = "0",                \
+        .help = "groups that --group-axis is cut into, of uneven sizes; 0: none", .high = 2147483647 \
     }
-#define FIELD_GROUP_AXIS(name)                                                                                       \
-    {                                                                                                                \
-        FIELD_OF(name, SPK_FIELD_CHOICE, -1), .values = "none|rows|cols|depth", .usual = "none", .high = SPK_GROUP_DEPTH \
+#define FIELD_GROUP_AXIS(name)                                                                                                     \
+    {                                                                                                                              \
+        FIELD_OF(name, SPK_FIELD_CHOICE, -1), .option = #name, .values = "none|rows|cols|depth", .usual = "none",                  \
+        .help = "what --groups cut: rows of A and D (a mixture of experts), columns of B and D, or K", .high = SPK_GROUP_DEPTH     \
     }
 #define FIELD_LD(name, operand)                                          \
     {                                                                    \

@@ -12,7 +12,7 @@ import unittest
 import schema_check
 
 HERE = pathlib.Path(__file__).resolve().parent
-BY_KIND = {"items": {"type": "integer", "minimum": 1}, "stride": {"type": "boolean"}, "flag": {"type": "boolean"}, "real": {"type": "number"},
+BY_KIND = {"items": {"type": "integer", "minimum": 1}, "groups": {"type": "integer", "minimum": 1}, "stride": {"type": "boolean"}, "flag": {"type": "boolean"}, "real": {"type": "number"},
            "dtype": {"$ref": "#/$defs/dtype"}}
 program = None  # full path, set by run.py
 quick = False  # fewer and smaller cases: sanitizer builds are slow

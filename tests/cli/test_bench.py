@@ -62,6 +62,16 @@ class Bench(CliTest):
         self.assertEqual((problem["m"], problem["n"], problem["k"]), (40, 30, 12))
         self.assertIn("--m, --n, --density", self.cli("bench", "a.safetensors", "--op", "sddmm", "--n", "12", code=2).stderr)
 
+    def test_gemm_in_groups(self):
+        for axis in ("rows", "cols", "depth"):
+            line = ["--op", "gemm", "--m=50", "--n=40", "--k=33", "--groups=3", f"--group-axis={axis}", "--budget=0.1"]
+            result = self.bench("bench", *line)["results"][0]
+            self.assertEqual((result["problem"]["groups"], result["problem"]["group_axis"]), (3, axis))
+            self.assertTrue(all(c["error"] <= c["tolerance"] for c in result["candidates"] if c["status"] == "ok"))
+            self.write("list.json", json.dumps([result["problem"]]))
+            self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
+            self.assertIn(f"in 3 groups along its {'columns' if axis == 'cols' else axis}", self.cli("bench", *line).stdout)
+
     def test_gemm(self):
         """It takes no pattern: all sizes are given, and nothing is said of blocks."""
         line = ["--op", "gemm", "--m=90", "--n=70", "--k=33", "--layout-a=col", "--use-c", "--bias=col", "--activation=silu", "--factor", "--budget=0.1", "--batch=2"]
