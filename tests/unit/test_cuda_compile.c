@@ -184,13 +184,18 @@ static bool draw_gemm(spk_rng *rng, draw *out)
         gemm.residual = (spk_residual)spk_rng_below(rng, 3);
         gemm.keep_preact = (int)spk_rng_below(rng, 2);
     }
-    if (spk_rng_below(rng, 4) == 0)
+    const int items = (int)spk_rng_below(rng, 5);
+    if (items == 0) {
         gemm.batch = 3;
+    } else if (items < 3) {
+        gemm.group_axis = (spk_group_axis)(SPK_GROUP_ROWS + (int)spk_rng_below(rng, 3));
+        gemm.groups = 1 + 4 * (int)spk_rng_below(rng, 2);
+    }
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2)};
     out->dtype = dtype;
     if (spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &out->problem) != SPK_OK)
         return false;
-    out->block = -1 - (int)(out->problem.a.ld % 8 * 8 + out->problem.b.ld % 8); /* how lines begin */
+    out->block = -1 - (int)(out->problem.a.ld % 8 * 8 + out->problem.b.ld % 8) - 64 * (int)gemm.group_axis; /* how lines begin */
     return true;
 }
 
@@ -273,6 +278,8 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
     *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
     if (row->kernel != NULL) {
         spk_params_get(row->kernel, (int)spk_rng_below(rng, (uint64_t)spk_params_count(row->kernel)), &params);
+        if (drawn.problem.group_axis != SPK_GROUP_NONE && !row->kernel->ops->grouped)
+            return false;
         if (drawn.problem.batch > 1 && !row->kernel->ops->batched)
             drawn.problem = spk_problem_item(&drawn.problem);
         if (!row->kernel->ops->applicable(&drawn.problem, device, &params, &why))

@@ -29,7 +29,9 @@ typedef struct spk_cuda_arguments {
     /* a batch: elements from one item's array to the next's, 0: one for all */
     int items;
     int item_blocks; /* thread blocks of an item, where a program gives each its own */
-    long long stride_a, stride_b, stride_c, stride_d, stride_r, stride_p;
+    long long stride_a, stride_b, stride_c, stride_d, stride_r, stride_p, stride_bias;
+    const int
+        *ends; /* of groups: where each ends on the axis that is cut; items of them. The strides are those of what each has of its own */
 } spk_cuda_arguments;
 
 #endif

@@ -16,27 +16,68 @@ struct task {
     tile_place at;
 };
 
-/* Tile number `tile` of an item: groups of DENSE_GROUP rows of tiles, down in each and then to the right. */
-inline tile_place dense_tile(const spk_cuda_arguments &arg, const dense_work &work, unsigned tile)
+/* Tile number `tile` of an item with tiles_m of them down: groups of DENSE_GROUP rows of tiles, down in each and then to the right. */
+inline tile_place dense_tile(const spk_cuda_arguments &arg, unsigned tiles_m, unsigned tiles_n, unsigned tile)
 {
-    const unsigned group = DENSE_GROUP * work.tiles_n, first = tile / group * DENSE_GROUP, in = tile % group;
-    const unsigned height = work.tiles_m - first < DENSE_GROUP ? work.tiles_m - first : DENSE_GROUP;
+    const unsigned group = DENSE_GROUP * tiles_n, first = tile / group * DENSE_GROUP, in = tile % group;
+    const unsigned height = tiles_m - first < DENSE_GROUP ? tiles_m - first : DENSE_GROUP;
     const long long i0 = (long long)(first + in % height) * TILE_M, j0 = (long long)(in / height) * TILE_N;
     return tile_place{i0, j0, clip(arg.m - i0, TILE_M), clip(arg.n - j0, TILE_N)};
 }
 
-/* The task of this team; false: none. Parts of K one after the other. */
+/* Tiles of an item: how many there are down and across. */
+struct item_tiles {
+    unsigned down, across;
+};
+inline item_tiles tiles_of(const spk_cuda_arguments &batch, const dense_work &work, int item)
+{
+    item_tiles tiles = {(unsigned)work.tiles_m, (unsigned)work.tiles_n};
+    if (GROUP_AXIS == ROW_GROUPS || GROUP_AXIS == COLUMN_GROUPS) {
+        const group_range range = group_at(batch, item);
+        const int size = range.end - range.begin;
+        if (GROUP_AXIS == ROW_GROUPS)
+            tiles.down = (size + TILE_M - 1) / TILE_M;
+        else
+            tiles.across = (size + TILE_N - 1) / TILE_N;
+    }
+    return tiles;
+}
+
+/* Of tile number `tile` of all items: the item, and `tile` becomes its number there; false: there are fewer tiles. Items have the same
+ * number of tiles, but for groups that cut D, whose sizes only the device knows. */
+inline bool find_item(const spk_cuda_arguments &batch, const dense_work &work, unsigned &tile, int &item, item_tiles &tiles)
+{
+    if (GROUP_AXIS == ROW_GROUPS || GROUP_AXIS == COLUMN_GROUPS) {
+        for (item = 0; item < batch.items; item++) {
+            tiles = tiles_of(batch, work, item);
+            const unsigned count = tiles.down * tiles.across;
+            if (tile < count)
+                return true;
+            tile -= count;
+        }
+        return false;
+    }
+    tiles = tiles_of(batch, work, 0);
+    const unsigned count = tiles.down * tiles.across;
+    item = (int)(tile / count);
+    tile -= item * count;
+    return item < (BATCHED ? batch.items : 1);
+}
+
+/* The task of this team; false: none. Parts of K of a tile one after the other. */
 inline bool find_task(const spk_cuda_arguments &arg, const dense_work &work, int team, task &job)
 {
-    const unsigned tiles = work.tiles_m * work.tiles_n, parts = PIECES ? work.parts : 1, unit = blockIdx.x * TEAMS + team;
-    const unsigned tile = unit % tiles, rest = unit / tiles, part = rest % parts;
-    if (rest >= parts * (BATCHED ? arg.items : 1))
+    const unsigned parts = PIECES ? work.parts : 1, unit = blockIdx.x * TEAMS + team, number = unit % work.tiles, part = unit / work.tiles;
+    unsigned tile = number;
+    item_tiles tiles;
+    if (part >= parts || !find_item(arg, work, tile, job.item, tiles))
         return false;
-    job.item = (int)(rest / parts);
-    job.first_step = (int)((long long)work.steps * part / parts);
-    job.steps = (int)((long long)work.steps * (part + 1) / parts) - job.first_step;
-    job.partial = ((long long)job.item * tiles + tile) * parts + part;
-    job.at = dense_tile(arg, work, tile);
+    item_view one = item_arguments(arg, job.item);
+    const long long steps = GROUP_AXIS == DEPTH_GROUPS ? (one.k + TILE_K - 1) / TILE_K : work.steps;
+    job.first_step = (int)(steps * part / parts);
+    job.steps = (int)(steps * (part + 1) / parts) - job.first_step;
+    job.partial = (long long)number * parts + part;
+    job.at = dense_tile(one, tiles.down, tiles.across, tile);
     return true;
 }
 
@@ -81,13 +122,15 @@ inline void leave_tile(const real *sums, const spk_cuda_arguments &arg, const ta
 #if PIECES
 inline void add_tiles(const spk_cuda_arguments &arg, const dense_work &work)
 {
-    const unsigned tiles = work.tiles_m * work.tiles_n;
-    const long long number = (long long)blockIdx.x * (TEAM_THREADS * TEAMS) + threadIdx.x, tile = number / LINES_A_TILE;
-    if (tile >= (long long)tiles * (BATCHED ? arg.items : 1))
+    const long long line = (long long)blockIdx.x * (TEAM_THREADS * TEAMS) + threadIdx.x, number = line / LINES_A_TILE;
+    unsigned tile = (unsigned)number;
+    int item;
+    item_tiles tiles;
+    if (number >= work.tiles || !find_item(arg, work, tile, item, tiles))
         return;
-    item_view one = item_arguments(arg, tile / tiles);
-    add_line(one, dense_tile(one, work, (unsigned)(tile % tiles)), (const real *)arg.workspace + tile * work.parts * TILE_SUMS, TILE_SUMS,
-             work.parts, (int)(number % LINES_A_TILE));
+    item_view one = item_arguments(arg, item);
+    add_line(one, dense_tile(one, tiles.down, tiles.across, tile), (const real *)arg.workspace + number * work.parts * TILE_SUMS, TILE_SUMS,
+             work.parts, (int)(line % LINES_A_TILE));
 }
 #define ADDING_ENTRY(name)                                                                            \
     extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)                              \

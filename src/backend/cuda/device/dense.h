@@ -11,10 +11,10 @@ typedef struct dense_constants {
     DENSE_CONSTANTS(SPK_CONSTANT_MEMBER)
 } dense_constants;
 
-/* The second argument of a program, after spk_cuda_arguments. Tiles down and across D of an item; parts of K; steps of TILE_K in all of
- * K. */
+/* The second argument of a program, after spk_cuda_arguments. Tiles down and across D of an item (of groups that cut one of these axes: its
+ * own tiles are counted on the device); of all items, or at most so many; parts of K; steps of TILE_K in all of K. */
 typedef struct dense_work {
-    int tiles_m, tiles_n, parts, steps;
+    int tiles_m, tiles_n, tiles, parts, steps;
 } dense_work;
 
 enum { DENSE_GROUP = 8 }; /* tiles below each other that neighbouring thread blocks work on before they go on to the right */

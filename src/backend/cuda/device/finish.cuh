@@ -127,7 +127,8 @@ SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns 
 #else
     if (i0 < 0)
         return;
-    const bool inside = fast && i0 % 2 == 0 && i0 + 16 <= arg.m && j0 + columns <= arg.n && pairs_aligned(arg);
+    const bool inside =
+        fast && (LAYOUT_D == ROW_MAJOR ? j0 : i0) % 2 == 0 && i0 + 16 <= arg.m && j0 + columns <= arg.n && pairs_aligned(arg);
     float row_bias[2] = {0, 0}, c[2], residual[2];
     if (inside)
         load_row_bias(arg, row_bias, i0);

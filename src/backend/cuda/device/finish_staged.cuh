@@ -68,10 +68,11 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
     constexpr int width = columns < 64 ? columns : columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : 16;
     const void *array = !USE_C ? arg.residual : arg.beta != 0 ? arg.c : nullptr; /* C is not read at a beta of 0 */
     const long long ld = USE_C ? arg.ldc : arg.ldr;
-    bool inside = j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) && (array == nullptr || ld % 8 == 0);
+    bool inside = (LAYOUT_D == COL_MAJOR || j0 % 8 == 0) && j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) &&
+                  (array == nullptr || ld % 8 == 0);
 #pragma unroll
     for (int piece = 0; piece < 64 / piece_rows; piece++)
-        inside = inside && row_of(piece) + piece_rows <= arg.m;
+        inside = inside && row_of(piece) + piece_rows <= arg.m && (LAYOUT_D == ROW_MAJOR || row_of(piece) % 8 == 0);
     if (!inside || columns % width != 0) /* all threads alike */
         return false;
     column_share<width> columns_read;

@@ -1,14 +1,20 @@
 /* The facts of a problem that device programs are specialised for: the host defines each (spk_problem_device_defines). The defaults are for
  * reading and for a compiler run by hand.
+ *
  *   DTYPE_A, DTYPE_B, DTYPE_D   element types (spk_dtype); C, bias, residual and preact have D's
  *   COMPUTE                     what sums are kept in: F32, F64, or TF32 (F32 sums of products of operands rounded to TF32)
  *   LAYOUT_B, LAYOUT_D          ROW_MAJOR or COL_MAJOR (C, residual and preact have D's); LAYOUT_D of SDDMM: of D's blocks
  *   A_K_CONTIGUOUS              of SDDMM and GEMM: 1: X, or A, is row-major. Of SpMM: 1: neighbours along K inside a block of op(A) lie
- * together (col_stride is 1); 0: neighbours along M do (row_stride is 1) HAS_POSITIONS               1: block p of op(A) lies at
- * positions[p] USE_C                       1: C takes part, where beta is not 0 BIAS                        NO_BIAS, BIAS_PER_ROW or
- * BIAS_PER_COL ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU RESIDUAL                    NO_RESIDUAL, ADDED
- * or MULTIPLIED KEEP_PREACT                 0 or 1 ASSUME_FINITE               1: B holds no inf or NaN BATCHED                     1:
- * there are several items
+ *                               together (col_stride is 1); 0: neighbours along M do (row_stride is 1)
+ *   HAS_POSITIONS               1: block p of op(A) lies at positions[p]
+ *   USE_C                       1: C takes part, where beta is not 0
+ *   BIAS                        NO_BIAS, BIAS_PER_ROW or BIAS_PER_COL
+ *   ACTIVATION                  NO_ACTIVATION, RELU, GELU_ERF, GELU_TANH or SILU
+ *   RESIDUAL                    NO_RESIDUAL, ADDED or MULTIPLIED
+ *   KEEP_PREACT                 0 or 1
+ *   ASSUME_FINITE               1: B holds no inf or NaN
+ *   BATCHED                     1: there are several items
+ *   GROUP_AXIS                  NO_GROUPS, or the axis that the items cut: ROW_GROUPS, COLUMN_GROUPS or DEPTH_GROUPS
  */
 #ifndef SPK_CUDA_PROBLEM_CUH
 #define SPK_CUDA_PROBLEM_CUH
@@ -35,6 +41,10 @@
 #define NO_RESIDUAL 0
 #define ADDED 1
 #define MULTIPLIED 2
+#define NO_GROUPS 0
+#define ROW_GROUPS 1
+#define COLUMN_GROUPS 2
+#define DEPTH_GROUPS 3
 
 #ifndef DTYPE_A
 #define DTYPE_A F32
@@ -81,6 +91,9 @@
 #ifndef BATCHED
 #define BATCHED 0
 #endif
+#ifndef GROUP_AXIS
+#define GROUP_AXIS NO_GROUPS
+#endif
 
 template <int DTYPE> struct element_of;
 template <> struct element_of<F32> {
@@ -101,19 +114,62 @@ typedef element_of<DTYPE_B>::type element_b;
 typedef element_of<DTYPE_D>::type element_d;
 typedef element_of<COMPUTE == F64 ? F64 : F32>::type real; /* of sums */
 
+/* Where a group begins and ends on the axis that is cut. Offsets that do not ascend, or reach beyond the axis, are held inside of it. */
+struct group_range {
+    int begin, end;
+};
+inline group_range group_at(const spk_cuda_arguments &batch, int group)
+{
+    const int size = (int)(GROUP_AXIS == ROW_GROUPS ? batch.m : GROUP_AXIS == COLUMN_GROUPS ? batch.n : batch.k);
+    const int begin = group > 0 ? min(max(batch.ends[group - 1], 0), size) : 0;
+    return group_range{begin, max(begin, min(batch.ends[group], size))};
+}
+
 /* The arguments of an item of the batch: where there is one item alone they are its own. */
-#if BATCHED
+#if BATCHED || GROUP_AXIS != NO_GROUPS
 typedef const spk_cuda_arguments item_view;
-inline spk_cuda_arguments item_arguments(const spk_cuda_arguments &batch, long long item)
+inline spk_cuda_arguments whole_item_arguments(const spk_cuda_arguments &batch, long long item)
 {
     spk_cuda_arguments arg = batch;
     arg.values = (const element_a *)batch.values + item * batch.stride_a;
     arg.b = (const element_b *)batch.b + item * batch.stride_b;
     arg.c = (const element_d *)batch.c + item * batch.stride_c;
     arg.d = (element_d *)batch.d + item * batch.stride_d;
+    arg.bias = (const element_d *)batch.bias + item * batch.stride_bias;
     arg.residual = (const element_d *)batch.residual + item * batch.stride_r;
     arg.preact = (element_d *)batch.preact + item * batch.stride_p;
     return arg;
+}
+#endif
+
+#if GROUP_AXIS != NO_GROUPS
+/* A group's product as one of its own: its part of the axis that is cut. */
+inline spk_cuda_arguments item_arguments(const spk_cuda_arguments &batch, long long group)
+{
+    constexpr bool rows = GROUP_AXIS == ROW_GROUPS, columns = GROUP_AXIS == COLUMN_GROUPS;
+    spk_cuda_arguments arg = whole_item_arguments(batch, group);
+    const group_range range = group_at(batch, (int)group);
+    const long long first = range.begin;
+    if (!columns)
+        arg.values = (const element_a *)arg.values + first * (rows == (A_K_CONTIGUOUS != 0) ? batch.lda : 1);
+    if (!rows)
+        arg.b = (const element_b *)arg.b + first * (columns == (LAYOUT_B == COL_MAJOR) ? batch.ldb : 1);
+    if (rows || columns) {
+        constexpr bool down = rows == (LAYOUT_D == ROW_MAJOR);
+        arg.c = (const element_d *)arg.c + first * (down ? batch.ldc : 1);
+        arg.d = (element_d *)arg.d + first * (down ? batch.ldd : 1);
+        arg.residual = (const element_d *)arg.residual + first * (down ? batch.ldr : 1);
+        arg.preact = (element_d *)arg.preact + first * (down ? batch.ldp : 1);
+        if (BIAS == (rows ? BIAS_PER_ROW : BIAS_PER_COL))
+            arg.bias = (const element_d *)arg.bias + first;
+    }
+    (rows ? arg.m : columns ? arg.n : arg.k) = range.end - range.begin;
+    return arg;
+}
+#elif BATCHED
+inline spk_cuda_arguments item_arguments(const spk_cuda_arguments &batch, long long item)
+{
+    return whole_item_arguments(batch, item);
 }
 #else
 typedef const spk_cuda_arguments &item_view;

@@ -18,16 +18,34 @@ inline real dot(const spk_cuda_arguments &arg, long long i, long long j)
     return sum;
 }
 
+/* Groups that cut D lie in one array. */
+constexpr bool D_IS_CUT = GROUP_AXIS == ROW_GROUPS || GROUP_AXIS == COLUMN_GROUPS;
+
+/* The group that has element `at` of the axis that is cut, which becomes the group's; batch.items: none has it. */
+inline int group_with(const spk_cuda_arguments &batch, long long &at)
+{
+    int group = 0;
+    while (group < batch.items && group_at(batch, group).end <= at)
+        group++;
+    if (group < batch.items)
+        at -= group_at(batch, group).begin;
+    return group;
+}
+
 /* Stores every element (i, j) of every item's D, from its sum. */
 template <class S> inline void store_all(const spk_cuda_arguments &batch, S sum_of)
 {
     const long long lines = LAYOUT_D == ROW_MAJOR ? batch.m : batch.n, along = LAYOUT_D == ROW_MAJOR ? batch.n : batch.m;
-    for (long long place = blockIdx.x * (long long)REFERENCE_THREADS + threadIdx.x; place < batch.items * lines * along;
+    const long long arrays = D_IS_CUT ? 1 : batch.items;
+    for (long long place = blockIdx.x * (long long)REFERENCE_THREADS + threadIdx.x; place < arrays * lines * along;
          place += gridDim.x * (long long)REFERENCE_THREADS) {
-        item_view arg = item_arguments(batch, place / (lines * along));
         const long long at = place % (lines * along);
         const long long line = at / along, place_in_line = at % along;
-        const long long i = LAYOUT_D == ROW_MAJOR ? line : place_in_line, j = LAYOUT_D == ROW_MAJOR ? place_in_line : line;
+        long long i = LAYOUT_D == ROW_MAJOR ? line : place_in_line, j = LAYOUT_D == ROW_MAJOR ? place_in_line : line;
+        const long long item = D_IS_CUT ? group_with(batch, GROUP_AXIS == ROW_GROUPS ? i : j) : place / (lines * along);
+        if (D_IS_CUT && item == batch.items)
+            continue;
+        item_view arg = item_arguments(batch, item);
         store_one(arg, i, j, sum_of(arg, i, j));
     }
 }

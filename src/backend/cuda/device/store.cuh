@@ -27,7 +27,7 @@ SPK_INLINE void store_direct(const spk_cuda_arguments &arg, const float (&value)
 {
     const int lane = threadIdx.x % 32;
     element_d *d = (element_d *)arg.d;
-    const bool whole = LAYOUT_D == ROW_MAJOR && arg.ldd % 2 == 0 && aligned_to(d, 2 * sizeof(element_d));
+    const bool whole = LAYOUT_D == ROW_MAJOR && j0 % 2 == 0 && arg.ldd % 2 == 0 && aligned_to(d, 2 * sizeof(element_d));
     if (i0 < 0)
         return;
 #pragma unroll

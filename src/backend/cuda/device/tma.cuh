@@ -33,6 +33,22 @@ SPK_INLINE void tma_load_2d_multicast(unsigned to, const spk_tensor_map *map, un
                  : "memory");
 }
 
+/* How L2 keeps what a load brings (the last argument of those that have one): lines that nothing else will read make room first. */
+SPK_INLINE unsigned long long read_once()
+{
+    unsigned long long policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+SPK_INLINE void tma_load_2d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, unsigned long long policy)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4}], "
+                 "[%2], %5;" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "l"(policy)
+                 : "memory");
+}
+
 SPK_INLINE void tma_load_3d(unsigned to, const spk_tensor_map *map, unsigned barrier, int x, int y, int z)
 {
     asm volatile(

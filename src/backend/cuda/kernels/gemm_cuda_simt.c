@@ -55,4 +55,5 @@ const spk_kernel_ops gemm_cuda_simt_ops = {.applicable = applicable,
                                            .unbind = spk_dense_tiles_unbind,
                                            .run = spk_dense_tiles_run,
                                            .batched = true,
+                                           .grouped = true,
                                            .source_hash = SPK_SOURCE_HASH};

@@ -58,4 +58,5 @@ const spk_kernel_ops gemm_sm80_dmma_ops = {.applicable = applicable,
                                            .unbind = spk_dense_tiles_unbind,
                                            .run = spk_dense_tiles_run,
                                            .batched = true,
+                                           .grouped = true,
                                            .source_hash = SPK_SOURCE_HASH};

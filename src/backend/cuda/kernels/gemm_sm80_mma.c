@@ -3,7 +3,7 @@
 #include "backend/cuda/plan/dense_tiles.h"
 #include "backend/cuda/plan/warp_mma.h"
 
-enum { SUMS = 4096 }; /* of a warp: 128 a thread */
+enum { SUMS = 4096, MOST_TF32 = 64 }; /* SUMS: of a warp, 128 a thread; MOST_TF32: of a thread */
 
 #define TUNED(params, name) SPK_TUNED(gemm_sm80_mma, params, name)
 
@@ -26,6 +26,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "A and B must have the same type";
     else if (halves && problem->compute != SPK_F32)
         *why = "it keeps its sums in f32";
+    else if (!halves && TUNED(params, HEIGHT) * TUNED(params, WIDTH) > MOST_TF32 * shape.team.c.threads)
+        *why = "its sums leave no registers for elements of 32 bits";
     else if (!spk_warp_mma_fills(&shape, SUMS))
         *why = "instructions do not fill so small a tile, or warps so large a one";
     else
@@ -63,4 +65,5 @@ const spk_kernel_ops gemm_sm80_mma_ops = {.applicable = applicable,
                                           .unbind = spk_dense_tiles_unbind,
                                           .run = spk_dense_tiles_run,
                                           .batched = true,
+                                          .grouped = true,
                                           .source_hash = SPK_SOURCE_HASH};

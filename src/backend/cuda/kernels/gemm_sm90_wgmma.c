@@ -12,6 +12,7 @@
 #define TUNED(params, name) SPK_TUNED(gemm_sm90_wgmma, params, name)
 
 enum { CLUSTER_NONE, CLUSTER_ROWS, CLUSTER_COLUMNS }; /* of CLUSTER: two blocks one below the other, side by side */
+static const double BRIEF_BYTES = 32 << 20;           /* a product that L2 holds */
 enum { ATTRIBUTE_CLUSTER_DIMENSION = 4, GROUP_LINES = 8, LEAST_STEPS = 4, MOST_EXCHANGE_BYTES = 1 << 16 };
 
 typedef struct state {
@@ -51,6 +52,9 @@ static spk_problem turned(const spk_problem *problem)
     p.m = problem->n;
     p.n = problem->m;
     p.epilogue.bias = biases[problem->epilogue.bias];
+    p.group_axis = problem->group_axis == SPK_GROUP_ROWS   ? SPK_GROUP_COLS
+                   : problem->group_axis == SPK_GROUP_COLS ? SPK_GROUP_ROWS
+                                                           : problem->group_axis;
     for (int i = SPK_A; i <= SPK_PREACT; i++)
         if (i != SPK_BIAS)
             turn(&p.operand[i]);
@@ -97,8 +101,9 @@ static gemm_constants constants_of(const spk_problem *computed, const spk_params
                             .cluster_m = TUNED(params, CLUSTER) == CLUSTER_ROWS ? 2 : 1,
                             .cluster_n = TUNED(params, CLUSTER) == CLUSTER_COLUMNS ? 2 : 1,
                             .split = TUNED(params, SPLIT),
-                            .a_whole = computed->m % 64 == 0,
-                            .b_whole = computed->n % 64 == 0};
+                            .a_whole = computed->m % 64 == 0 && computed->group_axis != SPK_GROUP_ROWS,
+                            .b_whole = computed->n % 64 == 0 && computed->group_axis != SPK_GROUP_COLS,
+                            .cut = computed->group_axis == SPK_GROUP_ROWS || computed->group_axis == SPK_GROUP_COLS};
 }
 
 /* Sums of a thread for which registers suffice: arrays that the epilogue reads or writes take some, three warpgroups have fewer. */
@@ -117,6 +122,10 @@ static const char *shape_refusal(const spk_problem *p, gemm_constants c, const g
         return "a thread would keep too many sums";
     if (s->stages < 3)
         return "too few stages fit into shared memory";
+    if (p->group_axis != SPK_GROUP_NONE && (c.split > 1 || s->sharing > 1))
+        return "clusters work on one item";
+    if (c.cut && p->batch > GEMM_MOST_GROUPS)
+        return "more than 1,024 groups";
     if (c.split > 1 && (c.turns || s->sharing > 1 || s->exchange_bytes > MOST_EXCHANGE_BYTES))
         return "a sum is not shared so";
     if (s->sharing > 1 && p->batch > 1)
@@ -130,16 +139,32 @@ static const char *shape_refusal(const spk_problem *p, gemm_constants c, const g
     return NULL;
 }
 
-static double count_tiles(const spk_problem *p, gemm_constants c)
+/* Of the rows or columns of D that an item has; groups that cut them: of one that is as large as the mean. */
+static double item_extent(const spk_problem *p, spk_group_axis axis)
 {
-    return ceil((double)p->m / c.height) * ceil((double)p->n / c.width) * (double)p->batch;
+    const double whole = (double)(axis == SPK_GROUP_ROWS ? p->m : axis == SPK_GROUP_COLS ? p->n : p->k);
+    return p->group_axis == axis ? whole / (double)p->batch : whole;
 }
 
-/* Tiles far larger than D, or far more than one could want. */
+/* Tiles of `size` along an axis; of a group, which ends anywhere in its last: half a tile more. */
+static double tiles_along(const spk_problem *p, spk_group_axis axis, int size)
+{
+    const double extent = item_extent(p, axis) / size;
+    return p->group_axis == axis ? fmax(extent + 0.5, 1) : ceil(extent);
+}
+
+static double count_tiles(const spk_problem *p, gemm_constants c)
+{
+    return tiles_along(p, SPK_GROUP_ROWS, c.height) * tiles_along(p, SPK_GROUP_COLS, c.width) * (double)p->batch;
+}
+
+/* Tiles far larger than D, or far more than one could want. Groups are of many sizes: some are larger than the mean. */
 static const char *size_refusal(const spk_problem *p, gemm_constants c, const gemm_shape *s, double processors)
 {
     const double tiles = count_tiles(p, c);
-    if ((c.width > 16 && c.width >= 2 * p->n) || (c.height > 64 && c.height >= 2 * p->m))
+    const double rows = item_extent(p, SPK_GROUP_ROWS) * (p->group_axis == SPK_GROUP_ROWS ? 2 : 1),
+                 columns = item_extent(p, SPK_GROUP_COLS) * (p->group_axis == SPK_GROUP_COLS ? 2 : 1);
+    if ((c.width > 16 && c.width >= 2 * columns) || (c.height > 64 && c.height >= 2 * rows))
         return "a smaller tile holds all of D";
     if (c.split > 1 && (tiles * c.split > processors || p->k < GEMM_CHUNK * LEAST_STEPS * c.split))
         return "there are tiles enough, or K is too short to be shared";
@@ -150,7 +175,15 @@ static const char *size_refusal(const spk_problem *p, gemm_constants c, const ge
     return NULL;
 }
 
-static const char *dtype_refusal(const spk_problem *p)
+/* Groups that begin within the lines of an operand. */
+static bool groups_cut_lines(const spk_problem *p)
+{
+    const bool a_along_k = p->a.layout == SPK_ROW_MAJOR, b_along_k = p->b.layout == SPK_COL_MAJOR;
+    return (p->group_axis == SPK_GROUP_ROWS && !a_along_k) || (p->group_axis == SPK_GROUP_COLS && !b_along_k) ||
+           (p->group_axis == SPK_GROUP_DEPTH && (a_along_k || b_along_k));
+}
+
+static const char *problem_refusal(const spk_problem *p)
 {
     if ((p->a.dtype != SPK_F16 && p->a.dtype != SPK_BF16) || p->b.dtype != p->a.dtype)
         return "it is for f16 and bf16";
@@ -158,6 +191,8 @@ static const char *dtype_refusal(const spk_problem *p)
         return "D must be f16, bf16 or f32";
     if (p->compute != SPK_F32)
         return "it keeps its sums in f32";
+    if (groups_cut_lines(p))
+        return "TMA reads from multiples of 16 bytes, and groups end anywhere in the lines of A or B";
     const int64_t high = INT_MAX - 512;
     if (p->m > high || p->n > high || p->k > high)
         return "it counts rows with 31 bits";
@@ -166,7 +201,7 @@ static const char *dtype_refusal(const spk_problem *p)
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    *why = dtype_refusal(problem);
+    *why = problem_refusal(problem);
     if (*why != NULL)
         return false;
     const spk_problem p = computed(problem, params);
@@ -218,7 +253,8 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const gemm_constants c = constants_of(&p, params);
     const gemm_shape s = gemm_shape_of(c);
     const double even = count_tiles(&p, c) * c.split / spk_sm90_processors(device), waves = fmax(ceil(even), 1);
-    const double steps = ceil((double)p.k / GEMM_CHUNK / c.split), store = store_weight(&p, c), sums = steps * step_us(c, &s, even / waves);
+    const double steps = ceil(item_extent(&p, SPK_GROUP_DEPTH) / GEMM_CHUNK / c.split), store = store_weight(&p, c),
+                 sums = steps * step_us(c, &s, even / waves);
     const double exposed = c.turns ? 0.1 + store / waves + fmax(store - sums, 0) : 0.7 + 1.2 * store;
     /* where the last wave is not full, the others' power and bytes are its own */
     const double us = (0.8 * waves + 0.2 * even) * (sums + exposed);
@@ -276,47 +312,46 @@ static spk_status count_clusters(const spk_bound *bound, const state *made, int 
     return SPK_OK;
 }
 
+/* Tiles of all items, or at most so many: of a group that cuts D one may be part of a tile. */
+static double most_tiles(const spk_problem *p, double rows, double columns)
+{
+    const double items = (double)p->batch;
+    return p->group_axis == SPK_GROUP_ROWS   ? (rows + items) * columns
+           : p->group_axis == SPK_GROUP_COLS ? rows * (columns + items)
+                                             : rows * columns * items;
+}
+
+/* So that what runs at once shares more of the longer side of a tile; of groups, so that all their tiles side by side do. */
+static bool goes_down(const spk_problem *p, int64_t height, int64_t width)
+{
+    return p->group_axis == SPK_GROUP_ROWS || (p->group_axis != SPK_GROUP_COLS && height > width);
+}
+
 static spk_status set_order(const spk_bound *bound, state *made)
 {
     const spk_problem *p = &made->problem;
     const gemm_constants c = constants_of(p, &bound->params);
     const int64_t height = c.height * c.cluster_m, width = c.width * c.cluster_n;
     const int64_t rows = (p->m + height - 1) / height, columns = (p->n + width - 1) / width;
+    const double tiles = most_tiles(p, (double)rows, (double)columns);
+    const bool brief = spk_problem_bytes(p) < BRIEF_BYTES;
     int slots = spk_sm90_processors(bound->device);
-    if ((double)rows * (double)columns * (double)p->batch > INT_MAX)
+    if (tiles > INT_MAX)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld x %lld tiles of D, %lld items: the limit is 2^31", (long long)rows, (long long)columns,
                         (long long)p->batch);
     made->order = (gemm_order){.row_tiles = (int)rows,
                                .col_tiles = (int)columns,
                                .item_tiles = (int)(rows * columns),
-                               .tiles = (int)(rows * columns * p->batch),
+                               .tiles = (int)tiles,
                                .group = GROUP_LINES,
-                               .down = height > width, /* so that what runs at once shares more of it */
-                               .steps = (int)((p->k + GEMM_CHUNK - 1) / GEMM_CHUNK)};
+                               .down = goes_down(p, height, width),
+                               .steps = (int)((p->k + GEMM_CHUNK - 1) / GEMM_CHUNK),
+                               .early = brief,
+                               .once = brief || columns == 1};
     if (made->shape.cluster > 1 && made->order.tiles > 0)
         SPK_TRY(count_clusters(bound, made, &slots));
     made->blocks = (made->order.tiles < slots ? made->order.tiles : slots) * made->shape.cluster;
     return SPK_OK;
-}
-
-static void set_arguments(const spk_problem *p, spk_cuda_arguments *a)
-{
-    *a = (spk_cuda_arguments){.m = p->m,
-                              .n = p->n,
-                              .k = p->k,
-                              .lda = p->a.ld,
-                              .ldb = p->b.ld,
-                              .ldc = p->c.ld,
-                              .ldd = p->d.ld,
-                              .ldr = p->residual.ld,
-                              .ldp = p->preact.ld,
-                              .items = (int)p->batch,
-                              .stride_a = p->a.stride,
-                              .stride_b = p->b.stride,
-                              .stride_c = p->c.stride,
-                              .stride_d = p->d.stride,
-                              .stride_r = p->residual.stride,
-                              .stride_p = p->preact.stride};
 }
 
 static spk_status prepare(const spk_bound *bound, state *made)
@@ -344,7 +379,7 @@ static spk_status bind(spk_bound *bound)
     made->a_bytes = copy_bytes(swap ? &given->b : &given->a, &made->problem.a, given->batch);
     made->b_bytes = copy_bytes(swap ? &given->a : &given->b, &made->problem.b, given->batch);
     bound->workspace_bytes = made->a_bytes + made->b_bytes;
-    set_arguments(&made->problem, &made->index.arguments);
+    made->index.arguments = spk_cuda_arguments_of(&made->problem, &bound->view);
     spk_status status = spk_cuda_enter(bound->device, &scope);
     if (status == SPK_OK) {
         status = prepare(bound, made);
@@ -358,7 +393,7 @@ static spk_status bind(spk_bound *bound)
 /* ---- a run */
 
 /* A tile of an operand whose lines run along K has them one below the other; else 64 elements of each line lie together. */
-static spk_tensor_map_desc map_operand(const spk_problem *p, const spk_operand *o, const void *address, bool along_k, int lines)
+static spk_tensor_map_desc map_operand(const spk_problem *p, const spk_operand *o, const void *address, bool along_k, bool whole, int lines)
 {
     const int64_t count = along_k ? spk_operand_lines(o) : spk_operand_length(o);
     const int across = lines < 64 ? lines : 64;
@@ -368,7 +403,7 @@ static spk_tensor_map_desc map_operand(const spk_problem *p, const spk_operand *
         map.sizes[1] = count;
         map.box[0] = GEMM_CHUNK;
         map.box[1] = lines;
-    } else if (count % 64 == 0 && across == 64) {
+    } else if (whole && across == 64) {
         map.rank = 3;
         map.sizes[0] = map.box[0] = 64;
         map.sizes[1] = p->k;
@@ -393,8 +428,8 @@ static spk_status make_maps(const spk_bound *bound, const state *made, const spk
     const gemm_constants c = constants_of(p, &bound->params);
     const spk_cuda_driver *driver = spk_cuda_of(bound->device)->driver;
     if (p->k > 0) {
-        const spk_tensor_map_desc a = map_operand(p, &p->a, args->a, p->a.layout == SPK_ROW_MAJOR, c.height / c.cluster_n),
-                                  b = map_operand(p, &p->b, args->b, p->b.layout == SPK_COL_MAJOR, c.width / c.cluster_m);
+        const spk_tensor_map_desc a = map_operand(p, &p->a, args->a, p->a.layout == SPK_ROW_MAJOR, c.a_whole, c.height / c.cluster_n),
+                                  b = map_operand(p, &p->b, args->b, p->b.layout == SPK_COL_MAJOR, c.b_whole, c.width / c.cluster_m);
         SPK_TRY(spk_cuda_tensor_map(driver, &a, &maps[0]));
         SPK_TRY(spk_cuda_tensor_map(driver, &b, &maps[1]));
     }
@@ -479,4 +514,5 @@ const spk_kernel_ops gemm_sm90_wgmma_ops = {.applicable = applicable,
                                             .takes = takes,
                                             .run = run,
                                             .batched = true,
+                                            .grouped = true,
                                             .source_hash = SPK_SOURCE_HASH};

@@ -17,39 +17,105 @@ constexpr int A_BYTES = SHAPE.a_bytes, STAGE_BYTES = SHAPE.stage_bytes, SHARING 
 constexpr int B_LINE_BYTES = LAYOUT_B == COL_MAJOR || WIDTH >= 64 ? 128 : WIDTH * 2; /* of a tile of B in shared memory, and its swizzle */
 static_assert(SHAPE.b_bytes % 1024 == 0 && (LAYOUT_B == COL_MAJOR || WIDTH % 64 == 0 || WIDTH == 16 || WIDTH == 32), "tiles of B");
 static_assert(!TURNS || (CONSUMERS == 2 && SPLIT == 1), "two warpgroups take turns");
+static_assert(CUT == (GROUP_AXIS == ROW_GROUPS || GROUP_AXIS == COLUMN_GROUPS), "groups along K do not cut D");
+static_assert(GROUP_AXIS != DEPTH_GROUPS || (!A_K_CONTIGUOUS && LAYOUT_B == ROW_MAJOR),
+              "TMA reads lines along K from multiples of 16 bytes");
+static_assert(GROUP_AXIS == NO_GROUPS || CLUSTER == 1, "clusters work on one item");
 
 struct tile_work {
-    int row, col, item; /* row, col: tiles of this block */
+    int i0, j0;    /* its first row and column of D */
+    int k0, steps; /* chunks of K, from k0 on */
+    int item;
+    int end; /* of its group, on the axis that is cut */
 };
 
-/* The block's tile number `turn`; false: there are no more. */
-inline bool find_tile(const gemm_order &order, int turn, tile_work &work)
+/* ---- groups that cut D: each has tiles of its own */
+
+struct group_tiles {
+#if CUT
+    int before[GEMM_MOST_GROUPS + 1]; /* each group's, on the axis that is cut: tiles of the groups before it */
+#endif
+};
+
+#if CUT
+/* By the first warp. */
+inline void count_tiles(const spk_cuda_arguments &arg, group_tiles &groups)
 {
-    int tile = turn * (int)(gridDim.x / CLUSTER) + (int)(blockIdx.x / CLUSTER);
+    constexpr int size = GROUP_AXIS == ROW_GROUPS ? HEIGHT : WIDTH;
+    const int lane = threadIdx.x;
+    int before = 0;
+    if (lane == 0)
+        groups.before[0] = 0;
+    for (int first = 0; first < arg.items; first += 32) {
+        const int group = first + lane;
+        const group_range range = group_at(arg, min(group, arg.items - 1));
+        int count = group < arg.items ? (range.end - range.begin + size - 1) / size : 0;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const int more = __shfl_up_sync(~0u, count, step);
+            count += lane >= step ? more : 0;
+        }
+        if (group < arg.items)
+            groups.before[group + 1] = before + count;
+        before += __shfl_sync(~0u, count, 31);
+    }
+}
+#endif
+
+/* ---- a block's tiles */
+
+/* Its tile number `turn`; false: there are no more. work.item: that of an earlier tile, or 0. */
+inline bool find_tile(const gemm_order &order, const spk_cuda_arguments &arg, const group_tiles &groups, int turn, tile_work &work)
+{
+    int tile = turn * (int)(gridDim.x / CLUSTER) + (int)(blockIdx.x / CLUSTER), row_tiles = order.row_tiles, col_tiles = order.col_tiles;
+#if CUT
+    int &cut = GROUP_AXIS == ROW_GROUPS ? row_tiles : col_tiles;
+    const int across_cut = GROUP_AXIS == ROW_GROUPS ? col_tiles : row_tiles;
+    while (work.item < arg.items && tile >= groups.before[work.item + 1] * across_cut)
+        work.item++;
+    if (work.item == arg.items)
+        return false;
+    tile -= groups.before[work.item] * across_cut;
+    cut = groups.before[work.item + 1] - groups.before[work.item];
+#else
     if (tile >= order.tiles)
         return false;
     work.item = BATCHED ? tile / order.item_tiles : 0;
     tile -= work.item * order.item_tiles;
-    const int length = order.down ? order.col_tiles : order.row_tiles, lines = order.down ? order.row_tiles : order.col_tiles;
+#endif
+    const int length = order.down ? col_tiles : row_tiles, lines = order.down ? row_tiles : col_tiles;
     const int first = tile / (order.group * length) * order.group, in = tile - first * length, width = min(order.group, lines - first);
     const int along = in / width, across = first + in % width;
-    work.row = order.down ? across : along;
-    work.col = order.down ? along : across;
+    int row = order.down ? across : along, col = order.down ? along : across;
     if (CLUSTER_M > 1)
-        work.row = work.row * CLUSTER_M + cluster_rank();
+        row = row * CLUSTER_M + cluster_rank();
     if (CLUSTER_N > 1)
-        work.col = work.col * CLUSTER_N + cluster_rank();
+        col = col * CLUSTER_N + cluster_rank();
+    work.i0 = row * HEIGHT;
+    work.j0 = col * WIDTH;
+    work.k0 = 0;
+    work.steps = order.steps;
+#if SPLIT > 1
+    const int first_step = (int)((long long)order.steps * cluster_rank() / SPLIT);
+    work.k0 = first_step * CHUNK;
+    work.steps = (int)((long long)order.steps * (cluster_rank() + 1) / SPLIT) - first_step;
+#endif
+#if GROUP_AXIS != NO_GROUPS
+    const group_range range = group_at(arg, work.item);
+    (GROUP_AXIS == ROW_GROUPS ? work.i0 : GROUP_AXIS == COLUMN_GROUPS ? work.j0 : work.k0) += range.begin;
+    work.end = range.end;
+    if (GROUP_AXIS == DEPTH_GROUPS)
+        work.steps = (range.end - range.begin + CHUNK - 1) / CHUNK;
+#endif
     return true;
 }
 
-/* The block's chunks of K. */
-inline int first_step(const gemm_order &order)
+/* Chunks of K of the block's tile number `turn`, 0: there is none. near: a tile before it. */
+inline int steps_of(const gemm_order &order, const spk_cuda_arguments &arg, const group_tiles &groups, int turn, tile_work near)
 {
-    return SPLIT > 1 ? (int)((long long)order.steps * cluster_rank() / SPLIT) : 0;
-}
-inline int end_step(const gemm_order &order)
-{
-    return SPLIT > 1 ? (int)((long long)order.steps * (cluster_rank() + 1) / SPLIT) : order.steps;
+    if (GROUP_AXIS != DEPTH_GROUPS)
+        return order.steps;
+    return find_tile(order, arg, groups, turn, near) ? near.steps : 0;
 }
 
 /* A box of a map, which has a dimension more where there are items. */
@@ -103,32 +169,66 @@ inline void load_shared_tile(unsigned to, const spk_tensor_map *map, unsigned ba
             tma_load_2d_multicast(to + i * (CHUNK * 2), map, barrier, first + i, k, all);
 }
 
+/* A's tile of a chunk. */
+inline void load_a(unsigned to, const spk_tensor_map *map, unsigned barrier, int k, int i0, int item, [[maybe_unused]] bool once)
+{
+    if (CLUSTER_N > 1)
+        load_shared_tile<A_K_CONTIGUOUS, A_WHOLE, HEIGHT>(to, map, barrier, k, i0);
+#if A_K_CONTIGUOUS && !BATCHED
+    else if (once)
+        tma_load_2d(to, map, barrier, k, i0, read_once());
+#endif
+    else
+        load_tile<A_K_CONTIGUOUS, A_WHOLE, HEIGHT, 64>(to, map, barrier, k, i0, item);
+}
+
 /* By one thread. */
 inline void produce(const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg, const gemm_order &order,
-                    unsigned tiles, ring<STAGES> at)
+                    const group_tiles &groups, unsigned tiles, ring<STAGES> at)
 {
-    tile_work tile;
-    const int begin = first_step(order), end = end_step(order);
-    for (int turn = 0; find_tile(order, turn, tile); turn++) {
-        const int i0 = tile.row * HEIGHT, j0 = tile.col * WIDTH;
+    tile_work tile = {};
+    for (int turn = 0; find_tile(order, arg, groups, turn, tile); turn++) {
         const int item_a = arg.stride_a != 0 ? tile.item : 0, item_b = arg.stride_b != 0 ? tile.item : 0;
-        for (int step = begin; step < end; step++) {
+        for (int step = 0; step < tile.steps; step++) {
             const unsigned a = tiles + at.stage * STAGE_BYTES, b = a + A_BYTES;
-            const int k = step * CHUNK;
+            const int k = tile.k0 + step * CHUNK;
             at.wait_empty();
             barrier_arrive_expect(at.full_barrier(), STAGE_BYTES);
-            if (CLUSTER_N > 1)
-                load_shared_tile<A_K_CONTIGUOUS, A_WHOLE, HEIGHT>(a, map_a, at.full_barrier(), k, i0);
-            else
-                load_tile<A_K_CONTIGUOUS, A_WHOLE, HEIGHT, 64>(a, map_a, at.full_barrier(), k, i0, item_a);
+            load_a(a, map_a, at.full_barrier(), k, tile.i0, item_a, order.once);
             if (CLUSTER_M > 1)
-                load_shared_tile<LAYOUT_B == COL_MAJOR, B_WHOLE, WIDTH>(b, map_b, at.full_barrier(), k, j0);
+                load_shared_tile<LAYOUT_B == COL_MAJOR, B_WHOLE, WIDTH>(b, map_b, at.full_barrier(), k, tile.j0);
             else
-                load_tile<LAYOUT_B == COL_MAJOR, B_WHOLE, WIDTH, B_LINE_BYTES / 2>(b, map_b, at.full_barrier(), k, j0, item_b);
+                load_tile<LAYOUT_B == COL_MAJOR, B_WHOLE, WIDTH, B_LINE_BYTES / 2>(b, map_b, at.full_barrier(), k, tile.j0, item_b);
             at.advance();
         }
     }
 }
+
+/* ---- a group ends within a chunk of K: what lies behind is the next group's */
+
+enum { CLEARED = 7 }; /* a named barrier */
+
+/* Of a tile whose lines lie across K: the lines from `depth` on. */
+template <int count, int line_bytes> inline void clear_tile(unsigned tile, int depth, int thread, int threads)
+{
+    for (int piece = 0; piece < count * 2 / line_bytes; piece++)
+        for (int at = depth * line_bytes + thread * 16; at < CHUNK * line_bytes; at += threads * 16)
+            shared_clear_16_bytes(tile + piece * (CHUNK * line_bytes) + at);
+}
+
+/* By all warpgroups that multiply from the stage, of whose K the first `depth` are the group's. */
+inline void clear_behind(unsigned stage, int depth)
+{
+    constexpr int threads = TURNS ? 128 : CONSUMERS * 128;
+    const int thread = threadIdx.x % threads;
+    clear_tile<HEIGHT, 128>(stage, depth, thread, threads);
+    clear_tile<WIDTH, B_LINE_BYTES>(stage + A_BYTES, depth, thread, threads);
+    __syncwarp();
+    fence_async_shared();
+    named_barrier(TURNS ? 1 + threadIdx.x / 128 : CLEARED, threads);
+}
+
+/* ---- products */
 
 /* a, b: the warpgroup's part of a stage; more: 0 where the sums begin here. */
 inline void multiply(float (&sum)[WG_M][WG_N / 2], unsigned a, unsigned b, int more)
@@ -165,19 +265,16 @@ inline void release(const ring<STAGES> &at, unsigned stage)
         at.release(stage);
 }
 
-/* Sums of a tile, from the ring's next `steps` stages. before: the stage whose products may not be done yet, -1: none. */
-inline void multiply_stages(float (&sum)[WG_M][WG_N / 2], unsigned tiles, ring<STAGES> &at, int steps, int &before)
+/* Sums of a tile, from the ring's next stages. before: the stage whose products may not be done yet, -1: none. */
+inline void multiply_stages(float (&sum)[WG_M][WG_N / 2], unsigned tiles, ring<STAGES> &at, const tile_work &tile, int &before)
 {
     const unsigned own = TURNS ? 0 : threadIdx.x / 128 * (WG_M * 64 * CHUNK * 2);
     before = -1;
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < tile.steps; step++) {
         const unsigned stage = tiles + at.stage * STAGE_BYTES;
-        if (before >= 0 && !__all_sync(~0u, at.is_full())) { /* the wait below would keep the stage from the producer */
-            mma_wait<0>();
-            release(at, before);
-            before = -1;
-        }
         at.wait_full();
+        if (GROUP_AXIS == DEPTH_GROUPS && tile.end - tile.k0 - step * CHUNK < CHUNK)
+            clear_behind(stage, tile.end - tile.k0 - step * CHUNK);
         multiply(sum, stage + own, stage + A_BYTES, step > 0);
         mma_wait<1>();
         if (before >= 0)
@@ -223,6 +320,30 @@ inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, con
 struct cluster_sums {};
 #endif
 
+/* The arguments of a tile's item. Groups that cut D lie in one array, of which a tile has what its group has. */
+#if GROUP_AXIS != NO_GROUPS
+inline spk_cuda_arguments tile_arguments(const spk_cuda_arguments &arg, const tile_work &tile)
+{
+    spk_cuda_arguments item = whole_item_arguments(arg, tile.item);
+    if (CUT)
+        (GROUP_AXIS == ROW_GROUPS ? item.m : item.n) = tile.end;
+    return item;
+}
+#else
+inline item_view tile_arguments(const spk_cuda_arguments &arg, const tile_work &tile)
+{
+    return item_arguments(arg, tile.item);
+}
+#endif
+
+/* Whether TMA may write all of a warpgroup's tile: a box that reaches beyond the end of D writes nothing there, but one that reaches beyond
+ * the end of a group does; and a box begins at a multiple of 16 bytes of a line. */
+inline bool group_takes_boxes(const spk_cuda_arguments &arg, int i, int j0)
+{
+    constexpr bool rows = GROUP_AXIS == ROW_GROUPS, along_lines = rows == (LAYOUT_D == COL_MAJOR);
+    return (rows ? i + 64 <= arg.m : j0 + WG_N <= arg.n) && (!along_lines || (rows ? i : j0) % 8 == 0);
+}
+
 /* The epilogue of a warpgroup's sums, and the store. */
 inline void finish_tiles(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const gemm_order &order, float (&sum)[WG_M][WG_N / 2],
                          unsigned staging, int &buffer, int i0, int j0, int item)
@@ -232,10 +353,11 @@ inline void finish_tiles(const spk_tensor_map *map_d, const spk_cuda_arguments &
     for (int m = 0; m < WG_M; m++) {
         const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
         [[maybe_unused]] const auto piece_row = [i](int) { return i; };
-        if (order.direct || !finish_staged<WG_N, 64, BUFFERS, true>(arg, sum[m], staging, 1 + group, warp_i, j0, piece_row))
+        const bool direct = order.direct || (CUT && !group_takes_boxes(arg, i, j0));
+        if (direct || !finish_staged<WG_N, 64, BUFFERS, true>(arg, sum[m], staging, 1 + group, warp_i, j0, piece_row))
             finish_tile<WG_N, !STAGED_EPILOGUE>(arg, sum[m], warp_i, j0);
 #if DTYPE_D != F32
-        if (!order.direct)
+        if (!direct)
             store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staging, buffer, 1 + group, j0, (int)arg.n, piece_row, item);
         else
 #endif
@@ -243,21 +365,21 @@ inline void finish_tiles(const spk_tensor_map *map_d, const spk_cuda_arguments &
     }
 }
 
-inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const gemm_order &order, unsigned tiles, unsigned staging,
-                    ring<STAGES> at, [[maybe_unused]] cluster_sums all)
+inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const gemm_order &order, const group_tiles &groups,
+                    unsigned tiles, unsigned staging, ring<STAGES> at, [[maybe_unused]] cluster_sums all)
 {
-    const int group = threadIdx.x / 128, steps = end_step(order) - first_step(order);
+    const int group = threadIdx.x / 128;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
-    tile_work tile;
-    if (TURNS)
-        at.skip(group * steps);
-    if (group == 1)
+    tile_work tile = {};
+    if (TURNS && group == 1) {
+        at.skip(steps_of(order, arg, groups, 0, tile));
         turn_pass(0);
-    for (int turn = TURNS ? group : 0; find_tile(order, turn, tile); turn += TURNS ? 2 : 1) {
+    }
+    for (int turn = TURNS ? group : 0; find_tile(order, arg, groups, turn, tile); turn += TURNS ? 2 : 1) {
         int before;
         turn_wait(group);
-        multiply_stages(sum, tiles, at, steps, before);
+        multiply_stages(sum, tiles, at, tile, before);
         turn_pass(group ^ 1);
         mma_wait<0>();
 #pragma unroll
@@ -265,20 +387,20 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             mma_settle(sum[m]);
         if (before >= 0)
             release(at, before);
-        if (steps == 0) /* K is 0, or the block has no part of it */
+        if (tile.steps == 0) /* K is 0, or the block has no part of it */
 #pragma unroll
             for (int m = 0; m < WG_M; m++)
 #pragma unroll
                 for (int i = 0; i < WG_N / 2; i++)
                     sum[m][i] = 0;
         if (TURNS)
-            at.skip(steps);
-        item_view item = item_arguments(arg, tile.item);
-        const int i0 = tile.row * HEIGHT + (TURNS ? 0 : group * (WG_M * 64)), j0 = tile.col * WIDTH;
+            at.skip(steps_of(order, arg, groups, turn + 1, tile));
+        const auto &item = tile_arguments(arg, tile);
+        const int i0 = tile.i0 + (TURNS ? 0 : group * (WG_M * 64));
 #if SPLIT > 1
-        finish_cluster(item, all, sum, i0, j0);
+        finish_cluster(item, all, sum, i0, tile.j0);
 #else
-        finish_tiles(map_d, item, order, sum, staging + group * (BUFFERS * SHAPE.staging_bytes), buffer, i0, j0, tile.item);
+        finish_tiles(map_d, item, order, sum, staging + group * (BUFFERS * SHAPE.staging_bytes), buffer, i0, tile.j0, CUT ? 0 : tile.item);
 #endif
     }
     if (threadIdx.x % 128 == 0)
@@ -301,6 +423,7 @@ __cluster_dims__(CLUSTER, 1, 1)
 {
     extern __shared__ unsigned char shared[];
     __shared__ ring_storage<STAGES> storage;
+    __shared__ group_tiles groups;
     const unsigned tiles = (smem_address(shared) + 1023) & ~1023u, staging = tiles + STAGES * STAGE_BYTES;
 #if SPLIT > 1
     __shared__ exchange_storage exchanged;
@@ -324,17 +447,23 @@ __cluster_dims__(CLUSTER, 1, 1)
     } else {
         __syncthreads();
     }
-    next_launch_may_start();
+    if (order.early)
+        next_launch_may_start();
     previous_launch_done();
+#if CUT
+    if (threadIdx.x < 32)
+        count_tiles(arg, groups);
+    __syncthreads();
+#endif
     if (threadIdx.x < CONSUMERS * 128) {
         if (SHAPE.producer_threads == 128)
             registers_more<CONSUMERS == 2 ? 232 : 160>();
-        consume(&map_d, arg, order, tiles, staging, ring<STAGES>(storage), all);
+        consume(&map_d, arg, order, groups, tiles, staging, ring<STAGES>(storage), all);
     } else {
         if (SHAPE.producer_threads == 128)
             registers_fewer<CONSUMERS == 2 ? 40 : 32>();
         if (threadIdx.x == CONSUMERS * 128)
-            produce(&map_a, &map_b, arg, order, tiles, ring<STAGES>(storage));
+            produce(&map_a, &map_b, arg, order, groups, tiles, ring<STAGES>(storage));
     }
     if (SHARING > 1) { /* the other block still arrives at this one's barriers */
         __syncwarp();

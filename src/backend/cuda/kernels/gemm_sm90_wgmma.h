@@ -6,11 +6,16 @@
 #include "backend/cuda/device/sm90.h"
 
 /* The constants.
- *   HEIGHT WIDTH          rows and columns of a tile of D
+ *
+ *   HEIGHT, WIDTH         rows and columns of a tile of D
  *   TURNS                 0: multiplying warpgroups share a tile, one below the other; 1: each has tiles of its own, and two take turns:
- * one stores while the other multiplies CLUSTER_M, CLUSTER_N  2: two blocks one below the other share their columns of B, side by side
- * their rows of A: each brings half for both SPLIT                 blocks of a cluster that add their sums of one tile, each of a part of K
- *   A_WHOLE, B_WHOLE      of an operand whose lines run along M (N): 1: one three-dimensional box brings its tile (M, N % 64 == 0) */
+ *                         one stores while the other multiplies
+ *   CLUSTER_M, CLUSTER_N  2: two blocks one below the other share their columns of B, side by side their rows of A: each brings half for
+ *                         both
+ *   SPLIT                 blocks of a cluster that add their sums of one tile, each of a part of K
+ *   A_WHOLE, B_WHOLE      of an operand whose lines run along M (N): 1: one three-dimensional box brings its tile (M, N % 64 == 0)
+ *   CUT                   1: groups cut the rows or columns of D (GROUP_AXIS says which)
+ */
 #define GEMM_CONSTANTS(C)   \
     C(HEIGHT, height)       \
     C(WIDTH, width)         \
@@ -19,13 +24,19 @@
     C(CLUSTER_N, cluster_n) \
     C(SPLIT, split)         \
     C(A_WHOLE, a_whole)     \
-    C(B_WHOLE, b_whole)
+    C(B_WHOLE, b_whole)     \
+    C(CUT, cut)
 typedef struct gemm_constants {
     GEMM_CONSTANTS(SPK_CONSTANT_MEMBER)
 } gemm_constants;
 
 enum {
-    GEMM_CHUNK = 64, /* of K, that a stage holds: rows of 128 bytes */
+    GEMM_CHUNK = 64,         /* of K, that a stage holds: rows of 128 bytes */
+    GEMM_MOST_GROUPS = 1024, /* that cut D */
+    GEMM_GROUP_BYTES = GEMM_MOST_GROUPS * 4 + 16,
+    /* Of a ring: more in flight than memory needs is slower. Those of large stages have few in any case. */
+    GEMM_SMALL_STAGE_BYTES = 20 << 10,
+    GEMM_SMALL_RING_BYTES = 128 << 10,
     GEMM_MOST_STAGES = 12
 };
 
@@ -44,9 +55,11 @@ typedef struct gemm_shape {
 /* Stages as many as fit; a second staging tile where at least four stages stay. */
 SPK_BOTH gemm_shape gemm_fit(gemm_constants c, gemm_shape s)
 {
+    const int most = s.stage_bytes < GEMM_SMALL_STAGE_BYTES ? GEMM_SMALL_RING_BYTES / s.stage_bytes : GEMM_MOST_STAGES;
+    const int room = SM90_SHARED_BYTES - SM90_SHARED_SLACK - (c.cut ? GEMM_GROUP_BYTES : 0);
     for (s.buffers = 2; s.buffers >= 1; s.buffers--) {
         const int staging = c.split > 1 ? s.exchange_bytes : s.consumers * s.buffers * s.staging_bytes;
-        s.stages = sm90_stages(SM90_SHARED_BYTES - SM90_SHARED_SLACK - staging, s.stage_bytes, GEMM_MOST_STAGES);
+        s.stages = sm90_stages(room - staging, s.stage_bytes, most < GEMM_MOST_STAGES ? most : GEMM_MOST_STAGES);
         s.shared_bytes = SM90_ALIGNMENT_BYTES + s.stages * s.stage_bytes + staging;
         if (s.stages >= 4)
             return s;
@@ -77,13 +90,16 @@ SPK_BOTH gemm_shape gemm_shape_of(gemm_constants c)
 
 /* Which tiles of D there are, and which cluster computes which when. */
 typedef struct gemm_order {
-    int row_tiles, col_tiles; /* of an item; each of all blocks of a cluster */
-    int item_tiles, tiles;    /* row_tiles * col_tiles; of all items */
+    int row_tiles, col_tiles; /* of an item; each of all blocks of a cluster. On an axis that groups cut the device counts them */
+    int item_tiles, tiles;    /* row_tiles * col_tiles; of all items, or at most so many */
     /* Tiles go by groups of `group` lines, line by line: down = 0: of columns of tiles; 1: of rows. What runs at once shares a few rows of
      * A and a few columns of B. */
     int group, down;
     int steps;  /* chunks of K */
     int direct; /* 1: D is stored element by element, without TMA */
+    int early;  /* 1: blocks of the next launch may start as soon as there is room. It pays for a short product, and costs a long one that
+                 * waits for memory */
+    int once;   /* 1: L2 need not keep what it brings of A */
 } gemm_order;
 
 #endif

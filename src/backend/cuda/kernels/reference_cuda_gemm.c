@@ -16,4 +16,5 @@ const spk_kernel_ops reference_cuda_gemm_ops = {.applicable = spk_reference_appl
                                                 .unbind = spk_reference_unbind,
                                                 .run = spk_reference_run,
                                                 .batched = true,
+                                                .grouped = true,
                                                 .source_hash = SPK_SOURCE_HASH};

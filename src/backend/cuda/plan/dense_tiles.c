@@ -25,10 +25,14 @@ void spk_dense_tiles_complete(const spk_problem *problem, gather_shape *s, int p
                    team_sums(*c, rows) * spk_gather_sum_bytes(problem));
 }
 
-/* Tiles of all items. */
+/* Tiles of all items. Groups that cut D are known on the device only: each has one more than fill it, at most. */
 static double count_tiles(const spk_problem *problem, const gather_shape *s)
 {
-    return (double)spk_gather_ceil(problem->m, s->c.tile_m) * (double)spk_gather_ceil(problem->n, s->c.tile_n) * (double)problem->batch;
+    const double down = (double)spk_gather_ceil(problem->m, s->c.tile_m), across = (double)spk_gather_ceil(problem->n, s->c.tile_n),
+                 items = (double)problem->batch;
+    return problem->group_axis == SPK_GROUP_ROWS   ? (down + items) * across
+           : problem->group_axis == SPK_GROUP_COLS ? down * (across + items)
+                                                   : down * across * items;
 }
 
 /* Teams that a multiprocessor holds at once: their sums take registers too. */
@@ -152,6 +156,7 @@ spk_status spk_dense_tiles_bind(spk_bound *bound, const gather_shape *s, int par
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
     state->work = (dense_work){.tiles_m = (int)spk_gather_ceil(p->m, s->c.tile_m),
                                .tiles_n = (int)spk_gather_ceil(p->n, s->c.tile_n),
+                               .tiles = (int)tiles,
                                .parts = parts,
                                .steps = (int)spk_gather_ceil(p->k, s->c.tile_k)};
     state->block = (unsigned)(s->c.teams * s->c.threads);

@@ -26,34 +26,33 @@ static void narrow(int *to, const int64_t *from, int64_t count)
         to[i] = (int)from[i];
 }
 
-static void set_shape(const spk_bound *bound, spk_cuda_arguments *a)
+spk_cuda_arguments spk_cuda_arguments_of(const spk_problem *p, const spk_bsr_view *view)
 {
-    const spk_bsr_view *view = &bound->view;
-    const spk_problem *p = &bound->problem;
-    *a = (spk_cuda_arguments){.m = p->m,
-                              .n = p->n,
-                              .k = p->k,
-                              .block_rows = view->block_rows,
-                              .block_cols = view->block_cols,
-                              .grid_rows = (int)view->grid_rows,
-                              .grid_cols = (int)view->grid_cols,
-                              .nnzb = view->nnzb,
-                              .row_stride = view->row_stride,
-                              .col_stride = view->col_stride,
-                              .block_stride = view->block_stride,
-                              .ldb = p->b.ld,
-                              .ldc = p->c.ld,
-                              .ldd = p->d.ld,
-                              .ldr = p->residual.ld,
-                              .ldp = p->preact.ld,
-                              .lda = p->a.ld,
-                              .items = (int)p->batch,
-                              .stride_a = p->a.stride,
-                              .stride_b = p->b.stride,
-                              .stride_c = p->c.stride,
-                              .stride_d = p->d.stride,
-                              .stride_r = p->residual.stride,
-                              .stride_p = p->preact.stride};
+    return (spk_cuda_arguments){.m = p->m,
+                                .n = p->n,
+                                .k = p->k,
+                                .block_rows = view->block_rows,
+                                .block_cols = view->block_cols,
+                                .grid_rows = (int)view->grid_rows,
+                                .grid_cols = (int)view->grid_cols,
+                                .nnzb = view->nnzb,
+                                .row_stride = view->row_stride,
+                                .col_stride = view->col_stride,
+                                .block_stride = view->block_stride,
+                                .ldb = p->b.ld,
+                                .ldc = p->c.ld,
+                                .ldd = p->d.ld,
+                                .ldr = p->residual.ld,
+                                .ldp = p->preact.ld,
+                                .lda = p->a.ld,
+                                .items = (int)p->batch,
+                                .stride_a = p->a.stride,
+                                .stride_b = p->b.stride,
+                                .stride_c = p->c.stride,
+                                .stride_d = p->d.stride,
+                                .stride_r = p->residual.stride,
+                                .stride_p = p->preact.stride,
+                                .stride_bias = p->bias.stride};
 }
 
 /* ------------------------------------------------------------------------------------------------ one copy for all plans of a pattern */
@@ -183,8 +182,7 @@ spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index)
 {
     const spk_pattern *pattern = bound->problem.pattern;
     struct spk_cuda_shared_indices *all = spk_cuda_of(bound->device)->shared_indices;
-    spk_cuda_index made = {.shared = NULL};
-    set_shape(bound, &made.arguments);
+    spk_cuda_index made = {.shared = NULL, .arguments = spk_cuda_arguments_of(&bound->problem, &bound->view)};
     if (pattern == NULL) {
         *index = made;
         return SPK_OK;
@@ -246,4 +244,5 @@ void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, 
     out->alpha = args->alpha;
     out->beta = args->beta;
     out->workspace = args->workspace;
+    out->ends = args->offsets;
 }

@@ -18,6 +18,10 @@ void spk_cuda_shared_indices_release(const spk_device *device, struct spk_cuda_s
 spk_status spk_cuda_index_make(const spk_bound *bound, spk_cuda_index *index);
 void spk_cuda_index_release(const spk_device *device, spk_cuda_index *index);
 
+/* What of a problem's arguments does not change from run to run, but for the indices themselves. view: of a pattern; of zeros: there is
+ * none. */
+spk_cuda_arguments spk_cuda_arguments_of(const spk_problem *problem, const spk_bsr_view *view);
+
 /* The arguments of a run: the index's with the operands, alpha and beta filled in. */
 void spk_cuda_arguments_fill(const spk_cuda_index *index, const spk_args *args, spk_cuda_arguments *out);
 
