@@ -6,11 +6,12 @@ through PyTorch (cublas_dense: A with its zeros; cublas_dense_full: random numbe
 BSR and Blocked-ELL (sparsek's rows), and a kernel that only reads the values (plain_read). And sparsek beside itself on problems that differ in one thing:
 types, layouts, patterns, what is known of B. The suite `training` has what a layer's training needs: SDDMM (beside dense cuBLAS and PyTorch's Triton
 kernel), the transposed product, the three products of a layer, a mixture of experts (beside a cuBLAS call for each expert and PyTorch's _grouped_mm).
+The suite `gemm` has dense products, beside the best of cuBLASLt's algorithms, and those of groups, beside _grouped_mm.
 
 Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more than the L2 cache (cold) or stay (warm),
 alternated rounds; a ratio is the median over the rounds. Needs PyTorch with CUDA and Triton. Writes JSON in the shape of `sparsek bench`.
 
-    bench/peers.py --device cuda:0 --library build/release/libsparsek.so --out FILE --resume [--suite training] [--case NAME ...] [--limit-s 560]
+    bench/peers.py --device cuda:0 --library build/release/libsparsek.so --out FILE --resume [--suite gemm] [--case NAME ...] [--limit-s 560]
 
 --resume keeps the cases that the file has; with --limit-s no case begins after that time, and the same command goes on where it stopped. bench/gpu.sh runs
 this and all else that is measured on a GPU.

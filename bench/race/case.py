@@ -21,7 +21,10 @@ class Case:
     layout_b: int = ROW
     layout_d: int = ROW
     trans: bool = False  # spmm: A is stored as K x M
-    tokens: tuple = ()  # of experts: how many each has
+    tokens: tuple = ()  # of experts: how many each has; of gemm: the sizes of groups
+    group_axis: str = ""  # of gemm: what the groups cut
+    epilogue: str = ""  # of gemm: words of bias, an activation, residual
+    dtype_d: str = ""  # of gemm, where it is not dtype
     assume_finite: bool = True
     cache: str = "cold"
     op: str = "spmm"  # a name of operations.OPERATIONS

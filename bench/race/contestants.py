@@ -231,6 +231,12 @@ def cublas_each(trial):
     return run, dict(kind="dense", params=f"{len(ends) - 1} calls", result=lambda: out[0])
 
 
+def cublaslt(trial):
+    """The best of cuBLASLt's algorithms. What of an epilogue it does not fuse is one more kernel."""
+    choice = trial.operands.vendor()
+    return trial.operands.runner(choice), dict(kind="vendor", params=choice, result=trial.operands.result)
+
+
 def grouped_mm(trial):
     """PyTorch's product of ragged groups, on the tokens without padding."""
     o, kept = trial.operands, {}
@@ -245,4 +251,4 @@ def grouped_mm(trial):
 CONTESTANTS = {"cublas_dense": cublas_dense, "cublas_dense_full": cublas_dense_full, "triton_tuned": triton_tuned, "torch_eager": torch_eager,
                "cusparse_bsr": cusparse("cusparse_bsr"), "cusparse_blocked_ell": cusparse("cusparse_blocked_ell"), "cusparselt_2to4": cusparselt,
                "plain_read": plain_read(False), "plain_read_overlapped": plain_read(True), "torch_sampled": torch_sampled,
-               "cublas_each": cublas_each, "grouped_mm": grouped_mm}
+               "cublas_each": cublas_each, "grouped_mm": grouped_mm, "cublaslt": cublaslt}

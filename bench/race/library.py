@@ -6,6 +6,7 @@ import os
 
 ROW, COL = 0, 1
 I64, HOST = 1, 0
+EXHAUSTIVE = 2
 DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4}
 
 
@@ -29,7 +30,7 @@ class OperationInfo(C.Structure):
 
 class FieldInfo(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("kind", C.c_int), ("operand", C.c_int), ("offset", C.c_size_t)]
-    WIDE = (1, 2, 9, 10)  # sizes, items, leading dimensions, strides
+    WIDE = (1, 2, 9, 10, 12)  # sizes, items, leading dimensions, strides, groups
 
 
 class OperandInfo(C.Structure):
@@ -158,10 +159,10 @@ class Library:
             self.check(self.lib.spk_operation_get(i, C.byref(row)), None)
         return {row.name.decode(): Operation(self, row) for row in rows}
 
-    def plan(self, op, case, pattern, fields, choice=None, fresh=False):
+    def plan(self, op, case, pattern, fields, choice=None, fresh=False, only=None, exclude=None, effort=0):
         made, problem = C.c_void_p(), self.operations[op].problem(**fields)
         options = sized(TuneOptions, cache=int(case.cache == "warm"), assume_finite=int(case.assume_finite), choice=choice.encode() if choice else None,
-                        fresh=int(fresh))
+                        fresh=int(fresh), only=only.encode() if only else None, exclude=exclude.encode() if exclude and not choice else None, effort=effort)
         self.check(self.lib.spk_plan_create(self.context, pattern, problem, C.byref(options), C.byref(made)))
         return made
 

@@ -17,18 +17,22 @@ class Operands:
     def __init__(self, torch, library, case, seed, sets=None):
         self.torch, self.library, self.case = torch, library, case
         self.dtype = torch_dtype(torch, case.dtype)
-        offsets, columns = self.blocks(seed)
-        self.nnzb, (rows, cols) = len(columns), case.block
+        self.take_blocks(seed)
         element = torch.empty(0, dtype=self.dtype).element_size()
-        self.value_bytes = self.nnzb * rows * cols * element
-        self.flops = 2.0 * self.nnzb * rows * cols * self.inner()
         l2 = torch.cuda.get_device_properties(0).L2_cache_size
         self.sets = sets or (1 if case.cache == "warm" else max(2, min(16, int(2.5 * l2 / (self.value_bytes + self.dense_elements() * element)) + 2)))
-        self.offsets, self.columns = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in (offsets, columns))
-        self.pattern = library.pattern(case, offsets, columns)
         self.plans, self.views = [], {}
         torch.manual_seed(seed)
         self.fill()
+
+    def take_blocks(self, seed):
+        """The pattern, and how much its blocks are."""
+        offsets, columns = self.blocks(seed)
+        self.nnzb, (rows, cols) = len(columns), self.case.block
+        self.value_bytes = self.nnzb * rows * cols * self.torch.empty(0, dtype=self.dtype).element_size()
+        self.flops = 2.0 * self.nnzb * rows * cols * self.inner()
+        self.offsets, self.columns = (self.torch.tensor(x, dtype=self.torch.int32, device="cuda") for x in (offsets, columns))
+        self.pattern = self.library.pattern(self.case, offsets, columns)
 
     def blocks(self, seed):
         """Row offsets and block columns."""
@@ -105,7 +109,8 @@ class Operands:
     def close(self):
         for plan in self.plans:
             self.library.destroy_plan(plan)
-        self.library.destroy_pattern(self.pattern)
+        if self.pattern:
+            self.library.destroy_pattern(self.pattern)
 
 
 class Spmm(Operands):

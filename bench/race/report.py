@@ -43,7 +43,8 @@ def result_of(case, operands, harness, skipped, differs, options):
 
 def show(result, seconds):
     p = result["problem"]
-    print(f"{result['case']}: {p['m']} x {p['k']} x {p['n']}, block {p['block_rows']}x{p['block_cols']}, {p['density'] * 100:.3g} %, {p['dtype']}, {p['cache']}; {seconds:.1f} s")
+    blocks = f", block {p['block_rows']}x{p['block_cols']}, {p['density'] * 100:.3g} %" if "block_rows" in p else ""
+    print(f"{result['case']}: {p['m']} x {p['k']} x {p['n']}{blocks}, {p['dtype']}, {p['cache']}; {seconds:.1f} s")
     for c in sorted(result["candidates"], key=lambda c: c["median_us"] or 1e9):
         if c["status"] == "ok":
             over, rate = c["ratios"].get("sparsek", {}).get("median"), f"{c['gbps']:7.0f} GB/s   " if "gbps" in c else f"{c['tflops']:7.1f} TFLOP/s"

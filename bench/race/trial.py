@@ -50,7 +50,7 @@ def measure(torch, library, case, options):
             mine, theirs = base.problem(options.seed), operands.problem(options.seed)
             differs[name] = {key: theirs[key] for key in mine if mine[key] != theirs[key]}
             attempt(harness, skipped, name, lambda: own(operands, options))
-        for name in case.against if options.peers else [name for name in case.against if name == "cublas_dense"]:
+        for name in case.against if options.peers else [name for name in case.against if name in ("cublas_dense", "cublaslt")]:
             def made():
                 run, facts = CONTESTANTS[name](Trial(torch, library, case, base, options))
                 return run, dict(facts, operands=base)
