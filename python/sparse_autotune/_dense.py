@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._ops import ACTIVATION_SHIFT, FACTOR, FINITE, TF32, WHOLE, WIDE, forward_ad
+from ._ops import ACTIVATION_SHIFT, FACTOR, FINITE, TF32, WHOLE, WIDE, forward_ad, is_compiling, is_recorded, is_tracing, transforming
 
 BARE = FINITE | TF32 | WIDE | WHOLE  # flags without activation and factor
 
 public_gemm = torch.ops.sparse_autotune.gemm.default
-raw_gemm = torch.ops.sparse_autotune._gemm.default
+raw_gemm = torch.ops.sparse_autotune._gemm.default._op  # what OpOverload.__call__ calls, without its frame
 raw_gemm_out = torch.ops.sparse_autotune._gemm_out.default
 
 
@@ -84,10 +84,12 @@ class _Gemm(torch.autograd.Function):
 
 def gemm(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> Tensor:
     """D = act(a b + bias) + residual, or times residual: the raw operator where no gradient is wanted; the public one where PyTorch transforms or traces it."""
-    graded = torch.is_grad_enabled() and (a.requires_grad or b.requires_grad or _ops.wants_gradient(bias, residual))
+    graded = torch.is_grad_enabled() and (
+        a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad) or (residual is not None and residual.requires_grad)
+    )
     if graded and (residual is not None or flags >> ACTIVATION_SHIFT & 7):  # what their gradients need is kept
         return finished(gemm(a, b, bias, None, offs, flags & BARE), residual, flags)
-    if _ops.is_compiling() or _ops.transforming() or forward_ad._current_level >= 0 or _ops.is_tracing() or _ops.is_recorded():
+    if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
         return public_gemm(a, b, bias, residual, offs, flags)
     if graded:
         return _Gemm.apply(a, b, bias, offs, flags)  # type: ignore[no-any-return]
@@ -102,9 +104,9 @@ def refuse_tangents(**operands: Tensor | None) -> None:
 
 def gemm_into(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, flags: int, out: Tensor) -> None:
     """The raw operator that writes into a tensor; where no gradient is wanted."""
-    if _ops.transforming():
+    if transforming():
         raise NotImplementedError("sparse_autotune: out: a product inside torch.func.grad, jvp or vmap cannot write into a tensor")
-    if _ops.is_compiling():  # the operator's own kernel for Autograd looks for tangents
+    if is_compiling():  # the operator's own kernel for Autograd looks for tangents
         raw_gemm_out(a, b, bias, residual, flags, out)
         return
     if forward_ad._current_level >= 0:

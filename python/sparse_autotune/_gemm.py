@@ -13,8 +13,8 @@ from ._matmul import check_into, check_out
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation, check_activation
 
 
-def check_dense(name: str, operand: Any, *, optional: bool = False) -> None:
-    if not is_dense(operand) and not (optional and operand is None):
+def check_dense(name: str, operand: Any) -> None:
+    if not is_dense(operand):
         raise TypeError(f"{name}: must be a dense tensor, not {kind_of(operand)}")
 
 
@@ -79,11 +79,13 @@ def gemm(
     """
     check_dense("a", a)
     check_dense("b", b)
-    check_dense("bias", bias, optional=True)
+    if bias is not None:
+        check_dense("bias", bias)
     name, added = ("residual", residual) if factor is None else ("factor", factor)
     if residual is not None and factor is not None:
         raise ValueError("factor: is given beside residual; a product takes one of them")
-    check_dense(name, added, optional=True)
+    if added is not None:
+        check_dense(name, added)
     if _ops.any_autocast():
         a, b, (bias, added) = _autocast(a, b, (bias, added), out_dtype)
     flags = _flags_of(a, activation, factor, out_dtype)
@@ -162,8 +164,10 @@ def grouped_gemm(
     """
     for name, operand in (("a", a), ("b", b), ("offs", offs)):
         check_dense(name, operand)
-    check_dense("bias", bias, optional=True)
-    check_dense("factor", factor, optional=True)
+    if bias is not None:
+        check_dense("bias", bias)
+    if factor is not None:
+        check_dense("factor", factor)
     if _ops.any_autocast():
         a, b, (bias, factor) = _autocast(a, b, (bias, factor), out_dtype)
     flags = _flags_of(a, activation, factor, out_dtype)
