@@ -72,7 +72,7 @@ mod tuning;
 pub use activation::Activation;
 pub use burn;
 pub use context::{host_context, set_host_context};
-pub use dense::{DenseProduct, GemmOps, gemm, gemm_with};
+pub use dense::{DenseProduct, GemmOps, gemm, gemm_with, grouped_gemm};
 pub use error::{Error, Result};
 pub use gemm::BsrGemm;
 pub use linear::{SparseLinear, SparseLinearConfig};

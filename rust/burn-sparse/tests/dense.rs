@@ -1,7 +1,7 @@
 //! Dense products against Burn's own, with their gradients.
 mod common;
 use burn::tensor::{DType, Device, Tensor, activation};
-use burn_sparse::{Activation, gemm, gemm_with};
+use burn_sparse::{Activation, gemm, gemm_with, grouped_gemm};
 use common::{assert_near, estimate, numbers, setup};
 
 fn product<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> Tensor<D> {
@@ -141,6 +141,64 @@ fn through_another_backend() {
     }
 }
 
+/// Group by group, by Burn.
+fn in_groups(a: &Tensor<2>, b: &Tensor<3>, ends: &[usize]) -> Tensor<2> {
+    let ([m, _], [_, k, n]) = (a.dims(), b.dims());
+    let (mut pieces, mut begin) = (Vec::new(), 0);
+    for (group, &end) in ends.iter().enumerate() {
+        if end > begin {
+            let expert = b.clone().slice([group..group + 1, 0..k, 0..n]).reshape([k, n]);
+            pieces.push(a.clone().slice([begin..end, 0..k]).matmul(expert));
+        }
+        begin = end;
+    }
+    if begin < m {
+        pieces.push(Tensor::zeros([m - begin, n], &a.device()));
+    }
+    Tensor::cat(pieces, 0)
+}
+
+fn check_groups(ends: &[usize], after: (Option<Activation>, fn(Tensor<2>) -> Tensor<2>), device: &Device) {
+    setup();
+    let run = |own: bool| {
+        let a = numbers([12, 7], device).require_grad();
+        let b = numbers([ends.len(), 5, 7], device).require_grad();
+        let experts = b.clone().swap_dims(1, 2); // as a linear layer has its weights
+        let y = match own {
+            true => grouped_gemm(a.clone(), experts, ends, after.0, &estimate()),
+            false => after.1(in_groups(&a, &experts, ends)),
+        };
+        let weights = numbers(y.dims(), device);
+        let grads = (y.clone() * weights).sum().backward();
+        (y.detach(), a.grad(&grads).unwrap(), b.grad(&grads).unwrap())
+    };
+    let (mine, theirs) = (run(true), run(false));
+    assert_near(mine.0, theirs.0, 1e-4);
+    assert_near(mine.1, theirs.1, 1e-4);
+    assert_near(mine.2, theirs.2, 1e-4);
+}
+
+#[test]
+fn groups() {
+    let device = Device::flex().autodiff();
+    for ends in [&[3, 3, 8, 12][..], &[0, 5], &[12], &[2, 2, 2, 9]] {
+        check_groups(ends, (None, |y| y), &device);
+        check_groups(ends, (Some(Activation::Silu), activation::silu), &device);
+    }
+    setup();
+    let (a, none) = (numbers([4, 3], &Device::flex()), Tensor::<3>::zeros([2, 3, 5], &Device::flex()));
+    assert_eq!(grouped_gemm(a.clone(), none, &[0, 0], None, &estimate()).into_data().iter::<f32>().sum::<f32>(), 0.0);
+}
+
+#[cfg(feature = "ndarray")]
+#[allow(deprecated)]
+#[test]
+fn groups_through_another_backend() {
+    for ends in [&[3, 3, 8, 12][..], &[0, 5], &[12], &[2, 2, 2, 9]] {
+        check_groups(ends, (Some(Activation::Silu), activation::silu), &Device::ndarray().autodiff());
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     setup();
@@ -157,6 +215,10 @@ fn what_does_not_fit_is_refused() {
     refused(&|| gemm_with(a(), numbers([3, 5], &device), bias(), None, &estimate()), "a bias of 4 for 5 columns");
     let budget = estimate().with_budget(Some(-1.0));
     refused(&|| gemm(a(), numbers([3, 5], &device), &budget), "budget");
+    let experts = || numbers([2, 3, 5], &device);
+    refused(&|| grouped_gemm(a(), experts(), &[3, 2], None, &estimate()), "ends[1] = 2");
+    refused(&|| grouped_gemm(a(), experts(), &[3, 5], None, &estimate()), "the last group ends at 5, the axis at 4");
+    refused(&|| grouped_gemm(a(), experts(), &[1, 2, 4], None, &estimate()), "there are 3 groups");
     let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         product(numbers([2, 4, 3], &device), numbers([3, 3, 5], &device))
     }));

@@ -145,6 +145,9 @@ fn turned<B: Backend>(tensor: FloatTensor<B>) -> FloatTensor<B> {
 
 /// Summed over the leading dimensions that repeated an operand of this shape.
 fn summed<B: Backend>(mut grad: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+    if grad.shape() == *shape {
+        return grad;
+    }
     for axis in 0..shape.num_dims() - 2 {
         if shape[axis] == 1 && grad.shape()[axis] != 1 {
             grad = B::float_sum_dim(grad, axis);
@@ -175,14 +178,14 @@ impl SavedDense {
         let b = self.b.map(|id| checkpointer.retrieve_node_output::<FloatTensor<B>>(id));
         let [of_a, of_b] = &self.shapes;
         if let (Some(node), Some(b)) = (by_a, b) {
-            let made = B::gemm(grad.clone(), turned::<B>(b), self.product);
+            let made = B::gemm(grad.clone(), turned::<B>(b), self.product.clone());
             grads.register::<B>(node, summed::<B>(made, of_a));
         }
         if let (Some(node), Some(a)) = (by_b, a) {
             let lead = ..of_b.num_dims() - 2;
-            let one = of_b.as_slice()[lead].iter().all(|&length| length == 1);
-            let whole = a.shape().as_slice()[lead] == grad.shape().as_slice()[lead];
-            let (a, grad) = if one && whole { (as_rows::<B>(a), as_rows::<B>(grad)) } else { (a, grad) };
+            let one = self.product.ends.is_none() && of_b.as_slice()[lead].iter().all(|&length| length == 1);
+            let whole = one && a.shape().as_slice()[lead] == grad.shape().as_slice()[lead];
+            let (a, grad) = if whole { (as_rows::<B>(a), as_rows::<B>(grad)) } else { (a, grad) };
             grads.register::<B>(node, summed::<B>(B::gemm(turned::<B>(a), grad, self.product), of_b));
         }
     }
@@ -227,7 +230,7 @@ impl<B: Backend + GemmOps, C: CheckpointStrategy> GemmOps for Autodiff<B, C> {
             OpsKind::Tracked(mut prep) => {
                 let shapes = [a.shape(), b.shape()];
                 let (of_a, of_b) = (b_tracked.then(|| prep.checkpoint(&a)), a_tracked.then(|| prep.checkpoint(&b)));
-                let state = SavedDense { a: of_a, b: of_b, shapes, product };
+                let state = SavedDense { a: of_a, b: of_b, shapes, product: product.clone() };
                 prep.finish(state, B::gemm(a.into_primitive(), b.into_primitive(), product))
             }
             OpsKind::UnTracked(prep) => prep.finish(B::gemm(a.into_primitive(), b.into_primitive(), product)),
@@ -247,17 +250,17 @@ impl<B: Backend + GemmOps, C: CheckpointStrategy> GemmOps for Autodiff<B, C> {
         let activation = product.activation.take();
         let (a_tracked, b_tracked) = (a.is_tracked(), b.is_tracked());
         let guards = [a.node(), b.node(), bias.node()];
-        let run = |a: FloatTensor<Self>, b: FloatTensor<Self>| {
+        let run = |a: FloatTensor<Self>, b: FloatTensor<Self>, product| {
             B::gemm_bias(a.into_primitive(), b.into_primitive(), bias.into_primitive(), product)
         };
         let plain = match GemmBias.prepare::<C>(guards).compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let shapes = [a.shape(), b.shape()];
                 let (of_a, of_b) = (b_tracked.then(|| prep.checkpoint(&a)), a_tracked.then(|| prep.checkpoint(&b)));
-                let state = SavedDense { a: of_a, b: of_b, shapes, product };
-                prep.finish(state, run(a, b))
+                let state = SavedDense { a: of_a, b: of_b, shapes, product: product.clone() };
+                prep.finish(state, run(a, b, product))
             }
-            OpsKind::UnTracked(prep) => prep.finish(run(a, b)),
+            OpsKind::UnTracked(prep) => prep.finish(run(a, b, product)),
         };
         match activation {
             Some(activation) => activation.apply::<Self>(plain),

@@ -34,7 +34,7 @@ impl BsrOps for CubeBackend {
 impl GemmOps for CubeBackend {
     fn gemm(a: CubeTensor, b: CubeTensor, product: DenseProduct) -> CubeTensor {
         #[cfg(feature = "cuda")]
-        if let Some(index) = super::cuda::index_of(&a) {
+        if let (Some(index), None) = (super::cuda::index_of(&a), &product.ends) {
             return super::cuda::gemm(index, a, b, None, &product);
         }
         fallback::gemm::<Self>(a, b, None, product)

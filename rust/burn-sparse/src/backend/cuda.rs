@@ -115,18 +115,18 @@ fn typed_gemm<T: sparsek::Product<T>>(
     bias: Option<CubeTensor>,
     product: &DenseProduct,
 ) -> Result<CubeTensor> {
-    let shape = DenseProduct::output_shape(&a.shape(), &b.shape());
+    let shape = product.output_shape(&a.shape(), &b.shape());
     let k = a.shape()[shape.num_dims() - 1];
     let dtype = a.dtype;
     let (a, b) = (repeated(a, &shape), repeated(tight("b", b, dtype)?, &shape));
     let bias = bias.map(|bias| tight("bias", bias, dtype)).transpose()?;
-    bias.iter().try_for_each(|bias| DenseProduct::check_bias(&bias.shape(), &shape))?;
+    bias.iter().try_for_each(|bias| product.check_bias(&bias.shape(), &shape))?;
     let options = product.tuning.options()?;
     let output = empty(&a, shape.clone());
     if shape.num_elements() == 0 {
         return Ok(output);
     }
-    let gemm = problem::gemm(product, view(&a, Side::Left), view(&b, Side::Left), k, &shape, bias.is_some());
+    let gemm = problem::gemm(product, (view(&a, Side::Left), view(&b, Side::Left), k), None, &shape, bias.is_some());
     let context = device_context(index)?;
     let operands = Operands::of([Some(&a), Some(&b), bias.as_ref(), Some(&output)], &a.device)?;
     let [from_a, from_b, bias, d] = operands.pointers;

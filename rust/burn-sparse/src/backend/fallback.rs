@@ -5,6 +5,7 @@ use crate::pattern::BsrPattern;
 use burn::backend::tensor::{Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{IndexingUpdateOp, Shape, Slice, TensorData};
+use sparsek::GroupAxis;
 
 /// A X or X A^T, with bias and activation.
 pub fn matmul<B: Backend>(
@@ -52,6 +53,71 @@ pub fn matmul<B: Backend>(
     }
 }
 
+/// A B; not every backend sums over nothing, or makes nothing.
+fn product_of<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>, output: &Shape) -> FloatTensor<B> {
+    match a.shape().num_elements() == 0 || output.num_elements() == 0 {
+        true => B::float_zeros(output.clone(), &a.device(), a.dtype().into()),
+        false => B::float_matmul(a, b),
+    }
+}
+
+/// A product for each group, side by side; what is behind the last one is zero.
+fn in_groups<B: Backend>(
+    a: FloatTensor<B>,
+    b: FloatTensor<B>,
+    product: &DenseProduct,
+    output: &Shape,
+) -> FloatTensor<B> {
+    let axis = product.axis(&a.shape(), &b.shape()).expect("checked with the shape");
+    let dims = output.num_dims();
+    let (m, n, k) = (output[dims - 2], output[dims - 1], b.shape()[b.shape().num_dims() - 2]);
+    let of_group = |tensor: &FloatTensor<B>, group: usize, shape: [usize; 2]| {
+        let item = [Slice::from(group..group + 1), Slice::from(0..shape[0]), Slice::from(0..shape[1])];
+        B::float_reshape(B::float_slice(tensor.clone(), &item), Shape::from(shape))
+    };
+    let (mut pieces, mut end) = (Vec::new(), 0);
+    for (group, range) in product.ranges().enumerate() {
+        end = range.end;
+        if range.is_empty() && axis != GroupAxis::Depth {
+            continue;
+        }
+        let cut = |tensor: &FloatTensor<B>, slices: [Slice; 2]| B::float_slice(tensor.clone(), &slices);
+        let (one, other, shape) = match axis {
+            GroupAxis::Rows => {
+                let rows = cut(&a, [Slice::from(range.clone()), Slice::from(0..k)]);
+                (rows, of_group(&b, group, [k, n]), [range.len(), n])
+            }
+            GroupAxis::Cols => {
+                let columns = cut(&b, [Slice::from(0..k), Slice::from(range.clone())]);
+                (of_group(&a, group, [m, k]), columns, [m, range.len()])
+            }
+            _ if range.is_empty() => {
+                pieces.push(B::float_zeros(Shape::from([1, m, n]), &a.device(), a.dtype().into()));
+                continue;
+            }
+            _ => {
+                let columns = cut(&a, [Slice::from(0..m), Slice::from(range.clone())]);
+                (columns, cut(&b, [Slice::from(range.clone()), Slice::from(0..n)]), [m, n])
+            }
+        };
+        let made = product_of::<B>(one, other, &Shape::from(shape));
+        let deep = axis == GroupAxis::Depth;
+        pieces.push(if deep { B::float_reshape(made, Shape::from([1, m, n])) } else { made });
+    }
+    let rest = match axis {
+        GroupAxis::Rows => [m - end, n],
+        GroupAxis::Cols => [m, n - end],
+        _ => [0, 0],
+    };
+    if rest.iter().product::<usize>() > 0 {
+        pieces.push(B::float_zeros(Shape::from(rest), &a.device(), a.dtype().into()));
+    }
+    if output.num_elements() == 0 {
+        return B::float_zeros(output.clone(), &a.device(), a.dtype().into());
+    }
+    B::float_cat(pieces, usize::from(axis == GroupAxis::Cols))
+}
+
 /// A B of dense matrices, with bias and activation.
 pub fn gemm<B: Backend>(
     a: FloatTensor<B>,
@@ -59,18 +125,16 @@ pub fn gemm<B: Backend>(
     bias: Option<FloatTensor<B>>,
     product: DenseProduct,
 ) -> FloatTensor<B> {
-    let output = DenseProduct::output_shape(&a.shape(), &b.shape());
+    let output = product.output_shape(&a.shape(), &b.shape());
     if let Err(why) = product.tuning.options() {
         panic!("dense product: {why}");
     }
     let (dims, dtype) = (output.num_dims(), a.dtype());
     assert!(b.dtype() == dtype, "dense product: a of {dtype:?} and b of {:?}", b.dtype());
-    let mut result = match a.shape()[dims - 1] == 0 || output.num_elements() == 0 {
-        true => B::float_zeros(output.clone(), &a.device(), dtype.into()),
-        false => B::float_matmul(a, b),
-    };
+    let mut result =
+        if product.ends.is_some() { in_groups::<B>(a, b, &product, &output) } else { product_of::<B>(a, b, &output) };
     if let Some(bias) = bias {
-        DenseProduct::check_bias(&bias.shape(), &output).unwrap_or_else(|why| panic!("dense product: {why}"));
+        product.check_bias(&bias.shape(), &output).unwrap_or_else(|why| panic!("dense product: {why}"));
         let mut shape = vec![1; dims];
         shape[dims - 1] = output[dims - 1];
         result = B::float_add(result, B::float_reshape(bias, Shape::from(shape)));

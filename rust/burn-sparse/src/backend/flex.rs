@@ -68,21 +68,29 @@ fn typed_gemm<T: Number>(
     product: &DenseProduct,
 ) -> Result<FlexTensor> {
     let (of_a, of_b) = (a.layout().shape(), b.layout().shape());
-    let shape = DenseProduct::output_shape(of_a, of_b);
-    let k = of_a[shape.num_dims() - 1];
+    let shape = product.output_shape(of_a, of_b);
+    let (axis, k) = (product.ends.as_ref().and_then(|_| product.axis(of_a, of_b)), of_a[of_a.num_dims() - 1]);
     same_dtype::<T>("b", &b)?;
     let bias = bias.map(|bias| contiguous::<T>("bias", bias)).transpose()?;
-    bias.iter().try_for_each(|bias| DenseProduct::check_bias(bias.layout().shape(), &shape))?;
+    bias.iter().try_for_each(|bias| product.check_bias(bias.layout().shape(), &shape))?;
     let options = product.tuning.options()?;
-    let elements = shape.num_elements();
-    if elements == 0 {
+    let (elements, ends) = (shape.num_elements(), product.ends.as_deref());
+    if elements == 0 || ends.is_some_and(<[i32]>::is_empty) {
         return Ok(FlexTensor::zeros(shape, T::dtype()));
     }
-    let ((a, of_a), (b, of_b)) = (item_views(a, &shape), item_views(b, &shape));
-    let gemm = problem::gemm(product, of_a, of_b, k, &shape, bias.is_some());
+    let ((a, of_a), (b, of_b)) = match ends {
+        Some(_) => (viewed(a, Side::Left), viewed(b, Side::Left)),
+        None => (item_views(a, &shape), item_views(b, &shape)),
+    };
+    let gemm = problem::gemm(product, (of_a, of_b, k), axis, &shape, bias.is_some());
+    let start = |tensor: &FlexTensor| tensor.layout().start_offset();
+    let (from_a, from_b) = (&a.storage::<T>()[start(&a)..], &b.storage::<T>()[start(&b)..]);
+    if let Some(ends) = ends {
+        let mut d = vec![T::default(); elements]; // what lies behind the last group is not written
+        host_context()?.gemm(&gemm, GemmArgs::new(from_a, from_b, &mut d).offsets(ends), &options)?;
+        return Ok(tensor(d, shape));
+    }
     let mut d: Vec<T> = Vec::with_capacity(elements);
-    let elements_of = |tensor: &FlexTensor| tensor.layout().start_offset();
-    let (from_a, from_b) = (&a.storage::<T>()[elements_of(&a)..], &b.storage::<T>()[elements_of(&b)..]);
     let mut args = GemmArgs::uninit(from_a, from_b, &mut d.spare_capacity_mut()[..elements]);
     if let Some(bias) = &bias {
         args = args.bias(slice(bias));

@@ -3,7 +3,7 @@ use super::strided::View;
 use crate::dense::DenseProduct;
 use crate::ops::{Product, Side};
 use burn::tensor::Shape;
-use sparsek::{Bias, Gemm, Layout, Sddmm, Spmm};
+use sparsek::{Bias, Gemm, GroupAxis, Layout, Sddmm, Spmm};
 
 /// The product of an input that lies so, into a tight result of that shape, which is not empty.
 pub fn spmm(product: &Product, input: View, output: &Shape, bias: bool) -> Spmm {
@@ -53,17 +53,32 @@ pub fn sddmm(product: &Product, grad: View, input: View, shape: &Shape) -> Sampl
     Sampled { problem, x, y, x_is_grad }
 }
 
-/// The product of dense matrices that lie so, over `k`, into a tight result of that shape, which is not empty.
-pub fn gemm(product: &DenseProduct, a: View, b: View, k: usize, output: &Shape, bias: bool) -> Gemm {
+/// The product of dense matrices that lie so, over `k`, into a tight result of that shape, which is not empty; in groups along
+/// an axis, if any.
+pub fn gemm(
+    product: &DenseProduct,
+    (a, b, k): (View, View, usize),
+    axis: Option<GroupAxis>,
+    output: &Shape,
+    bias: bool,
+) -> Gemm {
     let dims = output.num_dims();
     let mut gemm = Gemm::new(output[dims - 2], output[dims - 1], k);
     gemm = gemm.layout_a(a.layout).lda(a.ld).layout_b(b.layout).ldb(b.ld);
     let items = a.items.max(b.items);
-    if items > 1 {
-        // To the library a stride of 0 is a tight one.
+    if let (Some(axis), Some(ends)) = (axis, &product.ends) {
+        gemm = gemm.groups(axis, ends.len());
+    } else if items > 1 {
         gemm = gemm.batch(items);
-        gemm = if a.items == 1 || a.stride == 0 { gemm.share_a() } else { gemm.stride_a(a.stride) };
-        gemm = if b.items == 1 || b.stride == 0 { gemm.share_b() } else { gemm.stride_b(b.stride) };
+        // To the library a stride of 0 is a tight one.
+        gemm = if a.items == 1 { gemm.share_a() } else { gemm };
+        gemm = if b.items == 1 { gemm.share_b() } else { gemm };
+    }
+    if a.items > 1 {
+        gemm = if a.stride == 0 { gemm.share_a() } else { gemm.stride_a(a.stride) };
+    }
+    if b.items > 1 {
+        gemm = if b.stride == 0 { gemm.share_b() } else { gemm.stride_b(b.stride) };
     }
     if bias {
         gemm = gemm.bias(Bias::PerCol);
