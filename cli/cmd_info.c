@@ -149,7 +149,7 @@ static json_t *fields_json(const operation *op)
         json_put(o, "field", json_text(field->name));
         json_put(o, "kind", json_string(kind_name(s)));
         json_put(o, "values", s->value ? json_null() : words_json(field->values));
-        json_put(o, "always", json_boolean(s->kind != SPK_FIELD_STRIDE && s->kind != SPK_FIELD_BLOCK_LAYOUT));
+        json_put(o, "always", json_boolean(s->kind != SPK_FIELD_STRIDE && s->kind != SPK_FIELD_BLOCK_LAYOUT && !settings_is_of_groups(s)));
         json_put(o, "in_epilogue", json_boolean(field->terms != NULL));
         json_push(list, o);
     }
