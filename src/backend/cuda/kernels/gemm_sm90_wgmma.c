@@ -220,6 +220,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static const double FLOPS_US = 5.3e6, L2_BYTES_US = 92e3, STEP_LEAST_US = 0.2, HBM_BYTES_US = 3.9e6, COPY_BYTES_US = 2e6;
 /* Costs as a factor: of a handshake of two blocks; of three stages, which hide less of a load; of sums that fill a thread's registers. */
 static const double SHARED = 1.03, FEW_STAGES = 1.15, MANY_SUMS = 1.03;
+static const double FEW_ASK = 1.04;   /* of memory, where not all multiprocessors ask it */
 static const double MULTICAST = 1.15; /* what sharing an operand saves */
 
 /* The longest of three, and something more where they are about the same. */
@@ -261,7 +262,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const bool swap = TUNED(params, SWAP);
     const double copies =
         (double)(copy_bytes(swap ? &problem->b : &problem->a, &p.a, p.batch) + copy_bytes(swap ? &problem->a : &problem->b, &p.b, p.batch));
-    const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US;
+    const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US * (even < 0.9 ? FEW_ASK : 1);
     return 3 + (c.split > 1 ? 1 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
 }
 
