@@ -132,7 +132,8 @@ def test_wide_result(dtype, device):
 @pytest.mark.parametrize("of_b", ["rows", "columns", "lines apart", "scattered"])
 def test_layouts(of_a, of_b, device):
     a, b = torch.randn(3, 13, 21, device=device), torch.randn(3, 21, 10, device=device)
-    agrees(sa.gemm(layouts(a)[of_a], layouts(b)[of_b], residual=layouts(torch.ones(3, 13, 10, device=device))[of_b]), a, b, residual=torch.ones(3, 13, 10))
+    ones = torch.ones(3, 13, 10, device=device)
+    agrees(sa.gemm(layouts(a)[of_a], layouts(b)[of_b], residual=layouts(ones)[of_b]), a, b, residual=ones)
 
 
 @pytest.mark.parametrize(
