@@ -1,7 +1,6 @@
 # How files of rows are compiled, and how device code comes into a library.
 include(SparsekClosure)
-set(SPARSEK_SOURCE_ROOT ${CMAKE_CURRENT_LIST_DIR}/../src)
-cmake_path(NORMAL_PATH SPARSEK_SOURCE_ROOT)
+set(SPARSEK_SOURCE_ROOT ${PROJECT_SOURCE_DIR}/src)
 
 # sparsek_row_options(RESULT FILE): sets the properties of a file of rows, in the directory that calls. RESULT: the files that its hash is over.
 # A kernel file's ISA is in its name. The hash of its sources (cmake/SparsekClosure.cmake) goes into the tuning evidence and the proofs, so that these go stale
