@@ -17,7 +17,7 @@ import os
 import pathlib
 import sys
 
-from page import burn, layers, readme
+from page import burn, dense, layers, readme
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -61,7 +61,7 @@ def section(device, files):
         lines += ["", *targets, f"### {group}", ""] + group_lines(members, *((1, "TFLOP/s") if is_gpu else (1000, "GFLOP/s"))) + [""] + origins(members)
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
-    for kind, title, body in (("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
+    for kind, title, body in (("dense", "Dense products beside cuBLASLt", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
                               ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):

@@ -26,6 +26,8 @@ def kind_of(document):
         return "layers"
     if "passed" in document:
         return "tests"
+    if results and all((r.get("problem") or {}).get("op") == "gemm" and isinstance(r.get("candidates"), list) for r in results):
+        return "dense"
     if results and all("problem" in r and isinstance(r.get("candidates"), list) for r in results):
         return "race"
     return "other"

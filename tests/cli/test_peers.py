@@ -49,6 +49,8 @@ class Cases(unittest.TestCase):
         suites = {name: {c.name for c in suite()} for name, suite in cases.SUITES.items()}
         self.assertEqual(suites["peers"] & suites["training"], set())
         self.assertEqual({c.name for c in cases.chosen_cases(None, "training")}, suites["training"])
+        self.assertEqual([sum(c.topic == topic for c in cases.chosen_cases(None, "gemm")) for topic in ("gemm", "gemm-unaligned", "gemm-epilogue", "gemm-grouped")], [17, 5, 4, 6])
+        self.assertTrue(all(sum(c.tokens) == (c.m if c.group_axis == "rows" else c.k) for c in cases.chosen_cases(None, "gemm") if c.tokens))
         self.assertEqual([c.name for c in cases.chosen_cases(["layer-all"])], ["layer-all-b64", "layer-all-b128"])
 
     def test_the_products_of_a_layer_share_a_pattern(self):

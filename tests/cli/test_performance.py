@@ -48,6 +48,15 @@ def training(op, topic, name, others, **fields):
     return result
 
 
+def dense(topic, shape, others, **fields):
+    """A case of bench/peers.py --suite gemm; `shape`: M, N, K."""
+    result = training("gemm", topic, f"{topic}-{'x'.join(map(str, shape))}", others)
+    result["problem"] = {"op": "gemm", "m": shape[0], "n": shape[1], "k": shape[2], "dtype": "bf16", "dtype_d": "bf16", "compute": "f32", "layout_a": "row",
+                         "layout_b": "col", "layout_d": "row", "epilogue": "none", "batch": 1, "seed": 1, "assume_finite": False, "static_values": False,
+                         "cache": "cold", **fields}
+    return result
+
+
 class Performance(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-performance-"))
@@ -146,6 +155,24 @@ class Performance(unittest.TestCase):
                      "| >= 0.85x | 0.9000x | A transposed, transposed-b64 | 1 of 11 | so far |", "SDDMM, f16, cold, X by columns",
                      "up, 2 experts, 116 tokens, f16, cold", "all three products, bf16"):
             self.assertIn(text, page)
+
+    def test_dense_products(self):
+        self.results.mkdir()
+        results = [dense("gemm", (4096, 4096, 4096), {"cublaslt": 1.02}), dense("gemm", (8192, 64, 8192), {"cublaslt": 0.98}),
+                   dense("gemm", (8192, 8192, 237568), {"cublaslt": 1.01}, dtype="f16", dtype_d="f32"), dense("gemm-unaligned", (9477, 1152, 588), {"cublaslt": 2.4}),
+                   dense("gemm-epilogue", (4096, 4096, 4096), {"cublaslt": 1.2, "without": 0.8}, epilogue="bias silu residual"),
+                   dense("gemm-grouped", (8192, 14336, 4096), {"grouped_mm": 1.3}, group_axis="rows", groups=8)]
+        results[0]["candidates"].append({**candidate("grouped_mm", "peer", 0, {}, "failed"), "why": "it takes no such thing"})
+        document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
+        (self.results / "gpu-h200-gemm.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        page = self.page.read_text()
+        for text in ("sixteen shapes | >= 1x | 0.9998x | the geometric mean | 2 of 16 | **no** |", "| the least of them | >= 0.97x | 0.9800x | gemm-8192x64x8192 | 2 of 16 | so far |",
+                     "| >= 1x | 1.010x | gemm-8192x8192x237568 | 1 | yes |", "| <= 1.05x | 1.250x | gemm-epilogue-4096x4096x4096 | 1 of 4 | **no** |",
+                     "groups along rows | >= 1.05x | 1.300x |", "f16 to f32, cold, B by columns", "bf16, cold, B by columns, 8 groups along rows", "40.80 (421, 1.02x)",
+                     "`grouped_mm` failed at gemm-4096x4096x4096: it takes no such thing"):
+            self.assertIn(text, page)
+        self.assertNotIn("Roofline", page)
 
     def test_what_training_needs_on_a_cpu(self):
         self.results.mkdir()

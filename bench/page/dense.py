@@ -1,0 +1,96 @@
+"""Dense products, and those in groups: what bench/peers.py --suite gemm measured."""
+import math
+
+from page.results import digits, ours_of, ratio_over_ours
+from page.tables import cell, contestants, entry, table, what_ran
+from page.targets import Bar, ratios
+
+TITLES = {"gemm": "Dense products", "gemm-unaligned": "Sizes and leading dimensions that are no multiples of 8", "gemm-epilogue": "Bias, an activation and a residual",
+          "gemm-grouped": "Products in groups"}
+NOTES = {
+    "gemm": "`cublaslt` is the best of the sixteen algorithms that cuBLASLt recommends with 32 MiB of workspace, each timed.",
+    "gemm-epilogue": "`cublaslt` fuses bias and GELU where that computes the same; what it does not fuse is one more kernel. `without` is sparsek's product without the epilogue.",
+    "gemm-grouped": "8192 rows (of A and D: a mixture of experts, up) or as much of K (the gradient of the experts' weights) in groups of half to three halves of an even share; "
+                    "`grouped_mm` is PyTorch's `torch._grouped_mm`.",
+}
+
+
+def is_seed(problem):
+    return problem["dtype"] == "f16"
+
+
+def is_narrow(problem):
+    return problem["n"] in (16, 64) or problem["m"] == problem["n"] == problem["k"] == 1024
+
+
+def over_plain(results):
+    """Our time over that of the product without the epilogue."""
+    for ratio, label in ratios(results, "gemm-epilogue", "without"):
+        yield (1 / ratio if ratio else None), label
+
+
+def bars():
+    def shapes(results, wanted=lambda p: not is_seed(p)):
+        return ratios(results, "gemm", "cublaslt", wanted)
+
+    return [Bar("cuBLASLt's time over ours, sixteen shapes", 1.0, shapes, mean=True, of=16),
+            Bar("the least of them", 0.97, shapes, of=16),
+            Bar("of N = 16 and 64, and 1024^3", 1.0, lambda rs: shapes(rs, is_narrow), of=3),
+            Bar("of 8192 x 237568 x 8192 in f16 with a D of f32", 1.0, lambda rs: shapes(rs, is_seed)),
+            Bar("of unaligned sizes", 2.0, lambda rs: ratios(rs, "gemm-unaligned", "cublaslt"), of=5),
+            Bar("with bias, GELU or SiLU, and a residual: cuBLASLt's time, with one more kernel, over ours", 1.12,
+                lambda rs: ratios(rs, "gemm-epilogue", "cublaslt"), of=4),
+            Bar("our time over that without them", None, over_plain, most=1.05, of=4),
+            Bar("time of `torch._grouped_mm` over ours, groups along rows", 1.05,
+                lambda rs: ratios(rs, "gemm-grouped", "grouped_mm", lambda p: p["group_axis"] == "rows"), of=3),
+            Bar("the same along K", 1.05, lambda rs: ratios(rs, "gemm-grouped", "grouped_mm", lambda p: p["group_axis"] == "depth"), of=3)]
+
+
+def traits(problem):
+    words = [problem["dtype"] if problem["dtype"] == problem["dtype_d"] else f"{problem['dtype']} to {problem['dtype_d']}", problem["cache"]]
+    words += [f"{name} by columns" for name, key in (("A", "layout_a"), ("B", "layout_b"), ("D", "layout_d")) if problem[key] == "col"]
+    if problem.get("groups"):
+        words.append(f"{problem['groups']} groups along {'K' if problem['group_axis'] == 'depth' else problem['group_axis']}")
+    return ", ".join(words + ([problem["epilogue"]] if problem["epilogue"] != "none" else []))
+
+
+def ratio_row(title, figure, rows, names):
+    cells = []
+    for name in names:
+        found = [ratio_over_ours(r, c) for _, _, r in rows for c in r["candidates"] if c["name"] == name and c["median_us"]]
+        cells.append(f"{digits(figure([x for x in found if x]))}x" if any(found) else "-")
+    return [title, "", "", ""] + cells
+
+
+def refusals(rows):
+    """Who failed, where and why: a line each."""
+    lines = []
+    for _, _, result in rows:
+        lines += [f"`{c['name']}` failed at {result['case']}: {cell(c['why'] or 'no reason given')}" for c in result["candidates"] if c["status"] == "failed"]
+    return [""] + lines if lines else []
+
+
+def topic_lines(topic, rows):
+    names = contestants(rows)
+    body = []
+    for _, _, result in rows:
+        p, ours = result["problem"], ours_of(result)
+        own = "-" if ours is None else f"**{digits(ours['median_us'], 4)}** ({digits(ours['tflops'])})"
+        body.append([f"{p['m']} x {p['k']} x {p['n']}", traits(p), own, what_ran(result, ours)] + [entry(result, name, 1) for name in names])
+    if len(rows) > 1:
+        body.append(ratio_row("geometric mean", lambda x: math.exp(sum(map(math.log, x)) / len(x)), rows, names))
+        body.append(ratio_row("least", min, rows, names))
+    head = ["M x K x N", "as", "sparsek", "which ran"] + [f"`{name}`" for name in names]
+    return [f"#### {TITLES.get(topic, topic)}", "", *([NOTES[topic], ""] if topic in NOTES else []),
+            "Time in us (TFLOP/s; its time over sparsek's, median of the paired rounds: above 1, sparsek is faster):", "", *table(head, body), *refusals(rows), ""]
+
+
+def lines_of(chosen):
+    """Targets, and a table for each topic. chosen: [(stem, document)]."""
+    rows = [(stem, document, result) for stem, document in chosen for result in document["results"]]
+    found = [bar.row([result for _, _, result in rows]) for bar in bars()]
+    lines = ["The worst of each line, the median of the paired rounds:", ""] + table(["", "must be", "is", "at", "measured", "met"], found) + [""]
+    topics = sorted({r.get("topic") for _, _, r in rows}, key=lambda t: (list(TITLES).index(t) if t in TITLES else len(TITLES), str(t)))
+    for topic in topics:
+        lines += topic_lines(topic, [row for row in rows if row[2].get("topic") == topic])
+    return lines[:-1]
