@@ -90,7 +90,7 @@ typedef struct spk_op {
     double (*flops)(const spk_problem *problem), (*dense_flops)(const spk_problem *problem);
     /* Elements of operand i, of an item, that a run touches at most. NULL: all. */
     double (*touched)(const spk_problem *problem, int i);
-    /* Of an output: the largest |output - oracle| / magnitude that rounding explains. */
+    /* Of an output: the largest |output - oracle| / magnitude that rounding explains. Above 0: of what must be exact, DBL_MIN. */
     double (*tolerance)(const spk_problem *problem, int output);
     /* Of an operation with indices among its inputs: some that are right for operand i; whether those of a run, in host memory, are. */
     void (*draw_index)(const spk_problem *problem, int i, spk_rng *rng, int32_t *out);

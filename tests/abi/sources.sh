@@ -14,7 +14,8 @@ found=$(grep -rnwE 'getenv|secure_getenv' src --include='*.[ch]' | grep -v '^src
 found=$(grep -rnE '\b(setenv|unsetenv|putenv|clearenv) *\(|\benviron *=' src --include='*.[ch]' || true)
 [ -z "$found" ] || fail "the library does not change the environment" "$found"
 # What is true of an operation alone stands in its folder, src/op/NAME; who asks which one it is would forget the next.
-found=$(grep -rnE '(==|!=) *SPK_(SPMM|SDDMM|GEMM|ATTENTION)\b|case SPK_(SPMM|SDDMM|GEMM|ATTENTION)\b' src cli prover python rust bench --include='*.[ch]' \
+names=$(sed -n 's/^SPK_OP(\(.*\))$/\U\1/p' src/op/operations.def | paste -sd'|')
+found=$(grep -rnE "(==|!=) *SPK_($names)\\b|case SPK_($names)\\b" src cli prover python rust bench --include='*.[ch]' \
     --include='*.cpp' --include='*.rs' --include='*.py' | grep -vE '^src/op/[a-z]+/|^rust/sparsek-sys/src/bindings\.rs:' || true)
 [ -z "$found" ] || fail "an operation is told by its row, not by its name" "$found"
 echo "sources: the environment is read in one place and changed in none; no one asks which operation it is"

@@ -198,6 +198,9 @@ static void nothing_is_lost(void **state)
             description written = {.bytes = {0}};
             spk_problem problem, again;
             read_into(op, &given, &problem);
+            for (int output = 0; output < op->operand_count; output++)
+                if (op->operands[output].role == SPK_ROLE_OUT && problem.operand[output].dtype != SPK_DTYPE_DEFAULT)
+                    assert_true(spk_problem_tolerance(&problem, output) > 0);
             op->write(&problem, &written);
             for (size_t byte = 0; byte < op->problem_bytes; byte++)
                 if (((const char *)&given)[byte] != ((const char *)&written)[byte])
