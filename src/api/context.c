@@ -73,6 +73,7 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     SPK_GOTO(spk_store_open(&made->mem, options.store_path, options.log, options.log_user, &made->store));
     spk_store_heed(made->store, &made->interrupted);
     SPK_GOTO(spk_plan_cache_make(&made->mem, &made->plans));
+    SPK_GOTO(spk_recent_make(&made->mem, &made->recent));
     *out = made;
     return SPK_OK;
 done:
@@ -85,6 +86,7 @@ void spk_context_destroy(spk_context **context)
     if (context == NULL || *context == NULL)
         return;
     spk_context *c = *context;
+    spk_recent_release(&c->recent);
     spk_plan_cache_release(&c->plans);
     spk_store_close(&c->store);
     if (c->device != NULL)

@@ -9,6 +9,7 @@
 #include "tune/choose/tune.h"
 
 struct spk_plan_cache;
+struct spk_recent;
 
 struct spk_context {
     spk_mem mem;
@@ -21,6 +22,7 @@ struct spk_context {
     spk_progress progress;
     void *progress_user;
     struct spk_plan_cache *plans;
+    struct spk_recent *recent;
 };
 
 /* Begins an entry point: later failures of this thread belong to the context. Refuses NULL, and calls from the caller's callbacks. */
@@ -61,8 +63,8 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 /* How a run begins: the plan's context is entered, the plan and the stream are checked. */
 spk_status spk_plan_enter_run(const spk_plan *plan, void *stream);
 
-/* The one-call form: finds the plan or makes it, and runs it. */
-spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream);
+/* For the one-call form: one reference more to the cached plan, or to one that is made and cached. */
+spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 
 /* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
 void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);
@@ -79,5 +81,19 @@ spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *p
 void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
                         spk_plan *plan);
 void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id);
+
+/* ---- questions asked lately (recent.c), before anything of them is checked */
+
+spk_status spk_recent_make(const spk_mem *mem, struct spk_recent **recent);
+void spk_recent_release(struct spk_recent **recent);
+
+/* One reference more to the plan that answered these very bytes, or NULL. pattern, problem and options are the caller's, any may be NULL.
+ */
+spk_plan *spk_recent_find(struct spk_recent *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options);
+
+/* Keeps a reference to the plan of a question that was found right. Does nothing where memory is short. */
+void spk_recent_add(struct spk_recent *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                    spk_plan *plan);
+void spk_recent_drop_pattern(struct spk_recent *recent, const spk_pattern *pattern);
 
 #endif

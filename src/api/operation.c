@@ -90,16 +90,36 @@ spk_status spk_run(const spk_plan *plan, const void *theirs, void *stream)
     return spk_plan_run(plan, &args, stream);
 }
 
-spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *theirs, const void *their_args,
-                       const spk_tune_options *their_options)
+static const char args_of_problem[] = "the problem is one of";
+
+/* The plan of a question that was not asked lately; its arguments are read before anything is tuned. */
+static spk_status find_plan(const question *asked, const void *their_args, spk_args *args, void **stream, spk_plan **plan)
 {
     spk_tune_options options;
     spk_problem problem;
+    SPK_TRY(read_problem(asked, &options, &problem));
+    SPK_TRY(read_args(problem.op, args_of_problem, their_args, args, stream));
+    SPK_TRY(spk_plan_find(asked->context, &problem, &options, plan));
+    spk_recent_add(asked->context->recent, asked->pattern, asked->problem, asked->options, *plan);
+    return SPK_OK;
+}
+
+spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *theirs, const void *their_args,
+                       const spk_tune_options *their_options)
+{
     spk_args args;
     void *stream = NULL;
-    SPK_TRY(read_problem(&(question){context, pattern, theirs, their_options}, &options, &problem));
-    SPK_TRY(read_args(problem.op, "the problem is one of", their_args, &args, &stream));
-    return spk_plan_now(context, &problem, &options, &args, stream);
+    spk_status status;
+    SPK_TRY(spk_enter(context));
+    spk_plan *plan = spk_recent_find(context->recent, pattern, theirs, their_options);
+    if (plan != NULL)
+        SPK_GOTO(read_args(plan->bound.problem.op, args_of_problem, their_args, &args, &stream));
+    else
+        SPK_TRY(find_plan(&(question){context, pattern, theirs, their_options}, their_args, &args, &stream, &plan));
+    status = spk_plan_run(plan, &args, stream);
+done:
+    spk_plan_release(&plan);
+    return status;
 }
 
 static spk_status check_operand(const spk_problem *problem, int operand)

@@ -109,8 +109,10 @@ void spk_pattern_destroy(spk_pattern **pattern)
     if (pattern == NULL || *pattern == NULL)
         return;
     spk_context *owner = (*pattern)->owner;
-    if (owner != NULL)
+    if (owner != NULL) {
+        spk_recent_drop_pattern(owner->recent, *pattern);
         spk_plan_cache_drop_pattern(owner->plans, (*pattern)->id);
+    }
     spk_pattern_release(pattern);
 }
 

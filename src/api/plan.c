@@ -175,16 +175,14 @@ const char *spk_plan_choice(const spk_plan *plan)
     return plan != NULL ? plan->choice : "";
 }
 
-spk_status spk_plan_now(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_args *args, void *stream)
+spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan)
 {
     if (problem->static_values)
         return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: spk_compute takes the values at each call; make a plan instead");
-    spk_plan *plan = options->fresh ? NULL : spk_plan_cache_find(context->plans, problem, options);
-    if (plan == NULL) {
-        SPK_TRY(spk_plan_make(context, problem, options, &plan));
-        spk_plan_cache_add(context->plans, &context->mem, problem, options, plan);
+    *plan = options->fresh ? NULL : spk_plan_cache_find(context->plans, problem, options);
+    if (*plan == NULL) {
+        SPK_TRY(spk_plan_make(context, problem, options, plan));
+        spk_plan_cache_add(context->plans, &context->mem, problem, options, *plan);
     }
-    spk_status status = spk_plan_run(plan, args, stream);
-    spk_plan_release(&plan);
-    return status;
+    return SPK_OK;
 }

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,91 @@ static void matmul_and_its_cache(void **state)
         args = fixture_args(&f, d);
         args.d = wide;
         assert_int_equal(spk_matmul(f.context, f.pattern, &f.problem, &args, &estimate), SPK_OK);
+    }
+    fixture_close(&f);
+}
+
+/* Whether the call computes act(alpha A B), whatever was asked before. */
+static bool computes(fixture *f, spk_pattern *pattern, const float *values, const spk_spmm *problem, const spk_tune_options *options)
+{
+    static float d[COLS * N];
+    static double want[COLS * N], magnitude[COLS * N];
+    spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = f->b, .d = d, .alpha = 1.5};
+    memset(d, 0xff, sizeof d);
+    if (spk_compute(f->context, pattern, problem, &args, options) != SPK_OK || spk_pattern_get_info(pattern, &info) != SPK_OK ||
+        spk_oracle(f->context, pattern, problem, &args, SPK_FIRST_OUTPUT, NULL, 0, want, magnitude) != SPK_OK)
+        return false;
+    for (int64_t i = 0; i < info.rows * problem->n; i++)
+        if (!(fabs(d[i] - want[i]) <= f->tolerance * magnitude[i]))
+            return false;
+    return true;
+}
+
+/* spk_compute remembers what it was asked: each byte of it counts. */
+static void recent_questions(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_open(&f, &in_memory);
+    for (int round = 0; round < 2; round++)
+        for (int activation = SPK_ACT_NONE; activation <= SPK_ACT_SILU; activation++)
+            for (int n = 1; n <= N; n++) {
+                const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = n, .activation = (spk_activation)activation};
+                assert_true(computes(&f, f.pattern, f.values, &problem, round == 0 ? &quick : NULL));
+            }
+    /* A wrong question is wrong each time, and so are wrong arguments of a right one. */
+    float d[ROWS * N];
+    spk_spmm_args args = fixture_args(&f, d);
+    spk_spmm wrong = f.problem;
+    wrong.layout_b = (spk_layout)7;
+    for (int round = 0; round < 2; round++) {
+        assert_true(computes(&f, f.pattern, f.values, &f.problem, &quick));
+        assert_int_equal(spk_compute(f.context, f.pattern, &wrong, &args, &quick), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_compute(f.context, NULL, &f.problem, &args, &quick), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_compute(f.context, f.pattern, NULL, &args, &quick), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_compute(f.context, f.pattern, &f.problem, NULL, &quick), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_compute(f.context, f.pattern, &f.problem, &(spk_gemm_args){SPK_SIZED(spk_gemm_args)}, &quick),
+                         SPK_ERR_ARGUMENT);
+        assert_non_null(strstr(spk_last_error(f.context), "the problem is one of"));
+    }
+    /* A struct of another version: shorter, and longer with zeros; no size that a struct can have. */
+    struct {
+        spk_tune_options options;
+        uint64_t more;
+    } longer = {{sizeof longer, .effort = SPK_TUNE_ESTIMATE}, 0};
+    spk_tune_options shorter = {.struct_size = 16, .effort = SPK_TUNE_ESTIMATE};
+    for (int round = 0; round < 2; round++) {
+        assert_true(computes(&f, f.pattern, f.values, &f.problem, &longer.options));
+        assert_true(computes(&f, f.pattern, f.values, &f.problem, &shorter));
+        longer.more = 1;
+        assert_int_equal(spk_compute(f.context, f.pattern, &f.problem, &args, &longer.options), SPK_ERR_UNSUPPORTED);
+        longer.more = 0;
+    }
+    for (size_t size = 0; size < 16; size++) {
+        shorter.struct_size = size;
+        assert_int_equal(spk_compute(f.context, f.pattern, &f.problem, &args, &shorter), SPK_ERR_ARGUMENT);
+    }
+    /* Text that changes where it stands. */
+    char choice[64] = "reference";
+    const spk_tune_options pinned = {SPK_SIZED(spk_tune_options), .choice = choice};
+    assert_true(computes(&f, f.pattern, f.values, &f.problem, &pinned));
+    snprintf(choice, sizeof choice, "no_such_kernel");
+    assert_int_not_equal(spk_compute(f.context, f.pattern, &f.problem, &args, &pinned), SPK_OK);
+    /* Patterns that come and go at one address. */
+    for (int i = 0; i < 60; i++) {
+        spk_matrix *matrix = NULL;
+        spk_pattern *pattern = NULL;
+        spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
+        const spk_generate generate = {SPK_SIZED(spk_generate),  .generator = SPK_GEN_UNIFORM, .rows = ROWS,   .cols = COLS,
+                                       .block_rows = BLOCK_ROWS, .block_cols = BLOCK_COLS,     .density = 0.4, .seed = (uint64_t)i};
+        assert_int_equal(spk_matrix_generate(f.context, &generate, &matrix, NULL), SPK_OK);
+        assert_int_equal(spk_matrix_view(matrix, &desc), SPK_OK);
+        assert_int_equal(spk_pattern_from_matrix(f.context, matrix, &pattern), SPK_OK);
+        assert_true(computes(&f, pattern, desc.values, &f.problem, &quick));
+        assert_true(computes(&f, pattern, desc.values, &f.problem, &quick));
+        spk_pattern_destroy(&pattern);
+        spk_matrix_destroy(&matrix);
     }
     fixture_close(&f);
 }
@@ -515,6 +601,7 @@ int main(void)
         cmocka_unit_test(estimate_runs_nothing),
         cmocka_unit_test(pinned_choice),
         cmocka_unit_test(matmul_and_its_cache),
+        cmocka_unit_test(recent_questions),
         cmocka_unit_test(static_values),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(callers_memory_and_threads),
