@@ -112,7 +112,8 @@ static spk_bsr_indices on_device(const arrays *from, arrays **there)
 }
 
 static const spk_spmm product = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16};
-static const spk_tune_options wgmma = {SPK_SIZED(spk_tune_options), .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"};
+static const spk_tune_options wgmma = {SPK_SIZED(spk_tune_options),
+                                       .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1 PINGPONG=0"};
 
 static void nothing_waits(void **unused)
 {

@@ -51,7 +51,8 @@ static void misaligned_goes_to_the_second(void **unused)
                                .block_rows = 64,           .block_cols = 64,      .nnzb = 2,
                                .row_offsets = offsets,     .col_indices = columns};
     spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .dtype_b = SPK_F16, .dtype_d = SPK_F16, .compute = SPK_F32};
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1"};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options),
+                                .choice = "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1 PINGPONG=0"};
     char *memory[3];
     GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context));
     GOOD(spk_pattern_create(context, &indices, &pattern));

@@ -21,47 +21,47 @@ inline float fast_reciprocal(float x)
     return y;
 }
 
-/* x / (1 + exp(-u)). */
+/* x / (1 + exp(-u)); of minus infinity -0, as where the quotient is too small: so x ends at -200. */
 template <bool fast> inline float gated(float x, float u)
 {
     if (fast)
-        return x * fast_reciprocal(1 + fast_exp2(-1.44269504088896340736f * u));
-    return x / (1 + expf(-u));
+        return fmaxf(x, -200) * fast_reciprocal(1 + fast_exp2(-1.44269504088896340736f * u));
+    return x == -__int_as_float(0x7f800000) ? -0.0f : x / (1 + expf(-u));
 }
 
-/* x (1 + erf(x / sqrt 2)) / 2 = x - g or -g, with g = |x| erfc(z) / 2 and z = |x| / sqrt 2. Fast: erfc(z) = t exp(p(t) - z^2), t = 1 / (1 +
- * z / 2), where p is fitted at Chebyshev points to log(erfc(z) exp(z^2) / t); the relative error stays below 2^-15. */
+/* x (1 + erf(x / sqrt 2)) / 2 = max(x, 0) - g, with g = |x| erfc(z) / 2 and z = |x| / sqrt 2. Fast: erfc(z) = t exp(p(t) - z^2), t = 1 / (1
+ * + z / 2), where p is fitted at Chebyshev points to log(erfc(z) exp(z^2) / t); the relative error stays below 2^-15. The coefficients are
+ * of log2(erfc(z) exp(z^2) / t) - 1, and g is 0 from |x| = 30 on. */
 template <bool fast> inline float gelu_erf(float x)
 {
     if (!fast)
         return 0.5f * x * erfcf(-x * 0.70710678118654752440f);
-    const float z = fabsf(x) * 0.70710678118654752440f, t = fast_reciprocal(1 + 0.5f * z);
-    float p = 0.013140936f;
-    p = p * t + 0.18027578f;
-    p = p * t - 0.63793588f;
-    p = p * t + 0.4216677f;
-    p = p * t + 0.27506617f;
-    p = p * t + 1.0140456f;
-    p = p * t - 1.2662519f;
-    const float g = 0.5f * fabsf(x) * t * fast_exp2(1.44269504088896340736f * (p - z * z));
-    return x > 0 ? x - g : -g;
+    const float u = fminf(fabsf(x), 30), t = fast_reciprocal(1 + 0.35355339059327376220f * u);
+    float p = 0.018958363f;
+    p = p * t + 0.26008297f;
+    p = p * t - 0.92034686f;
+    p = p * t + 0.60833791f;
+    p = p * t + 0.39683659f;
+    p = p * t + 1.4629586f;
+    p = p * t - 2.8268154f;
+    const float g = u * t * fast_exp2(p - 0.72134752044448170368f * u * u);
+    return (x <= 0 ? -0.0f : x) - g; /* a NaN stays */
 }
 
 /* Accurate to the rounding of float, or with a D of 16 bits to a small part of D's: there the instructions of an epilogue are what a fast
- * product waits for. Of minus infinity the gated ones give -0, not the NaN of -inf * 0. */
+ * product waits for. Of minus infinity -0, not the NaN of -inf * 0. */
 inline float activate(float x)
 {
     [[maybe_unused]] constexpr bool fast = sizeof(element_d) == 2;
-    [[maybe_unused]] const float infinity = __int_as_float(0x7f800000);
 #if ACTIVATION == RELU
     return x <= 0 ? 0 : x; /* a NaN stays */
 #elif ACTIVATION == GELU_ERF
-    return x == -infinity ? -0.0f : x == infinity ? x : gelu_erf<fast>(x);
+    return !fast && x == -__int_as_float(0x7f800000) ? -0.0f : gelu_erf<fast>(x);
 #elif ACTIVATION == GELU_TANH
     /* (1 + tanh u) / 2 = 1 / (1 + exp(-2u)), which does not cancel */
-    return x == -infinity ? -0.0f : gated<fast>(x, 1.59576912160573071176f * (x + 0.044715f * x * x * x));
+    return gated<fast>(x, 1.59576912160573071176f * (x + 0.044715f * x * x * x));
 #elif ACTIVATION == SILU
-    return x == -infinity ? -0.0f : gated<fast>(x, x);
+    return gated<fast>(x, x);
 #else
     return x;
 #endif

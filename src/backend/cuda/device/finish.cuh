@@ -7,8 +7,6 @@
 #include "backend/cuda/device/epilogue.cuh"
 #include "backend/cuda/device/ptx.cuh"
 
-#define PLAIN_EPILOGUE (!USE_C && BIAS == NO_BIAS && ACTIVATION == NO_ACTIVATION && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT)
-
 namespace sm90 {
 
 /* A thread's two neighbours of a warp's 8 rows and 8 columns: row lane / 4, columns lane % 4 * 2 and the next. Of an array with D's layout,
@@ -112,31 +110,19 @@ SPK_INLINE void load_row_bias([[maybe_unused]] const spk_cuda_arguments &arg, [[
 #endif
 }
 
-/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first, even. fast: a tile inside
- * of D has a path of its own. */
-template <int columns, bool fast = true>
-SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], int i0, int j0)
+/* Of all pairs, which lie inside of D where `inside` says so. always: they do, and no branch stands between them, so that their
+ * instructions take turns and hide each other's latency. */
+template <int columns, bool always>
+SPK_INLINE void finish_pairs(const spk_cuda_arguments &arg, float (&sum)[columns / 2], int i0, int j0, bool inside)
 {
-#if PLAIN_EPILOGUE
-    const float alpha = (float)arg.alpha;
-    if (alpha == 1)
-        return;
-#pragma unroll
-    for (int at = 0; at < columns / 2; at++)
-        sum[at] *= alpha;
-#else
-    if (i0 < 0)
-        return;
-    const bool inside =
-        fast && (LAYOUT_D == ROW_MAJOR ? j0 : i0) % 2 == 0 && i0 + 16 <= arg.m && j0 + columns <= arg.n && pairs_aligned(arg);
-    float row_bias[2] = {0, 0}, c[2], residual[2];
-    if (inside)
+    float row_bias[2] = {}, c[2] = {}, residual[2] = {}; /* c in the loop costs registers */
+    if (always || inside)
         load_row_bias(arg, row_bias, i0);
 #pragma unroll
     for (int at = 0; at < columns / 2; at += 2) {
         const int i = i0 + at / 2 % 2 * 8, j = j0 + at / 4 * 8;
         float value[2] = {sum[at], sum[at + 1]};
-        if (inside) {
+        if (always || inside) {
             if (USE_C && arg.beta != 0)
                 load_two(arg.c, arg.ldc, i, j, c);
             if (RESIDUAL != NO_RESIDUAL)
@@ -150,6 +136,34 @@ SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns 
         if (at % 4 == 2)
             asm volatile("" ::: "memory"); /* else all loads go ahead of all else, and registers run out */
     }
+}
+
+/* With two arrays to read or write, or one of float, what is on its way for many pairs at once does not fit into the registers. */
+constexpr bool INTERLEAVED = (USE_C + (RESIDUAL != NO_RESIDUAL) + KEEP_PREACT + (BIAS == BIAS_PER_ROW)) * sizeof(element_d) < 4;
+
+/* The epilogue in place. i0: D's row of the warp's first row, negative: none; j0: D's column of the tile's first, even. fast: a tile inside
+ * of D has a path of its own. */
+template <int columns, bool fast = true>
+SPK_INLINE void finish_tile(const spk_cuda_arguments &arg, float (&sum)[columns / 2], int i0, int j0)
+{
+#if !USE_C && BIAS == NO_BIAS && RESIDUAL == NO_RESIDUAL && !KEEP_PREACT /* beyond D too: nothing is read or written there */
+    const float alpha = (float)arg.alpha;
+    if (alpha != 1)
+#pragma unroll
+        for (int at = 0; at < columns / 2; at++)
+            sum[at] *= alpha;
+#pragma unroll
+    for (int at = 0; at < columns / 2; at++)
+        sum[at] = activate(sum[at]);
+#else
+    if (i0 < 0)
+        return;
+    const bool inside =
+        fast && (LAYOUT_D == ROW_MAJOR ? j0 : i0) % 2 == 0 && i0 + 16 <= arg.m && j0 + columns <= arg.n && pairs_aligned(arg);
+    if (INTERLEAVED && inside)
+        finish_pairs<columns, true>(arg, sum, i0, j0, true);
+    else
+        finish_pairs<columns, false>(arg, sum, i0, j0, !INTERLEAVED && inside);
 #endif
 }
 

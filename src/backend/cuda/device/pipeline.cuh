@@ -36,8 +36,6 @@ template <int stages> struct ring {
     }
     /* Producer: the stage may be written. A fresh ring is all empty. */
     __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage * 8, phase ^ 1); }
-    /* Consumer: whether they are in. */
-    __device__ __forceinline__ bool is_full() const { return barrier_test(full + stage * 8, phase); }
     /* Consumer: the stage's bytes are in. */
     __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage * 8, phase); }
     __device__ __forceinline__ void release(unsigned of, unsigned count = 1) const { barrier_arrive(empty + of * 8, count); }

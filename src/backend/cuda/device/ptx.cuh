@@ -45,17 +45,6 @@ SPK_INLINE void barrier_wait(unsigned barrier, unsigned parity)
                  : "memory");
 }
 
-/* Whether the phase of this parity is complete: asks once. */
-SPK_INLINE bool barrier_test(unsigned barrier, unsigned parity)
-{
-    unsigned done;
-    asm volatile("{\n\t.reg .pred done;\n\tmbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\tselp.u32 %0, 1, 0, done;\n\t}"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
-    return done != 0;
-}
-
 /* Ordinary stores to shared memory before it are seen by TMA and wgmma after it. */
 SPK_INLINE void fence_async_shared()
 {

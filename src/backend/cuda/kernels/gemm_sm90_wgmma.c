@@ -97,7 +97,7 @@ static gemm_constants constants_of(const spk_problem *computed, const spk_params
 {
     return (gemm_constants){.height = TUNED(params, HEIGHT),
                             .width = TUNED(params, WIDTH),
-                            .turns = TUNED(params, TURNS),
+                            .pingpong = TUNED(params, PINGPONG),
                             .cluster_m = TUNED(params, CLUSTER) == CLUSTER_ROWS ? 2 : 1,
                             .cluster_n = TUNED(params, CLUSTER) == CLUSTER_COLUMNS ? 2 : 1,
                             .split = TUNED(params, SPLIT),
@@ -111,12 +111,12 @@ static int most_sums(const spk_problem *problem, const gemm_shape *s)
 {
     const spk_epilogue *e = &problem->epilogue;
     const bool arrays = e->use_c || e->residual != SPK_RESIDUAL_NONE || e->keep_preact;
-    return s->consumers > 2 ? (arrays ? 64 : 96) : arrays ? 160 : 192;
+    return s->consumers > 2 ? (arrays ? 64 : 96) : arrays ? 176 : 192;
 }
 
 static const char *shape_refusal(const spk_problem *p, gemm_constants c, const gemm_shape *s)
 {
-    if (c.turns && c.height > 128)
+    if (c.pingpong && c.height > 128)
         return "warpgroups that take turns have 64 or 128 rows each";
     if (s->sums > most_sums(p, s))
         return "a thread would keep too many sums";
@@ -126,7 +126,7 @@ static const char *shape_refusal(const spk_problem *p, gemm_constants c, const g
         return "clusters work on one item";
     if (c.cut && p->batch > GEMM_MOST_GROUPS)
         return "more than 1,024 groups";
-    if (c.split > 1 && (c.turns || s->sharing > 1 || s->exchange_bytes > MOST_EXCHANGE_BYTES))
+    if (c.split > 1 && (c.pingpong || s->sharing > 1 || s->exchange_bytes > MOST_EXCHANGE_BYTES))
         return "a sum is not shared so";
     if (s->sharing > 1 && p->batch > 1)
         return "clusters share operands of one item only";
@@ -168,6 +168,8 @@ static const char *size_refusal(const spk_problem *p, gemm_constants c, const ge
         return "a smaller tile holds all of D";
     if (c.split > 1 && (tiles * c.split > processors || p->k < GEMM_CHUNK * LEAST_STEPS * c.split))
         return "there are tiles enough, or K is too short to be shared";
+    if ((c.cluster_m > 1 && c.height >= rows) || (c.cluster_n > 1 && c.width >= columns))
+        return "a cluster's second tile would lie beyond D";
     if (s->sharing > 1 && tiles < processors / 2)
         return "clusters pay where all multiprocessors are busy";
     if (tiles > 64 * processors && c.height * c.width < 128 * 128)
@@ -236,7 +238,8 @@ static double step_us(gemm_constants c, const gemm_shape *s, double busy)
     const double flops = 2.0 * c.height * c.width * GEMM_CHUNK * narrow / FLOPS_US;
     const double lines = c.height / (c.cluster_n > 1 ? MULTICAST : 1) + c.width / (c.cluster_m > 1 ? MULTICAST : 1);
     const double bytes = 2 * lines * GEMM_CHUNK / L2_BYTES_US * (busy < 0.6 ? 0.7 : 1);
-    const double more = (s->sharing > 1 ? SHARED : 1) * (s->stages == 3 ? FEW_STAGES : 1) * (!c.turns && c.height == 256 ? MANY_SUMS : 1);
+    const double more =
+        (s->sharing > 1 ? SHARED : 1) * (s->stages == 3 ? FEW_STAGES : 1) * (!c.pingpong && c.height == 256 ? MANY_SUMS : 1);
     return longest(flops, bytes, STEP_LEAST_US) * more;
 }
 
@@ -256,14 +259,16 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double even = count_tiles(&p, c) * c.split / spk_sm90_processors(device), waves = fmax(ceil(even), 1);
     const double steps = ceil(item_extent(&p, SPK_GROUP_DEPTH) / GEMM_CHUNK / c.split), store = store_weight(&p, c),
                  sums = steps * step_us(c, &s, even / waves);
-    const double exposed = c.turns ? 0.1 + store / waves + fmax(store - sums, 0) : 0.7 + 1.2 * store;
+    /* in turns only the last store is seen; of one tile alone, which keeps half of the threads, all of it */
+    const bool alone = c.pingpong && waves == 1 && c.height > 64;
+    const double exposed = alone ? 0.9 + 1.6 * store : c.pingpong ? 0.1 + store / waves + fmax(store - sums, 0) : 0.7 + 1.2 * store;
     /* where the last wave is not full, the others' power and bytes are its own */
     const double us = (0.8 * waves + 0.2 * even) * (sums + exposed);
     const bool swap = TUNED(params, SWAP);
     const double copies =
         (double)(copy_bytes(swap ? &problem->b : &problem->a, &p.a, p.batch) + copy_bytes(swap ? &problem->a : &problem->b, &p.b, p.batch));
     const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US * (even < 0.9 ? FEW_ASK : 1);
-    return 3 + (c.split > 1 ? 1 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
+    return 3 + (c.split > 1 ? 1.6 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
 }
 
 /* ---- the program */

@@ -5,6 +5,7 @@
 #include "backend/cuda/device/finish_staged.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/pingpong.cuh"
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/kernels/gemm_sm90_wgmma.h"
 
@@ -16,7 +17,7 @@ constexpr int CHUNK = GEMM_CHUNK, STAGES = SHAPE.stages, BUFFERS = SHAPE.buffers
 constexpr int A_BYTES = SHAPE.a_bytes, STAGE_BYTES = SHAPE.stage_bytes, SHARING = SHAPE.sharing, CLUSTER = SHAPE.cluster;
 constexpr int B_LINE_BYTES = LAYOUT_B == COL_MAJOR || WIDTH >= 64 ? 128 : WIDTH * 2; /* of a tile of B in shared memory, and its swizzle */
 static_assert(SHAPE.b_bytes % 1024 == 0 && (LAYOUT_B == COL_MAJOR || WIDTH % 64 == 0 || WIDTH == 16 || WIDTH == 32), "tiles of B");
-static_assert(!TURNS || (CONSUMERS == 2 && SPLIT == 1), "two warpgroups take turns");
+static_assert(!PINGPONG || (CONSUMERS == 2 && SPLIT == 1), "two warpgroups take turns");
 static_assert(CUT == (GROUP_AXIS == ROW_GROUPS || GROUP_AXIS == COLUMN_GROUPS), "groups along K do not cut D");
 static_assert(GROUP_AXIS != DEPTH_GROUPS || (!A_K_CONTIGUOUS && LAYOUT_B == ROW_MAJOR),
               "TMA reads lines along K from multiples of 16 bytes");
@@ -219,13 +220,13 @@ template <int count, int line_bytes> inline void clear_tile(unsigned tile, int d
 /* By all warpgroups that multiply from the stage, of whose K the first `depth` are the group's. */
 inline void clear_behind(unsigned stage, int depth)
 {
-    constexpr int threads = TURNS ? 128 : CONSUMERS * 128;
+    constexpr int threads = PINGPONG ? 128 : CONSUMERS * 128;
     const int thread = threadIdx.x % threads;
     clear_tile<HEIGHT, 128>(stage, depth, thread, threads);
     clear_tile<WIDTH, B_LINE_BYTES>(stage + A_BYTES, depth, thread, threads);
     __syncwarp();
     fence_async_shared();
-    named_barrier(TURNS ? 1 + threadIdx.x / 128 : CLEARED, threads);
+    named_barrier(PINGPONG ? 1 + threadIdx.x / 128 : CLEARED, threads);
 }
 
 /* ---- products */
@@ -268,7 +269,7 @@ inline void release(const ring<STAGES> &at, unsigned stage)
 /* Sums of a tile, from the ring's next stages. before: the stage whose products may not be done yet, -1: none. */
 inline void multiply_stages(float (&sum)[WG_M][WG_N / 2], unsigned tiles, ring<STAGES> &at, const tile_work &tile, int &before)
 {
-    const unsigned own = TURNS ? 0 : threadIdx.x / 128 * (WG_M * 64 * CHUNK * 2);
+    const unsigned own = PINGPONG ? 0 : threadIdx.x / 128 * (WG_M * 64 * CHUNK * 2);
     before = -1;
     for (int step = 0; step < tile.steps; step++) {
         const unsigned stage = tiles + at.stage * STAGE_BYTES;
@@ -282,23 +283,6 @@ inline void multiply_stages(float (&sum)[WG_M][WG_N / 2], unsigned tiles, ring<S
         before = at.stage;
         at.advance();
     }
-}
-
-/* ---- two warpgroups take turns. One waits until the other has asked for its last products: the ring's barriers tell only neighbouring
- * phases apart, and its tile's stages come after the other's. */
-
-enum { FIRST_TURN = 8 }; /* named barriers: of each warpgroup */
-
-inline void turn_wait(int group)
-{
-    if (TURNS)
-        named_barrier(FIRST_TURN + group, 256);
-}
-
-inline void turn_pass(int group)
-{
-    if (TURNS)
-        named_barrier_arrive(FIRST_TURN + group, 256);
 }
 
 #if SPLIT > 1
@@ -372,15 +356,15 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
     tile_work tile = {};
-    if (TURNS && group == 1) {
+    if (PINGPONG && group == 1) {
         at.skip(steps_of(order, arg, groups, 0, tile));
-        turn_pass(0);
+        turn_pass<PINGPONG>(0);
     }
-    for (int turn = TURNS ? group : 0; find_tile(order, arg, groups, turn, tile); turn += TURNS ? 2 : 1) {
+    for (int turn = PINGPONG ? group : 0; find_tile(order, arg, groups, turn, tile); turn += PINGPONG ? 2 : 1) {
         int before;
-        turn_wait(group);
+        turn_wait<PINGPONG>(group);
         multiply_stages(sum, tiles, at, tile, before);
-        turn_pass(group ^ 1);
+        turn_pass<PINGPONG>(group ^ 1);
         mma_wait<0>();
 #pragma unroll
         for (int m = 0; m < WG_M; m++)
@@ -393,10 +377,10 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
 #pragma unroll
                 for (int i = 0; i < WG_N / 2; i++)
                     sum[m][i] = 0;
-        if (TURNS)
+        if (PINGPONG)
             at.skip(steps_of(order, arg, groups, turn + 1, tile));
         const auto &item = tile_arguments(arg, tile);
-        const int i0 = tile.i0 + (TURNS ? 0 : group * (WG_M * 64));
+        const int i0 = tile.i0 + (PINGPONG ? 0 : group * (WG_M * 64));
 #if SPLIT > 1
         finish_cluster(item, all, sum, i0, tile.j0);
 #else
@@ -434,7 +418,7 @@ __cluster_dims__(CLUSTER, 1, 1)
     cluster_sums all;
 #endif
     if (threadIdx.x == 0)
-        ring_init(storage, 1, (TURNS ? 1 : CONSUMERS) * SHARING);
+        ring_init(storage, 1, (PINGPONG ? 1 : CONSUMERS) * SHARING);
     if (threadIdx.x == CONSUMERS * 128 && order.steps > 0) { /* K is 0: the maps are not filled */
         tma_prefetch_map(&map_a);
         tma_prefetch_map(&map_b);

@@ -8,7 +8,7 @@
 /* The constants.
  *
  *   HEIGHT, WIDTH         rows and columns of a tile of D
- *   TURNS                 0: multiplying warpgroups share a tile, one below the other; 1: each has tiles of its own, and two take turns:
+ *   PINGPONG              0: multiplying warpgroups share a tile, one below the other; 1: each has tiles of its own, and two take turns:
  *                         one stores while the other multiplies
  *   CLUSTER_M, CLUSTER_N  2: two blocks one below the other share their columns of B, side by side their rows of A: each brings half for
  *                         both
@@ -19,7 +19,7 @@
 #define GEMM_CONSTANTS(C)   \
     C(HEIGHT, height)       \
     C(WIDTH, width)         \
-    C(TURNS, turns)         \
+    C(PINGPONG, pingpong)   \
     C(CLUSTER_M, cluster_m) \
     C(CLUSTER_N, cluster_n) \
     C(SPLIT, split)         \
@@ -71,8 +71,8 @@ SPK_BOTH gemm_shape gemm_fit(gemm_constants c, gemm_shape s)
 SPK_BOTH gemm_shape gemm_shape_of(gemm_constants c)
 {
     gemm_shape s = {0};
-    s.wg_m = c.turns ? c.height / 64 : c.height == 256 ? 2 : 1;
-    s.consumers = c.turns ? 2 : c.height / 64 / s.wg_m;
+    s.wg_m = c.pingpong ? c.height / 64 : c.height == 256 ? 2 : 1;
+    s.consumers = c.pingpong ? 2 : c.height / 64 / s.wg_m;
     s.sums = s.wg_m * c.width / 2;
     s.sharing = c.cluster_m * c.cluster_n;
     s.cluster = s.sharing * c.split;

@@ -39,7 +39,8 @@ static wgmma_constants constants_of(const spk_problem *problem, const spk_params
                              .edge_k = (int)(problem->k % block_cols),
                              .b_whole = spk_sm90_b_whole(problem),
                              .split = TUNED(params, SPLIT),
-                             .cut = is_cut(params)};
+                             .cut = is_cut(params),
+                             .pingpong = TUNED(params, PINGPONG)};
 }
 
 static wgmma_shape shape_of(const spk_problem *problem, const spk_params *params)
@@ -141,6 +142,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "two blocks of so many threads leave too few registers";
     else if (TUNED(params, CTAS) == 2 && epilogue_weight(problem) > epilogue_of_two(problem, &shape))
         *why = "its epilogue needs more registers than two blocks leave";
+    else if (TUNED(params, PINGPONG) && (TUNED(params, CONSUMERS) != 2 || TUNED(params, CTAS) != 1 || TUNED(params, SPLIT) != 1))
+        *why = "two warpgroups take turns at tiles that are not shared, with a multiprocessor for themselves";
     else if (TUNED(params, ACROSS) && !is_cut(params) && !suits_across(problem, params))
         *why = "tiles go across only where there are several, and B is small or hardly shared";
     else if (shape.stages < (TUNED(params, CTAS) > 2 ? 4 : 2))
@@ -171,7 +174,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                             .stage_flops = 2.0 * shape.tile_m * bn * shape.chunk * narrow,
                             .stage_bytes = 2.0 * (shape.tile_m + bn) * shape.chunk,
                             .stage_issue_us = SM90_ISSUE_US * boxes / 2,
-                            .tile_us = even * (0.5 + (ctas > 1 ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256)),
+                            .tile_us = even * (0.5 + (ctas > 1 || TUNED(params, PINGPONG) ? 0.5 : 1.0) * shape.tile_m * bn / (128.0 * 256)),
                             .blocks_per_processor = ctas};
     return spk_sm90_predict(problem, device, &load) + 0.05 * TUNED(params, ACROSS) + (split > 1 ? 0.6 : 0);
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/device/finish_staged.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/pingpong.cuh"
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/device/scheduler.cuh"
 #include "backend/cuda/kernels/spmm_sm90_wgmma.h"
@@ -27,6 +28,8 @@ constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with ano
 constexpr bool WIDE = SPLIT == 1 && DOWN == 2 && WG_N == 256;
 /* A warpgroup's own half of A in a tile's last stage is a staging tile more, and the stage goes back once its store has read it. */
 constexpr bool SPARE = WIDE && CHUNK == 64 && BUFFERS == 2 && DTYPE_D != F32;
+constexpr bool OVERWRITES = WIDE || PINGPONG; /* a tile's first products overwrite its sums */
+static_assert(!PINGPONG || (CONSUMERS == 2 && CTAS == 1 && SPLIT == 1), "two warpgroups take turns");
 static_assert(WG_M * WG_N <= 256 && (WG_N % 64 == 0 || (WG_N == BN && (BN == 16 || BN == 32))), "accumulators of a warpgroup");
 
 /* The stages of a block row: its blocks' chunks, less those of the edge block that lie beyond K. The edge block is the row's last. */
@@ -108,6 +111,13 @@ inline bool find_tile(const spk_cuda_arguments &arg, const spk_tile_order &order
     return true;
 }
 #endif
+
+/* Stages of the block's tile number `turn`, 0: there is none. */
+inline int stages_of_turn(const spk_cuda_arguments &arg, const spk_tile_order &order, int turn)
+{
+    tile_work work;
+    return find_tile(arg, order, turn, work) ? work.stages.count : 0;
+}
 
 /* What the first tile needs of the plan's indices is fetched while the launch before this one still runs. By a whole warp. */
 inline void fetch_ahead(const spk_cuda_arguments &arg, const spk_tile_order &order)
@@ -280,7 +290,7 @@ struct cluster_sums {};
 inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
                     unsigned staging, ring<STAGES> at, [[maybe_unused]] cluster_sums all)
 {
-    const int group = threadIdx.x / 128, down = group % DOWN, across = group / DOWN;
+    const int group = threadIdx.x / 128, down = PINGPONG ? 0 : group % DOWN, across = PINGPONG ? 0 : group / DOWN;
     const bool leader = threadIdx.x % 128 == 0;
     [[maybe_unused]] int buffer = 0;
     float sum[WG_M][WG_N / 2];
@@ -292,11 +302,17 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     for (int turn = 1; more; tile = ahead, turn++) {
         more = find_tile(arg, order, turn, ahead);
 #else
-    for (int turn = 0; find_tile(arg, order, turn, tile); turn++) {
+    if (PINGPONG && group == 1) {
+        at.skip(stages_of_turn(arg, order, 0));
+        turn_pass<PINGPONG>(0);
+    }
+    for (int turn = PINGPONG ? group : 0; find_tile(arg, order, turn, tile); turn += PINGPONG ? 2 : 1) {
+        const int others = PINGPONG ? stages_of_turn(arg, order, turn + 1) : 0; /* looked up while this one's stages come */
 #endif
         const row_stages &work = tile.stages;
-        if (!WIDE)
+        if (!OVERWRITES)
             clear(sum);
+        turn_wait<PINGPONG>(group);
 #if CUT
         const bool first = cluster_rank() == 0;
         if (tile.split && first && leader) {
@@ -308,16 +324,10 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         for (int step = 0; step < work.count; step++) {
             const unsigned stage = tiles + at.stage * STAGE_BYTES;
             const unsigned a = stage + down * (WG_M * 64 * CHUNK * 2), b = stage + A_BYTES + across * (WG_N * CHUNK * 2);
-            if (WIDE && before >= 0 && !__all_sync(~0u, at.is_full())) {
-                mma_wait<0>();
-                if (leader)
-                    at.release(before);
-                before = -1;
-            }
             at.wait_full();
             if (EDGE_LEFT != 0 && work.edge && step == work.count - 1)
                 clear_overhang(a, 1 + group);
-            multiply(sum, a, b, !WIDE || step > 0);
+            multiply(sum, a, b, !OVERWRITES || step > 0);
             if (SPARE && held >= 0) {
                 if (leader) {
                     tma_store_wait_read<1>();
@@ -331,6 +341,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             before = at.stage;
             at.advance();
         }
+        turn_pass<PINGPONG>(group ^ 1);
         mma_wait<0>();
 #pragma unroll
         for (int m = 0; m < WG_M; m++)
@@ -339,8 +350,12 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             held = before;
         else if (before >= 0 && leader)
             at.release(before);
-        if (WIDE && work.count == 0)
+        if (OVERWRITES && work.count == 0)
             clear(sum);
+#if !CUT
+        if (PINGPONG)
+            at.skip(others);
+#endif
 
         item_view item = item_arguments(arg, tile.item);
         const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
@@ -407,7 +422,7 @@ extern "C" __global__ void __launch_bounds__(SHAPE.threads, CTAS)
     cluster_sums all;
 #endif
     if (threadIdx.x == 0)
-        ring_init(storage, 1, CONSUMERS);
+        ring_init(storage, 1, PINGPONG ? 1 : CONSUMERS);
     if (threadIdx.x == CONSUMERS * 128 && arg.nnzb > 0) { /* no blocks: the maps are not filled */
         tma_prefetch_map(&map_a);
         tma_prefetch_map(&map_b);

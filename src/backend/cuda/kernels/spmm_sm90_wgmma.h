@@ -12,7 +12,8 @@
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
  *   SPLIT                  blocks of a cluster, which share the tiles of long rows (plan/split.h lists who computes what); 1: no clusters
- *   CUT                    1: of two blocks, between which one tile is cut (plan/cut.h) */
+ *   CUT                    1: of two blocks, between which one tile is cut (plan/cut.h)
+ *   PINGPONG               1: two warpgroups with tiles of their own, of which one stores while the other multiplies; 0: they share one */
 #define WGMMA_CONSTANTS(C)    \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
@@ -22,7 +23,8 @@
     C(EDGE_K, edge_k)         \
     C(B_WHOLE, b_whole)       \
     C(SPLIT, split)           \
-    C(CUT, cut)
+    C(CUT, cut)               \
+    C(PINGPONG, pingpong)
 typedef struct wgmma_constants {
     WGMMA_CONSTANTS(SPK_CONSTANT_MEMBER)
 } wgmma_constants;
@@ -71,9 +73,9 @@ SPK_BOTH wgmma_shape wgmma_shape_of(wgmma_constants c)
     s.parts = c.block_rows / s.tile_m;
     s.chunk = sm90_chunk(c.block_cols);
     s.chunks = c.block_cols / s.chunk;
-    s.down = s.tile_m == 128 && c.consumers == 2 ? 2 : 1;
+    s.down = s.tile_m == 128 && c.consumers == 2 && !c.pingpong ? 2 : 1;
     s.wg_m = s.tile_m / s.down / 64;
-    s.wg_n = c.bn / (c.consumers / s.down);
+    s.wg_n = c.pingpong ? c.bn : c.bn / (c.consumers / s.down);
     s.a_bytes = s.tile_m * s.chunk * 2;
     s.b_bytes = c.bn * s.chunk * 2;
     s.stage_bytes = (s.a_bytes + s.b_bytes + 1023) / 1024 * 1024;
