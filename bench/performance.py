@@ -9,7 +9,7 @@ matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/v
 `build/venv/bin/python bench/performance.py`.
 
 Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), fresh topologies (`bench_topologies`), roofs (`bench/roofs.py`), layers and
-tests of the Python package (`bench/python/layers.py`, `tests.py`), layers of the crate burn-sparse (`bench/burn.py`). Races
+tests of the Python package (`bench/python/layers.py`, `tests.py`), two builds (`bench/against.py`), layers of the crate burn-sparse (`bench/burn.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
@@ -61,7 +61,7 @@ def section(device, files):
         lines += ["", *targets, f"### {group}", ""] + group_lines(members, *((1, "TFLOP/s") if is_gpu else (1000, "GFLOP/s"))) + [""] + origins(members)
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
-    for kind, title, body in (("dense", "Dense products beside cuBLASLt", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table),
+    for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
                               ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
@@ -84,6 +84,20 @@ def regret_table(chosen):
 
 def host_table(chosen):
     return table(["file", "what", "us"], [[stem, name.format(**d), digits(d[key])] for stem, d in chosen for key, name in HOST_NAMES if key in d])
+
+
+AGAINST_NAMES = {"pattern_us": "a pattern of 4096 blocks, us", "plan_from_store_us": "a plan from a warm store, us",
+                 "matmul_over_run_us": "`spk_matmul` on a known pattern, over `spk_run_spmm`, us", "empty_matmul_us": "`spk_matmul` of an empty product, us",
+                 "fresh_context_first_product_us": "a fresh context and its first product, us", "fresh_pattern_and_plan_us": "a fresh pattern and plan of a known class, us",
+                 "check_cases_per_s": "`sparsek check`, SpMM, cases a second (more is better)", "sa_matmul_us": "`sa.matmul`, 64 x 64 times 64 x 8, us",
+                 "at_operator_us": "`A @ x`, the same, us", "sparse_linear_us": "`sa.SparseLinear`, the same, us"}
+
+
+def against_table(chosen):
+    """What bench/against.py found: medians over the rounds, and the ratio of each round's pair."""
+    return table(["file", "what", "of commit", "before", "now", "now over before (least to most)"],
+                 [[stem, AGAINST_NAMES.get(name, name), f"`{d['commit']}` against `{d['against']}`", digits(f["old"], 4), digits(f["new"], 4),
+                   f"{digits(f['ratio'])}x ({digits(f['least'])} to {digits(f['most'])})"] for stem, d in chosen for name, f in d["figures"].items()])
 
 
 def topologies_table(chosen):

@@ -14,6 +14,8 @@ def kind_of(document):
     results = document.get("results")
     if "median_regret" in document:
         return "regret"
+    if "against" in document:
+        return "against"
     if "plan_from_store_us" in document:
         return "host"
     if "beyond_50ns_a_block_us" in document:
@@ -26,7 +28,7 @@ def kind_of(document):
         return "layers"
     if "passed" in document:
         return "tests"
-    if results and all((r.get("problem") or {}).get("op") == "gemm" and isinstance(r.get("candidates"), list) for r in results):
+    if results and any((r.get("problem") or {}).get("op") == "gemm" for r in results) and all(isinstance(r.get("candidates"), list) for r in results):
         return "dense"
     if results and all("problem" in r and isinstance(r.get("candidates"), list) for r in results):
         return "race"

@@ -23,7 +23,7 @@ class Case:
     trans: bool = False  # spmm: A is stored as K x M
     tokens: tuple = ()  # of experts: how many each has; of gemm: the sizes of groups
     group_axis: str = ""  # of gemm: what the groups cut
-    epilogue: str = ""  # of gemm: words of bias, an activation, residual
+    epilogue: str = ""  # of gemm: words of bias, an activation, residual; of spmm: an activation
     dtype_d: str = ""  # of gemm, where it is not dtype
     assume_finite: bool = True
     cache: str = "cold"

@@ -1,9 +1,9 @@
-"""Dense products, and those of groups: cases, data. A is row-major and B column-major, as in a linear layer y = x W^T, but where groups cut K."""
+"""Dense products, those of groups, and what an epilogue costs: cases, data. A is row-major and B column-major, as in a linear layer y = x W^T, but where groups cut K."""
 import dataclasses
 import random
 
 from race.case import Case
-from race.library import COL, DTYPES, EXHAUSTIVE, ROW
+from race.library import ACTIVATIONS, COL, DTYPES, EXHAUSTIVE, ROW
 from race.operands import Operands, torch_dtype
 
 SHAPES = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 4096, 4096), (4096, 512, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (4096, 4096, 14336),
@@ -11,7 +11,6 @@ SHAPES = ((4096, 4096, 4096), (8192, 8192, 8192), (16384, 4096, 4096), (4096, 51
           (16896, 256, 4096), (1, 4096, 4096))  # M, N, K
 UNALIGNED = ((9477, 1152, 588), (4096, 4096, 4094), (3001, 3003, 3005), (8192, 1024, 1001), (2050, 6000, 2050))
 EPILOGUES = ("bias gelu_erf residual", "bias silu residual")
-ACTIVATIONS = ("none", "relu", "gelu_erf", "gelu_tanh", "silu")
 PER_COLUMN, ADDED = 2, 1
 AXES = {"rows": 1, "depth": 3}
 VENDOR = "cublas_gemm"
@@ -36,6 +35,8 @@ def cases():
     plain = (("without", (("epilogue", ""),)),)
     epilogues = [dataclasses.replace(product("gemm-epilogue", m, n, k, epilogue=words, variants=plain), name=f"gemm-epilogue-{m}x{n}x{k}-{words.split()[1]}")
                  for m, n, k in ((4096, 4096, 4096), (8192, 14336, 4096)) for words in EPILOGUES]
+    epilogues += [Case(f"spmm-epilogue-b{b}-silu", "spmm-epilogue", 14336, 4096, 4096, (b, b), 0.10, "bf16", layout_b=COL, layout_d=COL, epilogue="silu",
+                       variants=plain) for b in (64, 128)]
     grouped = [dataclasses.replace(product("gemm-grouped", 8192, 14336, 4096, tokens=routed(8192, e), group_axis="rows", against=("grouped_mm",)), name=f"gemm-grouped-rows-e{e}")
                for e in (8, 64, 128)]
     grouped += [dataclasses.replace(product("gemm-grouped", 4096, 14336, 8192, tokens=routed(8192, e), group_axis="depth", layout_a=COL, layout_b=ROW,
@@ -72,9 +73,6 @@ class Gemm(Operands):
         self.bias = torch.randn(case.n, device="cuda", dtype=self.dtype_d)
         self.residual = torch.randn(case.m, case.n, device="cuda", dtype=self.dtype_d) if "residual" in case.epilogue else None
         self.ends = torch.tensor(case.tokens or (0,), device="cuda").cumsum(0).to(torch.int32)
-
-    def activation(self):
-        return next((word for word in self.case.epilogue.split() if word in ACTIVATIONS), "none")
 
     def plan(self, exclude=VENDOR, **how):
         case, words = self.case, self.case.epilogue.split()
@@ -118,7 +116,7 @@ class Gemm(Operands):
             want, terms = x @ w, x.abs() @ w.abs()
             if "bias" in case.epilogue:
                 want, terms = want + self.bias.double(), terms + self.bias.double().abs()
-            want = {"none": lambda v: v, "relu": torch.relu, "gelu_erf": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}[self.activation()](want)
+            want = self.activated(want)
             if self.residual is not None:
                 want, terms = want + self.residual[row].double(), terms + self.residual[row].double().abs()
             got = (d[group] if self.each("depth") > 1 else d)[row % case.m].double()

@@ -1,7 +1,7 @@
 """The data of a case on the device, and how sparsek runs it. One class for each operation."""
 import time
 
-from race.library import DTYPES, ROW
+from race.library import ACTIVATIONS, DTYPES, ROW
 
 TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5}  # relative to the sum of the terms' absolute values
 
@@ -92,6 +92,14 @@ class Operands:
         run.keep = work
         return run
 
+    def activation(self):
+        return next((word for word in self.case.epilogue.split() if word in ACTIVATIONS), "none")
+
+    def activated(self, values):
+        """A tensor of sums after the activation."""
+        functions = self.torch.nn.functional
+        return {"none": lambda v: v, "relu": functions.relu, "gelu_erf": functions.gelu, "silu": functions.silu}[self.activation()](values)
+
     def put(self, plan, args, stream):
         self.library.run(plan, args, stream)
 
@@ -101,7 +109,7 @@ class Operands:
         return {"op": case.op, "m": case.m, "k": case.k, "n": case.n, "block_rows": rows, "block_cols": cols, "nnzb": self.nnzb,
                 "density": round(self.nnzb / (-(-height // rows) * -(-width // cols)), 5), "pattern": case.pattern, "dtype": case.dtype, "dtype_d": case.dtype,
                 "compute": "f32", "trans_a": "t" if case.trans else "n", "layout_b": ("row", "col")[case.layout_b], "layout_d": ("row", "col")[case.layout_d],
-                "epilogue": "none", "batch": 1, "seed": seed, "assume_finite": case.assume_finite, "static_values": False, "cache": case.cache}
+                "epilogue": self.case.epilogue or "none", "batch": 1, "seed": seed, "assume_finite": case.assume_finite, "static_values": False, "cache": case.cache}
 
     def dense_equivalent_flops(self):
         return 2.0 * self.case.m * self.case.k * self.case.n
@@ -130,7 +138,8 @@ class Spmm(Operands):
 
     def plan(self, **how):
         case = self.case
-        fields = dict(n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d)
+        fields = dict(n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d,
+                      activation=ACTIVATIONS.index(self.activation()))
         return self.library.plan("spmm", case, self.pattern, fields, **how)
 
     def arguments(self, i, workspace, workspace_bytes):
@@ -159,4 +168,4 @@ class Spmm(Operands):
         """The largest error of d, the product of set 0, on 64 rows, against float64."""
         rows = self.torch.randperm(self.case.m)[:64].to(d.device)
         a, b = self.dense()[0][rows].double(), self.b[0].double()
-        return ((d[rows].double() - a @ b).abs() / (a.abs() @ b.abs() + 1e-30)).max().item()
+        return ((d[rows].double() - self.activated(a @ b)).abs() / (a.abs() @ b.abs() + 1e-30)).max().item()

@@ -174,6 +174,14 @@ class Performance(unittest.TestCase):
             self.assertIn(text, page)
         self.assertNotIn("Roofline", page)
 
+    def test_two_builds(self):
+        self.results.mkdir()
+        figures = {"plan_from_store_us": {"old": 15.3, "new": 12.3, "ratio": 0.804, "least": 0.79, "most": 0.83, "pairs": 12}}
+        document = {"schema": 1, "against": "b09448d", "commit": "0123456", "device": {"kind": "cpu", "name": "x", "threads": 2}, "figures": figures}
+        (self.results / "cpu-x-against.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        self.assertIn("a plan from a warm store, us | `0123456` against `b09448d` | 15.30 | 12.30 | 0.804x (0.790 to 0.830) |", self.page.read_text())
+
     def test_what_training_needs_on_a_cpu(self):
         self.results.mkdir()
         for block, over_dense in ((32, 7.2), (64, 5.6)):
