@@ -105,6 +105,10 @@ static const char *kind_name(const setting *s)
     switch (s->kind) {
     case SPK_FIELD_ITEMS:
         return "items";
+    case SPK_FIELD_HEADS:
+        return "heads";
+    case SPK_FIELD_COUNT:
+        return "count";
     case SPK_FIELD_GROUPS:
         return "groups";
     case SPK_FIELD_STRIDE:
@@ -120,9 +124,18 @@ static const char *kind_name(const setting *s)
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
     case SPK_FIELD_LD:
+    case SPK_FIELD_HEAD_STRIDE:
         break;
     }
     return s->value ? "flag" : "choice";
+}
+
+/* Whether every problem of the operation says it, the default too. */
+static bool is_always(const setting *s)
+{
+    const bool only_where_set = s->kind == SPK_FIELD_STRIDE || s->kind == SPK_FIELD_BLOCK_LAYOUT || s->kind == SPK_FIELD_COUNT ||
+                                (s->kind == SPK_FIELD_CHOICE && s->value == 0);
+    return !only_where_set && !settings_is_of_groups(s);
 }
 
 static json_t *words_json(const char *list)
@@ -149,7 +162,7 @@ static json_t *fields_json(const operation *op)
         json_put(o, "field", json_text(field->name));
         json_put(o, "kind", json_string(kind_name(s)));
         json_put(o, "values", s->value ? json_null() : words_json(field->values));
-        json_put(o, "always", json_boolean(s->kind != SPK_FIELD_STRIDE && s->kind != SPK_FIELD_BLOCK_LAYOUT && !settings_is_of_groups(s)));
+        json_put(o, "always", json_boolean(is_always(s)));
         json_put(o, "in_epilogue", json_boolean(field->terms != NULL));
         json_push(list, o);
     }

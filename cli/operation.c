@@ -147,7 +147,7 @@ int operation_static_operand(const operation *op)
 bool operation_is_wide(spk_field_kind kind)
 {
     return kind == SPK_FIELD_SIZE || kind == SPK_FIELD_ITEMS || kind == SPK_FIELD_LD || kind == SPK_FIELD_STRIDE ||
-           kind == SPK_FIELD_GROUPS;
+           kind == SPK_FIELD_GROUPS || kind == SPK_FIELD_HEADS || kind == SPK_FIELD_HEAD_STRIDE || kind == SPK_FIELD_COUNT;
 }
 
 int64_t operation_get(const spk_field_info *field, const operation_struct *problem)

@@ -14,8 +14,7 @@ problem_flags problem_defaults(void)
     for (int i = 0; i < SETTINGS_MOST_SIZES; i++)
         f.sizes[i] = -1;
     for (int i = 0; i < settings_count(); i++)
-        if (settings_at(i)->kind == SPK_FIELD_ITEMS)
-            f.set[i].whole = 1;
+        f.set[i].whole = (int)settings_least(settings_at(i));
     return f;
 }
 
@@ -168,7 +167,7 @@ static int check_operation(const cli *app, const problem_flags *f, int code, con
             return goes_with(app, code, where, settings_at(i)->option, settings_owners(settings_has, settings_at(i), " or "));
     for (int i = 0; i < settings_size_count(); i++)
         if (f->sizes[i] >= 0 && settings_size_at(i)->size[f->op] < 0)
-            return cli_fail(app, code, "%s%s--%s: %s has no such size", where ? where : "", where ? ": " : "", settings_size_at(i)->name,
+            return cli_fail(app, code, "%s%s--%s: %s has no such size", where ? where : "", where ? ": " : "", settings_size_at(i)->option,
                             op->info.name);
     if (f->static_values && operation_static_operand(op) < 0)
         return goes_with(app, code, where, "static-values", settings_owners(has_static, NULL, " or "));

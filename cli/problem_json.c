@@ -59,6 +59,9 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     case SPK_FIELD_DTYPE:
         json_put(o, s->key, json_string(spk_dtype_name(problem_dtype(p, s))));
         break;
+    case SPK_FIELD_HEADS:
+        json_put(o, s->key, json_integer(p->arrays[field->operand].heads));
+        break;
     case SPK_FIELD_ITEMS:
         json_put(o, s->key, json_integer(value > 1 ? value : 1));
         break;
@@ -67,6 +70,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
             json_put(o, s->key, json_boolean(true));
         break;
     case SPK_FIELD_GROUPS:
+    case SPK_FIELD_COUNT:
         if (value)
             json_put(o, s->key, json_integer(value));
         break;
@@ -81,6 +85,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
     case SPK_FIELD_LD:
+    case SPK_FIELD_HEAD_STRIDE:
         if (s->value > 0)
             json_put(o, s->key, json_boolean(value == s->value));
         else if ((s->kind != SPK_FIELD_BLOCK_LAYOUT && s->kind != SPK_FIELD_CHOICE) || value) {

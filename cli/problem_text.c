@@ -85,8 +85,8 @@ char *problem_flags_text(const problem_flags *f, const problem *p)
         append(&text, matrix_text(f, p));
     for (int i = 0; i < p->op->info.size_count; i++)
         if (p->op->sizes[i].source == SPK_SIZE_FIELD)
-            append(&text, cli_format("%s--%s %lld", text[0] && text[strlen(text) - 1] != ' ' ? " " : "", p->op->sizes[i].name,
-                                     (long long)p->numbers.sizes[i]));
+            append(&text, cli_format("%s--%s %lld", text[0] && text[strlen(text) - 1] != ' ' ? " " : "",
+                                     settings_size_at(settings_size_named(p->op->sizes[i].name))->option, (long long)p->numbers.sizes[i]));
     if (!p->pattern)
         append(&text, cli_format(" --seed %llu", (unsigned long long)f->seed));
     for (int i = 0; i < settings_count(); i++)
@@ -127,6 +127,29 @@ static bool has_own_values(const problem *p)
     return false;
 }
 
+/* ", 8 heads (heads_kv 2), causal, window_left 100": what only some operations have. */
+static char *own_words(const problem *p)
+{
+    char *text = cli_format("%s", "");
+    int64_t heads = 1;
+    for (int i = 0; i < p->op->info.field_count; i++) {
+        const spk_field_info *f = &p->op->fields[i];
+        const bool is_flag = f->kind == SPK_FIELD_CHOICE && strcmp(f->values, "no|yes") == 0;
+        const int64_t value = f->kind == SPK_FIELD_HEADS              ? p->arrays[f->operand].heads
+                              : is_flag || f->kind == SPK_FIELD_COUNT ? operation_get(f, &p->given)
+                                                                      : 0;
+        if (f->kind == SPK_FIELD_HEADS && value != heads && heads == 1)
+            append(&text, cli_format(", %lld heads", (long long)(heads = value)));
+        else if (f->kind == SPK_FIELD_HEADS && value != heads)
+            append(&text, cli_format(" (%s %lld)", f->option, (long long)value));
+        else if (is_flag && value)
+            append(&text, cli_format(", %s", f->option));
+        else if (f->kind == SPK_FIELD_COUNT && value)
+            append(&text, cli_format(", %s %lld", f->option, (long long)value));
+    }
+    return text;
+}
+
 char *problem_text(const problem *p)
 {
     const int first = settings_named("dtype");
@@ -143,6 +166,7 @@ char *problem_text(const problem *p)
             at += length + 2;
         }
     }
+    append(&text, own_words(p));
     const spk_field_info *groups = operation_field(p->op, SPK_FIELD_GROUPS, -2), *axis = operation_field_named(p->op, OPERATION_GROUP_AXIS);
     static const char *const axes[] = {"", "rows", "columns", "depth"};
     if (groups && axis && operation_get(groups, &p->given) > 0)

@@ -62,7 +62,7 @@ static int merge_option(int op, int field, int word, int at)
         s->key = cli_format("%.*s", length, name);
         s->option = dashed(name, length);
         s->kind = f->kind;
-        const bool is_flag = names > 1 || f->kind == SPK_FIELD_STRIDE || (f->kind == SPK_FIELD_PART && f->high == 1);
+        const bool is_flag = names > 1 || f->kind == SPK_FIELD_STRIDE || (f->values && strcmp(f->values, "no|yes") == 0);
         s->value = is_flag ? word + 1 : 0;
         s->terms = f->terms;
         s->low = f->low;
@@ -87,6 +87,7 @@ static void merge_size(int op, int size)
     if (at == size_count) {
         size_count++;
         sizes[at].name = name;
+        sizes[at].option = dashed(name, (int)strlen(name));
         for (int i = 0; i < OPERATION_MOST; i++)
             sizes[at].size[i] = -1;
     }
@@ -248,7 +249,7 @@ args_kind settings_args_kind(const setting *s)
 {
     if (s->value > 0)
         return ARGS_FLAG;
-    if (s->kind == SPK_FIELD_ITEMS || s->kind == SPK_FIELD_GROUPS)
+    if (s->kind == SPK_FIELD_ITEMS || s->kind == SPK_FIELD_HEADS || s->kind == SPK_FIELD_GROUPS || s->kind == SPK_FIELD_COUNT)
         return ARGS_INT;
     if (s->kind == SPK_FIELD_REAL)
         return ARGS_REAL;
@@ -282,7 +283,7 @@ bool settings_exclude(const setting *a, const setting *b)
 int settings_size_options(args_option *options, int64_t *values)
 {
     for (int i = 0; i < settings_size_count(); i++)
-        options[i] = (args_option){sizes[i].name, 0, ARGS_INT, &values[i], "N", 0, 2147483647, sizes[i].help};
+        options[i] = (args_option){sizes[i].option, 0, ARGS_INT, &values[i], "N", 0, 2147483647, sizes[i].help};
     return size_count;
 }
 

@@ -5,7 +5,7 @@
 #include "args.h"
 #include "operation.h"
 
-enum { SETTINGS_MOST = 32, SETTINGS_MOST_SIZES = 8 };
+enum { SETTINGS_MOST = 64, SETTINGS_MOST_SIZES = 8 };
 
 typedef struct setting {
     char *option, *key; /* "layout-b", "layout_b" */
@@ -28,7 +28,8 @@ typedef union setting_value {
 
 /* A size: from the pattern, or a field of the description. */
 typedef struct size_setting {
-    const char *name;
+    const char *name;         /* "depth_v" */
+    char *option;             /* "depth-v" */
     int size[OPERATION_MOST]; /* of each operation, its index; -1: it has none */
     char *help;
 } size_setting;

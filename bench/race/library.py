@@ -31,7 +31,7 @@ class OperationInfo(C.Structure):
 
 class FieldInfo(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("kind", C.c_int), ("operand", C.c_int), ("offset", C.c_size_t)]
-    WIDE = (1, 2, 9, 10, 12)  # sizes, items, leading dimensions, strides, groups
+    WIDE = (1, 2, 9, 10, 12, 13, 14, 15)  # sizes, items, leading dimensions, strides, groups, heads and their strides, counts
 
 
 class OperandInfo(C.Structure):
@@ -101,9 +101,9 @@ class Operation:
         return memory
 
     def args(self, workspace=None, workspace_bytes=0, **given):
-        """Pointers of operands, and scalars: alpha is 1."""
+        """Pointers of operands, and scalars: alpha, where there is one, is 1."""
         memory = self.made(self.info.args_bytes)
-        for name, value in {"alpha": 1.0, **given}.items():
+        for name, value in {**({"alpha": 1.0} if "alpha" in self.scalars else {}), **given}.items():
             if name in self.scalars:
                 self.put(memory, self.scalars[name].offset, C.c_double, value)
             else:

@@ -35,11 +35,18 @@ static void draw_field(random_state *r, const check_draft *draft, const spk_fiel
     case SPK_FIELD_REAL:
         operation_put_real(field, given, random_chance(r, 0.5) ? 0 : field->low + (field->high - field->low) * random_unit(r));
         break;
+    case SPK_FIELD_HEADS:
+        operation_put(field, given, random_chance(r, 0.5) ? 0 : random_between(r, 1, 5));
+        break;
     case SPK_FIELD_ITEMS:
     case SPK_FIELD_GROUPS:
     case SPK_FIELD_DTYPE:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_HEAD_STRIDE:
+        break;
+    case SPK_FIELD_COUNT:
+        operation_put(field, given, random_chance(r, 0.5) ? 0 : random_between(r, 1, 40));
         break;
     }
 }
@@ -61,7 +68,8 @@ void check_draw_any(random_state *r, const operation *op, const check_draft *dra
     memcpy(product.bytes, &draft->spmm, sizeof(draft->spmm));
     for (int i = 0; i < op->info.field_count; i++) {
         const spk_field_info *field = &op->fields[i], *same = alike(spmm, field);
-        if (field->kind == SPK_FIELD_LD || field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_ITEMS)
+        if (field->kind == SPK_FIELD_LD || field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_HEAD_STRIDE ||
+            field->kind == SPK_FIELD_ITEMS)
             continue;
         if (strcmp(field->name, OPERATION_GROUP_AXIS) == 0)
             continue;

@@ -3,9 +3,15 @@
 
 enum { TIGHT, LOOSE, SIDE_BY_SIDE, SHARED };
 
+int64_t check_rows(const spk_array_info *a)
+{
+    return a->rows * a->heads;
+}
+
 int64_t check_place(const spk_array_info *a, int64_t item, int64_t i, int64_t j)
 {
-    return item * a->stride + (a->layout == SPK_ROW_MAJOR ? i * a->ld + j : j * a->ld + i);
+    const int64_t head = i / a->rows, row = i % a->rows;
+    return item * a->stride + head * a->head_stride + (a->layout == SPK_ROW_MAJOR ? row * a->ld + j : j * a->ld + row);
 }
 
 int64_t check_items(const check_case *c, int which)
@@ -55,6 +61,38 @@ static void draw_lds(check_case *c)
     }
 }
 
+static int64_t lines_of(const spk_array_info *a)
+{
+    return a->layout == SPK_ROW_MAJOR ? a->rows : a->cols;
+}
+
+/* Elements from which on another item may begin. */
+static int64_t room_of_item(const spk_array_info *a)
+{
+    const int64_t lines = a->ld * lines_of(a), heads = a->heads * a->head_stride;
+    return lines > heads ? lines : heads;
+}
+
+static int64_t some_more(check_case *c)
+{
+    return random_chance(&c->later, 0.5) ? 8 * random_between(&c->later, 1, 4) : random_between(&c->later, 1, 9);
+}
+
+/* How the heads of an item lie: one after another, with gaps, or side by side in each line. */
+static void draw_head_stride(check_case *c, const spk_field_info *field)
+{
+    const spk_array_info *a = &c->arrays[field->operand];
+    if (a->heads < 2)
+        return;
+    const int64_t way = random_between(&c->later, TIGHT, SIDE_BY_SIDE);
+    if (way == LOOSE)
+        operation_put(field, &c->given, a->ld * lines_of(a) + some_more(c));
+    else if (way == SIDE_BY_SIDE && operation_field(c->op, SPK_FIELD_LD, field->operand)) {
+        operation_put(field, &c->given, a->ld);
+        put(c, SPK_FIELD_LD, field->operand, a->ld * a->heads);
+    }
+}
+
 /* How the items of an array lie. */
 static void draw_stride(check_case *c, const spk_field_info *field)
 {
@@ -62,13 +100,12 @@ static void draw_stride(check_case *c, const spk_field_info *field)
     const spk_operand_info *operand = &c->op->operands[field->operand];
     const spk_array_info *a = &c->arrays[field->operand];
     const bool may_share = field->low < 0, may_be_beside = !operand->is_values && operation_field(c->op, SPK_FIELD_LD, field->operand);
-    const int64_t lines = a->layout == SPK_ROW_MAJOR ? a->rows : a->cols;
     int way;
     if (operand->is_values)
         way = of_values[random_between(&c->later, field->option ? 1 : 0, may_share ? 2 : 1)];
     else
         way = (int)random_between(&c->later, TIGHT, may_share ? SHARED : SIDE_BY_SIDE);
-    if (way == SIDE_BY_SIDE && !may_be_beside)
+    if (way == SIDE_BY_SIDE && (!may_be_beside || a->heads > 1))
         way = LOOSE;
     if (way == SHARED)
         operation_put(field, &c->given, SPK_STRIDE_SHARED);
@@ -76,9 +113,7 @@ static void draw_stride(check_case *c, const spk_field_info *field)
         operation_put(field, &c->given, a->ld);
         put(c, SPK_FIELD_LD, field->operand, a->ld * c->items);
     } else if (way == LOOSE)
-        operation_put(field, &c->given,
-                      a->ld * lines +
-                          (random_chance(&c->later, 0.5) ? 8 * random_between(&c->later, 1, 4) : random_between(&c->later, 1, 9)));
+        operation_put(field, &c->given, room_of_item(a) + some_more(c));
 }
 
 /* What is the very array of an output lies as that does. */
@@ -89,13 +124,22 @@ static void lay_alike(check_case *c)
             continue;
         put(c, SPK_FIELD_LD, i, get(c, SPK_FIELD_LD, c->same_as[i]));
         put(c, SPK_FIELD_STRIDE, i, get(c, SPK_FIELD_STRIDE, c->same_as[i]));
+        put(c, SPK_FIELD_HEAD_STRIDE, i, get(c, SPK_FIELD_HEAD_STRIDE, c->same_as[i]));
     }
 }
 
 static bool may_be_same(const spk_array_info *input, const spk_array_info *output)
 {
     return input->rows > 0 && input->cols > 0 && input->rows == output->rows && input->cols == output->cols &&
-           input->dtype == output->dtype && input->layout == output->layout;
+           input->heads == output->heads && input->dtype == output->dtype && input->layout == output->layout;
+}
+
+static void draw_all(check_case *c, spk_field_kind kind, void (*draw)(check_case *c, const spk_field_info *field))
+{
+    for (int i = 0; i < c->op->info.field_count; i++)
+        if (c->op->fields[i].kind == kind && check_takes_part(c, c->op->fields[i].operand))
+            draw(c, &c->op->fields[i]);
+    lay_alike(c);
 }
 
 spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern *pattern)
@@ -109,17 +153,16 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
         lay_alike(c);
         status = find_arrays(c, context, pattern);
     }
+    if (status == SPK_OK && operation_field(c->op, SPK_FIELD_HEADS, -2)) {
+        draw_all(c, SPK_FIELD_HEAD_STRIDE, draw_head_stride);
+        status = find_arrays(c, context, pattern);
+    }
     for (int i = 0; status == SPK_OK && i < c->op->info.operand_count; i++)
         if (c->same_as[i] >= 0 && !may_be_same(&c->arrays[i], &c->arrays[c->same_as[i]]))
             c->same_as[i] = -1;
     if (status != SPK_OK || c->items == 1 || groups > 0)
         return status;
     operation_put(items, &c->given, c->items);
-    for (int i = 0; i < c->op->info.field_count; i++) {
-        const spk_field_info *field = &c->op->fields[i];
-        if (field->kind == SPK_FIELD_STRIDE && check_takes_part(c, field->operand))
-            draw_stride(c, field);
-    }
-    lay_alike(c);
+    draw_all(c, SPK_FIELD_STRIDE, draw_stride);
     return find_arrays(c, context, pattern);
 }

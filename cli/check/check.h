@@ -51,6 +51,10 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
 /* Whether the case has this array; how many items of it differ; where an element lies. */
 bool check_takes_part(const check_case *c, int which);
 int64_t check_items(const check_case *c, int which);
+/* Puts inf and NaN where no result of attention may see them; says whether it did (attention.c). */
+bool check_hide_attention(random_state *r, const check_case *c, int which, void *array);
+
+int64_t check_rows(const spk_array_info *a); /* of all heads of an item */
 int64_t check_place(const spk_array_info *a, int64_t item, int64_t i, int64_t j);
 void check_release(check_case *c);
 bool check_is_shifted(const check_case *c);

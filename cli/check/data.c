@@ -27,7 +27,7 @@ static void *dense(random_state *r, const check_case *c, int which)
     const spk_array_info *a = &c->arrays[which];
     void *array = poisoned(a->dtype, a->elements);
     for (int64_t item = 0; item < check_items(c, which); item++)
-        for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t i = 0; i < check_rows(a); i++)
             for (int64_t j = 0; j < a->cols; j++)
                 put(a->dtype, array, check_place(a, item, i, j), random_normal(r));
     return array;
@@ -82,10 +82,12 @@ static bool make_hostile(random_state *r, const check_case *c, int which, bool a
             continue;
         once = once && !marks[i];
         any = any || length > 0;
-        for (int64_t item = 0; item < check_items(c, which); item++)
+        for (int64_t matrix = 0; matrix < check_items(c, which) * a->heads; matrix++)
             for (int64_t j = 0; j < length; j++)
                 if (!marks[i] || j == length / 2)
-                    put(a->dtype, array, check_place(a, item, along_rows ? i : j, along_rows ? j : i), bad[random_between(r, 0, 2)]);
+                    put(a->dtype, array,
+                        check_place(a, matrix / a->heads, matrix % a->heads * a->rows + (along_rows ? i : j), along_rows ? j : i),
+                        bad[random_between(r, 0, 2)]);
     }
     return any;
 }
@@ -121,7 +123,7 @@ static void *image_of(const check_case *c, const check_data *d, int output)
     void *image = poisoned(a->dtype, a->elements);
     for (int from = 0; from < c->op->info.operand_count; from++)
         for (int64_t item = 0; c->same_as[from] == output && item < c->items; item++)
-            for (int64_t i = 0; i < a->rows; i++)
+            for (int64_t i = 0; i < check_rows(a); i++)
                 for (int64_t j = 0; j < a->cols; j++)
                     put(a->dtype, image, check_place(a, item, i, j),
                         value_get(a->dtype, d->arrays[from], check_place(&c->arrays[from], item, i, j)));
@@ -153,7 +155,7 @@ static bool spoil(random_state *r, const check_case *c, int which, void *array)
 {
     const operation *op = c->op;
     const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
-    bool any = false;
+    bool any = strcmp(op->info.name, "attention") == 0 && check_hide_attention(r, c, which, array);
     for (int i = 0; op->info.takes_pattern && i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
         const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
@@ -225,7 +227,7 @@ spk_tune_options check_options(const check_case *c, bool finite)
 static spk_status ask_oracle(const check_case *c, spk_context *context, int which, check_data *d)
 {
     const spk_array_info *a = &c->arrays[which];
-    const size_t count = (size_t)(check_items(c, which) * a->rows * a->cols);
+    const size_t count = (size_t)(check_items(c, which) * check_rows(a) * a->cols);
     const operation_struct given = check_args(d);
     double *want = cli_alloc(count, sizeof(double)), *magnitude = cli_alloc(count, sizeof(double));
     d->out[which].want = want;

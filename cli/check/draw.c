@@ -10,7 +10,8 @@ enum { FAMILIES_APART = 96 }; /* more than cases are on their way at once: whoev
 static const struct {
     const char *name;
     void (*draw)(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
-} drawn[] = {{"spmm", check_draw_spmm}, {"sddmm", check_draw_sddmm}};
+    bool draws_lds; /* it leaves leading dimensions and strides open */
+} drawn[] = {{"spmm", check_draw_spmm, false}, {"sddmm", check_draw_sddmm, false}, {"attention", check_draw_attention, true}};
 
 static void add_block(check_case *c, int64_t i, int64_t j)
 {
@@ -87,6 +88,7 @@ static void describe(random_state *t, const check_wish *wish, check_draft *draft
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
         if (strcmp(drawn[i].name, c->op->info.name) == 0) {
             drawn[i].draw(t, wish->gpu, draft, &c->given);
+            c->draws_lds = drawn[i].draws_lds;
             return;
         }
     c->draws_lds = true;

@@ -87,7 +87,7 @@ static void compare(const check_data *d, int which, const void *got, check_outco
     element e = {.name = d->c->op->operands[which].title, .dtype = a->dtype, .tolerance = d->out[which].tolerance};
     int64_t at = 0;
     for (; e.item < items; e.item++)
-        for (e.i = 0; e.i < a->rows; e.i++)
+        for (e.i = 0; e.i < check_rows(a); e.i++)
             for (e.j = 0; e.j < a->cols; e.j++, at++) {
                 e.got = get(a->dtype, got, check_place(a, e.item, e.i, e.j));
                 e.wanted = d->out[which].want[at];
@@ -103,7 +103,7 @@ static void compare_gaps(const check_data *d, int which, const void *got, const 
     const size_t bytes = spk_dtype_bytes(a->dtype);
     bool *is_element = cli_alloc((size_t)a->elements, sizeof(bool));
     for (int64_t item = 0; item < d->c->items; item++)
-        for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t i = 0; i < check_rows(a); i++)
             for (int64_t j = 0; j < a->cols; j++)
                 is_element[check_place(a, item, i, j)] = true;
     for (int64_t i = 0; i < a->elements; i++)

@@ -48,6 +48,8 @@ extern "C" {
 #define SPK_SIZED_spk_sddmm_args sizeof(spk_sddmm_args), .operation = SPK_SDDMM
 #define SPK_SIZED_spk_gemm sizeof(spk_gemm), .operation = SPK_GEMM
 #define SPK_SIZED_spk_gemm_args sizeof(spk_gemm_args), .operation = SPK_GEMM
+#define SPK_SIZED_spk_attention sizeof(spk_attention), .operation = SPK_ATTENTION
+#define SPK_SIZED_spk_attention_args sizeof(spk_attention_args), .operation = SPK_ATTENTION
 #define SPK_SIZED_spk_operation_info sizeof(spk_operation_info)
 #define SPK_SIZED_spk_field_info sizeof(spk_field_info)
 #define SPK_SIZED_spk_size_info sizeof(spk_size_info)
@@ -111,7 +113,7 @@ typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
 typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
-typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3 } spk_operation;
+typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4 } spk_operation;
 typedef enum spk_activation {
     SPK_ACT_NONE = 0,
     SPK_ACT_RELU = 1,
@@ -123,6 +125,8 @@ typedef enum spk_activation {
 typedef enum spk_residual { SPK_RESIDUAL_NONE = 0, SPK_RESIDUAL_ADD = 1, SPK_RESIDUAL_MULTIPLY = 2 } spk_residual;
 /* The axis of a product that groups cut; see spk_gemm. */
 typedef enum spk_group_axis { SPK_GROUP_NONE = 0, SPK_GROUP_ROWS = 1, SPK_GROUP_COLS = 2, SPK_GROUP_DEPTH = 3 } spk_group_axis;
+/* Which key stands beside which query: the first beside the first, or the last beside the last. */
+typedef enum spk_diagonal { SPK_DIAGONAL_NONE = 0, SPK_DIAGONAL_TOP_LEFT = 1, SPK_DIAGONAL_BOTTOM_RIGHT = 2 } spk_diagonal;
 typedef enum spk_bias { SPK_BIAS_NONE = 0, SPK_BIAS_PER_ROW = 1, SPK_BIAS_PER_COL = 2 } spk_bias;
 
 /* Name and size of a dtype ("f32", 4); NULL and 0 for an unknown one. spk_dtype_from_name returns SPK_DTYPE_DEFAULT for an
@@ -486,6 +490,54 @@ typedef struct spk_gemm_args {
     void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
 } spk_gemm_args;
 
+/* ------------------------------------------------------------------------------------------------ attention */
+
+/* O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item
+ * Q is queries x depth, K keys x depth, V keys x depth_v, O queries x depth_v, row by row. Arrays are on the context's device and lie
+ * anyhow: a row is contiguous, and rows, heads and items have strides of their own (item, head, row, column; or item, row, head, column).
+ * Query i stands beside key i (SPK_DIAGONAL_TOP_LEFT, and where there are as many queries as keys), or beside key i + keys - queries
+ * (SPK_DIAGONAL_BOTTOM_RIGHT). It sees the keys that neither causal nor a window excludes. Keys that it does not see have no influence,
+ * whatever stands in their rows of K and V. A query that sees none has O = 0 and LSE = -infinity. Sums are in float32 (float64 for
+ * float64). Dtypes: f32, f64, f16 or bf16, one for all four. */
+typedef struct spk_attention {
+    size_t struct_size;
+    spk_operation operation;    /* SPK_ATTENTION */
+    spk_dtype dtype;            /* of Q, K, V and O; default: SPK_F32 */
+    int64_t queries, keys;      /* of an item, >= 0 */
+    int64_t depth;              /* columns of Q and K, >= 0 */
+    int64_t depth_v;            /* columns of V and O; 0: as depth */
+    int64_t batch;              /* items; 0: 1 */
+    int64_t heads;              /* of Q and O; 0: 1 */
+    int64_t heads_kv;           /* of K and V, divides heads: head h of Q goes with head h / (heads / heads_kv); 0: as heads */
+    spk_diagonal diagonal;      /* with causal or a window where queries and keys differ: there is no default */
+    int causal;                 /* 1: a query sees no key behind the one beside it */
+    int64_t window_left;        /* a query sees so many keys up to the one beside it, which counts; 0: no limit */
+    int64_t window_right;       /* so many from the one beside it on, which counts; 0: no limit. With causal: 0 */
+    int64_t sinks;              /* with window_left: the first keys are seen whatever it says; causal and window_right hold for them, too */
+    int soft_cap;               /* 1: a score s becomes softcap tanh(s / softcap) */
+    int want_lse;               /* 1: args.lse gets the natural log of the sum of the exponentials of the scores */
+    int64_t ldq, ldk, ldv, ldo; /* from row to row; 0: tight */
+    int64_t head_stride_q, head_stride_k, head_stride_v, head_stride_o, head_stride_lse; /* 0: tight (leading dimension x rows) */
+    /* from item to item; 0: tight. Q, K, V: SPK_STRIDE_SHARED. Rows of O and of LSE must not overlap */
+    int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;
+} spk_attention;
+
+typedef struct spk_attention_args {
+    size_t struct_size;
+    spk_operation operation; /* SPK_ATTENTION */
+    int reserved;            /* 0 */
+    const void *q;
+    const void *k;
+    const void *v;
+    void *o;         /* shares no element with an input, nor with lse */
+    void *lse;       /* with want_lse: queries numbers for each head, f32 (f64 for f64) */
+    double scale;    /* finite; 1 / sqrt(depth) is NOT the default of a zeroed struct: set it */
+    double softcap;  /* finite; with soft_cap. 0: none */
+    void *workspace; /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+} spk_attention_args;
+
 /* ------------------------------------------------------------------------------------------------ tuning options */
 
 typedef enum spk_effort {
@@ -637,7 +689,10 @@ typedef enum spk_field_kind {
     SPK_FIELD_LD = 9,           /* int64_t: leading dimension of `operand` */
     SPK_FIELD_STRIDE = 10,      /* int64_t: of `operand`, from one item of a batch to the next */
     SPK_FIELD_REAL = 11,        /* double */
-    SPK_FIELD_GROUPS = 12       /* int64_t: how many pieces the product is cut into; 0: none */
+    SPK_FIELD_GROUPS = 12,      /* int64_t: how many pieces the product is cut into; 0: none */
+    SPK_FIELD_HEADS = 13,       /* int64_t: matrices in an item of `operand`, and of those that are to be like it; 0: 1 */
+    SPK_FIELD_HEAD_STRIDE = 14, /* int64_t: of `operand`, from one head of an item to the next */
+    SPK_FIELD_COUNT = 15        /* int64_t: a number of something else, >= 0 */
 } spk_field_kind;
 
 typedef struct spk_field_info {
@@ -722,8 +777,9 @@ typedef struct spk_problem_info {
 
 SPK_API spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern, const void *problem, spk_problem_info *info);
 
-/* How an operand of a problem lies: rows x cols for each item; a line is a row of a row-major array, else a column. All 0: the problem has
- * none. Values of a pattern are rows of blocks: nnzb * block_rows x block_cols (column-major blocks: nnzb * block_cols x block_rows). */
+/* How an operand of a problem lies: rows x cols for each item, or for each head of it; a line is a row of a row-major array, else a column.
+ * All 0: the problem has none. Values of a pattern are rows of blocks: nnzb * block_rows x block_cols (column-major blocks: nnzb *
+ * block_cols x block_rows). */
 typedef struct spk_array_info {
     size_t struct_size;
     int64_t rows, cols;
@@ -732,6 +788,8 @@ typedef struct spk_array_info {
     int64_t elements; /* from the first to the last, of all items */
     spk_dtype dtype;
     spk_layout layout;
+    int64_t heads;       /* matrices of rows x cols in an item, >= 1 where the problem has the operand */
+    int64_t head_stride; /* elements from one of them to the next; 0: there is one */
 } spk_array_info;
 
 SPK_API spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,

@@ -149,6 +149,7 @@ void put_pattern(Json &json, const spk_pattern_info &info)
 void put_field(Json &json, const Described &p, const spk_field_info &field)
 {
     int value = 0;
+    std::int64_t heads = 0;
     if (field.option == nullptr || std::strchr(field.option, '|') != nullptr)
         return;
     switch (field.kind) {
@@ -157,6 +158,10 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
         break;
     case SPK_FIELD_ITEMS:
         json.key(field.option).number(static_cast<double>(p.numbers.items));
+        break;
+    case SPK_FIELD_HEADS:
+        std::memcpy(&heads, static_cast<const char *>(p.problem) + field.offset, sizeof heads);
+        json.key(field.option).number(static_cast<double>(heads > 1 ? heads : 1));
         break;
     case SPK_FIELD_LAYOUT:
     case SPK_FIELD_TRANS:
@@ -172,7 +177,9 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
     case SPK_FIELD_BLOCK_LAYOUT:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_HEAD_STRIDE:
     case SPK_FIELD_GROUPS:
+    case SPK_FIELD_COUNT:
     case SPK_FIELD_REAL:
         break;
     }

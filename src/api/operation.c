@@ -223,7 +223,9 @@ spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, c
                                  .stride = o->stride,
                                  .elements = spk_problem_operand_elements(&problem, operand),
                                  .dtype = o->dtype,
-                                 .layout = o->layout};
+                                 .layout = o->layout,
+                                 .heads = o->dtype != SPK_DTYPE_DEFAULT ? spk_operand_heads(o) : 0,
+                                 .head_stride = o->head_stride};
     return spk_struct_write(info, &ours, sizeof ours, "spk_array_info");
 }
 

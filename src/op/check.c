@@ -43,15 +43,17 @@ static spk_area operand_area(const spk_problem *problem, const spk_args *args, i
         length = ld = lines * length;
         lines = 1;
     }
-    return (spk_area){
-        .start = (uintptr_t)args->at[i], .width = length * bytes, .dims = {{lines, ld * bytes}, {problem->batch, o->stride * bytes}}};
+    return (spk_area){.start = (uintptr_t)args->at[i],
+                      .width = length * bytes,
+                      .dims = {{lines, ld * bytes}, {spk_operand_heads(o), o->head_stride * bytes}, {problem->batch, o->stride * bytes}}};
 }
 
 /* Whether output i may be the very array j, and is. */
 static bool is_same(const spk_problem *problem, const spk_args *args, int i, int j)
 {
     const spk_operand *a = &problem->operand[i], *b = &problem->operand[j];
-    return (problem->op->operands[i].may_be >> j & 1) != 0 && args->at[i] == args->at[j] && a->ld == b->ld && a->stride == b->stride;
+    return (problem->op->operands[i].may_be >> j & 1) != 0 && args->at[i] == args->at[j] && a->ld == b->ld && a->stride == b->stride &&
+           a->head_stride == b->head_stride;
 }
 
 static spk_status check_overlap(const spk_problem *problem, const spk_args *args, const ranges *all, int i, int j)
@@ -101,7 +103,7 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
 
 spk_status spk_problem_check_workspace(const spk_problem *problem, const spk_args *args, size_t bytes)
 {
-    const spk_area workspace = {.start = (uintptr_t)args->workspace, .width = (int64_t)bytes, .dims = {{1, 0}, {1, 0}}};
+    const spk_area workspace = {.start = (uintptr_t)args->workspace, .width = (int64_t)bytes, .dims = {{1, 0}, {1, 0}, {1, 0}}};
     for (int i = 0; i < problem->op->operand_count; i++) {
         if (!spk_problem_writes(problem, i) && !spk_problem_reads(problem, args, i))
             continue;

@@ -69,6 +69,7 @@
         FIELD_OF(name, SPK_FIELD_PART, operand), .option = option_, .values = values_, .terms = terms_, .usual = usual_, .help = help_, \
                                                  .high = last                                                                           \
     }
+/* term: what it adds to the name of an epilogue. */
 #define FIELD_FLAG_PART(name, operand, term, help) FIELD_PART(name, operand, 1, #name, "no|yes", "|" term, NULL, help)
 #define FIELD_CHOICE(name, last, option_, values_, terms_, usual_, help_)                                                            \
     {                                                                                                                                \
@@ -96,6 +97,19 @@
 #define FIELD_STRIDE_OUT(name, operand)                                      \
     {                                                                        \
         FIELD_OF(name, SPK_FIELD_STRIDE, operand), .high = SPK_MOST_ELEMENTS \
+    }
+#define FIELD_HEADS(name, operand, usual_, help_)                                                                       \
+    {                                                                                                                  \
+        FIELD_OF(name, SPK_FIELD_HEADS, operand), .option = #name, .usual = usual_, .help = help_, .high = 2147483647 \
+    }
+#define FIELD_COUNT(name, help_)                                                                              \
+    {                                                                                                         \
+        FIELD_OF(name, SPK_FIELD_COUNT, -1), .option = #name, .usual = "0", .help = help_, .high = 2147483647 \
+    }
+#define FIELD_FLAG(name, help) FIELD_CHOICE(name, 1, #name, "no|yes", NULL, NULL, help)
+#define FIELD_HEAD_STRIDE(name, operand)                                          \
+    {                                                                             \
+        FIELD_OF(name, SPK_FIELD_HEAD_STRIDE, operand), .high = SPK_MOST_ELEMENTS \
     }
 /* Of an input that is one for all items unless the option is given: then each has its own, one after another. */
 #define FIELD_STRIDE_ASKED(name, operand, option_, help_)                                                                                \

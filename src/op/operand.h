@@ -20,17 +20,20 @@ typedef struct spk_operand_row {
     const char *title;   /* in messages on an element of it: "D" */
     const char *extents; /* by the operation's sizes: "k x n", or SPK_EXTENTS_VALUES */
     spk_role role;
-    int scalar;         /* of IN_SCALED: its number */
-    unsigned may_be;    /* of an output: bit i: it may be the same array as operand i */
-    size_t place;       /* of the pointer in the caller's arguments */
-    bool may_be_static; /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
+    int scalar;           /* of IN_SCALED: its number */
+    unsigned may_be;      /* of an output: bit i: it may be the same array as operand i */
+    size_t place;         /* of the pointer in the caller's arguments */
+    bool may_be_infinite; /* of an output: an element may be an infinity, where the oracle says so */
+    bool may_be_static;   /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
 } spk_operand_row;
 
-/* An operand of a problem: a matrix for each item of a batch. All zero: it has none. */
+/* An operand of a problem: a matrix, or one for each head, for each item of a batch. All zero: it has none. */
 typedef struct spk_operand {
     int64_t rows, cols;
-    int64_t ld;     /* elements from one line to the next; a line is a row of a row-major matrix, else a column */
-    int64_t stride; /* elements from one item to the next; 0: one matrix for all */
+    int64_t ld;          /* elements from one line to the next; a line is a row of a row-major matrix, else a column */
+    int64_t stride;      /* elements from one item to the next; 0: one for all */
+    int64_t heads;       /* matrices of an item; 0: one, of an operation without heads */
+    int64_t head_stride; /* elements from one of them to the next */
     spk_dtype dtype;
     spk_layout layout;
 } spk_operand;
@@ -62,17 +65,24 @@ static inline int64_t spk_operand_col_step(const spk_operand *o)
     return o->layout == SPK_ROW_MAJOR ? 1 : o->ld;
 }
 
-/* Element (i, j) of an array, as a double; and rounded to the operand's dtype. */
+/* Matrices of an item. */
+static inline int64_t spk_operand_heads(const spk_operand *o)
+{
+    return o->heads > 1 ? o->heads : 1;
+}
+
+/* Element (i, j) of an item, as a double; and rounded to the operand's dtype. Rows go on from head to head. */
 double spk_operand_get(const spk_operand *operand, const void *array, int64_t i, int64_t j);
 void spk_operand_set(const spk_operand *operand, void *array, int64_t i, int64_t j, double value);
 
 /* The steps of its lines and items as one: what divides them all divides this. */
 static inline int64_t spk_operand_steps(const spk_operand *o)
 {
-    return o->ld | o->stride;
+    return o->ld | o->stride | o->head_stride;
 }
 
-/* Elements from the first to the last of an item: ld * (lines - 1) + length; 0 for an empty one. And of `items` items. */
+/* Elements from the first to the last of a matrix: ld * (lines - 1) + length; 0 for an empty one. And of an item, and of `items` items. */
+int64_t spk_operand_matrix_elements(const spk_operand *operand);
 int64_t spk_operand_item_elements(const spk_operand *operand);
 int64_t spk_operand_elements(const spk_operand *operand, int64_t items);
 
@@ -81,19 +91,17 @@ static inline size_t spk_operand_bytes(const spk_operand *operand, int64_t items
     return (size_t)spk_operand_elements(operand, items) * spk_dtype_bytes(operand->dtype);
 }
 
-/* How many matrices an operand has, of `items` items: one, where they share it. */
+/* How many items of its own an operand has, of `items`: one, where they share it. */
 static inline int64_t spk_operand_items(const spk_operand *operand, int64_t items)
 {
     return operand->stride != 0 ? items : 1;
 }
 
-/* Whether the items lie side by side in each line, in place of one after another. */
-static inline bool spk_operand_is_side_by_side(const spk_operand *operand, int64_t items)
-{
-    return items > 1 && operand->stride < spk_operand_item_elements(operand);
-}
+/* Whether the lines of all heads and items follow one another at equal distances, as those of one array. */
+bool spk_operand_is_one_array(const spk_operand *operand, int64_t items);
 
-/* Whether the items follow one another as the columns, or the rows, of one array do. So do those of an empty one. */
+/* Of an operand without heads: whether the items follow one another as the columns, or the rows, of one array do. So do those of an empty
+ * one. */
 bool spk_operand_goes_on_across(const spk_operand *operand, int64_t items);
 bool spk_operand_goes_on_down(const spk_operand *operand, int64_t items);
 

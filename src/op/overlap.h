@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SPK_AREA_DIMS = 2 };
+enum { SPK_AREA_DIMS = 3 };
 
 /* Pieces of `width` bytes, from `start` on: one for each choice of an index in every dimension, whose steps (in bytes, >= 0) add up. */
 typedef struct spk_area {

@@ -90,7 +90,7 @@ int spk_problem_first_output(const spk_problem *problem)
 int64_t spk_problem_output_rows(const spk_problem *problem, int output)
 {
     const spk_operand *o = &problem->operand[output];
-    return o->rows * spk_operand_items(o, problem->batch);
+    return o->rows * spk_operand_heads(o) * spk_operand_items(o, problem->batch);
 }
 
 bool spk_problem_reads(const spk_problem *problem, const spk_args *args, int i)

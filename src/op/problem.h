@@ -17,6 +17,13 @@ typedef struct spk_epilogue {
     spk_activation activation;
 } spk_epilogue;
 
+/* Which keys a query of attention sees; 0: no limit (spk_attention). */
+typedef struct spk_band {
+    int64_t left, right, sinks;
+    spk_diagonal diagonal;
+    int soft_cap;
+} spk_band;
+
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
 enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_OFFSETS };
@@ -45,6 +52,9 @@ typedef struct spk_problem {
     spk_epilogue epilogue;
     spk_group_axis group_axis; /* GEMM: the items are groups */
     int unused_too;
+    /* of attention */
+    int64_t depth_v;
+    spk_band band;
     int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
 } spk_problem;
 #pragma GCC diagnostic pop

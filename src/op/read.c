@@ -69,40 +69,103 @@ spk_status spk_read_batch(int64_t given, spk_problem *problem)
     return SPK_OK;
 }
 
-/* Outputs: item after item, or side by side within each line. */
-static spk_status check_output(const spk_given_array *array, int64_t batch, const spk_operand *o)
+spk_status spk_read_heads(const char *name, int64_t given, spk_operand *operand)
 {
-    const int64_t length = spk_operand_length(o), extent = spk_operand_item_elements(o);
-    const bool apart = o->stride >= extent, side_by_side = o->stride >= length && (batch - 1) * o->stride + length <= o->ld;
-    if (extent > 0 && !apart && !side_by_side)
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)o->stride,
-                        (long long)extent);
+    if (given < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: it cannot be negative", name, (long long)given);
+    if (given > INT32_MAX)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: the limit is 2^31 - 1", name, (long long)given);
+    operand->heads = given > 0 ? given : 1;
     return SPK_OK;
 }
 
-spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *o)
+/* Whether no two lines share an element: the steps of lines, heads and items (of `items` items) lie in one another. */
+static bool is_apart(const spk_operand *o, int64_t items)
 {
-    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o),
-                  most = (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(o->dtype);
+    struct {
+        int64_t count, step;
+    } of[] = {{spk_operand_lines(o), o->ld}, {spk_operand_heads(o), o->head_stride}, {items, o->stride}};
+    int64_t extent = spk_operand_length(o);
+    for (int taken = 0; taken < 3; taken++) {
+        int least = -1;
+        for (int i = 0; i < 3; i++)
+            if (of[i].count > 1 && (least < 0 || of[i].step < of[least].step))
+                least = i;
+        if (least < 0)
+            break;
+        if (of[least].step < extent)
+            return false;
+        extent += of[least].step * (of[least].count - 1);
+        of[least].count = 1;
+    }
+    return true;
+}
+
+static spk_status check_output(const spk_given_array *array, const char *head_stride_name, int64_t batch, const spk_operand *o)
+{
+    if (spk_operand_is_empty(o))
+        return SPK_OK;
+    if (!is_apart(o, 1))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: heads of %lld elements would overlap", head_stride_name, (long long)o->head_stride,
+                        (long long)spk_operand_matrix_elements(o));
+    if (!is_apart(o, batch))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: items of %lld elements would overlap", array->stride_name, (long long)o->stride,
+                        (long long)spk_operand_item_elements(o));
+    return SPK_OK;
+}
+
+static spk_status read_lines(const spk_given_array *array, int64_t most, spk_operand *o)
+{
+    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o);
     const char *what = o->layout == SPK_ROW_MAJOR ? "row" : "column";
     o->ld = array->ld != 0 ? array->ld : (length > 0 ? length : 1);
-    o->stride = 0;
     if (o->ld < length || o->ld < 1)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: a %s has %lld elements", array->ld_name, (long long)o->ld, what, (long long)length);
     if (lines > 0 && o->ld > most / lines)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld %ss exceed 2^62 bytes", array->ld_name, (long long)o->ld, (long long)lines,
                         what);
+    return SPK_OK;
+}
+
+static spk_status read_head_stride(const char *head_stride_name, int64_t head_stride, int64_t most, spk_operand *o)
+{
+    const int64_t heads = spk_operand_heads(o);
+    o->head_stride = 0;
+    if (head_stride < 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: it cannot be negative", head_stride_name, (long long)head_stride);
+    if (heads == 1)
+        return SPK_OK;
+    o->head_stride = head_stride != 0 ? head_stride : o->ld * spk_operand_lines(o);
+    if (o->head_stride > (most - spk_operand_matrix_elements(o)) / heads)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld heads exceed 2^62 bytes", head_stride_name, (long long)o->head_stride,
+                        (long long)heads);
+    return SPK_OK;
+}
+
+spk_status spk_read_array_of_heads(const spk_given_array *array, const char *head_stride_name, int64_t head_stride, int64_t batch,
+                                   spk_operand *o)
+{
+    const int64_t most = (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(o->dtype);
+    o->stride = o->head_stride = 0;
+    SPK_TRY(read_lines(array, most, o));
+    SPK_TRY(read_head_stride(head_stride_name, head_stride, most, o));
     if (array->stride < SPK_STRIDE_SHARED)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: it cannot be negative", array->stride_name, (long long)array->stride);
     if (array->stride == SPK_STRIDE_SHARED && array->output)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %d: an output cannot be one for all items", array->stride_name, SPK_STRIDE_SHARED);
-    if (batch == 1 || array->stride == SPK_STRIDE_SHARED)
-        return SPK_OK;
-    o->stride = array->stride != 0 ? array->stride : o->ld * lines;
-    if (o->stride > (most - spk_operand_item_elements(o)) / (batch - 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)o->stride,
-                        (long long)batch);
-    return array->output ? check_output(array, batch, o) : SPK_OK;
+    if (batch > 1 && array->stride != SPK_STRIDE_SHARED) {
+        const int64_t lines = o->ld * spk_operand_lines(o), heads = spk_operand_heads(o) * o->head_stride;
+        o->stride = array->stride != 0 ? array->stride : lines > heads ? lines : heads;
+        if (o->stride > (most - spk_operand_item_elements(o)) / (batch - 1))
+            return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld items exceed 2^62 bytes", array->stride_name, (long long)o->stride,
+                            (long long)batch);
+    }
+    return array->output ? check_output(array, head_stride_name, batch, o) : SPK_OK;
+}
+
+spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *o)
+{
+    return spk_read_array_of_heads(array, "", 0, batch, o);
 }
 
 int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input)

@@ -23,15 +23,22 @@ typedef struct spk_given_dtypes {
 } spk_given_dtypes;
 spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem);
 
-/* The leading dimension and the stride of the batch as given: 0 is tight; SPK_STRIDE_SHARED is one matrix for all, of inputs. */
+/* The matrices in an item of an operand: 0 counts as 1. */
+spk_status spk_read_heads(const char *name, int64_t given, spk_operand *operand);
+
+/* The leading dimension and the stride of the batch as given: 0 is tight; SPK_STRIDE_SHARED is one for all items, of inputs. */
 typedef struct spk_given_array {
     const char *ld_name, *stride_name;
     int64_t ld, stride;
-    bool output; /* its items must not overlap */
+    bool output; /* its lines must not overlap */
 } spk_given_array;
 
 /* Into an operand whose rows, columns, dtype and layout are set. The whole must stay below 2^62 bytes. */
 spk_status spk_read_array(const spk_given_array *array, int64_t batch, spk_operand *operand);
+
+/* The same of an operand whose heads are set, too. */
+spk_status spk_read_array_of_heads(const spk_given_array *array, const char *head_stride_name, int64_t head_stride, int64_t batch,
+                                   spk_operand *operand);
 
 /* And back: the stride of an input as a caller gives it. An output's is what the operand has. */
 int64_t spk_given_stride(const spk_problem *problem, const spk_operand *input);

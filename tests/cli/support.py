@@ -12,10 +12,19 @@ import unittest
 import schema_check
 
 HERE = pathlib.Path(__file__).resolve().parent
-BY_KIND = {"items": {"type": "integer", "minimum": 1}, "groups": {"type": "integer", "minimum": 1}, "stride": {"type": "boolean"}, "flag": {"type": "boolean"}, "real": {"type": "number"},
+BY_KIND = {"items": {"type": "integer", "minimum": 1}, "heads": {"type": "integer", "minimum": 1}, "count": {"type": "integer", "minimum": 1},
+           "groups": {"type": "integer", "minimum": 1}, "stride": {"type": "boolean"}, "flag": {"type": "boolean"}, "real": {"type": "number"},
            "dtype": {"$ref": "#/$defs/dtype"}}
 program = None  # full path, set by run.py
 quick = False  # fewer and smaller cases: sanitizer builds are slow
+
+
+def pairs_seen(p):
+    """Of a problem of attention: pairs of a query and a key that it sees."""
+    shift = p["keys"] - p["queries"] if p.get("diagonal") == "bottom_right" else 0
+    right = 1 if p["causal"] else p.get("window_right", 0)
+    left, sinks = p.get("window_left", 0), p.get("sinks", 0)
+    return sum((not right or key < query + shift + right) and (not left or key > query + shift - left or key < sinks) for query in range(p["queries"]) for key in range(p["keys"]))
 
 
 @functools.cache
@@ -90,6 +99,9 @@ class CliTest(unittest.TestCase):
         self.assertLessEqual(set(p) & everyones, set(fields))
         dense = 2 * math.prod(p[name] for name in sizes) * p["batch"]
         flops = dense
+        if op["name"] == "attention":
+            a_pair = 2 * (p["depth"] + p["depth_v"]) * p["heads"] * p["batch"]
+            dense, flops = p["queries"] * p["keys"] * a_pair, pairs_seen(p) * a_pair
         if op["takes_pattern"]:
             [rows], [cols], free = ([name for name in sizes if sizes[name] == source] for source in ("rows of the pattern", "columns of the pattern", "given"))
             flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * math.prod(p[name] for name in free) * p["batch"]

@@ -1,5 +1,6 @@
 """gen, convert, run, inspect, cache: files in, files out."""
 import json
+import math
 import os
 import random
 import resource
@@ -175,6 +176,23 @@ class Run(CliTest):
         self.check_close(self.read_array(self.path("p.mtx")), ab)
         for output, code in (("d.mtx", 2), ("p.smtx", 2), ("p.txt", 2)):
             self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--preact", output, code=code)
+
+    def test_attention(self):
+        """Three dense files; the log of the sums goes into a file of its own."""
+        q, k = self.matrices(7, 4, 9)
+        v = [[float(i - j) for j in range(3)] for i in range(9)]
+        k = [list(row) for row in zip(*k)]
+        for name, array in (("q.mtx", q), ("k.mtx", k), ("v.mtx", v)):
+            self.write_array(name, array)
+        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--scale", "0.25", "--causal", "--diagonal", "bottom_right", "-o", "o.mtx", "--lse", "lse.mtx",
+                 "--budget", "0.1")
+        wanted, sums = [], []
+        for i, row in enumerate(q):
+            e = [math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in range(i + 3)]
+            wanted.append([sum(w * v[j][c] for j, w in enumerate(e)) / sum(e) for c in range(3)])
+            sums.append([math.log(sum(e))])
+        self.check_close(self.read_array(self.path("o.mtx")), wanted)
+        self.check_close(self.read_array(self.path("lse.mtx")), sums)
 
     def test_other_operations(self):
         """gemm: both dense; sddmm: at the blocks of a third matrix, into which C goes too."""

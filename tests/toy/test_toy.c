@@ -240,6 +240,67 @@ static void outputs_have_their_own_shapes(void **state)
     assert_true(tolerance_s > tolerance_d && tolerance_d > 0);
 }
 
+/* Heads side by side in each line (item, row, head, column): computed, tuned with its gaps watched, and refused where lines would meet. */
+static void heads_lie_anyhow(void **state)
+{
+    (void)state;
+    enum { ITEMS = 2, ROWS = 5, HEADS = 3, COLUMNS = 4, LD_X = HEADS * COLUMNS + 1 };
+    const spk_rowsum problem = {SPK_SIZED(spk_rowsum),
+                                .m = ROWS,
+                                .n = COLUMNS,
+                                .batch = ITEMS,
+                                .heads = HEADS,
+                                .ldx = LD_X,
+                                .head_stride_x = COLUMNS,
+                                .ldd = HEADS * COLUMNS + 2,
+                                .head_stride_d = COLUMNS};
+    static float of_x[ITEMS * ROWS * LD_X], of_d[ITEMS * ROWS * (HEADS * COLUMNS + 2)], of_s[ITEMS * HEADS * ROWS];
+    spk_report *report = NULL;
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    ok(spk_fill_random(context, SPK_F32, ITEMS * ROWS * LD_X, 3, of_x));
+    memset(of_d, 0xff, sizeof of_d);
+    const spk_rowsum_args all = {SPK_SIZED(spk_rowsum_args), .x = of_x, .d = of_d, .s = of_s, .alpha = 2};
+    ok(spk_compute(context, NULL, &problem, &all, NULL));
+    for (int line = 0; line < ITEMS * ROWS; line++)
+        for (int e = 0; e < HEADS * COLUMNS + 2; e++) {
+            const float got = of_d[line * (HEADS * COLUMNS + 2) + e];
+            assert_true(e < HEADS * COLUMNS ? got == 2 * of_x[line * LD_X + e] : isnan(got));
+        }
+    for (int r = 0; r < ITEMS * HEADS * ROWS; r++) {
+        const float *line = of_x + (r / (HEADS * ROWS) * ROWS + r % ROWS) * LD_X + r / ROWS % HEADS * COLUMNS;
+        assert_true(fabsf(of_s[r] - 2 * (line[0] + line[1] + line[2] + line[3])) < 1e-5F);
+    }
+    setenv("SPARSEK_TEST_ROWS", "1", 1);
+    ok(spk_tune(context, NULL, &problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 10}, &report));
+    unsetenv("SPARSEK_TEST_ROWS");
+    ok(spk_report_get_info(report, &info));
+    for (int i = 0; i < info.candidate_count; i++) {
+        spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+        ok(spk_report_candidate(report, i, &candidate));
+        if ((candidate.status == SPK_CANDIDATE_WRONG) != (strcmp(candidate.name, "rowsum_wrong") == 0))
+            fail_msg("%s: status %d, error %g, tolerance %g, median %g us: %s", candidate.name, (int)candidate.status, candidate.error,
+                     candidate.tolerance, candidate.median_us, candidate.why);
+    }
+    spk_report_destroy(&report);
+    spk_array_info array = {SPK_SIZED(spk_array_info)};
+    ok(spk_problem_array(context, NULL, &problem, 0, &array));
+    assert_true(array.heads == HEADS && array.head_stride == COLUMNS && array.stride == ROWS * LD_X);
+    spk_rowsum wrong = problem;
+    wrong.head_stride_d = COLUMNS - 1;
+    refused(spk_compute(context, NULL, &wrong, &all, NULL), SPK_ERR_ARGUMENT, "head_stride_d = 3: heads of 60 elements would overlap");
+    wrong.head_stride_d = -1;
+    refused(spk_compute(context, NULL, &wrong, &all, NULL), SPK_ERR_ARGUMENT, "head_stride_d = -1: it cannot be negative");
+    wrong = problem;
+    wrong.stride_d = ROWS * LD_X;
+    refused(spk_compute(context, NULL, &wrong, &all, NULL), SPK_ERR_ARGUMENT, "stride_d = 65: items of 68 elements would overlap");
+    wrong = problem;
+    wrong.heads = -2;
+    refused(spk_compute(context, NULL, &wrong, &all, NULL), SPK_ERR_ARGUMENT, "heads = -2: it cannot be negative");
+    /* Rows of D that interleave with those of X. */
+    const spk_rowsum_args meeting = {SPK_SIZED(spk_rowsum_args), .x = of_d, .d = of_d + COLUMNS, .s = of_s, .alpha = 2};
+    refused(spk_compute(context, NULL, &problem, &meeting, NULL), SPK_ERR_ARGUMENT, "overlaps args.x");
+}
+
 /* A candidate whose second output alone is wrong, a little, is found out. */
 static void every_output_is_compared(void **state)
 {
@@ -249,7 +310,7 @@ static void every_output_is_compared(void **state)
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     bool found = false;
     setenv("SPARSEK_TEST_ROWS", "1", 1);
-    ok(spk_tune(context, NULL, &problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.2}, &report));
+    ok(spk_tune(context, NULL, &problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 10}, &report));
     unsetenv("SPARSEK_TEST_ROWS");
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
@@ -276,6 +337,7 @@ int main(void)
         cmocka_unit_test(wrong_descriptions_are_refused),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(outputs_have_their_own_shapes),
+        cmocka_unit_test(heads_lie_anyhow),
         cmocka_unit_test(every_output_is_compared),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -25,6 +25,9 @@ static size_t bytes_of(spk_field_kind kind)
     case SPK_FIELD_ITEMS:
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
+    case SPK_FIELD_HEADS:
+    case SPK_FIELD_COUNT:
+    case SPK_FIELD_HEAD_STRIDE:
     case SPK_FIELD_GROUPS:
         return sizeof(int64_t);
     case SPK_FIELD_REAL:
@@ -150,6 +153,9 @@ static void test_problems(void **state)
         put(&op, &problem, "n", 9);
         put(&op, &problem, "k", 13);
         put(&op, &problem, "m", 11);
+        put(&op, &problem, "queries", 11);
+        put(&op, &problem, "keys", 9);
+        put(&op, &problem, "depth", 13);
         put(&op, &problem, "use_c", 1);
         put(&op, &problem, "batch", 3);
         const spk_pattern *pattern = op.takes_pattern ? b.pattern : NULL;

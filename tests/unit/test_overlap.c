@@ -36,13 +36,15 @@ static int64_t below(spk_rng *rng, int64_t limit)
 
 /* ------------------------------------------------------------------------------------------------ areas against their sets of bytes */
 
-enum { SPACE = 4096 };
+enum { SPACE = 8192 };
 
 static void mark(const spk_area *a, unsigned char *bytes)
 {
     for (int64_t i = 0; i < a->dims[0].count; i++)
-        for (int64_t j = 0; j < a->dims[1].count; j++)
-            memset(bytes + a->start + (uintptr_t)(i * a->dims[0].step + j * a->dims[1].step), 1, (size_t)a->width);
+        for (int64_t j = 0; j < a->dims[1].count * a->dims[2].count; j++)
+            memset(bytes + a->start +
+                       (uintptr_t)(i * a->dims[0].step + j % a->dims[1].count * a->dims[1].step + j / a->dims[1].count * a->dims[2].step),
+                   1, (size_t)a->width);
 }
 
 static bool share_bytes(const spk_area *a, const spk_area *b)
@@ -63,8 +65,9 @@ static spk_area draw_area(spk_rng *rng, const spk_area *other)
 {
     spk_area a = {.start = (uintptr_t)below(rng, 300), .width = 1 + below(rng, 12)};
     for (int i = 0; i < SPK_AREA_DIMS; i++) {
-        a.dims[i].count = 1 + below(rng, 9);
-        a.dims[i].step = other != NULL && below(rng, 3) > 0 ? other->dims[below(rng, 2)].step : below(rng, below(rng, 2) ? 40 : 160);
+        a.dims[i].count = 1 + below(rng, i < 2 ? 9 : 3);
+        a.dims[i].step =
+            other != NULL && below(rng, 3) > 0 ? other->dims[below(rng, SPK_AREA_DIMS)].step : below(rng, below(rng, 2) ? 40 : 160);
     }
     return a;
 }

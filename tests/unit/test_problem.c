@@ -56,7 +56,8 @@ static void put(description *to, const spk_field_info *field, int64_t value)
     if (field->kind == SPK_FIELD_REAL)
         memcpy(at, &real, sizeof real);
     else if (field->kind == SPK_FIELD_SIZE || field->kind == SPK_FIELD_ITEMS || field->kind == SPK_FIELD_LD ||
-             field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_GROUPS)
+             field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_GROUPS || field->kind == SPK_FIELD_HEADS ||
+             field->kind == SPK_FIELD_HEAD_STRIDE || field->kind == SPK_FIELD_COUNT)
         memcpy(at, &value, sizeof value);
     else
         memcpy(at, &narrow, sizeof narrow);
@@ -77,6 +78,7 @@ static int64_t draw_value(const spk_field_info *field, int64_t dtype)
     case SPK_FIELD_SIZE:
         return 1 + below(40);
     case SPK_FIELD_ITEMS:
+    case SPK_FIELD_HEADS:
         return 2 + below(5);
     case SPK_FIELD_DTYPE:
         return draw_dtype(field, dtype);
@@ -87,7 +89,11 @@ static int64_t draw_value(const spk_field_info *field, int64_t dtype)
     case SPK_FIELD_LD:
         return 50 + below(20);
     case SPK_FIELD_STRIDE:
-        return field->low < 0 && field->option == NULL && below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
+        return field->low < 0 && field->option == NULL && below(3) == 0 ? SPK_STRIDE_SHARED : 40000 + below(1000);
+    case SPK_FIELD_COUNT:
+        return 1 + below(20);
+    case SPK_FIELD_HEAD_STRIDE:
+        return 4000 + below(1000);
     case SPK_FIELD_REAL:
         return 1 + below(1000);
     case SPK_FIELD_LAYOUT:

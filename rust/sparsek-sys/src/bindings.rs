@@ -63,6 +63,7 @@ pub struct spk_memory(pub ::std::os::raw::c_uint);
 pub const SPK_SPMM: spk_operation = spk_operation(1);
 pub const SPK_SDDMM: spk_operation = spk_operation(2);
 pub const SPK_GEMM: spk_operation = spk_operation(3);
+pub const SPK_ATTENTION: spk_operation = spk_operation(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_operation(pub ::std::os::raw::c_uint);
@@ -87,6 +88,12 @@ pub const SPK_GROUP_DEPTH: spk_group_axis = spk_group_axis(3);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_group_axis(pub ::std::os::raw::c_uint);
+pub const SPK_DIAGONAL_NONE: spk_diagonal = spk_diagonal(0);
+pub const SPK_DIAGONAL_TOP_LEFT: spk_diagonal = spk_diagonal(1);
+pub const SPK_DIAGONAL_BOTTOM_RIGHT: spk_diagonal = spk_diagonal(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_diagonal(pub ::std::os::raw::c_uint);
 pub const SPK_BIAS_NONE: spk_bias = spk_bias(0);
 pub const SPK_BIAS_PER_ROW: spk_bias = spk_bias(1);
 pub const SPK_BIAS_PER_COL: spk_bias = spk_bias(2);
@@ -1133,6 +1140,204 @@ const _: () = {
         "Offset of field: spk_gemm_args::stream",
     ][::std::mem::offset_of!(spk_gemm_args, stream) - 112usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_attention {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub dtype: spk_dtype,
+    pub queries: i64,
+    pub keys: i64,
+    pub depth: i64,
+    pub depth_v: i64,
+    pub batch: i64,
+    pub heads: i64,
+    pub heads_kv: i64,
+    pub diagonal: spk_diagonal,
+    pub causal: ::std::os::raw::c_int,
+    pub window_left: i64,
+    pub window_right: i64,
+    pub sinks: i64,
+    pub soft_cap: ::std::os::raw::c_int,
+    pub want_lse: ::std::os::raw::c_int,
+    pub ldq: i64,
+    pub ldk: i64,
+    pub ldv: i64,
+    pub ldo: i64,
+    pub head_stride_q: i64,
+    pub head_stride_k: i64,
+    pub head_stride_v: i64,
+    pub head_stride_o: i64,
+    pub head_stride_lse: i64,
+    pub stride_q: i64,
+    pub stride_k: i64,
+    pub stride_v: i64,
+    pub stride_o: i64,
+    pub stride_lse: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_attention"][::std::mem::size_of::<spk_attention>() - 224usize];
+    ["Alignment of spk_attention"][::std::mem::align_of::<spk_attention>() - 8usize];
+    [
+        "Offset of field: spk_attention::struct_size",
+    ][::std::mem::offset_of!(spk_attention, struct_size) - 0usize];
+    [
+        "Offset of field: spk_attention::operation",
+    ][::std::mem::offset_of!(spk_attention, operation) - 8usize];
+    [
+        "Offset of field: spk_attention::dtype",
+    ][::std::mem::offset_of!(spk_attention, dtype) - 12usize];
+    [
+        "Offset of field: spk_attention::queries",
+    ][::std::mem::offset_of!(spk_attention, queries) - 16usize];
+    [
+        "Offset of field: spk_attention::keys",
+    ][::std::mem::offset_of!(spk_attention, keys) - 24usize];
+    [
+        "Offset of field: spk_attention::depth",
+    ][::std::mem::offset_of!(spk_attention, depth) - 32usize];
+    [
+        "Offset of field: spk_attention::depth_v",
+    ][::std::mem::offset_of!(spk_attention, depth_v) - 40usize];
+    [
+        "Offset of field: spk_attention::batch",
+    ][::std::mem::offset_of!(spk_attention, batch) - 48usize];
+    [
+        "Offset of field: spk_attention::heads",
+    ][::std::mem::offset_of!(spk_attention, heads) - 56usize];
+    [
+        "Offset of field: spk_attention::heads_kv",
+    ][::std::mem::offset_of!(spk_attention, heads_kv) - 64usize];
+    [
+        "Offset of field: spk_attention::diagonal",
+    ][::std::mem::offset_of!(spk_attention, diagonal) - 72usize];
+    [
+        "Offset of field: spk_attention::causal",
+    ][::std::mem::offset_of!(spk_attention, causal) - 76usize];
+    [
+        "Offset of field: spk_attention::window_left",
+    ][::std::mem::offset_of!(spk_attention, window_left) - 80usize];
+    [
+        "Offset of field: spk_attention::window_right",
+    ][::std::mem::offset_of!(spk_attention, window_right) - 88usize];
+    [
+        "Offset of field: spk_attention::sinks",
+    ][::std::mem::offset_of!(spk_attention, sinks) - 96usize];
+    [
+        "Offset of field: spk_attention::soft_cap",
+    ][::std::mem::offset_of!(spk_attention, soft_cap) - 104usize];
+    [
+        "Offset of field: spk_attention::want_lse",
+    ][::std::mem::offset_of!(spk_attention, want_lse) - 108usize];
+    [
+        "Offset of field: spk_attention::ldq",
+    ][::std::mem::offset_of!(spk_attention, ldq) - 112usize];
+    [
+        "Offset of field: spk_attention::ldk",
+    ][::std::mem::offset_of!(spk_attention, ldk) - 120usize];
+    [
+        "Offset of field: spk_attention::ldv",
+    ][::std::mem::offset_of!(spk_attention, ldv) - 128usize];
+    [
+        "Offset of field: spk_attention::ldo",
+    ][::std::mem::offset_of!(spk_attention, ldo) - 136usize];
+    [
+        "Offset of field: spk_attention::head_stride_q",
+    ][::std::mem::offset_of!(spk_attention, head_stride_q) - 144usize];
+    [
+        "Offset of field: spk_attention::head_stride_k",
+    ][::std::mem::offset_of!(spk_attention, head_stride_k) - 152usize];
+    [
+        "Offset of field: spk_attention::head_stride_v",
+    ][::std::mem::offset_of!(spk_attention, head_stride_v) - 160usize];
+    [
+        "Offset of field: spk_attention::head_stride_o",
+    ][::std::mem::offset_of!(spk_attention, head_stride_o) - 168usize];
+    [
+        "Offset of field: spk_attention::head_stride_lse",
+    ][::std::mem::offset_of!(spk_attention, head_stride_lse) - 176usize];
+    [
+        "Offset of field: spk_attention::stride_q",
+    ][::std::mem::offset_of!(spk_attention, stride_q) - 184usize];
+    [
+        "Offset of field: spk_attention::stride_k",
+    ][::std::mem::offset_of!(spk_attention, stride_k) - 192usize];
+    [
+        "Offset of field: spk_attention::stride_v",
+    ][::std::mem::offset_of!(spk_attention, stride_v) - 200usize];
+    [
+        "Offset of field: spk_attention::stride_o",
+    ][::std::mem::offset_of!(spk_attention, stride_o) - 208usize];
+    [
+        "Offset of field: spk_attention::stride_lse",
+    ][::std::mem::offset_of!(spk_attention, stride_lse) - 216usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_attention_args {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
+    pub q: *const ::std::os::raw::c_void,
+    pub k: *const ::std::os::raw::c_void,
+    pub v: *const ::std::os::raw::c_void,
+    pub o: *mut ::std::os::raw::c_void,
+    pub lse: *mut ::std::os::raw::c_void,
+    pub scale: f64,
+    pub softcap: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_attention_args",
+    ][::std::mem::size_of::<spk_attention_args>() - 96usize];
+    [
+        "Alignment of spk_attention_args",
+    ][::std::mem::align_of::<spk_attention_args>() - 8usize];
+    [
+        "Offset of field: spk_attention_args::struct_size",
+    ][::std::mem::offset_of!(spk_attention_args, struct_size) - 0usize];
+    [
+        "Offset of field: spk_attention_args::operation",
+    ][::std::mem::offset_of!(spk_attention_args, operation) - 8usize];
+    [
+        "Offset of field: spk_attention_args::reserved",
+    ][::std::mem::offset_of!(spk_attention_args, reserved) - 12usize];
+    [
+        "Offset of field: spk_attention_args::q",
+    ][::std::mem::offset_of!(spk_attention_args, q) - 16usize];
+    [
+        "Offset of field: spk_attention_args::k",
+    ][::std::mem::offset_of!(spk_attention_args, k) - 24usize];
+    [
+        "Offset of field: spk_attention_args::v",
+    ][::std::mem::offset_of!(spk_attention_args, v) - 32usize];
+    [
+        "Offset of field: spk_attention_args::o",
+    ][::std::mem::offset_of!(spk_attention_args, o) - 40usize];
+    [
+        "Offset of field: spk_attention_args::lse",
+    ][::std::mem::offset_of!(spk_attention_args, lse) - 48usize];
+    [
+        "Offset of field: spk_attention_args::scale",
+    ][::std::mem::offset_of!(spk_attention_args, scale) - 56usize];
+    [
+        "Offset of field: spk_attention_args::softcap",
+    ][::std::mem::offset_of!(spk_attention_args, softcap) - 64usize];
+    [
+        "Offset of field: spk_attention_args::workspace",
+    ][::std::mem::offset_of!(spk_attention_args, workspace) - 72usize];
+    [
+        "Offset of field: spk_attention_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_attention_args, workspace_bytes) - 80usize];
+    [
+        "Offset of field: spk_attention_args::stream",
+    ][::std::mem::offset_of!(spk_attention_args, stream) - 88usize];
+};
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
 pub const SPK_TUNE_EXHAUSTIVE: spk_effort = spk_effort(2);
@@ -1426,6 +1631,9 @@ pub const SPK_FIELD_LD: spk_field_kind = spk_field_kind(9);
 pub const SPK_FIELD_STRIDE: spk_field_kind = spk_field_kind(10);
 pub const SPK_FIELD_REAL: spk_field_kind = spk_field_kind(11);
 pub const SPK_FIELD_GROUPS: spk_field_kind = spk_field_kind(12);
+pub const SPK_FIELD_HEADS: spk_field_kind = spk_field_kind(13);
+pub const SPK_FIELD_HEAD_STRIDE: spk_field_kind = spk_field_kind(14);
+pub const SPK_FIELD_COUNT: spk_field_kind = spk_field_kind(15);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_field_kind(pub ::std::os::raw::c_uint);
@@ -1705,10 +1913,12 @@ pub struct spk_array_info {
     pub elements: i64,
     pub dtype: spk_dtype,
     pub layout: spk_layout,
+    pub heads: i64,
+    pub head_stride: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_array_info"][::std::mem::size_of::<spk_array_info>() - 56usize];
+    ["Size of spk_array_info"][::std::mem::size_of::<spk_array_info>() - 72usize];
     ["Alignment of spk_array_info"][::std::mem::align_of::<spk_array_info>() - 8usize];
     [
         "Offset of field: spk_array_info::struct_size",
@@ -1734,6 +1944,12 @@ const _: () = {
     [
         "Offset of field: spk_array_info::layout",
     ][::std::mem::offset_of!(spk_array_info, layout) - 52usize];
+    [
+        "Offset of field: spk_array_info::heads",
+    ][::std::mem::offset_of!(spk_array_info, heads) - 56usize];
+    [
+        "Offset of field: spk_array_info::head_stride",
+    ][::std::mem::offset_of!(spk_array_info, head_stride) - 64usize];
 };
 unsafe extern "C" {
     pub fn spk_problem_array(

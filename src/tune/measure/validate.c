@@ -211,79 +211,135 @@ static bool all_poison(const char *from, int64_t bytes)
     return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
 }
 
-/* How an output of a run lies: items, one after another or side by side in each line, of lines with gaps between them. */
+/* What is counted in an output: `count` of it, `step` elements apart. */
+typedef struct dimension {
+    char of; /* 'i'tem, 'h'ead or 'l'ine */
+    int64_t count, step;
+} dimension;
+
+enum { DIMENSIONS = 3 };
+
+/* How an output of a run lies: its lines, with gaps between them. */
 typedef struct output {
     int operand;
     const char *name;
     spk_dtype dtype;
-    int64_t lines, length, ld; /* of an item: rows of a row-major array, else columns */
-    int64_t items, stride;
-    bool by_row, side_by_side;
+    int64_t rows, length;             /* of a matrix; of a line: a row of a row-major array, else a column */
+    const spk_operand *lies;          /* borrowed */
+    dimension dimensions[DIMENSIONS]; /* the longest steps first: in this order lines follow one another in memory */
+    int64_t items, heads;
+    bool by_row, one_array, may_be_infinite;
     int64_t element;
 } output;
 
 static output output_of(const spk_problem *p, int operand)
 {
     const spk_operand *o = &p->operand[operand];
-    return (output){.operand = operand,
-                    .name = p->op->operands[operand].title,
-                    .dtype = o->dtype,
-                    .lines = spk_operand_lines(o),
-                    .length = spk_operand_length(o),
-                    .ld = o->ld,
-                    .items = spk_operand_items(o, p->batch),
-                    .stride = o->stride,
-                    .by_row = o->layout == SPK_ROW_MAJOR,
-                    .side_by_side = spk_operand_is_side_by_side(o, spk_operand_items(o, p->batch)),
-                    .element = (int64_t)spk_dtype_bytes(o->dtype)};
+    const int64_t items = spk_operand_items(o, p->batch), heads = spk_operand_heads(o);
+    output made = {.operand = operand,
+                   .name = p->op->operands[operand].title,
+                   .dtype = o->dtype,
+                   .rows = o->rows,
+                   .length = spk_operand_length(o),
+                   .lies = o,
+                   .dimensions = {{'i', items, o->stride}, {'h', heads, o->head_stride}, {'l', spk_operand_lines(o), o->ld}},
+                   .items = items,
+                   .heads = heads,
+                   .by_row = o->layout == SPK_ROW_MAJOR,
+                   .may_be_infinite = p->op->operands[operand].may_be_infinite,
+                   .one_array = spk_operand_is_one_array(o, items),
+                   .element = (int64_t)spk_dtype_bytes(o->dtype)};
+    for (int i = 1; i < DIMENSIONS; i++)
+        for (int k = i; k > 0 && made.dimensions[k].step > made.dimensions[k - 1].step; k--) {
+            const dimension before = made.dimensions[k - 1];
+            made.dimensions[k - 1] = made.dimensions[k];
+            made.dimensions[k] = before;
+        }
+    return made;
 }
 
-/* Where element (row, column) of an output lies; rows go on from item to item. */
+/* Where element (row, column) of an output lies; rows go on from head to head, and from item to item. */
 static int64_t place_of(const output *o, int64_t row, int64_t col)
 {
-    const int64_t rows = o->by_row ? o->lines : o->length, item = row / rows;
-    return item * o->stride + (o->by_row ? row % rows * o->ld + col : col * o->ld + row % rows);
+    const int64_t matrix = row / o->rows, inner = row % o->rows;
+    return matrix / o->heads * o->lies->stride + matrix % o->heads * o->lies->head_stride +
+           (o->by_row ? inner * o->lies->ld + col : col * o->lies->ld + inner);
 }
 
-/* Every element of a line written with a number, and `gap` elements behind it left alone. */
-static bool scan_line(const output *o, const char *at, int64_t item, int64_t line, int64_t gap, spk_verdict *verdict)
+/* A line: of which item, of which head, which one; and where it lies. */
+typedef struct place {
+    int64_t item, head, line, at;
+} place;
+
+/* The line at these indices of the dimensions. */
+static place line_at(const output *o, const int64_t index[DIMENSIONS])
 {
-    char where[32] = "";
-    if (o->items > 1)
-        snprintf(where, sizeof where, "item %" PRId64 ": ", item);
-    if (!all_finite(at, o->dtype, o->length)) {
-        int64_t i = 0;
-        while (i + 1 < o->length && all_finite(at + i * o->element, o->dtype, 1))
-            i++;
-        const char *what = all_ones((const unsigned char *)at + i * o->element, (size_t)o->element) ? "was not written" : "is not finite";
-        snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", where, o->name, o->by_row ? line : i,
-                 o->by_row ? i : line, what);
-        return false;
+    place made = {0, 0, 0, 0};
+    for (int i = 0; i < DIMENSIONS; i++) {
+        *(o->dimensions[i].of == 'i' ? &made.item : o->dimensions[i].of == 'h' ? &made.head : &made.line) = index[i];
+        made.at += index[i] * o->dimensions[i].step;
     }
-    if (!all_poison(at + o->length * o->element, gap * o->element)) {
-        snprintf(verdict->why, sizeof verdict->why, "%sit wrote between the %ss of %s, after %s %" PRId64, where,
-                 o->by_row ? "row" : "column", o->name, o->by_row ? "row" : "column", line);
-        return false;
-    }
-    return true;
+    return made;
 }
 
-/* The whole output, with the gaps between lines and items. An interruption ends it: who asked for it looks. */
+/* "item 3: ", "item 3, head 1: ". */
+static const char *name_matrix(const output *o, const place *of, char *text, size_t size)
+{
+    if (o->items > 1 && o->heads > 1)
+        snprintf(text, size, "item %" PRId64 ", head %" PRId64 ": ", of->item, of->head);
+    else if (o->items > 1 || o->heads > 1)
+        snprintf(text, size, "%s %" PRId64 ": ", o->items > 1 ? "item" : "head", o->items > 1 ? of->item : of->head);
+    else
+        text[0] = '\0';
+    return text;
+}
+
+/* Every element of a line written with a number. */
+static bool scan_line(const output *o, const char *line, const place *of, spk_verdict *verdict)
+{
+    char matrix[64];
+    if (all_finite(line, o->dtype, o->length))
+        return true;
+    int64_t i = 0;
+    while (i < o->length && (all_finite(line + i * o->element, o->dtype, 1) ||
+                             (o->may_be_infinite && !all_ones((const unsigned char *)line + i * o->element, (size_t)o->element))))
+        i++;
+    if (i == o->length) /* the oracle looks at infinities */
+        return true;
+    const char *what = all_ones((const unsigned char *)line + i * o->element, (size_t)o->element) ? "was not written" : "is not finite";
+    snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] %s", name_matrix(o, of, matrix, sizeof matrix), o->name,
+             o->by_row ? of->line : i, o->by_row ? i : of->line, what);
+    return false;
+}
+
+/* The `gap` elements behind a line left alone. */
+static bool scan_gap(const output *o, const char *behind, int64_t gap, const place *of, spk_verdict *verdict)
+{
+    char matrix[64];
+    const char *line = o->by_row ? "row" : "column";
+    if (all_poison(behind, gap * o->element))
+        return true;
+    snprintf(verdict->why, sizeof verdict->why, "%sit wrote between the %ss of %s, after %s %" PRId64,
+             name_matrix(o, of, matrix, sizeof matrix), line, o->name, line, of->line);
+    return false;
+}
+
+/* The whole output, with the gaps between lines. An interruption ends it: who asked for it looks. */
 static bool scan(const spk_checks *c, const output *o, const void *array, spk_verdict *verdict)
 {
-    const int64_t extent = o->ld * (o->lines - 1) + o->length,
-                  row_gap = o->ld - o->length - (o->side_by_side ? (o->items - 1) * o->stride : 0);
-    for (int64_t item = 0; item < o->items; item++)
-        for (int64_t line = 0; line < o->lines && !spk_interrupted(c->tuner); line++) {
-            const bool last_line = line + 1 == o->lines, last = item + 1 == o->items;
-            int64_t gap = last_line ? 0 : row_gap;
-            if (o->side_by_side && !last)
-                gap = o->stride - o->length;
-            else if (!o->side_by_side && last_line && !last)
-                gap = o->stride - extent;
-            if (!scan_line(o, (const char *)array + (item * o->stride + line * o->ld) * o->element, item, line, gap, verdict))
-                return false;
-        }
+    const int64_t lines = o->dimensions[0].count * o->dimensions[1].count * o->dimensions[2].count;
+    int64_t index[DIMENSIONS] = {0}, end = 0;
+    place before = {0, 0, 0, 0};
+    for (int64_t i = 0; i < lines && !spk_interrupted(c->tuner); i++) {
+        const place now = line_at(o, index);
+        const char *line = (const char *)array + now.at * o->element;
+        if (!scan_gap(o, (const char *)array + end * o->element, now.at - end, &before, verdict) || !scan_line(o, line, &now, verdict))
+            return false;
+        end = now.at + o->length;
+        before = now;
+        for (int d = DIMENSIONS - 1; d >= 0 && ++index[d] == o->dimensions[d].count; d--)
+            index[d] = 0;
+    }
     return true;
 }
 
@@ -324,13 +380,17 @@ static spk_status look_through(const spk_checks *c, const expected *e, spk_opera
                                spk_verdict *verdict)
 {
     spk_device *device = operands->device;
-    const bool one = o->items == 1 || (o->by_row && o->stride == o->ld * o->lines); /* all items are rows of one array */
+    const bool one = o->one_array && (o->by_row || o->items * o->heads == 1);
     bool clean = false;
     if (operands->bytes[o->operand] == 0)
         return SPK_OK;
     if (one && device->backend->scan != NULL) {
         const void *array = operands->args[0].at[o->operand];
-        const spk_scan whole = {.dtype = o->dtype, .array = array, .lines = o->items * o->lines, .length = o->length, .ld = o->ld};
+        const spk_scan whole = {.dtype = o->dtype,
+                                .array = array,
+                                .lines = o->items * o->heads * spk_operand_lines(o->lies),
+                                .length = o->length,
+                                .ld = o->lies->ld};
         if (device->backend->scan(device, &whole, &clean) != SPK_OK) /* without a compiler, say */
             clean = false;
     }

@@ -33,10 +33,15 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     d->layout = r->layout_d;
     s->dtype = p->compute;
     s->layout = SPK_COL_MAJOR; /* the sums of an item lie side by side */
+    SPK_TRY(spk_read_heads("heads", r->heads, x));
+    d->heads = s->heads = x->heads;
     fit(p);
-    SPK_TRY(spk_read_array(&(spk_given_array){"ldx", "stride_x", r->ldx, r->stride_x, false}, p->batch, x));
-    SPK_TRY(spk_read_array(&(spk_given_array){"ldd", "stride_d", r->ldd, r->stride_d, true}, p->batch, d));
-    return spk_read_array(&(spk_given_array){"lds", "stride_s", 0, r->stride_s, true}, p->batch, s);
+    SPK_TRY(spk_read_array_of_heads(&(spk_given_array){"ldx", "stride_x", r->ldx, r->stride_x, false}, "head_stride_x", r->head_stride_x,
+                                    p->batch, x));
+    SPK_TRY(spk_read_array_of_heads(&(spk_given_array){"ldd", "stride_d", r->ldd, r->stride_d, true}, "head_stride_d", r->head_stride_d,
+                                    p->batch, d));
+    return spk_read_array_of_heads(&(spk_given_array){"lds", "stride_s", 0, r->stride_s, true}, "head_stride_s", r->head_stride_s, p->batch,
+                                   s);
 }
 
 static void write(const spk_problem *p, void *given)
@@ -52,12 +57,16 @@ static void write(const spk_problem *p, void *given)
                                         .batch = p->batch,
                                         .stride_x = spk_given_stride(p, x),
                                         .stride_d = d->stride,
-                                        .stride_s = p->operand[ROWSUM_S].stride};
+                                        .stride_s = p->operand[ROWSUM_S].stride,
+                                        .heads = x->heads,
+                                        .head_stride_x = x->head_stride,
+                                        .head_stride_d = d->head_stride,
+                                        .head_stride_s = p->operand[ROWSUM_S].head_stride};
 }
 
 static double flops(const spk_problem *p)
 {
-    return 2.0 * (double)p->m * (double)p->n;
+    return 2.0 * (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ROWSUM_X]);
 }
 
 /* D is one product, which is rounded; S a sum of n. */
@@ -109,6 +118,12 @@ static bool key_layout(const spk_problem *p, char *text, size_t size)
     return spk_key_text(text, size, p->operand[ROWSUM_D].layout == SPK_ROW_MAJOR ? "r" : "c");
 }
 
+static bool key_heads(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(spk_operand_heads(&p->operand[ROWSUM_X]));
+    return true;
+}
+
 static bool key_m(const spk_problem *p, int64_t *value)
 {
     *value = spk_key_size(p->m);
@@ -126,6 +141,7 @@ static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "batch", .exact = spk_key_batch},
                                   {.name = "finite", .exact = spk_key_finite},
                                   {.name = "cache", .exact = spk_key_cache},
+                                  {.name = "heads", .near = key_heads, .weight = 1},
                                   {.name = "m", .near = key_m, .weight = 1},
                                   {.name = "n", .near = key_n, .weight = 1},
                                   {.name = "items", .near = spk_key_items, .weight = 1, .optional = true},

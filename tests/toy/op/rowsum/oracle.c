@@ -12,8 +12,9 @@ spk_status spk_rowsum_oracle(const spk_mem *mem, const spk_problem *p, const spk
 {
     (void)mem;
     for (int64_t at = 0; at < ask->row_count * ask->cols; at++) {
-        const int64_t r = at / ask->cols, asked = ask->rows != NULL ? ask->rows[r] : r, row = asked % p->m;
-        const spk_args item = spk_args_item(p, args, asked / p->m);
+        const int64_t r = at / ask->cols, asked = ask->rows != NULL ? ask->rows[r] : r,
+                      rows = p->m * spk_operand_heads(&p->operand[ROWSUM_X]), row = asked % rows;
+        const spk_args item = spk_args_item(p, args, asked / rows);
         const int64_t first = ask->output == ROWSUM_D ? ask->col0 + at % ask->cols : 0, end = ask->output == ROWSUM_D ? first + 1 : p->n;
         long double value = 0, size = 0;
         for (int64_t col = first; col < end; col++) {

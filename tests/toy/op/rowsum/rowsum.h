@@ -14,10 +14,12 @@ typedef struct spk_rowsum {
     spk_dtype dtype;         /* of X and D; default: SPK_F32. S is f32, of f64 f64 */
     int64_t m, n;
     spk_layout layout_d;
-    int reserved;                         /* 0 */
-    int64_t ldx, ldd;                     /* 0: tight */
-    int64_t batch;                        /* items; 0: 1 */
-    int64_t stride_x, stride_d, stride_s; /* 0: tight; X: SPK_STRIDE_SHARED */
+    int reserved;                                        /* 0 */
+    int64_t ldx, ldd;                                    /* 0: tight */
+    int64_t batch;                                       /* items; 0: 1 */
+    int64_t stride_x, stride_d, stride_s;                /* 0: tight; X: SPK_STRIDE_SHARED */
+    int64_t heads;                                       /* matrices of an item; 0: 1 */
+    int64_t head_stride_x, head_stride_d, head_stride_s; /* 0: tight */
 } spk_rowsum;
 
 typedef struct spk_rowsum_args {

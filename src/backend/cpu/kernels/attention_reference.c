@@ -1,0 +1,80 @@
+/* attention_reference: O = softmax(scale Q K^T) V from the definition, a query at a time: scores, exponentials, sums. Takes every problem;
+ * serial. The yardstick. */
+#include <math.h>
+
+#include "backend/cpu/cpu.h"
+#include "op/attention/attention.h"
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)device;
+    (void)params;
+    return 1 + spk_problem_flops(problem) / 300;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    bound->workspace_bytes = (size_t)(bound->problem.n + bound->problem.depth_v) * sizeof(double);
+    return SPK_OK;
+}
+
+/* A query of a head of an item. */
+typedef struct query {
+    const spk_problem *problem;
+    const spk_args *args;
+    int64_t row, row_kv; /* of Q and O; the first of K and V of its head */
+    spk_seen seen;
+} query;
+
+static double get(const query *q, int operand, int64_t row, int64_t col)
+{
+    return spk_operand_get(&q->problem->operand[operand], q->args->at[operand], row, col);
+}
+
+static double score(const query *q, int64_t key)
+{
+    const double cap = q->args->scalar[ATTENTION_SOFTCAP];
+    double sum = 0;
+    for (int64_t d = 0; d < q->problem->k; d++)
+        sum += get(q, ATTENTION_Q, q->row, d) * get(q, ATTENTION_K, q->row_kv + key, d);
+    sum *= q->args->scalar[ATTENTION_SCALE];
+    return q->problem->band.soft_cap && cap != 0 ? cap * tanh(sum / cap) : sum;
+}
+
+static void compute(const query *q, double *scores, double *sums)
+{
+    const spk_problem *p = q->problem;
+    const int64_t count = q->seen.sinks + q->seen.end - q->seen.begin, jump = q->seen.begin - q->seen.sinks;
+    double most = -INFINITY, total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        scores[i] = score(q, i < q->seen.sinks ? i : i + jump);
+        most = scores[i] > most ? scores[i] : most;
+    }
+    for (int64_t j = 0; j < p->depth_v; j++)
+        sums[j] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double e = exp(scores[i] - most);
+        total += e;
+        for (int64_t j = 0; j < p->depth_v; j++)
+            sums[j] += e * get(q, ATTENTION_V, q->row_kv + (i < q->seen.sinks ? i : i + jump), j);
+    }
+    for (int64_t j = 0; j < p->depth_v; j++)
+        spk_operand_set(&p->operand[ATTENTION_O], q->args->at[ATTENTION_O], q->row, j, count > 0 ? sums[j] / total : 0);
+    if (p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT)
+        spk_operand_set(&p->operand[ATTENTION_LSE], q->args->at[ATTENTION_LSE], q->row, 0, count > 0 ? most + log(total) : -INFINITY);
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    const spk_problem *p = &bound->problem;
+    const int64_t rows = p->m * spk_operand_heads(&p->operand[ATTENTION_Q]);
+    double *scores = args->workspace;
+    (void)stream;
+    for (int64_t row = 0; row < rows; row++) {
+        const query q = {p, args, row, row / p->m / spk_attention_sharing(p) * p->n, spk_attention_seen(p, row % p->m)};
+        compute(&q, scores, scores + p->n);
+    }
+    return SPK_OK;
+}
+
+const spk_kernel_ops attention_reference_ops = {.predict_us = predict_us, .bind = bind, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -1,0 +1,248 @@
+/* Template of attention, a tile of queries at a time against some keys at a time: scores, their running maximum and sum, and O, which is
+ * scaled down where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). For one type of
+ * matrices (STORED) and of sums (REAL), after vector.h or stored_half.h and attention_products.h. */
+
+/* A worker on its tile. */
+typedef struct S(attention) {
+    const attention_job *job;
+    const spk_problem *problem;
+    const STORED *q, *k, *v; /* of the heads */
+    STORED *o;
+    REAL *lse; /* NULL: not wanted */
+    int64_t first, queries;
+    REAL *own, *most, *sum; /* own: the worker's room */
+} S(attention);
+
+/* Rows of Q, times the scale. */
+SPK_INLINE void S(take_queries)(const S(attention) *t)
+{
+    const REAL scale = (REAL)t->job->args->scalar[ATTENTION_SCALE];
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_Q].ld;
+    for (int64_t i = 0; i < t->queries; i++) {
+        REAL *to = t->own + i * depth;
+        S(widen_all)(t->q + (t->first + i) * ld, depth, to);
+        for (int64_t d = 0; d < depth; d++)
+            to[d] *= scale;
+    }
+}
+
+/* A square of K, turned: keys from `key` on, of which `count` are there, and columns from `column` on, of which `depth` are there. */
+SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to, int64_t keys)
+{
+    T(vec) square[T(lanes)];
+    if (count >= T(lanes) &&depth >= T(lanes)) {
+#pragma GCC unroll 16
+        for (int c = 0; c < T(lanes); c++)
+            square[c] = S(load)(from + c * ld);
+        T(transpose)(square);
+#pragma GCC unroll 16
+        for (int r = 0; r < T(lanes); r++)
+            T(store)(to + r * keys, square[r]);
+        return;
+    }
+    for (int c = 0; c < T(lanes); c++)
+        square[c] = c >= count ? (T(vec)){0} : depth >= T(lanes) ? S(load)(from + c * ld) : S(load_part)(from + c * ld, depth);
+    T(transpose)(square);
+    for (int r = 0; r < T(lanes) &&r < depth; r++)
+        T(store)(to + r * keys, square[r]);
+}
+
+/* Keys first .. first + count as columns, zeros behind them. */
+SPK_INLINE void S(turn_keys)(const S(attention) *t, int64_t first, int64_t count)
+{
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->job->tuned.keys;
+    for (int64_t j = 0; j < keys; j += T(lanes))
+        for (int64_t d = 0; d < depth; d += T(lanes))
+            S(turn_square)(t->k + (j < count ? first + j : first) * ld + d, ld, count - j, depth - d,
+                           t->own + t->job->room.k + d * keys + j, keys);
+}
+
+/* Whether V's rows can be read where they lie. */
+SPK_INLINE bool S(values_in_place)(const S(attention) *t)
+{
+    return sizeof(STORED) == sizeof(REAL) && t->problem->depth_v % T(lanes) == 0;
+}
+
+/* Rows of V as REAL, zeros behind their ends. */
+SPK_INLINE void S(take_values)(const S(attention) *t, int64_t first, int64_t count)
+{
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
+    for (int64_t j = 0; j < count; j++) {
+        const STORED *from = t->v + (first + j) * ld;
+        REAL *to = t->own + t->job->room.v + j * wide;
+        int64_t c = 0;
+        for (; c + T(lanes) <= columns; c += T(lanes))
+            T(store)(to + c, S(load)(from + c));
+        if (c < columns) {
+            T(store)(to + c, S(load_part)(from + c, columns - c));
+            c += T(lanes);
+        }
+        for (; c < wide; c += T(lanes))
+            T(store)(to + c, (T(vec)){0});
+    }
+}
+
+/* Whether every number of these rows is finite. */
+SPK_INLINE bool S(all_finite)(const REAL *rows, int64_t ld, int64_t count, int64_t columns)
+{
+    T(vec) off = {0}; /* NaN where one is not */
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t c = 0; c < columns; c += T(lanes))
+            off += T(load)(rows + j * ld + c) * 0;
+    bool finite = true;
+    for (int lane = 0; lane < T(lanes); lane++)
+        finite = finite && off[lane] == 0;
+    return finite;
+}
+
+/* The scores of a query with the keys at hand that it does not see are minus infinity. False: it sees them all. */
+SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, int64_t first, int64_t count, REAL *scores)
+{
+    const spk_seen seen = spk_attention_seen(t->problem, query);
+    const int64_t keys = t->job->tuned.keys;
+    if (count == keys && first >= seen.begin && first + count <= seen.end)
+        return false;
+    for (int64_t j = 0; j < keys; j++) {
+        const int64_t key = first + j;
+        if (j >= count || key >= seen.end || (key >= seen.sinks && key < seen.begin))
+            scores[j] = -(REAL)INFINITY;
+    }
+    return true;
+}
+
+SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
+{
+    const double cap = t->job->args->scalar[ATTENTION_SOFTCAP];
+    for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->job->tuned.keys; j++)
+        scores[j] = (REAL)(cap * tanh((double)scores[j] / cap));
+}
+
+/* Scores become exponentials above the running maximum. */
+SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
+{
+    const int64_t keys = t->job->tuned.keys, wide = t->job->room.wide_v;
+    const REAL before = t->most[i];
+    T(vec) highest = T(splat)(before), total = {0};
+    for (int64_t j = 0; j < keys; j += T(lanes)) {
+        const T(vec) x = T(load)(scores + j);
+        highest = T(select)(x > highest, x, highest);
+    }
+    const REAL most = T(attention_highest)(highest), above = most == -(REAL)INFINITY ? 0 : most; /* no key yet: all become 0 */
+    for (int64_t j = 0; j < keys; j += T(lanes)) {
+        const T(vec) e = T(attention_exp)(T(load)(scores + j) - above);
+        T(store)(scores + j, e);
+        total += e;
+    }
+    if (most != before) {
+        const T(vec) factor = T(attention_exp)(T(splat)(before - most));
+        REAL *out = t->own + t->job->room.out + i * wide;
+        t->sum[i] *= factor[0];
+        for (int64_t c = 0; c < wide; c += T(lanes))
+            T(store)(out + c, T(load)(out + c) * factor);
+        t->most[i] = most;
+    }
+    t->sum[i] += T(attention_total)(total);
+}
+
+/* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
+SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, int64_t first, int64_t count, const REAL *v, int64_t ldv)
+{
+    const spk_seen seen = spk_attention_seen(t->problem, t->first + i);
+    const int64_t columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
+    const REAL *scores = t->own + t->job->room.scores + i * t->job->tuned.keys;
+    REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
+    for (int64_t j = 0; j < count; j++)
+        if (first + j < seen.sinks || (first + j >= seen.begin && first + j < seen.end))
+            for (int64_t c = 0; c < columns; c += T(lanes))
+                T(store)(out + c, T(load)(out + c) + scores[j] * T(load)(v + j * ldv + c));
+}
+
+SPK_INLINE void S(take_keys)(const S(attention) *t, int64_t first, int64_t count)
+{
+    const attention_room *room = &t->job->room;
+    const bool in_place = S(values_in_place)(t);
+    const int64_t keys = t->job->tuned.keys, depth = t->problem->k, ldv = in_place ? t->problem->operand[ATTENTION_V].ld : room->wide_v,
+                  columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
+    const REAL *v = in_place ? (const REAL *)(const void *)(t->v + first * ldv) : t->own + room->v;
+    REAL *scores = t->own + room->scores;
+    bool hidden = false;
+    S(turn_keys)(t, first, count);
+    if (!in_place)
+        S(take_values)(t, first, count);
+    T(attention_multiply)(t->queries, keys, false, depth, t->own, depth, t->own + room->k, keys, scores, keys);
+    for (int64_t i = 0; i < t->queries; i++) {
+        S(cap)(t, scores + i * keys);
+        hidden = S(hide)(t, t->first + i, first, count, scores + i * keys) || hidden;
+        S(weigh)(t, i, scores + i * keys);
+    }
+    if (!hidden || t->problem->assume_finite || S(all_finite)(v, ldv, count, columns))
+        T(attention_multiply)(t->queries, columns, true, count, scores, keys, v, ldv, t->own + room->out, room->wide_v);
+    else
+        for (int64_t i = 0; i < t->queries; i++)
+            S(add_seen)(t, i, first, count, v, ldv);
+}
+
+SPK_INLINE void S(put_results)(const S(attention) *t)
+{
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_O].ld, wide = t->job->room.wide_v;
+    for (int64_t i = 0; i < t->queries; i++) {
+        const REAL *out = t->own + t->job->room.out + i * wide, factor = t->most[i] == -(REAL)INFINITY ? 0 : 1 / t->sum[i];
+        STORED *to = t->o + (t->first + i) * ld;
+        for (int64_t c = 0; c < columns; c += T(lanes)) {
+            const T(vec) x = T(load)(out + c) * factor;
+            if (columns - c >= T(lanes))
+                S(store)(to + c, x);
+            else
+                S(store_part)(to + c, x, columns - c);
+        }
+        if (t->lse != NULL)
+            t->lse[t->first + i] = t->most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->most[i] + (REAL)log((double)t->sum[i]);
+    }
+}
+
+static void S(attend)(S(attention) *t)
+{
+    const spk_problem *p = t->problem;
+    const int64_t keys = t->job->tuned.keys;
+    const spk_seen first = spk_attention_seen(p, t->first), last = spk_attention_seen(p, t->first + t->queries - 1);
+    const int64_t begin = first.begin > last.sinks ? first.begin : last.sinks;
+    memset(t->own + t->job->room.out, 0, (size_t)(t->queries * t->job->room.wide_v) * sizeof(REAL));
+    for (int64_t i = 0; i < t->queries; i++) {
+        t->most[i] = -(REAL)INFINITY;
+        t->sum[i] = 0;
+    }
+    S(take_queries)(t);
+    for (int64_t key = 0; key < last.sinks; key += keys)
+        S(take_keys)(t, key, last.sinks - key < keys ? last.sinks - key : keys);
+    for (int64_t key = begin; key < last.end; key += keys)
+        S(take_keys)(t, key, last.end - key < keys ? last.end - key : keys);
+    S(put_results)(t);
+}
+
+/* Tiles as long as there are any, of a head the last first: with causal it has the most keys. */
+static void S(attend_some)(void *pointer, int64_t worker)
+{
+    attention_job *job = pointer;
+    const spk_problem *p = &job->bound->problem;
+    const spk_operand *q = &p->operand[ATTENTION_Q], *k = &p->operand[ATTENTION_K], *v = &p->operand[ATTENTION_V],
+                      *o = &p->operand[ATTENTION_O], *lse = &p->operand[ATTENTION_LSE];
+    REAL *own = (REAL *)job->args->workspace + worker * job->room.elements;
+    for (int64_t tile; (tile = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->all_tiles;) {
+        const int64_t heads = job->all_tiles / job->tiles, head = tile % heads, head_kv = head / spk_attention_sharing(p),
+                      first = (job->tiles - 1 - tile / heads) * job->tuned.queries, left = p->m - first;
+        S(attention)
+        t = {.job = job,
+             .problem = p,
+             .q = (const STORED *)job->args->at[ATTENTION_Q] + head * q->head_stride,
+             .k = (const STORED *)job->args->at[ATTENTION_K] + head_kv * k->head_stride,
+             .v = (const STORED *)job->args->at[ATTENTION_V] + head_kv * v->head_stride,
+             .o = (STORED *)job->args->at[ATTENTION_O] + head * o->head_stride,
+             .lse = lse->dtype != SPK_DTYPE_DEFAULT ? (REAL *)job->args->at[ATTENTION_LSE] + head * lse->head_stride : NULL,
+             .first = first,
+             .queries = left < job->tuned.queries ? left : job->tuned.queries,
+             .own = own,
+             .most = own + job->room.most,
+             .sum = own + job->room.most + job->tuned.queries};
+        S(attend)(&t);
+    }
+}

@@ -1,0 +1,326 @@
+/* Attention: a caller's spk_attention as a problem, and what follows from it. m: queries, n: keys, k: columns of Q and K. */
+#include <float.h>
+
+#include "op/attention/attention.h"
+#include "op/fields.h"
+#include "op/key.h"
+#include "op/read.h"
+
+double spk_attention_pairs(const spk_problem *p)
+{
+    double pairs = 0;
+    for (int64_t i = 0; i < p->m; i++)
+        pairs += (double)spk_attention_seen_count(p, i);
+    return pairs;
+}
+
+static void fit(spk_problem *p)
+{
+    static const bool by_key[] = {[ATTENTION_K] = true, [ATTENTION_V] = true, [ATTENTION_LSE] = false};
+    for (int i = ATTENTION_Q; i <= ATTENTION_O; i++) {
+        p->operand[i].rows = by_key[i] ? p->n : p->m;
+        p->operand[i].cols = i <= ATTENTION_K ? p->k : p->depth_v;
+    }
+    if (p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT) {
+        p->operand[ATTENTION_LSE].rows = p->m;
+        p->operand[ATTENTION_LSE].cols = 1;
+    }
+}
+
+static spk_status read_band(const spk_attention *a, spk_problem *p)
+{
+    SPK_TRY(spk_read_size("window_left", a->window_left));
+    SPK_TRY(spk_read_size("window_right", a->window_right));
+    SPK_TRY(spk_read_size("sinks", a->sinks));
+    if (a->causal != 0 && a->window_right != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "window_right = %lld: with causal it must be 0", (long long)a->window_right);
+    if (a->sinks != 0 && a->window_left == 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "sinks = %lld: without window_left all first keys are seen", (long long)a->sinks);
+    p->band = (spk_band){.left = a->window_left,
+                         .right = a->causal != 0 ? 1 : a->window_right,
+                         .sinks = a->sinks,
+                         .diagonal = a->diagonal,
+                         .soft_cap = a->soft_cap != 0};
+    if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && a->queries != a->keys)
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "diagonal = 0 with %lld queries and %lld keys: causal and windows want SPK_DIAGONAL_TOP_LEFT or _BOTTOM_RIGHT",
+                        (long long)a->queries, (long long)a->keys);
+    return SPK_OK;
+}
+
+static spk_status read_heads(const spk_attention *a, spk_problem *p)
+{
+    spk_operand *q = &p->operand[ATTENTION_Q], *k = &p->operand[ATTENTION_K];
+    SPK_TRY(spk_read_heads("heads", a->heads, q));
+    SPK_TRY(spk_read_heads("heads_kv", a->heads_kv != 0 ? a->heads_kv : q->heads, k));
+    if (q->heads % k->heads != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "heads_kv = %lld: it must divide heads = %lld", (long long)k->heads, (long long)q->heads);
+    p->operand[ATTENTION_V].heads = k->heads;
+    p->operand[ATTENTION_O].heads = q->heads;
+    if (a->want_lse != 0)
+        p->operand[ATTENTION_LSE].heads = q->heads;
+    return SPK_OK;
+}
+
+static spk_status read_arrays(const spk_attention *a, spk_problem *p)
+{
+    const struct {
+        spk_given_array array;
+        const char *head_stride_name;
+        int64_t head_stride;
+    } arrays[] = {{{"ldq", "stride_q", a->ldq, a->stride_q, false}, "head_stride_q", a->head_stride_q},
+                  {{"ldk", "stride_k", a->ldk, a->stride_k, false}, "head_stride_k", a->head_stride_k},
+                  {{"ldv", "stride_v", a->ldv, a->stride_v, false}, "head_stride_v", a->head_stride_v},
+                  {{"ldo", "stride_o", a->ldo, a->stride_o, true}, "head_stride_o", a->head_stride_o},
+                  {{"ld_lse", "stride_lse", 0, a->stride_lse, true}, "head_stride_lse", a->head_stride_lse}};
+    for (int i = ATTENTION_Q; i <= ATTENTION_LSE; i++) {
+        spk_operand lse = p->operand[i]; /* checked, too, where it takes no part */
+        if (i == ATTENTION_LSE && a->want_lse == 0) {
+            lse = (spk_operand){.rows = p->m, .cols = 1, .heads = p->operand[ATTENTION_Q].heads, .dtype = SPK_F32, .layout = SPK_COL_MAJOR};
+            SPK_TRY(spk_read_array_of_heads(&arrays[i].array, arrays[i].head_stride_name, arrays[i].head_stride, p->batch, &lse));
+            continue;
+        }
+        SPK_TRY(spk_read_array_of_heads(&arrays[i].array, arrays[i].head_stride_name, arrays[i].head_stride, p->batch, &p->operand[i]));
+    }
+    return SPK_OK;
+}
+
+static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
+{
+    const spk_attention *a = given;
+    spk_dtype dtype;
+    (void)pattern;
+    SPK_TRY(spk_read_dtype("dtype", a->dtype, SPK_F32, &dtype));
+    SPK_TRY(spk_read_size("queries", a->queries));
+    SPK_TRY(spk_read_size("keys", a->keys));
+    SPK_TRY(spk_read_size("depth", a->depth));
+    SPK_TRY(spk_read_size("depth_v", a->depth_v));
+    SPK_TRY(spk_read_batch(a->batch, p));
+    p->m = a->queries;
+    p->n = a->keys;
+    p->k = a->depth;
+    p->depth_v = a->depth_v != 0 ? a->depth_v : a->depth;
+    p->compute = dtype == SPK_F64 ? SPK_F64 : SPK_F32;
+    for (int i = ATTENTION_Q; i <= ATTENTION_O; i++)
+        p->operand[i].dtype = dtype;
+    if (a->want_lse != 0) {
+        p->operand[ATTENTION_LSE].dtype = p->compute;
+        p->operand[ATTENTION_LSE].layout = SPK_COL_MAJOR; /* those of a head lie side by side */
+    }
+    SPK_TRY(read_heads(a, p));
+    SPK_TRY(read_band(a, p));
+    fit(p);
+    return read_arrays(a, p);
+}
+
+static void write(const spk_problem *p, void *given)
+{
+    const spk_operand *q = &p->operand[ATTENTION_Q], *k = &p->operand[ATTENTION_K], *v = &p->operand[ATTENTION_V],
+                      *o = &p->operand[ATTENTION_O], *lse = &p->operand[ATTENTION_LSE];
+    *(spk_attention *)given = (spk_attention){SPK_SIZED(spk_attention),
+                                              .dtype = q->dtype,
+                                              .queries = p->m,
+                                              .keys = p->n,
+                                              .depth = p->k,
+                                              .depth_v = p->depth_v,
+                                              .batch = p->batch,
+                                              .heads = q->heads,
+                                              .heads_kv = k->heads,
+                                              .diagonal = p->band.diagonal,
+                                              .window_left = p->band.left,
+                                              .window_right = p->band.right,
+                                              .sinks = p->band.sinks,
+                                              .soft_cap = p->band.soft_cap,
+                                              .want_lse = lse->dtype != SPK_DTYPE_DEFAULT,
+                                              .ldq = q->ld,
+                                              .ldk = k->ld,
+                                              .ldv = v->ld,
+                                              .ldo = o->ld,
+                                              .head_stride_q = q->head_stride,
+                                              .head_stride_k = k->head_stride,
+                                              .head_stride_v = v->head_stride,
+                                              .head_stride_o = o->head_stride,
+                                              .head_stride_lse = lse->head_stride,
+                                              .stride_q = spk_given_stride(p, q),
+                                              .stride_k = spk_given_stride(p, k),
+                                              .stride_v = spk_given_stride(p, v),
+                                              .stride_o = o->stride,
+                                              .stride_lse = lse->stride};
+}
+
+static double work(const spk_problem *p, double pairs)
+{
+    return 2 * pairs * (double)(p->k + p->depth_v) * (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
+}
+
+static double flops(const spk_problem *p)
+{
+    return work(p, spk_attention_pairs(p));
+}
+
+static double dense_flops(const spk_problem *p)
+{
+    return work(p, (double)p->m * (double)p->n);
+}
+
+/* Rounding of scores, of exponentials, of sums, of the result; with 16 bits the exponentials, too, are rounded to them. The magnitudes say
+ * how large the scores' terms were. */
+static double tolerance(const spk_problem *p, int output)
+{
+    const spk_dtype dtype = p->operand[ATTENTION_O].dtype;
+    const double eps = p->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON, stored = dtype == SPK_F16    ? 0x1p-11
+                                                                                   : dtype == SPK_BF16 ? 0x1p-8
+                                                                                                       : 0;
+    const double sums = eps * (16 + 2 * sqrt((double)p->k) + 2 * sqrt((double)p->n));
+    return output == ATTENTION_LSE ? sums : sums + 2 * stored;
+}
+
+static int64_t *free_size(spk_problem *p)
+{
+    return &p->n;
+}
+
+static int64_t *other_size(spk_problem *p)
+{
+    return &p->m;
+}
+
+static const spk_field_info fields[] = {
+#define FIELDS_OF spk_attention
+#include "op/attention/fields.def"
+};
+
+static const spk_size_row sizes[] = {
+    {"queries", SPK_SIZE_FIELD, offsetof(spk_problem, m), 1024, "rows of Q and O"},
+    {"keys", SPK_SIZE_FIELD, offsetof(spk_problem, n), 1024, "rows of K and V"},
+    {"depth", SPK_SIZE_FIELD, offsetof(spk_problem, k), 64, "columns of Q and K"},
+    {"depth_v", SPK_SIZE_FIELD, offsetof(spk_problem, depth_v), 0, "columns of V and O; 0: as depth"},
+};
+
+#define PLACE(name) offsetof(spk_attention_args, name)
+static const spk_operand_row operands[] = {
+    [ATTENTION_Q] = {.name = "q", .title = "Q", .extents = "queries x depth", .role = SPK_ROLE_IN, .place = PLACE(q)},
+    [ATTENTION_K] = {.name = "k", .title = "K", .extents = "keys x depth", .role = SPK_ROLE_IN, .place = PLACE(k)},
+    [ATTENTION_V] = {.name = "v", .title = "V", .extents = "keys x depth_v", .role = SPK_ROLE_IN, .place = PLACE(v)},
+    [ATTENTION_O] = {.name = "o", .title = "O", .extents = "queries x depth_v", .role = SPK_ROLE_OUT, .place = PLACE(o)},
+    [ATTENTION_LSE] =
+        {.name = "lse", .title = "LSE", .extents = "queries x 1", .role = SPK_ROLE_OUT, .may_be_infinite = true, .place = PLACE(lse)},
+};
+
+static const spk_scalar_row scalars[] = {
+    [ATTENTION_SCALE] = {"scale", PLACE(scale), -1, 0.1875},
+    [ATTENTION_SOFTCAP] = {"softcap", PLACE(softcap), -1, 2.5},
+};
+
+static bool key_dtype(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_text(text, size, spk_dtype_name(p->operand[ATTENTION_Q].dtype));
+}
+
+static bool key_lse(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_whole(text, size, p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT);
+}
+
+static bool key_cap(const spk_problem *p, char *text, size_t size)
+{
+    return spk_key_whole(text, size, p->band.soft_cap);
+}
+
+/* Whether there is a limit: to the left, to the right, sinks. */
+static bool key_band(const spk_problem *p, char *text, size_t size)
+{
+    static const char *const names[] = {"all", "left", "right", "band", "sinks", "sinks_left", "sinks_right", "sinks_band"};
+    return spk_key_text(text, size, names[(p->band.left > 0) + 2 * (p->band.right > 0) + 4 * (p->band.sinks > 0)]);
+}
+
+static bool key_diagonal(const spk_problem *p, char *text, size_t size)
+{
+    return p->band.left + p->band.right > 0 && spk_key_whole(text, size, p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT);
+}
+
+static bool key_alignment(const spk_problem *p, char *text, size_t size)
+{
+    int64_t steps = 0;
+    for (int i = ATTENTION_Q; i <= ATTENTION_O; i++)
+        steps |= spk_operand_steps(&p->operand[i]);
+    return spk_key_whole(text, size, spk_key_alignment(steps));
+}
+
+static bool key_depth(const spk_problem *p, int64_t *value)
+{
+    *value = p->k;
+    return true;
+}
+
+static bool key_depth_v(const spk_problem *p, int64_t *value)
+{
+    *value = p->depth_v;
+    return true;
+}
+
+static bool key_queries(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(p->m);
+    return true;
+}
+
+static bool key_keys(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(p->n);
+    return true;
+}
+
+static bool key_window(const spk_problem *p, int64_t *value)
+{
+    const int64_t left = p->band.left > 0 ? p->band.left : 0, right = p->band.right > 1 ? p->band.right : 0;
+    *value = spk_key_size(left + right);
+    return left + right > 0;
+}
+
+static bool key_heads(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(spk_operand_heads(&p->operand[ATTENTION_Q]));
+    return true;
+}
+
+static bool key_sharing(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(spk_attention_sharing(p));
+    return true;
+}
+
+static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
+                                  {.name = "lse", .exact = key_lse},
+                                  {.name = "cap", .exact = key_cap},
+                                  {.name = "band", .exact = key_band},
+                                  {.name = "diag", .exact = key_diagonal},
+                                  {.name = "al", .exact = key_alignment},
+                                  {.name = "batch", .exact = spk_key_batch},
+                                  {.name = "finite", .exact = spk_key_finite},
+                                  {.name = "cache", .exact = spk_key_cache},
+                                  {.name = "d", .near = key_depth, .weight = 4},
+                                  {.name = "dv", .near = key_depth_v, .weight = 4},
+                                  {.name = "q", .near = key_queries, .weight = 1},
+                                  {.name = "kv", .near = key_keys, .weight = 1},
+                                  {.name = "win", .near = key_window, .weight = 1, .optional = true},
+                                  {.name = "h", .near = key_heads, .weight = 1},
+                                  {.name = "share", .near = key_sharing, .weight = 1},
+                                  {.name = "items", .near = spk_key_items, .weight = 1, .optional = true},
+                                  {.name = NULL}};
+
+const spk_op spk_op_attention = {.id = SPK_ATTENTION,
+                                 .name = "attention",
+                                 SPK_OP_STRUCTS(spk_attention, spk_attention_args),
+                                 .formula = "O = softmax(scale Q K^T) V",
+                                 .sentence = "attention of {queries} queries on {keys} keys, depth {depth} and {depth_v}",
+                                 SPK_OP_TABLES,
+                                 .read = read,
+                                 .write = write,
+                                 .fit = fit,
+                                 .flops = flops,
+                                 .dense_flops = dense_flops,
+                                 .tolerance = tolerance,
+                                 .free_size = free_size,
+                                 .other_size = other_size,
+                                 .oracle = spk_attention_oracle};

@@ -1,0 +1,292 @@
+/* Attention through the public calls, against an answer that the test computes itself: bands, sinks, shared heads, layouts, LSE, rows that
+ * see nothing, and what is refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <sparsek/sparsek.h>
+
+#include "base/rng.h"
+
+enum { MOST = 90000 };
+
+static spk_context *context;
+static float q[MOST], k[MOST], v[MOST], o[MOST], lse[MOST];
+
+static int set_up(void **state)
+{
+    (void)state;
+    return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    spk_context_destroy(&context);
+    return 0;
+}
+
+static void ok(spk_status status)
+{
+    if (status != SPK_OK)
+        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
+}
+
+/* Where row `row` of a head of an item begins: by_row: item, row, head, column; else item, head, row, column. */
+static int64_t place(bool by_row, int64_t item, int64_t head, int64_t row, int64_t heads, int64_t rows, int64_t cols)
+{
+    return (by_row ? (item * rows + row) * heads + head : (item * heads + head) * rows + row) * cols;
+}
+
+/* The definition of what a query sees, in the words of sparsek.h. */
+static bool sees(const spk_attention *a, int64_t query, int64_t key)
+{
+    const int64_t beside = a->diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? query + a->keys - a->queries : query;
+    if (a->causal && key > beside)
+        return false;
+    if (a->window_right && key >= beside + a->window_right)
+        return false;
+    return !a->window_left || key > beside - a->window_left || key < a->sinks;
+}
+
+typedef struct setting {
+    bool by_row;
+    double scale, softcap;
+} setting;
+
+static void check_query(const spk_attention *a, const setting *s, int64_t item, int64_t head, int64_t query)
+{
+    const int64_t heads_kv = a->heads_kv ? a->heads_kv : a->heads, head_kv = head / (a->heads / heads_kv),
+                  depth_v = a->depth_v ? a->depth_v : a->depth;
+    const float *row = q + place(s->by_row, item, head, query, a->heads, a->queries, a->depth);
+    double sum = 0, wanted[512] = {0}, size[512] = {0};
+    for (int64_t key = 0; key < a->keys; key++) {
+        const float *other = k + place(s->by_row, item, head_kv, key, heads_kv, a->keys, a->depth),
+                    *value = v + place(s->by_row, item, head_kv, key, heads_kv, a->keys, depth_v);
+        double score = 0;
+        if (!sees(a, query, key))
+            continue;
+        for (int64_t d = 0; d < a->depth; d++)
+            score += (double)row[d] * other[d];
+        score *= s->scale;
+        if (a->soft_cap)
+            score = s->softcap * tanh(score / s->softcap);
+        sum += exp(score);
+        for (int64_t c = 0; c < depth_v; c++) {
+            wanted[c] += exp(score) * value[c];
+            size[c] += exp(score) * fabs(value[c]);
+        }
+    }
+    for (int64_t c = 0; c < depth_v; c++) {
+        const double got = o[place(s->by_row, item, head, query, a->heads, a->queries, depth_v) + c], want = sum > 0 ? wanted[c] / sum : 0;
+        if (!(fabs(got - want) <= 2e-5 * (sum > 0 ? size[c] / sum : 0)))
+            fail_msg("O[%d,%d,%d,%d] = %.9g, wanted %.9g", (int)item, (int)head, (int)query, (int)c, got, want);
+    }
+    if (!a->want_lse)
+        return;
+    const double got = lse[(item * a->heads + head) * a->queries + query];
+    if (sum > 0 ? !(fabs(got - log(sum)) < 2e-5 * (1 + fabs(log(sum)))) : !(isinf(got) && got < 0))
+        fail_msg("LSE[%d,%d,%d] = %.9g, wanted %.9g", (int)item, (int)head, (int)query, got, log(sum));
+}
+
+/* Computes the problem with a candidate, and checks every number. */
+static void check(spk_attention a, const setting *s, const char *choice)
+{
+    const int64_t heads_kv = a.heads_kv ? a.heads_kv : a.heads, depth_v = a.depth_v ? a.depth_v : a.depth;
+    const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = choice};
+    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .lse = lse, .scale = s->scale,
+                                     .softcap = s->softcap};
+    if (s->by_row) {
+        a.ldq = a.heads * a.depth;
+        a.ldk = heads_kv * a.depth;
+        a.ldv = heads_kv * depth_v;
+        a.ldo = a.heads * depth_v;
+        a.head_stride_q = a.head_stride_k = a.depth;
+        a.head_stride_v = a.head_stride_o = depth_v;
+    }
+    memset(o, 0xff, sizeof o);
+    memset(lse, 0xff, sizeof lse);
+    ok(spk_compute(context, NULL, &a, &args, &pin));
+    for (int64_t item = 0; item < a.batch; item++)
+        for (int64_t head = 0; head < a.heads; head++)
+            for (int64_t query = 0; query < a.queries; query++)
+                check_query(&a, s, item, head, query);
+}
+
+static int64_t below(spk_rng *rng, int64_t limit)
+{
+    return (int64_t)spk_rng_below(rng, (uint64_t)limit);
+}
+
+static void computes_the_definition(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=6", "attention_portable QUERIES=48",
+                                          "attention_avx2 QUERIES=48 KEYS=64", "attention_avx512 QUERIES=6 KEYS=128"};
+    spk_rng rng;
+    spk_device_info device = {SPK_SIZED(spk_device_info)};
+    ok(spk_context_device(context, &device));
+    bool avx2 = false, avx512 = false;
+    for (int i = 0; i < device.isa_count; i++) {
+        avx2 = avx2 || strcmp(device.isa[i], "avx2") == 0;
+        avx512 = avx512 || strcmp(device.isa[i], "avx512f") == 0;
+    }
+    spk_rng_seed(&rng, 19);
+    ok(spk_fill_random(context, SPK_F32, MOST, 1, q));
+    ok(spk_fill_random(context, SPK_F32, MOST, 2, k));
+    ok(spk_fill_random(context, SPK_F32, MOST, 3, v));
+    for (int turn = 0; turn < 120; turn++) {
+        const char *choice = choices[turn % 5];
+        if ((strstr(choice, "avx2") && !avx2) || (strstr(choice, "avx512") && !avx512))
+            continue;
+        spk_attention a = {SPK_SIZED(spk_attention), .batch = 1 + below(&rng, 2), .heads = 1 + below(&rng, 2),
+                           .depth = 1 + below(&rng, 40)};
+        a.queries = 48 + below(&rng, 60);
+        a.keys = below(&rng, 3) == 0 ? a.queries : below(&rng, 130);
+        a.depth_v = below(&rng, 2) ? 1 + below(&rng, 40) : 0;
+        a.heads_kv = a.heads;
+        a.heads *= 1 + below(&rng, 3);
+        a.want_lse = (int)below(&rng, 2);
+        a.soft_cap = below(&rng, 4) == 0;
+        if (below(&rng, 4) > 0) {
+            a.diagonal = (spk_diagonal)(1 + below(&rng, 2));
+            a.causal = (int)below(&rng, 2);
+            a.window_left = below(&rng, 2) * (1 + below(&rng, 50));
+            a.window_right = a.causal ? 0 : below(&rng, 2) * (1 + below(&rng, 50));
+            a.sinks = a.window_left ? below(&rng, 2) * (1 + below(&rng, 80)) : 0;
+        }
+        check(a, &(setting){.by_row = below(&rng, 2) == 1, .scale = 0.5 - 0.01 * (double)turn, .softcap = 3}, choice);
+    }
+}
+
+/* What no query sees has no influence; what one sees alone, none on the others. */
+static void hidden_numbers_have_no_influence(void **state)
+{
+    (void)state;
+    enum { N = 200, D = 16 };
+    static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=48"};
+    const spk_attention a = {SPK_SIZED(spk_attention), .queries = N, .keys = N, .depth = D, .causal = 1, .window_left = 70};
+    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = 0.3};
+    for (int c = 0; c < 2; c++) {
+        const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = choices[c]};
+        static float before[N * D];
+        ok(spk_fill_random(context, SPK_F32, N * D, 1, q));
+        ok(spk_fill_random(context, SPK_F32, N * D, 2, k));
+        ok(spk_fill_random(context, SPK_F32, N * D, 3, v));
+        ok(spk_compute(context, NULL, &a, &args, &pin));
+        memcpy(before, o, sizeof before);
+        for (int d = 0; d < D; d++) {
+            v[100 * D + d] = d % 2 ? NAN : INFINITY; /* seen by queries 100 .. 169 */
+            k[100 * D + d] = NAN;
+        }
+        ok(spk_compute(context, NULL, &a, &args, &pin));
+        for (int i = 0; i < N; i++)
+            for (int d = 0; d < D; d++)
+                if (i >= 100 && i < 170)
+                    assert_false(isfinite(o[i * D + d]));
+                else
+                    assert_true(o[i * D + d] == before[i * D + d]);
+    }
+}
+
+/* The same bits on every run, whatever the threads do. */
+static void equal_bits(void **state)
+{
+    (void)state;
+    const spk_attention a = {SPK_SIZED(spk_attention), .queries = 300, .keys = 300, .depth = 32, .heads = 3, .causal = 1};
+    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = 0.3};
+    const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = "attention_portable QUERIES=48 KEYS=64 SERIAL=0"};
+    static float before[300 * 32 * 3];
+    ok(spk_fill_random(context, SPK_F32, MOST, 1, q));
+    ok(spk_fill_random(context, SPK_F32, MOST, 2, k));
+    ok(spk_fill_random(context, SPK_F32, MOST, 3, v));
+    ok(spk_compute(context, NULL, &a, &args, &pin));
+    memcpy(before, o, sizeof before);
+    for (int run = 0; run < 200; run++) {
+        memset(o, 0xff, sizeof before);
+        ok(spk_compute(context, NULL, &a, &args, &pin));
+        assert_memory_equal(o, before, sizeof before);
+    }
+}
+
+static void empty_ones(void **state)
+{
+    (void)state;
+    spk_attention a = {SPK_SIZED(spk_attention), .queries = 3, .keys = 0, .depth = 4, .want_lse = 1};
+    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .lse = lse, .scale = 1};
+    ok(spk_compute(context, NULL, &a, &args, NULL));
+    for (int i = 0; i < 12; i++)
+        assert_true(o[i] == 0);
+    assert_true(isinf(lse[0]) && lse[2] < 0);
+    a.queries = 0;
+    ok(spk_compute(context, NULL, &a, &args, NULL));
+    a = (spk_attention){SPK_SIZED(spk_attention), .queries = 2, .keys = 5, .depth = 0, .depth_v = 3}; /* all scores are 0: means */
+    ok(spk_compute(context, NULL, &a, &args, NULL));
+    for (int c = 0; c < 3; c++)
+        assert_true(fabsf(o[c] - (v[c] + v[3 + c] + v[6 + c] + v[9 + c] + v[12 + c]) / 5) < 1e-5F);
+}
+
+static void refused(const spk_attention *a, const char *why)
+{
+    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .lse = lse, .scale = 1};
+    assert_int_equal(spk_compute(context, NULL, a, &args, NULL), SPK_ERR_ARGUMENT);
+    if (strstr(spk_last_error(context), why) == NULL)
+        fail_msg("\"%s\" has no \"%s\"", spk_last_error(context), why);
+}
+
+static void wrong_ones_are_refused(void **state)
+{
+    (void)state;
+    const spk_attention good = {SPK_SIZED(spk_attention), .queries = 8, .keys = 8, .depth = 4, .heads = 4};
+    spk_attention a;
+#define REFUSE(field, value, why) \
+    a = good;                     \
+    a.field = value;              \
+    refused(&a, why)
+    REFUSE(queries, -1, "queries = -1: it cannot be negative");
+    REFUSE(depth, INT64_C(1) << 41, "depth = 2199023255552: the limit is 2^40");
+    REFUSE(heads_kv, 3, "heads_kv = 3: it must divide heads = 4");
+    REFUSE(heads, -4, "heads = -4");
+    REFUSE(sinks, 2, "sinks = 2: without window_left");
+    REFUSE(window_left, -2, "window_left = -2");
+    REFUSE(ldq, 3, "ldq = 3: a row has 4 elements");
+    REFUSE(head_stride_o, 3, "head_stride_o = 3: heads of 32 elements would overlap");
+    REFUSE(head_stride_lse, 7, "head_stride_lse = 7: heads of 8 elements would overlap");
+    REFUSE(diagonal, (spk_diagonal)3, "diagonal = 3");
+#undef REFUSE
+    a = good;
+    a.causal = 1;
+    a.window_right = 2;
+    refused(&a, "window_right = 2: with causal it must be 0");
+    a = good;
+    a.causal = 1;
+    a.keys = 9;
+    refused(&a, "diagonal = 0 with 8 queries and 9 keys");
+    const spk_attention_args without_o = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .scale = 1},
+                             over_v = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = v + 4, .scale = 1},
+                             no_scale = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = NAN};
+    assert_int_equal(spk_compute(context, NULL, &good, &without_o, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "args.o is NULL"));
+    assert_int_equal(spk_compute(context, NULL, &good, &over_v, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "args.o"));
+    assert_int_equal(spk_compute(context, NULL, &good, &no_scale, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "args.scale"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(computes_the_definition),
+        cmocka_unit_test(hidden_numbers_have_no_influence),
+        cmocka_unit_test(equal_bits),
+        cmocka_unit_test(empty_ones),
+        cmocka_unit_test(wrong_ones_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
