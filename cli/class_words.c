@@ -73,7 +73,7 @@ static char *with_sizes(char *text, const char *key, const operation *op)
     for (int given = 0; given < 2; given++)
         for (int i = 0; i < op->info.size_count; i++) {
             const spk_size_info *size = &op->sizes[i];
-            if ((size->source == SPK_SIZE_FIELD) != (given == 1))
+            if ((size->source != SPK_SIZE_PATTERN_ROWS && size->source != SPK_SIZE_PATTERN_COLS) != (given == 1))
                 continue;
             if (given)
                 text = more(text, "%s%s=%s", between[0] ? " " : "", size->name, value_of(key, size->name).text);

@@ -171,7 +171,8 @@ static json_t *fields_json(const operation *op)
 
 static json_t *sizes_json(const operation *op)
 {
-    static const char *const sources[] = {"given", "rows of the pattern", "columns of the pattern"};
+    static const char *const sources[] = {"given", "rows of the pattern", "columns of the pattern", "rows of a list of the pattern",
+                                          "columns of a list of the pattern"};
     json_t *list = json_array();
     for (int i = 0; i < op->info.size_count; i++) {
         json_t *o = json_object();
@@ -205,7 +206,8 @@ static json_t *operations_json(void)
         json_t *o = json_object();
         json_put(o, "name", json_text(op->info.name));
         json_put(o, "formula", json_text(op->info.formula));
-        json_put(o, "takes_pattern", json_boolean(op->info.takes_pattern));
+        json_put(o, "takes_pattern", json_boolean(op->info.takes_pattern != SPK_PATTERN_NONE));
+        json_put(o, "needs_pattern", json_boolean(op->info.takes_pattern == SPK_PATTERN_NEEDED));
         json_put(o, "sizes", sizes_json(op));
         json_put(o, "fields", fields_json(op));
         json_put(o, "operands", operands_json(op));

@@ -120,11 +120,13 @@ static int check_operation(const cli *app, const run_flags *f, const args *a)
     for (int i = 0; i < settings_count(); i++)
         if (!settings_field(settings_at(i), op) && settings_is_given(settings_at(i), &f->set[i]))
             return refuse(app, settings_at(i)->option, settings_has, settings_at(i));
-    if (f->at && (has_values || !op->info.takes_pattern))
-        return cli_fail(app, EXIT_USAGE, "--at is for operations whose inputs are all dense and whose result has blocks, such as sddmm");
-    if (!f->at && !has_values && op->info.takes_pattern)
+    if (f->at && (has_values || op->info.takes_pattern == SPK_PATTERN_NONE))
+        return cli_fail(app, EXIT_USAGE, "--at is for operations whose inputs are all dense and that take a pattern, such as sddmm");
+    if (!f->at && !has_values && op->info.takes_pattern == SPK_PATTERN_NEEDED)
         return cli_fail(app, EXIT_USAGE, "--op %s needs --at FILE, whose blocks are the pattern", op->info.name);
-    if (f->block.rows && !op->info.takes_pattern)
+    if (f->block.rows && op->info.takes_pattern == SPK_PATTERN_OPTIONAL && !f->at)
+        return cli_fail(app, EXIT_USAGE, "--block goes with --at FILE, whose blocks are the mask");
+    if (f->block.rows && op->info.takes_pattern == SPK_PATTERN_NONE)
         return cli_fail(app, EXIT_USAGE, "--block: %s has no blocks", op->info.name);
     return check_slots(app, f);
 }
@@ -137,7 +139,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "D's format (default: by its ending); needed where D is '-'"},
         {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
-        {"at", 0, ARGS_MATRIX, &f->at, "FILE", 0, 0, "of sddmm: the matrix whose blocks are the pattern"},
+        {"at", 0, ARGS_MATRIX, &f->at, "FILE", 0, 0, "the matrix whose blocks are the pattern of sddmm, or the mask of attention"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements (default: A's own, else the advised one)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "compute in this type (default: that of the first input)"},
     };

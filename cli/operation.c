@@ -99,7 +99,8 @@ operation_struct operation_args(const operation *op)
 int operation_size_from(const operation *op, spk_size_source source)
 {
     for (int i = 0; i < op->info.size_count; i++)
-        if (op->sizes[i].source == source)
+        if (op->sizes[i].source == source || (op->sizes[i].source == SPK_SIZE_LIST_ROWS && source == SPK_SIZE_PATTERN_ROWS) ||
+            (op->sizes[i].source == SPK_SIZE_LIST_COLS && source == SPK_SIZE_PATTERN_COLS))
             return i;
     return -1;
 }

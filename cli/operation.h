@@ -33,7 +33,7 @@ const char *operation_names(void);
 operation_struct operation_problem(const operation *op);
 operation_struct operation_args(const operation *op);
 
-/* The size that the pattern's rows (or columns) are; -1: none. */
+/* The size that the rows (or columns) of the pattern, or of each of its lists, are; -1: none. */
 int operation_size_from(const operation *op, spk_size_source source);
 int operation_size_named(const operation *op, const char *name);
 

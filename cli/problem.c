@@ -59,8 +59,9 @@ bool problem_is_generated(const problem_flags *flags)
 {
     problem_flags copy = *flags;
     const int64_t *rows = problem_pattern_size(&copy, SPK_SIZE_PATTERN_ROWS), *cols = problem_pattern_size(&copy, SPK_SIZE_PATTERN_COLS);
-    return (rows && *rows >= 0) || (cols && *cols >= 0) || flags->density >= 0 || flags->pattern || flags->cells.x || flags->experts ||
-           flags->tokens;
+    const bool sized = operation_at(flags->op)->info.takes_pattern == SPK_PATTERN_NEEDED;
+    return (sized && rows && *rows >= 0) || (sized && cols && *cols >= 0) || flags->density >= 0 || flags->pattern || flags->cells.x ||
+           flags->experts || flags->tokens;
 }
 
 /* "operation; spmm: D = ...; sddmm: D = ... (default: spmm)" */
@@ -92,7 +93,13 @@ static bool has_static(const operation *op, const void *unused)
 static bool takes_pattern(const operation *op, const void *unused)
 {
     (void)unused;
-    return op->info.takes_pattern;
+    return op->info.takes_pattern != SPK_PATTERN_NONE;
+}
+
+static bool needs_pattern(const operation *op, const void *unused)
+{
+    (void)unused;
+    return op->info.takes_pattern == SPK_PATTERN_NEEDED;
 }
 
 static const char *static_help(void)
@@ -145,20 +152,6 @@ static int goes_with(const cli *app, int code, const char *where, const char *op
     return code;
 }
 
-/* What describes a pattern, for an operation that takes none. */
-static const char *of_pattern(const problem_flags *f)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } all[] = {{"block", f->block.rows != 0}, {"density", f->density >= 0},  {"pattern", f->pattern != 0}, {"cells", f->cells.x != 0},
-               {"experts", f->experts != 0},  {"tokens", f->tokens != NULL}, {"tensor", f->tensor != NULL}};
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        if (all[i].given)
-            return all[i].name;
-    return NULL;
-}
-
 static int check_operation(const cli *app, const problem_flags *f, int code, const char *where)
 {
     const operation *op = operation_at(f->op);
@@ -171,11 +164,18 @@ static int check_operation(const cli *app, const problem_flags *f, int code, con
                             op->info.name);
     if (f->static_values && operation_static_operand(op) < 0)
         return goes_with(app, code, where, "static-values", settings_owners(has_static, NULL, " or "));
-    if (op->info.takes_pattern)
+    if (op->info.takes_pattern == SPK_PATTERN_OPTIONAL && problem_is_shapeless(f))
+        return goes_with(app, code, where,
+                         f->cells.x   ? "cells"
+                         : f->experts ? "experts"
+                         : f->tokens  ? "tokens"
+                                      : "pattern elasticity or experts",
+                         settings_owners(needs_pattern, NULL, " or "));
+    if (op->info.takes_pattern != SPK_PATTERN_NONE)
         return EXIT_DONE;
     if (f->file)
         return cli_fail(app, code, "%s%s%s takes no matrix FILE", where ? where : "", where ? ": " : "", op->info.name);
-    const char *given = of_pattern(f);
+    const char *given = problem_of_pattern(f);
     return given ? goes_with(app, code, where, given, settings_owners(takes_pattern, NULL, " or ")) : EXIT_DONE;
 }
 
@@ -261,9 +261,14 @@ static void fill(const problem_flags *f, spk_dtype dtype, problem *p)
     for (int i = 0; i < p->op->info.size_count; i++) {
         const spk_size_info *size = &p->op->sizes[i];
         const int64_t given = f->sizes[settings_size_named(size->name)];
-        for (int j = 0; size->source == SPK_SIZE_FIELD && j < p->op->info.field_count; j++)
+        int64_t usual = size->usual;
+        if (p->pattern && size->source == SPK_SIZE_LIST_ROWS)
+            usual = problem_rows_of_list(f, &p->info);
+        else if (p->pattern && size->source == SPK_SIZE_LIST_COLS)
+            usual = p->info.cols;
+        for (int j = 0; problem_is_given_size(size) && j < p->op->info.field_count; j++)
             if (p->op->fields[j].kind == SPK_FIELD_SIZE && strcmp(p->op->fields[j].name, size->name) == 0)
-                operation_put(&p->op->fields[j], &p->given, given < 0 ? size->usual : given);
+                operation_put(&p->op->fields[j], &p->given, given < 0 ? usual : given);
     }
 }
 
@@ -331,7 +336,7 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
                  .info = {SPK_SIZED(spk_pattern_info)}};
     spk_dtype dtype = SPK_DTYPE_DEFAULT;
     int code = problem_check_flags(app, f, NULL);
-    if (code == EXIT_DONE && p.op->info.takes_pattern)
+    if (code == EXIT_DONE && problem_has_pattern(f))
         code = make_pattern(app, f, &p, &dtype);
     if (code == EXIT_DONE) {
         fill(f, dtype, &p);

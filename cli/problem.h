@@ -53,6 +53,18 @@ const char *problem_pattern_size_name(const problem_flags *flags, spk_size_sourc
 /* Whether the pattern is transposed. */
 bool problem_is_transposed(const problem_flags *flags);
 
+/* Of a pattern that may be left out (problem_mask.c): whether there is one; the first option given that only a pattern has (NULL: none);
+ * whether its generator makes no mask; lists of blocks that it has; rows of all lists where one has so many, and back. */
+bool problem_has_pattern(const problem_flags *flags);
+const char *problem_of_pattern(const problem_flags *flags);
+bool problem_is_shapeless(const problem_flags *flags);
+int64_t problem_lists(const problem_flags *flags);
+int64_t problem_rows_of_lists(const problem_flags *flags, int64_t queries, int64_t block);
+int64_t problem_rows_of_list(const problem_flags *flags, const spk_pattern_info *mask);
+
+/* Whether the problem has a field of the size: whether a pattern has it, too, or not. */
+bool problem_is_given_size(const spk_size_info *size);
+
 /* Whether a generated matrix is described: by its size, or otherwise. */
 bool problem_is_generated(const problem_flags *flags);
 

@@ -430,6 +430,10 @@ static void forget_what_follows(problem_flags *f)
     int64_t *rows = problem_pattern_size(f, SPK_SIZE_PATTERN_ROWS), *cols = problem_pattern_size(f, SPK_SIZE_PATTERN_COLS);
     if (!rows || !cols)
         return;
+    if (operation_at(f->op)->info.takes_pattern == SPK_PATTERN_OPTIONAL) { /* the sizes are fields of their own */
+        f->density = f->file ? -1 : f->density;
+        return;
+    }
     if (f->file || f->cells.x)
         *rows = *cols = -1;
     if (f->pattern == SPK_GEN_EXPERTS)

@@ -145,6 +145,7 @@ static int of_shape(const cli *app, const problem_flags *f, spk_generate *option
     options->rows = given.rows >= 0 ? given.rows : usual_size(f, turned ? SPK_SIZE_PATTERN_COLS : SPK_SIZE_PATTERN_ROWS);
     options->cols = given.cols >= 0 ? given.cols : usual_size(f, turned ? SPK_SIZE_PATTERN_ROWS : SPK_SIZE_PATTERN_COLS);
     options->block_rows = f->block.rows ? f->block.rows : 64;
+    options->rows = problem_rows_of_lists(f, options->rows, options->block_rows);
     options->block_cols = f->block.cols ? f->block.cols : 64;
     options->density = f->density < 0 ? 0.1 : f->density;
     if (options->generator == SPK_GEN_EXPERTS)

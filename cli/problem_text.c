@@ -44,6 +44,9 @@ static char *matrix_text(const problem_flags *f, const problem *p)
         return cli_format("--pattern experts --%s %lld --block %s%s%s%s --seed %llu", turned ? rows : cols, (long long)p->info.cols, block,
                           experts, f->tokens ? " --tokens " : "", f->tokens ? f->tokens : "", (unsigned long long)f->seed);
     }
+    if (p->op->info.takes_pattern == SPK_PATTERN_OPTIONAL) /* its sizes follow */
+        return cli_format("--block %s --density %.10g --pattern %s --seed %llu", block, f->density < 0 ? 0.1 : f->density, p->source,
+                          (unsigned long long)f->seed);
     return cli_format("--%s %lld --%s %lld --block %s --density %.10g --pattern %s --seed %llu", rows,
                       (long long)(turned ? p->info.cols : p->info.rows), cols, (long long)(turned ? p->info.rows : p->info.cols), block,
                       f->density < 0 ? 0.1 : f->density, p->source, (unsigned long long)f->seed);
@@ -84,7 +87,7 @@ char *problem_flags_text(const problem_flags *f, const problem *p)
     if (p->pattern)
         append(&text, matrix_text(f, p));
     for (int i = 0; i < p->op->info.size_count; i++)
-        if (p->op->sizes[i].source == SPK_SIZE_FIELD)
+        if (problem_is_given_size(&p->op->sizes[i]))
             append(&text, cli_format("%s--%s %lld", text[0] && text[strlen(text) - 1] != ' ' ? " " : "",
                                      settings_size_at(settings_size_named(p->op->sizes[i].name))->option, (long long)p->numbers.sizes[i]));
     if (!p->pattern)
@@ -165,6 +168,10 @@ char *problem_text(const problem *p)
             append(&text, filled_in(p, at + 1, length));
             at += length + 2;
         }
+    }
+    if (p->pattern && p->op->info.takes_pattern == SPK_PATTERN_OPTIONAL) {
+        append(&text, cli_format(", in the blocks of a mask "));
+        append(&text, pattern_text(p));
     }
     append(&text, own_words(p));
     const spk_field_info *groups = operation_field(p->op, SPK_FIELD_GROUPS, -2), *axis = operation_field_named(p->op, OPERATION_GROUP_AXIS);

@@ -31,8 +31,8 @@ static void set_sizes(problem_flags *f, const extents *e)
     const int64_t free_size = op->operands[operation_output(op, 0)].is_values ? 8 * e->free : e->free;
     for (int i = 0; i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
-        const bool rows = size->source == SPK_SIZE_PATTERN_ROWS || (!op->info.takes_pattern && size->name[0] == 'm');
-        const bool cols = size->source == SPK_SIZE_PATTERN_COLS || (!op->info.takes_pattern && size->name[0] == 'k');
+        const bool rows = size->source == SPK_SIZE_PATTERN_ROWS || (op->info.takes_pattern != SPK_PATTERN_NEEDED && size->name[0] == 'm');
+        const bool cols = size->source == SPK_SIZE_PATTERN_COLS || (op->info.takes_pattern != SPK_PATTERN_NEEDED && size->name[0] == 'k');
         problem_set_size(f, size->name, rows ? e->rows : cols ? e->cols : free_size);
     }
 }
@@ -44,7 +44,7 @@ static void leave_out(problem_flags *f)
     for (int i = 0; i < settings_count(); i++)
         if (!settings_field(settings_at(i), op) && settings_at(i)->kind != SPK_FIELD_ITEMS)
             f->set[i] = (setting_value){.whole = 0};
-    if (!op->info.takes_pattern) {
+    if (op->info.takes_pattern != SPK_PATTERN_NEEDED) {
         f->block = (args_block){0, 0};
         f->density = -1;
         f->pattern = (spk_generator)0;

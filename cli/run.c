@@ -7,6 +7,7 @@
 
 #include "device_memory.h"
 #include "matrix.h"
+#include "problem.h"
 #include "stats.h"
 #include "values.h"
 
@@ -217,7 +218,7 @@ static int take_pattern(cli *app, const run_flags *f, const char *path, run_data
     const bool turned = is_transposed(f, r->op), may_turn = operation_field(r->op, SPK_FIELD_TRANS, -2) != NULL;
     const spk_matrix_desc d = matrix_view(r->blocks);
     for (int i = 0; i < r->op->info.size_count; i++) {
-        const bool rows = r->op->sizes[i].source == SPK_SIZE_PATTERN_ROWS;
+        const bool rows = r->op->sizes[i].source == SPK_SIZE_PATTERN_ROWS || r->op->sizes[i].source == SPK_SIZE_LIST_ROWS;
         if (r->op->sizes[i].source == SPK_SIZE_FIELD)
             continue;
         r->sizes[i] = rows != turned ? d.rows : d.cols;
@@ -312,7 +313,7 @@ static void describe(const run_flags *f, run_data *r)
             operation_put(part, &r->given, 1);
     }
     for (int i = 0; i < r->op->info.size_count; i++)
-        for (int j = 0; r->op->sizes[i].source == SPK_SIZE_FIELD && j < r->op->info.field_count; j++)
+        for (int j = 0; problem_is_given_size(&r->op->sizes[i]) && j < r->op->info.field_count; j++)
             if (r->op->fields[j].kind == SPK_FIELD_SIZE && strcmp(r->op->fields[j].name, r->op->sizes[i].name) == 0)
                 operation_put(&r->op->fields[j], &r->given, r->sizes[i]);
 }

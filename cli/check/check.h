@@ -16,7 +16,8 @@ typedef struct check_case {
     uint64_t seed;
     int64_t number;
     const operation *op;
-    /* of the pattern, which there is where the operation takes one */
+    bool has_pattern;
+    /* of the pattern */
     int64_t rows, cols, block_rows, block_cols, grid_rows, grid_cols, nnzb;
     int64_t *offsets, *columns;
     bool overhang; /* NaN stands in what stored blocks have beyond the edges */

@@ -94,7 +94,7 @@ static bool make_hostile(random_state *r, const check_case *c, int which, bool a
 
 spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern)
 {
-    if (!c->op->info.takes_pattern)
+    if (!c->has_pattern)
         return SPK_OK;
     spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),  .rows = c->rows, .cols = c->cols, .block_rows = c->block_rows,
                                .block_cols = c->block_cols, .nnzb = c->nnzb};
@@ -156,10 +156,11 @@ static bool spoil(random_state *r, const check_case *c, int which, void *array)
     const operation *op = c->op;
     const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
     bool any = strcmp(op->info.name, "attention") == 0 && check_hide_attention(r, c, which, array);
-    for (int i = 0; op->info.takes_pattern && i < op->info.size_count; i++) {
+    for (int i = 0; c->has_pattern && i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
         const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
-        if (size->source == SPK_SIZE_FIELD || (!rows && !cols) || is_of_an_output(op, size->name))
+        if ((size->source != SPK_SIZE_PATTERN_ROWS && size->source != SPK_SIZE_PATTERN_COLS) || (!rows && !cols) ||
+            is_of_an_output(op, size->name))
             continue;
         bool *marks = touched(c, (size->source == SPK_SIZE_PATTERN_ROWS) != turned, rows ? c->arrays[which].rows : c->arrays[which].cols);
         any = make_hostile(r, c, which, rows, marks, array) || any;

@@ -35,6 +35,10 @@ static void draw_experts(random_state *r, check_case *c)
 
 static void draw_pattern(random_state *r, check_case *c)
 {
+    free(c->offsets);
+    free(c->columns);
+    c->nnzb = 0;
+    c->overhang = false;
     static const double densities[] = {0, 0.02, 0.1, 0.3, 0.6, 1};
     double density = densities[random_between(r, 0, 5)], empty = random_chance(r, 0.3) ? 0.5 : 0;
     c->grid_rows = (c->rows + c->block_rows - 1) / c->block_rows;
@@ -63,6 +67,25 @@ static void draw_shifts(random_state *r, check_case *c)
         return;
     for (int i = 0; i < OPERATION_MOST_ARRAYS; i++)
         c->shifts[i] = random_chance(r, 0.5) ? (int)random_between(r, 1, 15) : 0;
+}
+
+/* A mask of blocks in lists, for each item where `own`; the last may end with the queries or with a block. */
+static void draw_mask(random_state *r, const check_draft *draft, check_case *c)
+{
+    const spk_field_info *items = operation_field(c->op, SPK_FIELD_ITEMS, -2), *of_heads = operation_field_named(c->op, "mask_heads"),
+                         *of_items = operation_field_named(c->op, "mask_items");
+    const bool own = c->items > 1 && random_chance(r, 0.5);
+    const int64_t lists = draft->mask_heads * (own ? c->items : 1), whole = (draft->m + draft->block_rows - 1) / draft->block_rows;
+    operation_put(of_heads, &c->given, draft->mask_heads);
+    operation_put(of_items, &c->given, own ? c->items : random_between(r, 0, 1));
+    operation_put(items, &c->given, c->items);
+    c->has_pattern = true;
+    c->block_rows = draft->block_rows;
+    c->block_cols = draft->block_cols;
+    c->rows = (lists - 1) * whole * c->block_rows + (lists > 1 && random_chance(r, 0.5) ? whole * c->block_rows : draft->m);
+    c->cols = draft->n;
+    draw_pattern(r, c);
+    c->overhang = false; /* there are no values */
 }
 
 uint64_t check_family(int64_t number)
@@ -180,6 +203,9 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     take_numbers(&more, &draft, &c);
     c.static_values = c.static_values && operation_static_operand(c.op) >= 0;
     c.items = draw_items(shared, &more, &draft);
+    c.has_pattern = c.op->info.takes_pattern == SPK_PATTERN_NEEDED;
+    if (draft.masked)
+        draw_mask(&more, &draft, &c);
     c.later = more;
     c.aligned = tensor;
     *out = c;

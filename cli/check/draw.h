@@ -12,6 +12,10 @@ typedef struct check_draft {
     spk_spmm spmm;
     double alpha, beta;
     bool alias_c, alias_residual;
+    /* of an operation whose pattern is optional: whether there is one, of block_rows x block_cols; whose lists it has (1: all heads' alike)
+     */
+    bool masked;
+    int64_t mask_heads;
 } check_draft;
 
 /* t: what a family of cases shares, r: the rest. tensor: for tensor cores and TMA. */

@@ -35,7 +35,7 @@ static char *field_text(const spk_field_info *field, const operation_struct *giv
 char *check_text(const check_case *c)
 {
     char *text = cli_format("%s", c->op->info.name);
-    if (c->op->info.takes_pattern)
+    if (c->has_pattern)
         append(&text, cli_format(", %lldx%lld in %lld blocks of %lldx%lld", (long long)c->rows, (long long)c->cols, (long long)c->nnzb,
                                  (long long)c->block_rows, (long long)c->block_cols));
     for (int i = 0; i < c->op->info.field_count; i++) {

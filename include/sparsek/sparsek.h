@@ -498,7 +498,12 @@ typedef struct spk_gemm_args {
  * Query i stands beside key i (SPK_DIAGONAL_TOP_LEFT, and where there are as many queries as keys), or beside key i + keys - queries
  * (SPK_DIAGONAL_BOTTOM_RIGHT). It sees the keys that neither causal nor a window excludes. Keys that it does not see have no influence,
  * whatever stands in their rows of K and V. A query that sees none has O = 0 and LSE = -infinity. Sums are in float32 (float64 for
- * float64). Dtypes: f32, f64, f16 or bf16, one for all four. */
+ * float64). Dtypes: f32, f64, f16 or bf16, one for all four.
+ * A pattern, where one is given (NULL: none), is a mask of blocks, of queries and of keys: a query sees only keys in the blocks that its
+ * block row stores, and of those what causal and windows leave. Blocks may have any size; the pattern has `keys` columns. One list of
+ * blocks may serve all heads, or mask_heads and mask_items say that there are more: for each of their heads, for each item. Lists stand one
+ * below the other, each of ceil(queries / block_rows) block rows: list l of item i, of `mask_heads` lists, begins at block row
+ * (i * mask_heads + l) * ceil(queries / block_rows). A single list has `queries` rows. */
 typedef struct spk_attention {
     size_t struct_size;
     spk_operation operation;    /* SPK_ATTENTION */
@@ -516,6 +521,8 @@ typedef struct spk_attention {
     int64_t sinks;              /* with window_left: the first keys are seen whatever it says; causal and window_right hold for them, too */
     int soft_cap;               /* 1: a score s becomes softcap tanh(s / softcap) */
     int want_lse;               /* 1: args.lse gets the natural log of the sum of the exponentials of the scores */
+    int64_t mask_heads;         /* with a pattern: lists of blocks in an item: 1, heads_kv or heads; 0: 1 */
+    int64_t mask_items;         /* with a pattern: batch: each item has lists of its own; 0 or 1: all items have the same */
     int64_t ldq, ldk, ldv, ldo; /* from row to row; 0: tight */
     int64_t head_stride_q, head_stride_k, head_stride_v, head_stride_o, head_stride_lse; /* 0: tight (leading dimension x rows) */
     /* from item to item; 0: tight. Q, K, V: SPK_STRIDE_SHARED. Rows of O and of LSE must not overlap */
@@ -657,10 +664,16 @@ SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern
  * problem has fields; the arguments of a run point to operands and hold scalars; sizes are what the operands' extents are made of.
  * A program that sets the fields it knows of and leaves 0 in all others has the defaults. Strings are static. */
 
+typedef enum spk_pattern_use {
+    SPK_PATTERN_NONE = 0,    /* the calls take none: NULL */
+    SPK_PATTERN_NEEDED = 1,  /* it says where the stored blocks are */
+    SPK_PATTERN_OPTIONAL = 2 /* it says which blocks of pairs count; NULL: all */
+} spk_pattern_use;
+
 typedef struct spk_operation_info {
     size_t struct_size;
     spk_operation operation;
-    int takes_pattern;                    /* 0: the calls take none (NULL) */
+    spk_pattern_use takes_pattern;
     const char *name;                     /* "spmm" */
     const char *formula;                  /* "D = act(alpha op(A) B + beta C + bias) + residual" */
     const char *problem_type, *args_type; /* "spk_spmm", "spk_spmm_args" */
@@ -716,7 +729,9 @@ SPK_API spk_status spk_operation_field(spk_operation operation, int index, spk_f
 typedef enum spk_size_source {
     SPK_SIZE_FIELD = 0,        /* the problem's field of the same name */
     SPK_SIZE_PATTERN_ROWS = 1, /* rows and columns of op(pattern), where the problem has a field of SPK_FIELD_TRANS of it */
-    SPK_SIZE_PATTERN_COLS = 2
+    SPK_SIZE_PATTERN_COLS = 2,
+    SPK_SIZE_LIST_ROWS = 3, /* the field; an optional pattern has as many rows for each of its lists, and as many columns */
+    SPK_SIZE_LIST_COLS = 4
 } spk_size_source;
 
 typedef struct spk_size_info {

@@ -203,7 +203,7 @@ void put_problem(Json &json, const Described &p)
         p.device.check(spk_operation_size(id, i, &size));
         json.key(size.name).number(static_cast<double>(p.numbers.sizes[i]));
     }
-    if (p.operation.takes_pattern)
+    if (p.pattern != nullptr)
         put_pattern(json, info_of(p.device, p.pattern));
     for (int i = 0; i < p.operation.field_count; i++) {
         spk_field_info field = {};

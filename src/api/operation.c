@@ -43,9 +43,9 @@ static spk_status read_items(const question *asked, spk_tune_options *options, s
     const spk_op *op = NULL;
     SPK_TRY(spk_enter(asked->context));
     SPK_TRY(find_operation(asked->problem, "problem", &op));
-    if (op->needs_pattern)
+    if (op->takes_pattern == SPK_PATTERN_NEEDED)
         SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
-    else if (asked->pattern != NULL)
+    else if (op->takes_pattern == SPK_PATTERN_NONE && asked->pattern != NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "pattern = %p: %s has none, give NULL", (const void *)asked->pattern, op->name);
     SPK_TRY(spk_tune_options_read(asked->options, options));
     return spk_problem_read(op, (spk_pattern *)asked->pattern, asked->problem, options, problem);

@@ -20,7 +20,7 @@ spk_status spk_operation_get(int index, spk_operation_info *info)
     if (op == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "index = %d: the table has %d operations", index, spk_operation_count());
     spk_operation_info ours = {.operation = op->id,
-                               .takes_pattern = op->needs_pattern,
+                               .takes_pattern = op->takes_pattern,
                                .name = op->name,
                                .formula = op->formula,
                                .problem_type = op->problem_type,

@@ -30,6 +30,7 @@ spk_status spk_args_read(const spk_op *op, const void *theirs, spk_args *args, v
 spk_args spk_args_item(const spk_problem *problem, const spk_args *args, int64_t item)
 {
     spk_args shifted = *args;
+    shifted.item = item;
     for (int i = 0; i < problem->op->operand_count; i++) {
         const spk_operand *o = &problem->operand[i];
         if (args->at[i] != NULL && o->stride != 0)

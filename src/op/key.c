@@ -69,3 +69,44 @@ bool spk_key_items(const spk_problem *p, int64_t *value)
     *value = spk_key_size(p->batch);
     return p->batch > 1;
 }
+
+bool spk_key_block_rows(const spk_problem *p, int64_t *value)
+{
+    *value = p->pattern != NULL ? p->pattern->block_rows : 0;
+    return p->pattern != NULL;
+}
+
+bool spk_key_block_cols(const spk_problem *p, int64_t *value)
+{
+    *value = p->pattern != NULL ? p->pattern->block_cols : 0;
+    return p->pattern != NULL;
+}
+
+/* Two classes an octave. */
+bool spk_key_blocks(const spk_problem *p, int64_t *value)
+{
+    const int64_t blocks = p->pattern->nnzb;
+    *value = blocks <= 1 ? blocks : llround(exp2(round(2 * log2((double)blocks)) / 2));
+    return true;
+}
+
+bool spk_key_spread(const spk_problem *p, int64_t *value)
+{
+    static const double limits[] = {0.25, 0.5, 1, 2};
+    if (p->pattern == NULL)
+        return false;
+    const double spread = p->trans_a == SPK_TRANS ? p->pattern->features.col_spread : p->pattern->features.row_spread;
+    for (*value = 0; *value < 4 && spread >= limits[*value];)
+        ++*value;
+    return true;
+}
+
+/* How much more two neighbouring rows share than two random rows of this density would. The raw overlap of a random pattern lies at
+ * its density and strays by chance, so that fresh patterns of one family would fall into different classes. */
+bool spk_key_overlap(const spk_problem *p, int64_t *value)
+{
+    const double overlap = p->pattern->features.row_overlap, density = p->pattern->density;
+    const double excess = density < 1 ? (overlap - density) / (1 - density) : 0;
+    *value = excess < 0.5 ? 0 : excess < 0.75 ? 1 : 2;
+    return true;
+}

@@ -25,4 +25,12 @@ bool spk_key_indices(const spk_problem *problem, char *text, size_t size);
 bool spk_key_batch(const spk_problem *problem, char *text, size_t size);
 bool spk_key_items(const spk_problem *problem, int64_t *value);
 
+/* Of the pattern: the size of its blocks, how many there are, how uneven its rows are, how alike neighbouring ones. The first, the second
+ * and the fourth are missing where there is none. */
+bool spk_key_block_rows(const spk_problem *problem, int64_t *value);
+bool spk_key_block_cols(const spk_problem *problem, int64_t *value);
+bool spk_key_blocks(const spk_problem *problem, int64_t *value);
+bool spk_key_spread(const spk_problem *problem, int64_t *value);
+bool spk_key_overlap(const spk_problem *problem, int64_t *value);
+
 #endif

@@ -75,8 +75,8 @@ typedef struct spk_op {
     int operand_count;
     const spk_scalar_row *scalars;
     int scalar_count;
-    const spk_key_row *key; /* ends with a NULL name */
-    bool needs_pattern;
+    const spk_key_row *key;        /* ends with a NULL name */
+    spk_pattern_use takes_pattern; /* an optional one is a mask: no sample of its rows stands for the problem */
 
     /* Checks a copy of the caller's description, whose enumerations are checked, and makes it a problem: all but the promises. */
     spk_status (*read)(spk_pattern *pattern, const void *given, spk_problem *problem);

@@ -184,6 +184,11 @@ double spk_problem_tolerance(const spk_problem *problem, int output)
     return problem->op->tolerance(problem, output);
 }
 
+bool spk_problem_is_masked(const spk_problem *problem)
+{
+    return problem->pattern != NULL && problem->op->takes_pattern == SPK_PATTERN_OPTIONAL;
+}
+
 bool spk_problem_is_index(const spk_problem *problem, int i)
 {
     return problem->operand[i].dtype == SPK_INT32;

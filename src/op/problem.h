@@ -24,6 +24,12 @@ typedef struct spk_band {
     int soft_cap;
 } spk_band;
 
+/* Lists of blocks in a pattern that is a mask of attention (spk_attention.mask_heads): in an item, and from one item to the next; 0: there
+ * is no pattern; the items share them. */
+typedef struct spk_lists {
+    int64_t heads, item_step;
+} spk_lists;
+
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
 enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_OFFSETS };
@@ -55,6 +61,8 @@ typedef struct spk_problem {
     /* of attention */
     int64_t depth_v;
     spk_band band;
+    spk_lists lists;
+    double pairs;    /* of a query and a key that it sees, of all heads of an item, on average: follows from the rest */
     int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
 } spk_problem;
 #pragma GCC diagnostic pop
@@ -79,6 +87,7 @@ typedef struct spk_args {
     };
     void *workspace;
     size_t workspace_bytes;
+    int64_t item; /* of the batch, which the pointers are of */
 } spk_args;
 
 /* Checks a caller's description (the operation's own struct) and makes it a problem; on failure *problem is none. options may be NULL. */
@@ -149,6 +158,9 @@ int64_t spk_problem_output_rows(const spk_problem *problem, int output);
 
 /* The largest |output - oracle| / magnitude that rounding explains. */
 double spk_problem_tolerance(const spk_problem *problem, int output);
+
+/* Whether the pattern is one that might be left out: a mask, without values. */
+bool spk_problem_is_masked(const spk_problem *problem);
 
 /* Numbers that operand i may hold, where not any will do: offsets. false: any will. */
 bool spk_problem_is_index(const spk_problem *problem, int i);

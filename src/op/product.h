@@ -112,10 +112,5 @@ bool spk_key_k(const spk_problem *problem, int64_t *value);
 bool spk_key_m_class(const spk_problem *problem, int64_t *value);
 bool spk_key_n_class(const spk_problem *problem, int64_t *value);
 bool spk_key_k_class(const spk_problem *problem, int64_t *value);
-bool spk_key_block_rows(const spk_problem *problem, int64_t *value);
-bool spk_key_block_cols(const spk_problem *problem, int64_t *value);
-bool spk_key_blocks(const spk_problem *problem, int64_t *value);
-bool spk_key_spread(const spk_problem *problem, int64_t *value);
-bool spk_key_overlap(const spk_problem *problem, int64_t *value);
 
 #endif

@@ -102,7 +102,9 @@ class CliTest(unittest.TestCase):
         if op["name"] == "attention":
             a_pair = 2 * (p["depth"] + p["depth_v"]) * p["heads"] * p["batch"]
             dense, flops = p["queries"] * p["keys"] * a_pair, pairs_seen(p) * a_pair
-        if op["takes_pattern"]:
+            if "nnzb" in p:  # which blocks they are is not known: whole ones, which no band cuts
+                flops = p["nnzb"] * p["block_rows"] * p["block_cols"] * a_pair / max(p.get("mask_heads", 1), 1) / max(p.get("mask_items", 1), 1)
+        if op["needs_pattern"]:
             [rows], [cols], free = ([name for name in sizes if sizes[name] == source] for source in ("rows of the pattern", "columns of the pattern", "given"))
             flops = 2 * p["nnzb"] * p["block_rows"] * p["block_cols"] * math.prod(p[name] for name in free) * p["batch"]
             height, width = (p[cols], p[rows]) if p.get("trans_a") == "t" else (p[rows], p[cols])

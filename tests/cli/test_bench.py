@@ -99,8 +99,29 @@ class Bench(CliTest):
         self.assertIn("attention of 40 queries on 50 keys, depth 16 and 24, 4 heads (heads_kv 2), causal, window_left 9, sinks 2, soft_cap, 2 of them",
                       " ".join(self.cli("bench", *line).stdout.split()))
         for wrong, why in ((["--heads-kv=3"], "heads_kv = 3: it must divide heads = 4"), (["--window-right=2"], "window_right = 2: with causal it must be 0"),
-                           (["--m=3"], "--m: attention has no such size"), (["--density=0.5"], "--density goes with --op spmm or sddmm")):
+                           (["--m=3"], "--m: attention has no such size"), (["--experts=3"], "--experts goes with --op spmm or sddmm"),
+                           (["--mask-heads=2"], "mask_heads = 2: there is no pattern")):
             self.assertIn(why, self.cli("bench", *line, *wrong, code=2).stderr)
+
+    def test_attention_in_blocks(self):
+        """A mask is generated, or a file: lists for each head and item; a problem of a result is one to tune."""
+        line = ["--op", "attention", "--queries=96", "--keys=128", "--depth=16", "--heads=4", "--heads-kv=2", "--batch=3", "--block=16x32", "--density=40%", "--budget=0.1"]
+        for lists in ([], ["--mask-heads=2"], ["--mask-heads=4", "--mask-items=3"]):
+            result = self.bench("bench", *line, *lists)["results"][0]
+            many = result["problem"].get("mask_heads", 1) * result["problem"].get("mask_items", 1)
+            self.assertEqual((result["problem"]["nnzb"], result["problem"]["block_cols"]), (round(0.4 * 24 * many), 32))
+            self.assertTrue({"attention_reference", "attention_portable"} <= {c["name"] for c in result["candidates"]})
+            self.write("list.json", json.dumps([result["problem"]]))
+            self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
+            self.assertIn("class: v=1;op=attention", self.cli("explain", *line[:-1], *lists).stdout)
+        self.assertIn("in the blocks of a mask (uniform, 16x32 blocks, 115 stored, 39.9 %), 4 heads (heads_kv 2), mask_heads 4, mask_items 3, 3 of them",
+                      " ".join(self.cli("bench", *line, *lists).stdout.split()))
+        self.cli("gen", "uniform", "--rows", "160", "--cols", "80", "--block", "16", "-o", "mask.safetensors")
+        p = self.bench("bench", "mask.safetensors", "--op", "attention", "--depth=16", "--budget=0.1")["results"][0]["problem"]
+        self.assertEqual((p["queries"], p["keys"], p["file"], p["nnzb"]), (160, 80, "mask.safetensors", 5))
+        p = self.bench("bench", "mask.safetensors", "--op", "attention", "--depth=16", "--heads=2", "--mask-heads=2", "--budget=0.1")["results"][0]["problem"]
+        self.assertEqual((p["queries"], p["mask_heads"]), (80, 2))
+        self.assertIn("the pattern has 160 rows: 1 list of 149 queries", self.cli("bench", "mask.safetensors", "--op", "attention", "--queries=149", code=2).stderr)
 
     def test_batches(self):
         for more in ([], ["--batch-values"], ["--op", "sddmm"]):

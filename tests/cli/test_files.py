@@ -194,6 +194,26 @@ class Run(CliTest):
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
         self.check_close(self.read_array(self.path("lse.mtx")), sums)
 
+    def test_attention_in_blocks(self):
+        """The blocks of a matrix are the mask; what no block holds is not seen, whatever it is."""
+        q, k = self.matrices(6, 4, 8)
+        k = [list(row) for row in zip(*k)]
+        k[7] = [math.nan] * 4
+        v = [[float(i - j) for j in range(3)] for i in range(8)]
+        for name, array in (("q.mtx", q), ("k.mtx", k), ("v.mtx", v)):
+            self.write_array(name, array)
+        stored = {(0, 0), (0, 2), (2, 1)}
+        self.write("mask.mtx", "%%MatrixMarket matrix coordinate pattern general\n6 8 3\n1 1\n2 5\n6 4\n")
+        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2", "--scale", "0.25", "-o", "o.mtx", "--budget", "0.1")
+        wanted = []
+        for i, row in enumerate(q):
+            seen = [j for j in range(8) if (i // 2, j // 2) in stored]
+            e = {j: math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in seen}
+            wanted.append([sum(w * v[j][c] for j, w in e.items()) / sum(e.values()) if seen else 0 for c in range(3)])
+        self.check_close(self.read_array(self.path("o.mtx")), wanted)
+        self.write("tall.mtx", "%%MatrixMarket matrix coordinate pattern general\n7 8 1\n1 1\n")
+        self.assertIn("rows", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "tall.mtx", "--block", "2", "-o", "o.mtx", code=3).stderr)
+
     def test_other_operations(self):
         """gemm: both dense; sddmm: at the blocks of a third matrix, into which C goes too."""
         a, b = self.matrices(9, 12, 6)

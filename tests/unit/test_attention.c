@@ -10,114 +10,9 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <sparsek/sparsek.h>
 
+#include "attention_case.h"
 #include "base/rng.h"
-
-enum { MOST = 90000 };
-
-static spk_context *context;
-static float q[MOST], k[MOST], v[MOST], o[MOST], lse[MOST];
-
-static int set_up(void **state)
-{
-    (void)state;
-    return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    spk_context_destroy(&context);
-    return 0;
-}
-
-static void ok(spk_status status)
-{
-    if (status != SPK_OK)
-        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
-}
-
-/* Where row `row` of a head of an item begins: by_row: item, row, head, column; else item, head, row, column. */
-static int64_t place(bool by_row, int64_t item, int64_t head, int64_t row, int64_t heads, int64_t rows, int64_t cols)
-{
-    return (by_row ? (item * rows + row) * heads + head : (item * heads + head) * rows + row) * cols;
-}
-
-/* The definition of what a query sees, in the words of sparsek.h. */
-static bool sees(const spk_attention *a, int64_t query, int64_t key)
-{
-    const int64_t beside = a->diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? query + a->keys - a->queries : query;
-    if (a->causal && key > beside)
-        return false;
-    if (a->window_right && key >= beside + a->window_right)
-        return false;
-    return !a->window_left || key > beside - a->window_left || key < a->sinks;
-}
-
-typedef struct setting {
-    bool by_row;
-    double scale, softcap;
-} setting;
-
-static void check_query(const spk_attention *a, const setting *s, int64_t item, int64_t head, int64_t query)
-{
-    const int64_t heads_kv = a->heads_kv ? a->heads_kv : a->heads, head_kv = head / (a->heads / heads_kv),
-                  depth_v = a->depth_v ? a->depth_v : a->depth;
-    const float *row = q + place(s->by_row, item, head, query, a->heads, a->queries, a->depth);
-    double sum = 0, wanted[512] = {0}, size[512] = {0};
-    for (int64_t key = 0; key < a->keys; key++) {
-        const float *other = k + place(s->by_row, item, head_kv, key, heads_kv, a->keys, a->depth),
-                    *value = v + place(s->by_row, item, head_kv, key, heads_kv, a->keys, depth_v);
-        double score = 0;
-        if (!sees(a, query, key))
-            continue;
-        for (int64_t d = 0; d < a->depth; d++)
-            score += (double)row[d] * other[d];
-        score *= s->scale;
-        if (a->soft_cap)
-            score = s->softcap * tanh(score / s->softcap);
-        sum += exp(score);
-        for (int64_t c = 0; c < depth_v; c++) {
-            wanted[c] += exp(score) * value[c];
-            size[c] += exp(score) * fabs(value[c]);
-        }
-    }
-    for (int64_t c = 0; c < depth_v; c++) {
-        const double got = o[place(s->by_row, item, head, query, a->heads, a->queries, depth_v) + c], want = sum > 0 ? wanted[c] / sum : 0;
-        if (!(fabs(got - want) <= 2e-5 * (sum > 0 ? size[c] / sum : 0)))
-            fail_msg("O[%d,%d,%d,%d] = %.9g, wanted %.9g", (int)item, (int)head, (int)query, (int)c, got, want);
-    }
-    if (!a->want_lse)
-        return;
-    const double got = lse[(item * a->heads + head) * a->queries + query];
-    if (sum > 0 ? !(fabs(got - log(sum)) < 2e-5 * (1 + fabs(log(sum)))) : !(isinf(got) && got < 0))
-        fail_msg("LSE[%d,%d,%d] = %.9g, wanted %.9g", (int)item, (int)head, (int)query, got, log(sum));
-}
-
-/* Computes the problem with a candidate, and checks every number. */
-static void check(spk_attention a, const setting *s, const char *choice)
-{
-    const int64_t heads_kv = a.heads_kv ? a.heads_kv : a.heads, depth_v = a.depth_v ? a.depth_v : a.depth;
-    const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = choice};
-    const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .lse = lse, .scale = s->scale,
-                                     .softcap = s->softcap};
-    if (s->by_row) {
-        a.ldq = a.heads * a.depth;
-        a.ldk = heads_kv * a.depth;
-        a.ldv = heads_kv * depth_v;
-        a.ldo = a.heads * depth_v;
-        a.head_stride_q = a.head_stride_k = a.depth;
-        a.head_stride_v = a.head_stride_o = depth_v;
-    }
-    memset(o, 0xff, sizeof o);
-    memset(lse, 0xff, sizeof lse);
-    ok(spk_compute(context, NULL, &a, &args, &pin));
-    for (int64_t item = 0; item < a.batch; item++)
-        for (int64_t head = 0; head < a.heads; head++)
-            for (int64_t query = 0; query < a.queries; query++)
-                check_query(&a, s, item, head, query);
-}
 
 static int64_t below(spk_rng *rng, int64_t limit)
 {
@@ -130,20 +25,13 @@ static void computes_the_definition(void **state)
     static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=6", "attention_portable QUERIES=48",
                                           "attention_avx2 QUERIES=48 KEYS=64", "attention_avx512 QUERIES=6 KEYS=128"};
     spk_rng rng;
-    spk_device_info device = {SPK_SIZED(spk_device_info)};
-    ok(spk_context_device(context, &device));
-    bool avx2 = false, avx512 = false;
-    for (int i = 0; i < device.isa_count; i++) {
-        avx2 = avx2 || strcmp(device.isa[i], "avx2") == 0;
-        avx512 = avx512 || strcmp(device.isa[i], "avx512f") == 0;
-    }
     spk_rng_seed(&rng, 19);
     ok(spk_fill_random(context, SPK_F32, MOST, 1, q));
     ok(spk_fill_random(context, SPK_F32, MOST, 2, k));
     ok(spk_fill_random(context, SPK_F32, MOST, 3, v));
     for (int turn = 0; turn < 120; turn++) {
         const char *choice = choices[turn % 5];
-        if ((strstr(choice, "avx2") && !avx2) || (strstr(choice, "avx512") && !avx512))
+        if (!can_run(choice))
             continue;
         spk_attention a = {SPK_SIZED(spk_attention), .batch = 1 + below(&rng, 2), .heads = 1 + below(&rng, 2),
                            .depth = 1 + below(&rng, 40)};
@@ -161,7 +49,7 @@ static void computes_the_definition(void **state)
             a.window_right = a.causal ? 0 : below(&rng, 2) * (1 + below(&rng, 50));
             a.sinks = a.window_left ? below(&rng, 2) * (1 + below(&rng, 80)) : 0;
         }
-        check(a, &(setting){.by_row = below(&rng, 2) == 1, .scale = 0.5 - 0.01 * (double)turn, .softcap = 3}, choice);
+        check(a, NULL, &(setting){.by_row = below(&rng, 2) == 1, .scale = 0.5 - 0.01 * (double)turn, .softcap = 3}, choice);
     }
 }
 

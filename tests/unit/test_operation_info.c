@@ -158,7 +158,7 @@ static void test_problems(void **state)
         put(&op, &problem, "depth", 13);
         put(&op, &problem, "use_c", 1);
         put(&op, &problem, "batch", 3);
-        const spk_pattern *pattern = op.takes_pattern ? b.pattern : NULL;
+        const spk_pattern *pattern = op.takes_pattern == SPK_PATTERN_NEEDED ? b.pattern : NULL;
         ok(spk_problem_get_info(context, pattern, &problem, &info));
         assert_int_equal(info.operation, op.operation);
         assert_int_equal(info.items, 3);

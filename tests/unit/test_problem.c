@@ -15,6 +15,7 @@
 typedef union description {
     spk_spmm spmm;
     spk_gemm gemm;
+    spk_attention attention;
     double aligned;
     char bytes[512];
 } description;
@@ -113,6 +114,21 @@ static void begin(const spk_op *op, description *d)
     memcpy(d->bytes + sizeof op->problem_bytes, &op->id, sizeof op->id);
 }
 
+/* An optional one, too. */
+static spk_pattern *pattern_of(const spk_op *op)
+{
+    return op->takes_pattern != SPK_PATTERN_NONE ? pattern : NULL;
+}
+
+/* What the table alone does not draw: sizes are those of the pattern, lists of blocks as many as it has. */
+static void draw_lists(spk_attention *a)
+{
+    a->queries = pattern->rows;
+    a->keys = pattern->cols;
+    a->mask_heads = 1;
+    a->mask_items = 0;
+}
+
 /* A description in which every field counts, by the operation's table: dtypes are drawn until they agree. */
 static description draw_any(const spk_op *op)
 {
@@ -123,7 +139,9 @@ static description draw_any(const spk_op *op)
         begin(op, &d);
         for (int i = 0; i < op->field_count; i++)
             put(&d, &op->fields[i], draw_value(&op->fields[i], dtype));
-        if (spk_problem_read(op, op->needs_pattern ? pattern : NULL, &d, NULL, &problem) == SPK_OK)
+        if (op->id == SPK_ATTENTION)
+            draw_lists(&d.attention);
+        if (spk_problem_read(op, pattern_of(op), &d, NULL, &problem) == SPK_OK)
             return d;
     }
     fail_msg("%s: no description is one: %s (SEED=%llu)", op->name, spk_error_last(), (unsigned long long)seed);
@@ -190,7 +208,7 @@ static description draw(const spk_op *op)
 
 static void read_into(const spk_op *op, const description *d, spk_problem *problem)
 {
-    if (spk_problem_read(op, op->needs_pattern ? pattern : NULL, d, NULL, problem) != SPK_OK)
+    if (spk_problem_read(op, pattern_of(op), d, NULL, problem) != SPK_OK)
         fail_msg("%s: %s (SEED=%llu)", op->name, spk_error_last(), (unsigned long long)seed);
 }
 
@@ -231,8 +249,7 @@ static void what_differs_differs(void **state)
             memcpy((char *)&mixed + at, (const char *)&other + at, 4);
             spk_problem a, b;
             read_into(op, &one, &a);
-            if (memcmp(&mixed, &one, op->problem_bytes) == 0 ||
-                spk_problem_read(op, op->needs_pattern ? pattern : NULL, &mixed, NULL, &b) != SPK_OK)
+            if (memcmp(&mixed, &one, op->problem_bytes) == 0 || spk_problem_read(op, pattern_of(op), &mixed, NULL, &b) != SPK_OK)
                 continue;
             changed++;
             if (spk_problem_equal(&a, &b))

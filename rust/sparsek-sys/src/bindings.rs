@@ -1160,6 +1160,8 @@ pub struct spk_attention {
     pub sinks: i64,
     pub soft_cap: ::std::os::raw::c_int,
     pub want_lse: ::std::os::raw::c_int,
+    pub mask_heads: i64,
+    pub mask_items: i64,
     pub ldq: i64,
     pub ldk: i64,
     pub ldv: i64,
@@ -1177,7 +1179,7 @@ pub struct spk_attention {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_attention"][::std::mem::size_of::<spk_attention>() - 224usize];
+    ["Size of spk_attention"][::std::mem::size_of::<spk_attention>() - 240usize];
     ["Alignment of spk_attention"][::std::mem::align_of::<spk_attention>() - 8usize];
     [
         "Offset of field: spk_attention::struct_size",
@@ -1231,47 +1233,53 @@ const _: () = {
         "Offset of field: spk_attention::want_lse",
     ][::std::mem::offset_of!(spk_attention, want_lse) - 108usize];
     [
+        "Offset of field: spk_attention::mask_heads",
+    ][::std::mem::offset_of!(spk_attention, mask_heads) - 112usize];
+    [
+        "Offset of field: spk_attention::mask_items",
+    ][::std::mem::offset_of!(spk_attention, mask_items) - 120usize];
+    [
         "Offset of field: spk_attention::ldq",
-    ][::std::mem::offset_of!(spk_attention, ldq) - 112usize];
+    ][::std::mem::offset_of!(spk_attention, ldq) - 128usize];
     [
         "Offset of field: spk_attention::ldk",
-    ][::std::mem::offset_of!(spk_attention, ldk) - 120usize];
+    ][::std::mem::offset_of!(spk_attention, ldk) - 136usize];
     [
         "Offset of field: spk_attention::ldv",
-    ][::std::mem::offset_of!(spk_attention, ldv) - 128usize];
+    ][::std::mem::offset_of!(spk_attention, ldv) - 144usize];
     [
         "Offset of field: spk_attention::ldo",
-    ][::std::mem::offset_of!(spk_attention, ldo) - 136usize];
+    ][::std::mem::offset_of!(spk_attention, ldo) - 152usize];
     [
         "Offset of field: spk_attention::head_stride_q",
-    ][::std::mem::offset_of!(spk_attention, head_stride_q) - 144usize];
+    ][::std::mem::offset_of!(spk_attention, head_stride_q) - 160usize];
     [
         "Offset of field: spk_attention::head_stride_k",
-    ][::std::mem::offset_of!(spk_attention, head_stride_k) - 152usize];
+    ][::std::mem::offset_of!(spk_attention, head_stride_k) - 168usize];
     [
         "Offset of field: spk_attention::head_stride_v",
-    ][::std::mem::offset_of!(spk_attention, head_stride_v) - 160usize];
+    ][::std::mem::offset_of!(spk_attention, head_stride_v) - 176usize];
     [
         "Offset of field: spk_attention::head_stride_o",
-    ][::std::mem::offset_of!(spk_attention, head_stride_o) - 168usize];
+    ][::std::mem::offset_of!(spk_attention, head_stride_o) - 184usize];
     [
         "Offset of field: spk_attention::head_stride_lse",
-    ][::std::mem::offset_of!(spk_attention, head_stride_lse) - 176usize];
+    ][::std::mem::offset_of!(spk_attention, head_stride_lse) - 192usize];
     [
         "Offset of field: spk_attention::stride_q",
-    ][::std::mem::offset_of!(spk_attention, stride_q) - 184usize];
+    ][::std::mem::offset_of!(spk_attention, stride_q) - 200usize];
     [
         "Offset of field: spk_attention::stride_k",
-    ][::std::mem::offset_of!(spk_attention, stride_k) - 192usize];
+    ][::std::mem::offset_of!(spk_attention, stride_k) - 208usize];
     [
         "Offset of field: spk_attention::stride_v",
-    ][::std::mem::offset_of!(spk_attention, stride_v) - 200usize];
+    ][::std::mem::offset_of!(spk_attention, stride_v) - 216usize];
     [
         "Offset of field: spk_attention::stride_o",
-    ][::std::mem::offset_of!(spk_attention, stride_o) - 208usize];
+    ][::std::mem::offset_of!(spk_attention, stride_o) - 224usize];
     [
         "Offset of field: spk_attention::stride_lse",
-    ][::std::mem::offset_of!(spk_attention, stride_lse) - 216usize];
+    ][::std::mem::offset_of!(spk_attention, stride_lse) - 232usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1529,12 +1537,18 @@ unsafe extern "C" {
         tolerance: *mut f64,
     ) -> spk_status;
 }
+pub const SPK_PATTERN_NONE: spk_pattern_use = spk_pattern_use(0);
+pub const SPK_PATTERN_NEEDED: spk_pattern_use = spk_pattern_use(1);
+pub const SPK_PATTERN_OPTIONAL: spk_pattern_use = spk_pattern_use(2);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_pattern_use(pub ::std::os::raw::c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct spk_operation_info {
     pub struct_size: usize,
     pub operation: spk_operation,
-    pub takes_pattern: ::std::os::raw::c_int,
+    pub takes_pattern: spk_pattern_use,
     pub name: *const ::std::os::raw::c_char,
     pub formula: *const ::std::os::raw::c_char,
     pub problem_type: *const ::std::os::raw::c_char,
@@ -1704,6 +1718,8 @@ unsafe extern "C" {
 pub const SPK_SIZE_FIELD: spk_size_source = spk_size_source(0);
 pub const SPK_SIZE_PATTERN_ROWS: spk_size_source = spk_size_source(1);
 pub const SPK_SIZE_PATTERN_COLS: spk_size_source = spk_size_source(2);
+pub const SPK_SIZE_LIST_ROWS: spk_size_source = spk_size_source(3);
+pub const SPK_SIZE_LIST_COLS: spk_size_source = spk_size_source(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_size_source(pub ::std::os::raw::c_uint);

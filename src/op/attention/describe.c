@@ -6,12 +6,70 @@
 #include "op/key.h"
 #include "op/read.h"
 
-double spk_attention_pairs(const spk_problem *p)
+int64_t spk_attention_keys(const spk_problem *p, int64_t item, int64_t head, int64_t query, int64_t *keys)
 {
+    spk_key_runs runs = spk_attention_runs(p, spk_attention_seen(p, query), spk_attention_list_row(p, item, head, query));
+    int64_t count = 0, first, end;
+    while (spk_key_runs_next(&runs, &first, &end))
+        for (; first < end; first++)
+            if (keys != NULL)
+                keys[count++] = first;
+            else
+                count++;
+    return count;
+}
+
+/* Keys of [first, end) that a query sees. */
+static int64_t seen_of(spk_seen seen, int64_t first, int64_t end)
+{
+    const int64_t from = first > seen.begin ? first : seen.begin, to = end < seen.end ? end : seen.end,
+                  sunk = (end < seen.sinks ? end : seen.sinks) - first;
+    return (from < to ? to - from : 0) + (sunk > 0 ? sunk : 0);
+}
+
+/* Pairs of a block of block row `row`, and its keys first .. end: all at once where no limit goes through it. */
+static double pairs_of_block(const spk_problem *p, int64_t query, int64_t height, int64_t first, int64_t end)
+{
+    const spk_seen a = spk_attention_seen(p, query), b = spk_attention_seen(p, query + height - 1);
+    if (first >= b.begin && end <= a.end)
+        return (double)height * (double)(end - first);
+    if (first >= b.end || (end <= a.begin && first >= b.sinks))
+        return 0;
     double pairs = 0;
-    for (int64_t i = 0; i < p->m; i++)
-        pairs += (double)spk_attention_seen_count(p, i);
+    for (int64_t i = query; i < query + height; i++)
+        pairs += (double)seen_of(spk_attention_seen(p, i), first, end);
     return pairs;
+}
+
+/* Of all lists of the pattern. */
+static double pairs_of_lists(const spk_problem *p)
+{
+    const spk_pattern *mask = p->pattern;
+    const int64_t rows = spk_attention_list_rows(p);
+    double pairs = 0;
+    if (mask->index.offsets == NULL) /* on the device: as if no limit went through a block */
+        return (double)mask->nnzb * mask->block_rows * mask->block_cols;
+    for (int64_t row = 0; row < mask->index.grid_rows; row++) {
+        const int64_t query = row % rows * mask->block_rows, left = p->m - query,
+                      height = left < mask->block_rows ? left : mask->block_rows;
+        for (int64_t at = mask->index.offsets[row]; at < mask->index.offsets[row + 1]; at++) {
+            const int64_t first = (int64_t)mask->index.columns[at] * mask->block_cols, end = first + mask->block_cols;
+            pairs += pairs_of_block(p, query, height, first, end < p->n ? end : p->n);
+        }
+    }
+    return pairs;
+}
+
+/* Of a query and a key that it sees: of all heads of an item. */
+static double count_pairs(const spk_problem *p)
+{
+    const double heads = (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
+    double pairs = 0;
+    if (p->pattern != NULL)
+        return pairs_of_lists(p) * heads / (double)(p->lists.heads * (p->lists.item_step > 0 ? p->batch : 1));
+    for (int64_t i = 0; i < p->m; i++)
+        pairs += (double)seen_of(spk_attention_seen(p, i), 0, p->n);
+    return pairs * heads;
 }
 
 static void fit(spk_problem *p)
@@ -25,6 +83,38 @@ static void fit(spk_problem *p)
         p->operand[ATTENTION_LSE].rows = p->m;
         p->operand[ATTENTION_LSE].cols = 1;
     }
+    p->pairs = count_pairs(p);
+}
+
+/* Lists of the pattern: the queries of a head each, and all keys. */
+static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_problem *p)
+{
+    const int64_t heads = spk_operand_heads(&p->operand[ATTENTION_Q]), heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]),
+                  of_heads = a->mask_heads > 0 ? a->mask_heads : 1, of_items = a->mask_items > 0 ? a->mask_items : 1;
+    SPK_TRY(spk_read_size("mask_heads", a->mask_heads));
+    SPK_TRY(spk_read_size("mask_items", a->mask_items));
+    if (mask == NULL) {
+        if (a->mask_heads != 0 || a->mask_items != 0)
+            return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: there is no pattern", a->mask_heads != 0 ? "mask_heads" : "mask_items",
+                            (long long)(a->mask_heads != 0 ? a->mask_heads : a->mask_items));
+        return SPK_OK;
+    }
+    if (of_heads != 1 && of_heads != heads_kv && of_heads != heads)
+        return spk_fail(SPK_ERR_ARGUMENT, "mask_heads = %lld: it is 1, heads_kv = %lld or heads = %lld", (long long)of_heads,
+                        (long long)heads_kv, (long long)heads);
+    if (of_items != 1 && of_items != p->batch)
+        return spk_fail(SPK_ERR_ARGUMENT, "mask_items = %lld: it is 1 or batch = %lld", (long long)of_items, (long long)p->batch);
+    p->pattern = mask;
+    p->lists = (spk_lists){.heads = of_heads, .item_step = of_items > 1 ? of_heads : 0};
+    const int64_t lists = of_heads * of_items, rows = spk_attention_list_rows(p), padded = rows * mask->block_rows;
+    if (mask->cols != p->n)
+        return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld columns: keys = %lld", (long long)mask->cols, (long long)p->n);
+    const double whole = (double)lists * (double)padded; /* of two integers that may not fit together */
+    if ((double)mask->rows > whole || (double)mask->rows < whole - (double)(padded - p->m) || (lists == 1 && mask->rows != p->m))
+        return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld rows: %lld list%s of %lld queries, in blocks of %d, want %.0f",
+                        (long long)mask->rows, (long long)lists, lists == 1 ? "" : "s", (long long)p->m, mask->block_rows,
+                        lists == 1 ? (double)p->m : whole);
+    return SPK_OK;
 }
 
 static spk_status read_band(const spk_attention *a, spk_problem *p)
@@ -89,7 +179,6 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 {
     const spk_attention *a = given;
     spk_dtype dtype;
-    (void)pattern;
     SPK_TRY(spk_read_dtype("dtype", a->dtype, SPK_F32, &dtype));
     SPK_TRY(spk_read_size("queries", a->queries));
     SPK_TRY(spk_read_size("keys", a->keys));
@@ -109,6 +198,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     }
     SPK_TRY(read_heads(a, p));
     SPK_TRY(read_band(a, p));
+    SPK_TRY(read_lists(a, pattern, p));
     fit(p);
     return read_arrays(a, p);
 }
@@ -132,6 +222,8 @@ static void write(const spk_problem *p, void *given)
                                               .sinks = p->band.sinks,
                                               .soft_cap = p->band.soft_cap,
                                               .want_lse = lse->dtype != SPK_DTYPE_DEFAULT,
+                                              .mask_heads = p->lists.heads,
+                                              .mask_items = p->lists.item_step > 0 ? p->batch : 0,
                                               .ldq = q->ld,
                                               .ldk = k->ld,
                                               .ldv = v->ld,
@@ -150,17 +242,17 @@ static void write(const spk_problem *p, void *given)
 
 static double work(const spk_problem *p, double pairs)
 {
-    return 2 * pairs * (double)(p->k + p->depth_v) * (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
+    return 2 * pairs * (double)(p->k + p->depth_v);
 }
 
 static double flops(const spk_problem *p)
 {
-    return work(p, spk_attention_pairs(p));
+    return work(p, p->pairs);
 }
 
 static double dense_flops(const spk_problem *p)
 {
-    return work(p, (double)p->m * (double)p->n);
+    return work(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
 }
 
 /* Rounding of scores, of exponentials, of sums, of the result; with 16 bits the exponentials, too, are rounded to them. The magnitudes say
@@ -175,6 +267,7 @@ static double tolerance(const spk_problem *p, int output)
     return output == ATTENTION_LSE ? sums : sums + 2 * stored;
 }
 
+/* A mask fixes both. */
 static int64_t *free_size(spk_problem *p)
 {
     return &p->n;
@@ -191,8 +284,8 @@ static const spk_field_info fields[] = {
 };
 
 static const spk_size_row sizes[] = {
-    {"queries", SPK_SIZE_FIELD, offsetof(spk_problem, m), 1024, "rows of Q and O"},
-    {"keys", SPK_SIZE_FIELD, offsetof(spk_problem, n), 1024, "rows of K and V"},
+    {"queries", SPK_SIZE_LIST_ROWS, offsetof(spk_problem, m), 1024, "rows of Q and O"},
+    {"keys", SPK_SIZE_LIST_COLS, offsetof(spk_problem, n), 1024, "rows of K and V"},
     {"depth", SPK_SIZE_FIELD, offsetof(spk_problem, k), 64, "columns of Q and K"},
     {"depth_v", SPK_SIZE_FIELD, offsetof(spk_problem, depth_v), 0, "columns of V and O; 0: as depth"},
 };
@@ -290,11 +383,27 @@ static bool key_sharing(const spk_problem *p, int64_t *value)
     return true;
 }
 
+/* Whose lists the mask has. */
+static bool key_lists(const spk_problem *p, char *text, size_t size)
+{
+    const int64_t heads = spk_operand_heads(&p->operand[ATTENTION_Q]);
+    return p->pattern != NULL && spk_key_text(text, size, p->lists.heads == 1 ? "one" : p->lists.heads < heads ? "groups" : "heads");
+}
+
+/* Keys that a query sees on average. */
+static bool key_seen(const spk_problem *p, int64_t *value)
+{
+    const double queries = (double)p->m * (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
+    *value = queries > 0 ? spk_key_size((int64_t)ceil(p->pairs / queries)) : 0;
+    return p->pattern != NULL;
+}
+
 static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "lse", .exact = key_lse},
                                   {.name = "cap", .exact = key_cap},
                                   {.name = "band", .exact = key_band},
                                   {.name = "diag", .exact = key_diagonal},
+                                  {.name = "lists", .exact = key_lists},
                                   {.name = "al", .exact = key_alignment},
                                   {.name = "batch", .exact = spk_key_batch},
                                   {.name = "finite", .exact = spk_key_finite},
@@ -304,6 +413,10 @@ static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "q", .near = key_queries, .weight = 1},
                                   {.name = "kv", .near = key_keys, .weight = 1},
                                   {.name = "win", .near = key_window, .weight = 1, .optional = true},
+                                  {.name = "br", .near = spk_key_block_rows, .weight = 4, .optional = true},
+                                  {.name = "bc", .near = spk_key_block_cols, .weight = 4, .optional = true},
+                                  {.name = "seen", .near = key_seen, .weight = 1, .optional = true},
+                                  {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true, .optional = true},
                                   {.name = "h", .near = key_heads, .weight = 1},
                                   {.name = "share", .near = key_sharing, .weight = 1},
                                   {.name = "items", .near = spk_key_items, .weight = 1, .optional = true},
@@ -315,6 +428,7 @@ const spk_op spk_op_attention = {.id = SPK_ATTENTION,
                                  .formula = "O = softmax(scale Q K^T) V",
                                  .sentence = "attention of {queries} queries on {keys} keys, depth {depth} and {depth_v}",
                                  SPK_OP_TABLES,
+                                 .takes_pattern = SPK_PATTERN_OPTIONAL,
                                  .read = read,
                                  .write = write,
                                  .fit = fit,

@@ -8,7 +8,7 @@ typedef struct scores {
     const spk_problem *problem;
     spk_args args; /* of the item */
     int64_t query, head, head_kv;
-    spk_seen seen;
+    int64_t *keys;        /* that it sees */
     double *score, *size; /* size: the sum of the terms' absolute values, scaled */
     int64_t count;
     double most;
@@ -18,11 +18,6 @@ static double get(const scores *s, int operand, int64_t head, int64_t row, int64
 {
     const spk_operand *o = &s->problem->operand[operand];
     return spk_operand_get(o, s->args.at[operand], head * o->rows + row, col);
-}
-
-static int64_t key_at(const scores *s, int64_t i)
-{
-    return i < s->seen.sinks ? i : i - s->seen.sinks + s->seen.begin;
 }
 
 static double capped(const spk_problem *p, const spk_args *args, double score)
@@ -40,7 +35,7 @@ static void score_all(scores *s)
         long double sum = 0, size = 0;
         for (int64_t d = 0; d < p->k; d++) {
             const long double term =
-                (long double)get(s, ATTENTION_Q, s->head, s->query, d) * get(s, ATTENTION_K, s->head_kv, key_at(s, i), d);
+                (long double)get(s, ATTENTION_Q, s->head, s->query, d) * get(s, ATTENTION_K, s->head_kv, s->keys[i], d);
             sum += term;
             size += fabsl(term);
         }
@@ -85,7 +80,7 @@ static void ask_row(scores *s, const spk_oracle_ask *ask, int64_t at)
     for (int64_t j = 0; j < ask->cols; j++) {
         long double value = 0, size = 0;
         for (int64_t i = 0; i < s->count; i++) {
-            const double e = exp(s->score[i] - s->most) / sum, v = get(s, ATTENTION_V, s->head_kv, key_at(s, i), ask->col0 + j);
+            const double e = exp(s->score[i] - s->most) / sum, v = get(s, ATTENTION_V, s->head_kv, s->keys[i], ask->col0 + j);
             value += (long double)e * v;
             size += (long double)e * fabs(v) * (1 + s->size[i] + off);
         }
@@ -97,16 +92,17 @@ spk_status spk_attention_oracle(const spk_mem *mem, const spk_problem *p, const 
 {
     const int64_t heads = spk_operand_heads(&p->operand[ATTENTION_Q]);
     scores s = {.problem = p};
-    SPK_TRY(spk_alloc(mem, 2 * (size_t)(p->n > 0 ? p->n : 1), sizeof(double), &s.score));
+    SPK_TRY(spk_alloc(mem, 3 * (size_t)(p->n > 0 ? p->n : 1), sizeof(double), &s.score));
     s.size = s.score + p->n;
+    s.keys = (int64_t *)(void *)(s.size + p->n);
     for (int64_t r = 0; r < ask->row_count; r++) {
         const int64_t row = ask->rows != NULL ? ask->rows[r] : r;
-        s.args = spk_args_item(p, args, row / (p->m * heads));
+        const int64_t item = row / (p->m * heads);
+        s.args = spk_args_item(p, args, item);
         s.query = row % p->m;
         s.head = row / p->m % heads;
         s.head_kv = s.head / spk_attention_sharing(p);
-        s.seen = spk_attention_seen(p, s.query);
-        s.count = spk_attention_seen_count(p, s.query);
+        s.count = spk_attention_keys(p, item, s.head, s.query, s.keys);
         ask_row(&s, ask, r * ask->cols);
     }
     spk_free(mem, s.score);

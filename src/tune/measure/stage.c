@@ -129,12 +129,13 @@ static spk_level level_of_rows(const spk_tuner *tuner, const spk_problem *proble
     return (spk_level){rows < grid ? rows : 0, cols < all_cols ? cols : 0, row_share * col_share, 0};
 }
 
-/* Items of a batch first, then rows or sizes. Little less than all is all. */
+/* Items of a batch first, then rows or sizes. Little less than all is all. Of a mask no part stands for the whole: its sizes stay, and
+ * where each item has lists of its own, their number, too. */
 spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, double share)
 {
     const int64_t least = ROWS_A_THREAD * (int64_t)tuner->device->executor.threads;
     int64_t items = problem->batch;
-    if (share >= 0.7)
+    if (share >= 0.7 || problem->lists.item_step > 0)
         return (spk_level){0, 0, 1, 0};
     if (items > least && problem->group_axis == SPK_GROUP_NONE) {
         items = (int64_t)ceil(share * (double)items);
@@ -142,7 +143,7 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
     }
     const double item_share = (double)items / (double)problem->batch, left = share / item_share;
     spk_level level = {.share = 1};
-    if (left < 0.7)
+    if (left < 0.7 && !spk_problem_is_masked(problem))
         level = problem->pattern != NULL ? level_of_rows(tuner, problem, left) : level_of_sizes(tuner->device, problem, left);
     level.share *= item_share;
     level.items = items < problem->batch ? items : 0;

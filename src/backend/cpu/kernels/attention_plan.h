@@ -39,10 +39,27 @@ static inline attention_room attention_room_of(const spk_problem *p, attention_t
     return made;
 }
 
-/* Tiles of queries of one head. */
-static inline int64_t attention_tiles(const spk_problem *p, attention_tunables tuned)
+/* How the queries of a head are cut into tiles: a tile lies in one block row of a mask, whose tiles are equally high, in whole squares of
+ * products. Where there is no mask, all queries are one block row. */
+typedef struct attention_cut {
+    int64_t block, parts, height; /* queries of a block row, tiles in it, queries of a tile */
+    int64_t tiles;                /* of a head */
+} attention_cut;
+
+enum { ATTENTION_SQUARE = 6 };
+
+static inline attention_cut attention_cut_of(const spk_problem *p, attention_tunables tuned)
 {
-    return (p->m + tuned.queries - 1) / tuned.queries;
+    const bool whole = p->pattern == NULL || p->pattern->block_rows >= p->m;
+    attention_cut cut = {.block = whole ? p->m : p->pattern->block_rows, .height = tuned.queries};
+    if (cut.block == 0)
+        return cut;
+    cut.parts = (cut.block + tuned.queries - 1) / tuned.queries;
+    if (p->pattern != NULL)
+        cut.height = ((cut.block + cut.parts - 1) / cut.parts + ATTENTION_SQUARE - 1) / ATTENTION_SQUARE * ATTENTION_SQUARE;
+    cut.height = cut.height < tuned.queries ? cut.height : tuned.queries;
+    cut.tiles = (p->m + cut.block - 1) / cut.block * cut.parts;
+    return cut;
 }
 
 typedef struct attention_job {
@@ -50,21 +67,25 @@ typedef struct attention_job {
     const spk_args *args;
     attention_tunables tuned;
     attention_room room;
-    int64_t tiles, all_tiles; /* of a head, and of all */
-    atomic_llong next;        /* tile that no one has taken */
+    attention_cut cut;
+    int64_t all_tiles; /* of all heads */
+    atomic_llong next; /* tile that no one has taken */
 } attention_job;
 
 static inline int64_t attention_workers(const spk_problem *p, const spk_device *device, attention_tunables tuned)
 {
-    const int64_t all = attention_tiles(p, tuned) * spk_operand_heads(&p->operand[ATTENTION_Q]),
+    const int64_t all = attention_cut_of(p, tuned).tiles * spk_operand_heads(&p->operand[ATTENTION_Q]),
                   threads = device->executor.threads > 0 ? device->executor.threads : 1;
     return all < threads ? all : threads;
 }
 
 static inline bool attention_applicable(const spk_problem *p, attention_tunables tuned, const char **why)
 {
+    const int64_t block = p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : p->m;
     if (p->m < tuned.queries && tuned.queries > 12)
         *why = "the tile has more queries than the problem";
+    else if (block <= tuned.queries / 2 && tuned.queries > 48)
+        *why = "a block row of the mask has fewer queries than a tile of half the size";
     return *why == NULL;
 }
 
@@ -72,9 +93,9 @@ static inline bool attention_applicable(const spk_problem *p, attention_tunables
 static inline double attention_cost(const spk_problem *p, const spk_device *device, attention_tunables tuned, int lanes, bool fused)
 {
     const cost_machine machine = cost_of_machine(device, fused);
-    const double heads = (double)spk_operand_heads(&p->operand[ATTENTION_Q]), pairs = spk_attention_pairs(p) * heads,
-                 tiles = (double)attention_tiles(p, tuned) * heads,
-                 height = (double)tuned.queries < (double)p->m ? tuned.queries : (double)p->m;
+    const attention_cut cut = attention_cut_of(p, tuned);
+    const double pairs = p->pairs, tiles = (double)(cut.tiles * spk_operand_heads(&p->operand[ATTENTION_Q])),
+                 height = (double)cut.height < (double)p->m ? (double)cut.height : (double)p->m;
     const double multiplied = pairs * (double)(p->k + p->depth_v) / lanes / machine.multiplies * (height < 6 ? 2 : 1.15);
     const double turned = pairs / (height > 0 ? height : 1) * (1.2 * (double)p->k + 0.4 * (double)p->depth_v) * 8 / lanes;
     const double cycles = multiplied + turned + pairs * (p->band.soft_cap ? 20 + 14.0 / lanes : 14.0 / lanes) + tiles * 300;

@@ -14,7 +14,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 
 static spk_status bind(spk_bound *bound)
 {
-    bound->workspace_bytes = (size_t)(bound->problem.n + bound->problem.depth_v) * sizeof(double);
+    bound->workspace_bytes = (size_t)(2 * bound->problem.n + bound->problem.depth_v) * sizeof(double);
     return SPK_OK;
 }
 
@@ -23,7 +23,8 @@ typedef struct query {
     const spk_problem *problem;
     const spk_args *args;
     int64_t row, row_kv; /* of Q and O; the first of K and V of its head */
-    spk_seen seen;
+    const int64_t *keys;
+    int64_t count; /* keys that it sees */
 } query;
 
 static double get(const query *q, int operand, int64_t row, int64_t col)
@@ -44,24 +45,23 @@ static double score(const query *q, int64_t key)
 static void compute(const query *q, double *scores, double *sums)
 {
     const spk_problem *p = q->problem;
-    const int64_t count = q->seen.sinks + q->seen.end - q->seen.begin, jump = q->seen.begin - q->seen.sinks;
     double most = -INFINITY, total = 0;
-    for (int64_t i = 0; i < count; i++) {
-        scores[i] = score(q, i < q->seen.sinks ? i : i + jump);
+    for (int64_t i = 0; i < q->count; i++) {
+        scores[i] = score(q, q->keys[i]);
         most = scores[i] > most ? scores[i] : most;
     }
     for (int64_t j = 0; j < p->depth_v; j++)
         sums[j] = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < q->count; i++) {
         const double e = exp(scores[i] - most);
         total += e;
         for (int64_t j = 0; j < p->depth_v; j++)
-            sums[j] += e * get(q, ATTENTION_V, q->row_kv + (i < q->seen.sinks ? i : i + jump), j);
+            sums[j] += e * get(q, ATTENTION_V, q->row_kv + q->keys[i], j);
     }
     for (int64_t j = 0; j < p->depth_v; j++)
-        spk_operand_set(&p->operand[ATTENTION_O], q->args->at[ATTENTION_O], q->row, j, count > 0 ? sums[j] / total : 0);
+        spk_operand_set(&p->operand[ATTENTION_O], q->args->at[ATTENTION_O], q->row, j, q->count > 0 ? sums[j] / total : 0);
     if (p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT)
-        spk_operand_set(&p->operand[ATTENTION_LSE], q->args->at[ATTENTION_LSE], q->row, 0, count > 0 ? most + log(total) : -INFINITY);
+        spk_operand_set(&p->operand[ATTENTION_LSE], q->args->at[ATTENTION_LSE], q->row, 0, q->count > 0 ? most + log(total) : -INFINITY);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
@@ -69,9 +69,16 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const spk_problem *p = &bound->problem;
     const int64_t rows = p->m * spk_operand_heads(&p->operand[ATTENTION_Q]);
     double *scores = args->workspace;
+    int64_t *keys = (int64_t *)args->workspace + p->n + p->depth_v;
     (void)stream;
     for (int64_t row = 0; row < rows; row++) {
-        const query q = {p, args, row, row / p->m / spk_attention_sharing(p) * p->n, spk_attention_seen(p, row % p->m)};
+        const int64_t head = row / p->m;
+        const query q = {.problem = p,
+                         .args = args,
+                         .row = row,
+                         .row_kv = head / spk_attention_sharing(p) * p->n,
+                         .keys = keys,
+                         .count = spk_attention_keys(p, args->item, head, row % p->m, keys)};
         compute(&q, scores, scores + p->n);
     }
     return SPK_OK;

@@ -2,6 +2,13 @@
  * scaled down where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). For one type of
  * matrices (STORED) and of sums (REAL), after vector.h or stored_half.h and attention_products.h. */
 
+/* Keys first .. first + count, whose scores lie from column `at` on: a multiple of a vector. */
+typedef struct S(piece) {
+    int64_t first, count, at;
+} S(piece);
+
+enum { S(MOST_PIECES) = 32 };
+
 /* A worker on its tile. */
 typedef struct S(attention) {
     const attention_job *job;
@@ -10,7 +17,10 @@ typedef struct S(attention) {
     STORED *o;
     REAL *lse; /* NULL: not wanted */
     int64_t first, queries;
+    int64_t list_row;       /* of the pattern */
     REAL *own, *most, *sum; /* own: the worker's room */
+    int64_t pieces, used;   /* keys at hand: how many pieces, and columns of scores, whole vectors */
+    S(piece) piece[S(MOST_PIECES)];
 } S(attention);
 
 /* Rows of Q, times the scale. */
@@ -47,14 +57,15 @@ SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, in
         T(store)(to + r * keys, square[r]);
 }
 
-/* Keys first .. first + count as columns, zeros behind them. */
-SPK_INLINE void S(turn_keys)(const S(attention) *t, int64_t first, int64_t count)
+/* The keys at hand as columns, zeros behind those of a piece. */
+SPK_INLINE void S(turn_keys)(const S(attention) *t)
 {
     const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->job->tuned.keys;
-    for (int64_t j = 0; j < keys; j += T(lanes))
-        for (int64_t d = 0; d < depth; d += T(lanes))
-            S(turn_square)(t->k + (j < count ? first + j : first) * ld + d, ld, count - j, depth - d,
-                           t->own + t->job->room.k + d * keys + j, keys);
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < piece->count; j += T(lanes))
+            for (int64_t d = 0; d < depth; d += T(lanes))
+                S(turn_square)(t->k + (piece->first + j) * ld + d, ld, piece->count - j, depth - d,
+                               t->own + t->job->room.k + d * keys + piece->at + j, keys);
 }
 
 /* Whether V's rows can be read where they lie. */
@@ -64,12 +75,12 @@ SPK_INLINE bool S(values_in_place)(const S(attention) *t)
 }
 
 /* Rows of V as REAL, zeros behind their ends. */
-SPK_INLINE void S(take_values)(const S(attention) *t, int64_t first, int64_t count)
+SPK_INLINE void S(take_values)(const S(attention) *t, const S(piece) *piece)
 {
     const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
-    for (int64_t j = 0; j < count; j++) {
-        const STORED *from = t->v + (first + j) * ld;
-        REAL *to = t->own + t->job->room.v + j * wide;
+    for (int64_t j = 0; j < piece->count; j++) {
+        const STORED *from = t->v + (piece->first + j) * ld;
+        REAL *to = t->own + t->job->room.v + (piece->at + j) * wide;
         int64_t c = 0;
         for (; c + T(lanes) <= columns; c += T(lanes))
             T(store)(to + c, S(load)(from + c));
@@ -96,31 +107,41 @@ SPK_INLINE bool S(all_finite)(const REAL *rows, int64_t ld, int64_t count, int64
 }
 
 /* The scores of a query with the keys at hand that it does not see are minus infinity. False: it sees them all. */
-SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, int64_t first, int64_t count, REAL *scores)
+SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores)
 {
     const spk_seen seen = spk_attention_seen(t->problem, query);
-    const int64_t keys = t->job->tuned.keys;
-    if (count == keys && first >= seen.begin && first + count <= seen.end)
-        return false;
-    for (int64_t j = 0; j < keys; j++) {
-        const int64_t key = first + j;
-        if (j >= count || key >= seen.end || (key >= seen.sinks && key < seen.begin))
-            scores[j] = -(REAL)INFINITY;
+    int64_t at = 0;
+    bool hidden = false;
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
+        for (; at < piece->at; at++)
+            scores[at] = -(REAL)INFINITY;
+        at += piece->count;
+        if (piece->first >= seen.begin && piece->first + piece->count <= seen.end)
+            continue;
+        for (int64_t j = 0; j < piece->count; j++) {
+            const int64_t key = piece->first + j;
+            if (key >= seen.end || (key >= seen.sinks && key < seen.begin)) {
+                scores[piece->at + j] = -(REAL)INFINITY;
+                hidden = true;
+            }
+        }
     }
-    return true;
+    for (; at < t->used; at++)
+        scores[at] = -(REAL)INFINITY;
+    return hidden;
 }
 
 SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
 {
     const double cap = t->job->args->scalar[ATTENTION_SOFTCAP];
-    for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->job->tuned.keys; j++)
+    for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->used; j++)
         scores[j] = (REAL)(cap * tanh((double)scores[j] / cap));
 }
 
 /* Scores become exponentials above the running maximum. */
 SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
 {
-    const int64_t keys = t->job->tuned.keys, wide = t->job->room.wide_v;
+    const int64_t keys = t->used, wide = t->job->room.wide_v;
     const REAL before = t->most[i];
     T(vec) highest = T(splat)(before), total = {0};
     for (int64_t j = 0; j < keys; j += T(lanes)) {
@@ -144,42 +165,74 @@ SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
     t->sum[i] += T(attention_total)(total);
 }
 
+/* Rows of V, with numbers to the end of a vector. */
+typedef struct S(rows) {
+    const REAL *rows;
+    int64_t ld;
+} S(rows);
+
+SPK_INLINE S(rows) S(values_of)(const S(attention) *t, const S(piece) *piece)
+{
+    const int64_t ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
+    if (S(values_in_place)(t))
+        return (S(rows)){(const REAL *)(const void *)(t->v + piece->first * ld), ld};
+    S(take_values)(t, piece);
+    return (S(rows)){t->own + t->job->room.v + piece->at * wide, wide};
+}
+
 /* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
-SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, int64_t first, int64_t count, const REAL *v, int64_t ldv)
+SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *piece, S(rows) v)
 {
     const spk_seen seen = spk_attention_seen(t->problem, t->first + i);
     const int64_t columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
-    const REAL *scores = t->own + t->job->room.scores + i * t->job->tuned.keys;
+    const REAL *scores = t->own + t->job->room.scores + i * t->job->tuned.keys + piece->at;
     REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
-    for (int64_t j = 0; j < count; j++)
-        if (first + j < seen.sinks || (first + j >= seen.begin && first + j < seen.end))
+    for (int64_t j = 0; j < piece->count; j++) {
+        const int64_t key = piece->first + j;
+        if (key < seen.sinks || (key >= seen.begin && key < seen.end))
             for (int64_t c = 0; c < columns; c += T(lanes))
-                T(store)(out + c, T(load)(out + c) + scores[j] * T(load)(v + j * ldv + c));
+                T(store)(out + c, T(load)(out + c) + scores[j] * T(load)(v.rows + j * v.ld + c));
+    }
 }
 
-SPK_INLINE void S(take_keys)(const S(attention) *t, int64_t first, int64_t count)
+/* The keys at hand: scores, exponentials, O. */
+SPK_INLINE void S(take_keys)(S(attention) *t)
 {
     const attention_room *room = &t->job->room;
-    const bool in_place = S(values_in_place)(t);
-    const int64_t keys = t->job->tuned.keys, depth = t->problem->k, ldv = in_place ? t->problem->operand[ATTENTION_V].ld : room->wide_v,
-                  columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
-    const REAL *v = in_place ? (const REAL *)(const void *)(t->v + first * ldv) : t->own + room->v;
+    const int64_t keys = t->job->tuned.keys, depth = t->problem->k, columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
     REAL *scores = t->own + room->scores;
     bool hidden = false;
-    S(turn_keys)(t, first, count);
-    if (!in_place)
-        S(take_values)(t, first, count);
-    T(attention_multiply)(t->queries, keys, false, depth, t->own, depth, t->own + room->k, keys, scores, keys);
+    S(turn_keys)(t);
+    T(attention_multiply)(t->queries, t->used, false, depth, t->own, depth, t->own + room->k, keys, scores, keys);
     for (int64_t i = 0; i < t->queries; i++) {
         S(cap)(t, scores + i * keys);
-        hidden = S(hide)(t, t->first + i, first, count, scores + i * keys) || hidden;
+        hidden = S(hide)(t, t->first + i, scores + i * keys) || hidden;
         S(weigh)(t, i, scores + i * keys);
     }
-    if (!hidden || t->problem->assume_finite || S(all_finite)(v, ldv, count, columns))
-        T(attention_multiply)(t->queries, columns, true, count, scores, keys, v, ldv, t->own + room->out, room->wide_v);
-    else
-        for (int64_t i = 0; i < t->queries; i++)
-            S(add_seen)(t, i, first, count, v, ldv);
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
+        const S(rows) v = S(values_of)(t, piece);
+        if (!hidden || t->problem->assume_finite || S(all_finite)(v.rows, v.ld, piece->count, columns))
+            T(attention_multiply)(t->queries, columns, true, piece->count, scores + piece->at, keys, v.rows, v.ld, t->own + room->out,
+                                  room->wide_v);
+        else
+            for (int64_t i = 0; i < t->queries; i++)
+                S(add_seen)(t, i, piece, v);
+    }
+    t->pieces = t->used = 0;
+}
+
+/* More keys, which are taken as soon as there is no room for others. */
+SPK_INLINE void S(add_keys)(S(attention) *t, int64_t first, int64_t end)
+{
+    const int64_t keys = t->job->tuned.keys;
+    while (first < end) {
+        const int64_t room = keys - t->used, count = end - first < room ? end - first : room;
+        t->piece[t->pieces++] = (S(piece)){first, count, t->used};
+        t->used += (count + T(lanes) - 1) / T(lanes) *T(lanes);
+        first += count;
+        if (t->used == keys || t->pieces == S(MOST_PIECES))
+            S(take_keys)(t);
+    }
 }
 
 SPK_INLINE void S(put_results)(const S(attention) *t)
@@ -203,19 +256,19 @@ SPK_INLINE void S(put_results)(const S(attention) *t)
 static void S(attend)(S(attention) *t)
 {
     const spk_problem *p = t->problem;
-    const int64_t keys = t->job->tuned.keys;
-    const spk_seen first = spk_attention_seen(p, t->first), last = spk_attention_seen(p, t->first + t->queries - 1);
-    const int64_t begin = first.begin > last.sinks ? first.begin : last.sinks;
+    const spk_seen top = spk_attention_seen(p, t->first), bottom = spk_attention_seen(p, t->first + t->queries - 1),
+                   any = {bottom.sinks, top.begin > bottom.sinks ? top.begin : bottom.sinks, bottom.end};
+    spk_key_runs runs = spk_attention_runs(p, any, t->list_row);
     memset(t->own + t->job->room.out, 0, (size_t)(t->queries * t->job->room.wide_v) * sizeof(REAL));
     for (int64_t i = 0; i < t->queries; i++) {
         t->most[i] = -(REAL)INFINITY;
         t->sum[i] = 0;
     }
     S(take_queries)(t);
-    for (int64_t key = 0; key < last.sinks; key += keys)
-        S(take_keys)(t, key, last.sinks - key < keys ? last.sinks - key : keys);
-    for (int64_t key = begin; key < last.end; key += keys)
-        S(take_keys)(t, key, last.end - key < keys ? last.end - key : keys);
+    for (int64_t first, end; spk_key_runs_next(&runs, &first, &end);)
+        S(add_keys)(t, first, end);
+    if (t->pieces > 0)
+        S(take_keys)(t);
     S(put_results)(t);
 }
 
@@ -224,12 +277,16 @@ static void S(attend_some)(void *pointer, int64_t worker)
 {
     attention_job *job = pointer;
     const spk_problem *p = &job->bound->problem;
+    const attention_cut *cut = &job->cut;
     const spk_operand *q = &p->operand[ATTENTION_Q], *k = &p->operand[ATTENTION_K], *v = &p->operand[ATTENTION_V],
                       *o = &p->operand[ATTENTION_O], *lse = &p->operand[ATTENTION_LSE];
     REAL *own = (REAL *)job->args->workspace + worker * job->room.elements;
     for (int64_t tile; (tile = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->all_tiles;) {
-        const int64_t heads = job->all_tiles / job->tiles, head = tile % heads, head_kv = head / spk_attention_sharing(p),
-                      first = (job->tiles - 1 - tile / heads) * job->tuned.queries, left = p->m - first;
+        const int64_t heads = job->all_tiles / cut->tiles, head = tile % heads, head_kv = head / spk_attention_sharing(p),
+                      at = cut->tiles - 1 - tile / heads, block_end = (at / cut->parts + 1) * cut->block,
+                      first = block_end - cut->block + at % cut->parts * cut->height, end = block_end < p->m ? block_end : p->m;
+        if (first >= end)
+            continue;
         S(attention)
         t = {.job = job,
              .problem = p,
@@ -239,7 +296,8 @@ static void S(attend_some)(void *pointer, int64_t worker)
              .o = (STORED *)job->args->at[ATTENTION_O] + head * o->head_stride,
              .lse = lse->dtype != SPK_DTYPE_DEFAULT ? (REAL *)job->args->at[ATTENTION_LSE] + head * lse->head_stride : NULL,
              .first = first,
-             .queries = left < job->tuned.queries ? left : job->tuned.queries,
+             .queries = end - first < cut->height ? end - first : cut->height,
+             .list_row = spk_attention_list_row(p, job->args->item, head, first),
              .own = own,
              .most = own + job->room.most,
              .sum = own + job->room.most + job->tuned.queries};

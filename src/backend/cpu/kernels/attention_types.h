@@ -72,13 +72,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 {
     const spk_problem *p = &bound->problem;
     const attention_tunables tuned = ATTENTION_TUNED(ROW, &bound->params);
-    const int64_t tiles = attention_tiles(p, tuned);
-    attention_job job = {.bound = bound,
-                         .args = args,
-                         .tuned = tuned,
-                         .room = attention_room_of(p, tuned),
-                         .tiles = tiles,
-                         .all_tiles = tiles * spk_operand_heads(&p->operand[ATTENTION_Q])};
+    attention_job job = {
+        .bound = bound, .args = args, .tuned = tuned, .room = attention_room_of(p, tuned), .cut = attention_cut_of(p, tuned)};
+    job.all_tiles = job.cut.tiles * spk_operand_heads(&p->operand[ATTENTION_Q]);
     const spk_parallel_body body = p->operand[ATTENTION_Q].dtype == SPK_F64    ? attend_some_f64
                                    : p->operand[ATTENTION_Q].dtype == SPK_F16  ? attend_some_f16
                                    : p->operand[ATTENTION_Q].dtype == SPK_BF16 ? attend_some_bf16
