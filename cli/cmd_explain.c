@@ -5,10 +5,13 @@
 #include "json.h"
 #include "result.h"
 #include "term.h"
+#include "unmasked.h"
 
 static const char about[] =
     "Shows why the stored choice for a problem's class won: every candidate with its time, what lost and by how much,\n"
-    "what was refused and why, how old the evidence is. Runs nothing; exits 1 where the store does not know the class.";
+    "what was refused and why, how old the evidence is. Runs nothing; exits 1 where the store does not know the class.\n"
+    "Of attention with a mask also what that keeps, and its time against full attention's: measured where the store knows\n"
+    "both, else estimated.";
 
 int cmd_explain(cli *app, int argc, char **argv)
 {
@@ -46,11 +49,17 @@ int cmd_explain(cli *app, int argc, char **argv)
     } else
         code = cli_status(app, NULL, status, NULL);
     if (code == EXIT_DONE) {
-        json_t *results = json_array();
-        json_push(results, result_json(&p, &r));
+        json_t *results = json_array(), *one = result_json(&p, &r);
+        unmasked full;
+        const bool is_mask = unmasked_find(app, &p, &r, &full);
+        if (is_mask)
+            json_put(one, "unmasked", unmasked_json(&full));
+        json_push(results, one);
         code = json_finish(app, json_envelope(app, results), code);
         if (cli_talks(app)) {
             result_print(app, &p, &r);
+            if (is_mask)
+                unmasked_print(&full);
             char *class = cli_format("class: %s", r.class_key);
             putchar('\n');
             term_broken(cli_clean(class), ";|");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experts.h"
+#include "gen_mask.h"
 #include "json.h"
 #include "matrix.h"
 #include "progress.h"
@@ -21,7 +22,12 @@ static const char about[] =
     "  experts      block-diagonal: uneven groups of block rows, one for each of --experts, of --tokens rows each; --cols are\n"
     "               shared evenly\n"
     "  elasticity   3-D linear elasticity by finite elements (hexahedra, one face clamped; 3x3 blocks, symmetric\n"
-    "               positive definite), of --cells hexahedra\n\n"
+    "               positive definite), of --cells hexahedra\n"
+    "  mask         which blocks of queries (--rows) and keys (--cols) attention keeps, without values: of --heads lists one\n"
+    "               below the other. Its --shape is causal; window; sinks (the first keys and a window); documents (packed\n"
+    "               sequences of --tokens 100-8000 each); strided (a window and every so-many-th key); random (--density of\n"
+    "               each row); selected (so many blocks of each row); video (--cells frames x lines x columns, a box about\n"
+    "               each token); nsa (sinks, a window, selected blocks)\n\n"
     "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
     "--pattern-only), .npy (dense).";
 
@@ -38,11 +44,14 @@ typedef struct gen_flags {
     spk_dtype dtype;
     uint64_t seed;
     int pattern_only;
+    mask_flags mask;
 } gen_flags;
 
 static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 {
     *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .poisson = NO_POISSON, .seed = 1};
+    args_option of_masks[GEN_MASK_OPTIONS];
+    gen_mask_options(of_masks, &f->mask);
     const args_option options[] = {
         {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file to write; '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "FILE's format (default: by its ending); needed where FILE is '-'"},
@@ -54,15 +63,18 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         {"density", 0, ARGS_SHARE, &f->density, NULL, 0, 1, "stored share of the blocks: 0.1 or 10% (default: 0.1)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed (default: 1)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type of the values (default: f32; f64 for elasticity)"},
-        {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0, "elasticity: hexahedra along each axis, 20 or 20x10x10 (default: 10)"},
+        {"cells", 0, ARGS_CELLS, &f->cells, NULL, 0, 0,
+         "elasticity: hexahedra along each axis, 20 or 20x10x10 (default: 10); mask video: frames, lines, columns"},
         {"young", 0, ARGS_REAL, &f->young, NULL, 1e-20, 1e20, "elasticity: Young's modulus (default: 1)"},
         {"poisson", 0, ARGS_REAL, &f->poisson, NULL, -0.999999, 0.499999, "elasticity: Poisson's ratio (default: 0.3)"},
         {"experts", 0, ARGS_INT, &f->experts, NULL, 1, 1073741824, "experts: how many (default: 8, or as many as --tokens names)"},
-        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0, "experts: a range to draw from, or a list, one for each (default: 16-256)"},
+        {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0,
+         "experts: a range to draw from, or a list, one for each (default: 16-256); mask documents: a range"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
     };
     args_add(a, "Matrix", options, (int)(sizeof(options) / sizeof(*options)));
+    args_add(a, "Mask", of_masks, GEN_MASK_OPTIONS);
     cli_common_options(a, app, 0);
     int code = args_parse(a, argc, argv);
     if (code != ARGS_GO)
@@ -75,6 +87,23 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
     return code ? code : ARGS_GO;
 }
 
+static int options_of_mask(const cli *app, const gen_flags *f, int64_t rows, int64_t cols, spk_generate *o)
+{
+    const args_cells c = f->cells;
+    if (f->young > 0 || f->poisson != NO_POISSON || f->experts)
+        return cli_fail(app, EXIT_USAGE, "--young and --poisson go with elasticity, --experts with experts");
+    if (c.x && (rows >= 0 || cols >= 0))
+        return cli_fail(app, EXIT_USAGE, "--shape video: its size comes from --cells, not from --rows or --cols");
+    int64_t tokens = 0;
+    if (__builtin_mul_overflow(c.x, c.y, &tokens) || __builtin_mul_overflow(tokens, c.z, &tokens))
+        return cli_fail(app, EXIT_USAGE, "--cells: so many tokens have no number of 64 bits");
+    o->rows = c.x ? tokens : rows >= 0 ? rows : cols >= 0 ? cols : 2048;
+    o->cols = c.x ? o->rows : cols >= 0 ? cols : o->rows;
+    o->block_rows = f->block.rows ? f->block.rows : 64;
+    o->block_cols = f->block.cols ? f->block.cols : 64;
+    return gen_mask_take(app, &f->mask, c, f->tokens, f->density, o);
+}
+
 static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_generate *o)
 {
     *o = (spk_generate){SPK_SIZED(spk_generate), .generator = spk_generator_from_name(pattern), .seed = f->seed, .dtype = f->dtype};
@@ -84,6 +113,10 @@ static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_gen
                     : cli_fail(app, EXIT_USAGE, "no pattern is called '%s' (see 'sparsek gen --help')", pattern);
     }
     int64_t rows = f->rows >= 0 ? f->rows : f->m, cols = f->cols >= 0 ? f->cols : f->k;
+    if (o->generator != SPK_GEN_MASK && gen_mask_given(&f->mask))
+        return cli_fail(app, EXIT_USAGE, "--%s goes with mask", gen_mask_given(&f->mask));
+    if (o->generator == SPK_GEN_MASK)
+        return options_of_mask(app, f, rows, cols, o);
     if (o->generator == SPK_GEN_ELASTICITY) {
         if (rows >= 0 || cols >= 0 || f->density >= 0 || f->block.rows)
             return cli_fail(app, EXIT_USAGE,
@@ -119,6 +152,8 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
     spk_matrix_desc d = matrix_view(bsr);
     json_t *results = json_array(), *r = json_object();
     json_put(r, "pattern", json_string(spk_generator_name(o->generator)));
+    if (o->generator == SPK_GEN_MASK)
+        json_put(r, "shape", json_string(spk_mask_shape_name(o->mask)));
     json_put(r, "seed", json_integer((json_int_t)o->seed));
     json_put(r, "rows", json_integer(d.rows));
     json_put(r, "cols", json_integer(d.cols));
@@ -145,6 +180,7 @@ int cmd_gen(cli *app, int argc, char **argv)
     a.often = "out rows cols block density seed dtype";
     a.operand_kind = ARGS_PATTERN;
     a.examples = "sparsek gen uniform --rows 4096 --cols 4096 --block 64x32 --density 10% -o a.safetensors\n"
+                 "sparsek gen mask --shape window --window 1024 --rows 8192 --block 128 -o mask.safetensors\n"
                  "sparsek gen elasticity --cells 20x10x10 -o beam.mtx\n";
     gen_flags f;
     int code = parse(app, &f, &a, argc, argv);
@@ -168,7 +204,7 @@ int cmd_gen(cli *app, int argc, char **argv)
         return cli_status(app, NULL, status, NULL);
     if (shortfall > 0)
         cli_note(app, "the pattern has no room for %lld of the blocks asked for", (long long)shortfall);
-    if (matrix_view(bsr).nnz == 0 && options.density > 0 && options.rows > 0 && options.cols > 0)
+    if (matrix_view(bsr).nnz == 0 && options.generator != SPK_GEN_MASK && options.density > 0 && options.rows > 0 && options.cols > 0)
         cli_note(app, "a density of %g is less than half a block here: the matrix is empty", options.density);
     char *text = matrix_text(bsr);
     status = spk_matrix_canonicalize(app->context, bsr, &file); /* a second handle: the first one is described below */

@@ -16,7 +16,8 @@
 static const char about[] =
     "Shows shape and structure of a matrix, the fill-in at each block size (stored elements over entries), how uneven\n"
     "its rows are, a spy plot, which block to take, and what that block is estimated to gain over dense for a product\n"
-    "with --n columns. The estimate is the cost model's; the command that measures it is printed.";
+    "with --n columns. The estimate is the cost model's; the command that measures it is printed. Of a mask (blocks without\n"
+    "values, see 'sparsek gen --help'): the share that it keeps, how even its block rows are, a picture.";
 
 typedef struct inspect_flags {
     const char *tensor, *svg;
@@ -256,6 +257,12 @@ int cmd_inspect(cli *app, int argc, char **argv)
         code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
+    const spk_matrix_desc view = matrix_view(matrix);
+    if (view.format == SPK_BSR && view.pattern_only) {
+        code = inspect_mask(app, matrix, a.operands[0], f.svg);
+        spk_matrix_destroy(&matrix);
+        return code;
+    }
     code = check_size(app, a.operands[0], matrix);
     if (code == EXIT_DONE)
         code = cli_status(app, NULL, spk_matrix_to_csr(app->context, matrix, &csr), a.operands[0]);

@@ -15,6 +15,9 @@ typedef struct inspect_structure {
 /* Of a CSR matrix. Returns an exit code. */
 int inspect_find_structure(cli *app, const spk_matrix *csr, inspect_structure *out);
 
+/* Of a mask: prints it, writes a picture of its blocks where svg is no NULL. Returns an exit code. */
+int inspect_mask(cli *app, const spk_matrix *matrix, const char *path, const char *svg);
+
 typedef struct inspect_estimate {
     int64_t block_rows, block_cols, n;
     spk_dtype dtype;

@@ -86,8 +86,8 @@ char *matrix_text(const spk_matrix *matrix)
              cli_format("%s %lld x %lld %s", matrix_format_name(d.format), (long long)d.rows, (long long)d.cols, spk_dtype_name(d.dtype)),
          *text;
     if (d.format == SPK_BSR)
-        text = cli_format("%s, %lld %s of %s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks",
-                          problem_block_text(block, d.block_rows, d.block_cols));
+        text = cli_format("%s, %lld %s of %s%s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks",
+                          problem_block_text(block, d.block_rows, d.block_cols), d.pattern_only ? ", no values" : "");
     else if (d.format == SPK_DENSE)
         text = cli_format("%s", shape);
     else

@@ -157,6 +157,8 @@ static int of_shape(const cli *app, const problem_flags *f, spk_generate *option
 
 static int generated(cli *app, const problem_flags *f, spk_matrix **bsr)
 {
+    if (f->pattern == SPK_GEN_MASK)
+        return cli_fail(app, EXIT_USAGE, "--pattern mask: 'sparsek gen mask' writes masks to files, which are given in its place");
     int64_t *tokens = NULL;
     spk_generate options = {SPK_SIZED(spk_generate), .generator = f->pattern ? f->pattern : SPK_GEN_UNIFORM, .seed = f->seed,
                             .dtype = wanted_dtype(f)};

@@ -1030,8 +1030,23 @@ typedef enum spk_generator {
     SPK_GEN_POWER_LAW = 7,  /* row length ~ rank^-0.5, shuffled, capped at the grid */
     SPK_GEN_EMPTY_ROWS = 8, /* uniform over half of the rows, the others empty */
     SPK_GEN_ELASTICITY = 9, /* 3-D linear elasticity, hexahedral elements: see cells_* */
-    SPK_GEN_EXPERTS = 10    /* block-diagonal with uneven groups: a group of block rows for each expert, see experts */
+    SPK_GEN_EXPERTS = 10,   /* block-diagonal with uneven groups: a group of block rows for each expert, see experts */
+    SPK_GEN_MASK = 11       /* which blocks of queries and keys attention keeps, without values: see mask */
 } spk_generator;
+
+/* Masks of attention. Query i stands beside key i + keys - queries, so that the last ones stand beside each other; "so far" is up to the
+ * key beside, unless all_keys is set. A block is kept where any of its pairs is: what is finer, causal and windows of the run say. */
+typedef enum spk_mask_shape {
+    SPK_MASK_CAUSAL = 1,    /* all keys so far */
+    SPK_MASK_WINDOW = 2,    /* `window` keys so far; all_keys: as many on the other side */
+    SPK_MASK_SINKS = 3,     /* a window, and the first `sinks` keys */
+    SPK_MASK_DOCUMENTS = 4, /* packed sequences of random lengths tokens_least .. tokens_most, each of which sees itself so far */
+    SPK_MASK_STRIDED = 5,   /* a window, and every key number stride - 1, 2 stride - 1, .. (Child et al. 2019, arXiv:1904.10509) */
+    SPK_MASK_RANDOM = 6,    /* of each block row the share `density` of the blocks so far, at random */
+    SPK_MASK_SELECTED = 7,  /* of each block row `selected` blocks so far, at random, as if a model had chosen the best */
+    SPK_MASK_VIDEO = 8, /* tokens are cells_x frames of cells_y lines of cells_z: those in a box of window_x, _y and _z about the own one */
+    SPK_MASK_NSA = 9    /* sinks, a window, and `selected` blocks of the rest (native sparse attention, mixture of block attention) */
+} spk_mask_shape;
 
 typedef struct spk_generate {
     size_t struct_size;
@@ -1045,7 +1060,17 @@ typedef struct spk_generate {
     int64_t experts;                   /* experts: how many share the block columns evenly; 0: 8 */
     /* experts: of each, which make ceil(tokens / block_rows) full block rows; NULL: at random by the seed, within */
     const int64_t *tokens;
-    int64_t tokens_least, tokens_most; /* experts: these two; both 0: 16 and 256 */
+    int64_t tokens_least,
+        tokens_most; /* experts: these two; both 0: 16 and 256. Masks of documents: both 0: a 32nd and a 4th of the keys */
+    /* masks: rows are the queries and cols the keys of each of `lists` lists (0: 1), which stand one below the other as spk_attention has
+     * them, each with choices of its own. density is that of SPK_MASK_RANDOM alone. No values: all are one */
+    spk_mask_shape mask;
+    int all_keys;                         /* 1: keys behind the one beside count, too. Of video they always do */
+    int64_t lists;                        /* 0: 1 */
+    int64_t window, sinks;                /* keys; 0: an 8th of them, and 64 */
+    int64_t stride;                       /* 0: a 16th of the keys */
+    int64_t selected;                     /* blocks; 0: 16 */
+    int64_t window_x, window_y, window_z; /* video; 0: a third of the frames, lines and columns */
 } spk_generate;
 
 /* A BSR matrix with normally distributed values (elasticity: the stiffness matrix with one face clamped, symmetric positive
@@ -1056,6 +1081,8 @@ SPK_API spk_status spk_matrix_generate(spk_context *context, const spk_generate 
 /* Name of a generator ("uniform", "power-law", ...), NULL if unknown; 0 for an unknown name. */
 SPK_API const char *spk_generator_name(spk_generator generator);
 SPK_API spk_generator spk_generator_from_name(const char *name);
+SPK_API const char *spk_mask_shape_name(spk_mask_shape shape);
+SPK_API spk_mask_shape spk_mask_shape_from_name(const char *name);
 
 /* Fills count elements, aligned as their dtype, with standard normal numbers, the same on every machine for one seed. */
 SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count, uint64_t seed, void *out);

@@ -105,6 +105,16 @@ spk_status spk_convert_to_coo(const spk_mem *mem, const spk_matrix *in, spk_matr
     return SPK_OK;
 }
 
+static bool columns_increase(const spk_matrix *bsr)
+{
+    const int64_t rows = spk_matrix_grid_rows(bsr);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = bsr->row_offsets[row] + 1; i < bsr->row_offsets[row + 1]; i++)
+            if (bsr->col_indices[i] <= bsr->col_indices[i - 1])
+                return false;
+    return true;
+}
+
 spk_status spk_convert_canonicalize(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
 {
     switch (in->format) {
@@ -113,6 +123,8 @@ spk_status spk_convert_canonicalize(const spk_mem *mem, const spk_matrix *in, sp
     case SPK_CSR:
         return spk_convert_to_csr(mem, in, out);
     case SPK_BSR:
+        if (in->pattern_only && columns_increase(in)) /* it stays one */
+            return spk_convert_cast(mem, in, in->dtype, out);
         return spk_convert_to_bsr(mem, in, in->block_rows, in->block_cols, in->layout, out);
     default:
         return spk_convert_cast(mem, in, in->dtype, out);

@@ -12,10 +12,17 @@
 #define VALUE_STREAM UINT64_C(0xd1b54a32d192ed03)
 
 static const char *const generator_names[] = {
-    [SPK_GEN_UNIFORM] = "uniform",     [SPK_GEN_BERNOULLI] = "bernoulli",   [SPK_GEN_BANDED] = "banded",
-    [SPK_GEN_WINDOW] = "window",       [SPK_GEN_CAUSAL] = "causal",         [SPK_GEN_DIAGONAL] = "diagonal",
-    [SPK_GEN_POWER_LAW] = "power-law", [SPK_GEN_EMPTY_ROWS] = "empty-rows", [SPK_GEN_ELASTICITY] = "elasticity",
+    [SPK_GEN_UNIFORM] = "uniform",
+    [SPK_GEN_BERNOULLI] = "bernoulli",
+    [SPK_GEN_BANDED] = "banded",
+    [SPK_GEN_WINDOW] = "window",
+    [SPK_GEN_CAUSAL] = "causal",
+    [SPK_GEN_DIAGONAL] = "diagonal",
+    [SPK_GEN_POWER_LAW] = "power-law",
+    [SPK_GEN_EMPTY_ROWS] = "empty-rows",
+    [SPK_GEN_ELASTICITY] = "elasticity",
     [SPK_GEN_EXPERTS] = "experts",
+    [SPK_GEN_MASK] = "mask",
 };
 enum { GENERATOR_END = sizeof generator_names / sizeof generator_names[0] };
 
@@ -168,6 +175,12 @@ spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, 
         return spk_fail(SPK_ERR_ARGUMENT, "generator = %d: must be in 1 .. %d", (int)options->generator, GENERATOR_END - 1);
     if (options->generator == SPK_GEN_ELASTICITY) {
         SPK_TRY(spk_generate_elasticity(mem, options, out));
+        if (shortfall)
+            *shortfall = 0;
+        return SPK_OK;
+    }
+    if (options->generator == SPK_GEN_MASK) {
+        SPK_TRY(spk_generate_mask(mem, options, out));
         if (shortfall)
             *shortfall = 0;
         return SPK_OK;

@@ -54,6 +54,7 @@ spk_status spk_advise_blocks(const spk_mem *mem, const spk_matrix *in, spk_block
 /* Generators (generate.c, elasticity.c). */
 spk_status spk_generate_matrix(const spk_mem *mem, const spk_generate *options, spk_matrix **out, int64_t *shortfall);
 spk_status spk_generate_elasticity(const spk_mem *mem, const spk_generate *options, spk_matrix **out);
+spk_status spk_generate_mask(const spk_mem *mem, const spk_generate *options, spk_matrix **out);
 spk_status spk_generate_values(spk_dtype dtype, int64_t count, uint64_t seed, void *out);
 
 #endif

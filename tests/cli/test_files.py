@@ -54,6 +54,40 @@ class Gen(CliTest):
         result = self.json("gen", "experts", "--experts", "4", "--tokens", "8-8", "--cols", "64", "--block", "8", "-o", "e.safetensors")["results"][0]
         self.assertEqual((result["rows"], result["nnzb"]), (32, 8))
 
+    def test_masks(self):
+        """Each shape makes a file without values, which inspect shows and attention takes."""
+        sizes = ["--rows", "200", "--cols", "320", "--block", "16x32"]
+        for shape in ("causal", "window", "sinks", "documents", "strided", "random", "selected", "nsa", "video"):
+            with self.subTest(shape=shape):
+                line = ["--cells", "3x6x8", "--window", "2x3x4", "--block", "16"] if shape == "video" else sizes
+                result = self.json("gen", "mask", "--shape", shape, *line, "--heads", "2", "-o", "m.safetensors")["results"][0]
+                rows, cols = (144 + 144, 144) if shape == "video" else (208 + 200, 320)
+                self.assertEqual((result["shape"], result["rows"], result["cols"]), (shape, rows, cols))
+                self.assertLess(os.path.getsize(self.path("m.safetensors")), 4000)
+                mask = self.json("inspect", "m.safetensors", "--spy", "m.svg")["results"][0]["mask"]
+                self.assertEqual((mask["nnzb"], mask["grid_rows"] % 2), (result["nnzb"], 0))
+                self.assertAlmostEqual(mask["kept"], mask["nnzb"] / (mask["grid_rows"] * mask["grid_cols"]))
+                self.assertAlmostEqual(mask["balance"], mask["row_max"] * mask["grid_rows"] / mask["nnzb"])
+                self.assertIn("no values", self.cli("inspect", "m.safetensors").stdout)
+                p = self.json("tune", "m.safetensors", "--op", "attention", "--heads", "2", "--mask-heads", "2", "--depth", "16", "--budget", "0.05")["results"][0]
+                self.assertEqual((p["problem"]["queries"], p["problem"]["nnzb"]), (rows - 208 if shape != "video" else 144, result["nnzb"]))
+        line = ["m.safetensors", "--op", "attention", "--heads", "2", "--mask-heads", "2", "--depth", "16"]
+        full = self.bench("explain", *line)["results"][0]["unmasked"]
+        self.assertFalse(full["measured"])
+        self.assertAlmostEqual(full["kept"], result["nnzb"] * 16 * 16 / (2 * 144 * 144))
+        self.bench("tune", "--op", "attention", "--queries", "144", "--keys", "144", "--heads", "2", "--depth", "16", "--budget", "0.05")
+        self.assertTrue(self.bench("explain", *line)["results"][0]["unmasked"]["measured"])
+        self.assertIn("of the time of full attention", " ".join(self.cli("explain", *line).stdout.split()))
+
+    def test_wrong_masks(self):
+        for line, why in ((["mask"], "mask needs --shape"), (["uniform", "--shape", "causal"], "--shape goes with mask"),
+                          (["mask", "--shape", "causal", "--sinks", "4"], "--sinks does not go with --shape causal"),
+                          (["mask", "--shape", "video"], "--shape video needs --cells"), (["mask", "--shape", "documents", "--tokens", "3,4"], "--tokens: of documents"),
+                          (["mask", "--shape", "video", "--cells", "3", "--rows", "27"], "its size comes from --cells"),
+                          (["mask", "--shape", "causal", "--experts", "4"], "--experts with experts"), (["mask", "--shape", "round"], "round")):
+            self.assertIn(why, self.cli("gen", *line, "-o", "m.safetensors", code=2).stderr)
+        self.assertIn("sparsek gen mask", self.cli("bench", "--op", "attention", "--pattern", "mask", code=2).stderr)
+
     def test_a_full_pattern_says_what_it_lacks(self):
         done = self.cli("gen", "causal", "--rows", "32", "--block", "8", "--density", "100%", "-o", "a.mtx")
         self.assertIn("no room for 6 of the blocks", done.stderr)

@@ -320,6 +320,44 @@ static void test_written(void **state)
     assert_int_equal(case_live, 0);
 }
 
+#define BARE                                                                                                                     \
+    "{\"__metadata__\":{\"sparsek.bsr.w\":\"{\\\"rows\\\":5,\\\"cols\\\":7,\\\"block_rows\\\":2,\\\"block_cols\\\":3,\\\"block_" \
+    "layout\\\":\\\"row\\\","                                                                                                    \
+    "\\\"pattern_only\\\":true}\"},\"w.row_offsets\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[0,32]},"                 \
+    "\"w.col_indices\":{\"dtype\":\"I64\",\"shape\":[4],\"data_offsets\":[32,64]}}"
+
+/* Blocks without values: they are ones, there is room for them or not, and none are written. */
+static void test_pattern_only(void **state)
+{
+    (void)state;
+    static const spk_dtype dtypes[] = {SPK_DTYPE_DEFAULT, SPK_F64};
+    bsr_data data = good_data();
+    spk_matrix *m = NULL, *again = NULL;
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        assert_ok(read_file(BARE, &data, 64, NULL, dtypes[i], MB, &m));
+        assert_true(m->pattern_only && m->nnz == 4 && m->dtype == (i ? SPK_F64 : SPK_F32));
+        for (int64_t v = 0; v < 24; v++)
+            assert_true(spk_value_get(m->values, m->dtype, v) == 1);
+        assert_memory_equal(m->col_indices, data.columns, sizeof data.columns);
+        assert_ok(spk_convert_canonicalize(&case_mem, m, &again));
+        assert_true(again->pattern_only);
+        spk_matrix_release(&m);
+        assert_ok(spk_write_matrix(&case_mem, again, in_folder("out.safetensors"), NULL));
+        free(get_file(in_folder("out.safetensors"), &size));
+        assert_in_range(size, 64, 500);
+        spk_matrix_release(&again);
+        assert_ok(spk_read_matrix(&case_mem, in_folder("out.safetensors"), NULL, NULL, NULL, &m));
+        assert_true(m->pattern_only && m->nnz == 4 && m->rows == 5 && m->block_cols == 3);
+        spk_matrix_release(&m);
+    }
+    assert_int_equal(read_file(BARE, &data, 64, NULL, SPK_F32, 159, &m), SPK_ERR_FORMAT);
+    assert_string_equal(spk_error_message(0), "f: needs 160 bytes of memory, the limit is 159");
+    data.columns[1] = 3;
+    assert_int_equal(read_file(BARE, &data, 64, NULL, SPK_F32, MB, &m), SPK_ERR_FORMAT);
+    assert_int_equal(case_live, 0);
+}
+
 static void test_not_written(void **state)
 {
     (void)state;
@@ -430,10 +468,11 @@ static void test_no_memory_for_json(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bsr),         cmocka_unit_test(test_pick),          cmocka_unit_test(test_pick_of_many),
-        cmocka_unit_test(test_bad_headers), cmocka_unit_test(test_bad_bsr),       cmocka_unit_test(test_written),
-        cmocka_unit_test(test_not_written), cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pattern_only),  cmocka_unit_test(test_bsr),
+                                       cmocka_unit_test(test_pick),          cmocka_unit_test(test_pick_of_many),
+                                       cmocka_unit_test(test_bad_headers),   cmocka_unit_test(test_bad_bsr),
+                                       cmocka_unit_test(test_written),       cmocka_unit_test(test_not_written),
+                                       cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
     json_set_alloc_funcs(fail_once, free);
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

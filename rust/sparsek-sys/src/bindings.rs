@@ -2578,9 +2578,22 @@ pub const SPK_GEN_POWER_LAW: spk_generator = spk_generator(7);
 pub const SPK_GEN_EMPTY_ROWS: spk_generator = spk_generator(8);
 pub const SPK_GEN_ELASTICITY: spk_generator = spk_generator(9);
 pub const SPK_GEN_EXPERTS: spk_generator = spk_generator(10);
+pub const SPK_GEN_MASK: spk_generator = spk_generator(11);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_generator(pub ::std::os::raw::c_uint);
+pub const SPK_MASK_CAUSAL: spk_mask_shape = spk_mask_shape(1);
+pub const SPK_MASK_WINDOW: spk_mask_shape = spk_mask_shape(2);
+pub const SPK_MASK_SINKS: spk_mask_shape = spk_mask_shape(3);
+pub const SPK_MASK_DOCUMENTS: spk_mask_shape = spk_mask_shape(4);
+pub const SPK_MASK_STRIDED: spk_mask_shape = spk_mask_shape(5);
+pub const SPK_MASK_RANDOM: spk_mask_shape = spk_mask_shape(6);
+pub const SPK_MASK_SELECTED: spk_mask_shape = spk_mask_shape(7);
+pub const SPK_MASK_VIDEO: spk_mask_shape = spk_mask_shape(8);
+pub const SPK_MASK_NSA: spk_mask_shape = spk_mask_shape(9);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_mask_shape(pub ::std::os::raw::c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct spk_generate {
@@ -2602,10 +2615,20 @@ pub struct spk_generate {
     pub tokens: *const i64,
     pub tokens_least: i64,
     pub tokens_most: i64,
+    pub mask: spk_mask_shape,
+    pub all_keys: ::std::os::raw::c_int,
+    pub lists: i64,
+    pub window: i64,
+    pub sinks: i64,
+    pub stride: i64,
+    pub selected: i64,
+    pub window_x: i64,
+    pub window_y: i64,
+    pub window_z: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_generate"][::std::mem::size_of::<spk_generate>() - 144usize];
+    ["Size of spk_generate"][::std::mem::size_of::<spk_generate>() - 216usize];
     ["Alignment of spk_generate"][::std::mem::align_of::<spk_generate>() - 8usize];
     [
         "Offset of field: spk_generate::struct_size",
@@ -2661,6 +2684,36 @@ const _: () = {
     [
         "Offset of field: spk_generate::tokens_most",
     ][::std::mem::offset_of!(spk_generate, tokens_most) - 136usize];
+    [
+        "Offset of field: spk_generate::mask",
+    ][::std::mem::offset_of!(spk_generate, mask) - 144usize];
+    [
+        "Offset of field: spk_generate::all_keys",
+    ][::std::mem::offset_of!(spk_generate, all_keys) - 148usize];
+    [
+        "Offset of field: spk_generate::lists",
+    ][::std::mem::offset_of!(spk_generate, lists) - 152usize];
+    [
+        "Offset of field: spk_generate::window",
+    ][::std::mem::offset_of!(spk_generate, window) - 160usize];
+    [
+        "Offset of field: spk_generate::sinks",
+    ][::std::mem::offset_of!(spk_generate, sinks) - 168usize];
+    [
+        "Offset of field: spk_generate::stride",
+    ][::std::mem::offset_of!(spk_generate, stride) - 176usize];
+    [
+        "Offset of field: spk_generate::selected",
+    ][::std::mem::offset_of!(spk_generate, selected) - 184usize];
+    [
+        "Offset of field: spk_generate::window_x",
+    ][::std::mem::offset_of!(spk_generate, window_x) - 192usize];
+    [
+        "Offset of field: spk_generate::window_y",
+    ][::std::mem::offset_of!(spk_generate, window_y) - 200usize];
+    [
+        "Offset of field: spk_generate::window_z",
+    ][::std::mem::offset_of!(spk_generate, window_z) - 208usize];
 };
 unsafe extern "C" {
     pub fn spk_matrix_generate(
@@ -2675,6 +2728,14 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn spk_generator_from_name(name: *const ::std::os::raw::c_char) -> spk_generator;
+}
+unsafe extern "C" {
+    pub fn spk_mask_shape_name(shape: spk_mask_shape) -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_mask_shape_from_name(
+        name: *const ::std::os::raw::c_char,
+    ) -> spk_mask_shape;
 }
 unsafe extern "C" {
     pub fn spk_fill_random(

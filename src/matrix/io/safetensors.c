@@ -208,18 +208,27 @@ static spk_status parse_note(const spk_tensors *t, const char *text, spk_matrix 
     if (!layout || (strcmp(layout, "row") != 0 && strcmp(layout, "col") != 0))
         SPK_GOTO(spk_io_fail_at(t->in, 8, "the BSR metadata's block_layout is neither row nor col"));
     fields->layout = strcmp(layout, "col") == 0 ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+    fields->pattern_only = json_is_true(json_object_get(note, "pattern_only"));
 done:
     json_decref(note);
     return status;
 }
 
-static spk_status find_parts(const spk_tensors *t, const char *name, spk_dtype *dtype, part parts[PARTS])
+/* Of a pattern alone: no values. */
+static int parts_of(const spk_matrix *fields)
+{
+    return fields->pattern_only ? VALUES : PARTS;
+}
+
+static spk_status find_parts(const spk_tensors *t, const char *name, spk_matrix *fields, part parts[PARTS])
 {
     size_t room = strlen(name) + 16;
     char *full = NULL;
     SPK_TRY(spk_alloc(t->in->mem, room, 1, &full));
     spk_status status = SPK_OK;
-    for (int i = 0; i < PARTS; i++) {
+    if (fields->pattern_only)
+        SPK_GOTO(spk_io_dtype(t->in, SPK_F32, &fields->dtype));
+    for (int i = 0; i < parts_of(fields); i++) {
         snprintf(full, room, "%s.%s", name, suffixes[i]);
         const spk_tensor *tensor = spk_tensors_find(t, full);
         if (!tensor) {
@@ -227,7 +236,7 @@ static spk_status find_parts(const spk_tensors *t, const char *name, spk_dtype *
             spk_io_quote(quoted, name, strlen(name));
             SPK_GOTO(spk_io_fail_at(t->in, 8, "the BSR matrix %s has no tensor for its %s", quoted, suffixes[i]));
         }
-        SPK_GOTO(part_make(t, tensor, i != VALUES, dtype, &parts[i]));
+        SPK_GOTO(part_make(t, tensor, i != VALUES, &fields->dtype, &parts[i]));
     }
 done:
     spk_free(t->in->mem, full);
@@ -241,7 +250,7 @@ static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, c
         {spk_matrix_grid_rows(fields) + 1},
         {fields->nnz},
         {fields->nnz, by_rows ? fields->block_rows : fields->block_cols, by_rows ? fields->block_cols : fields->block_rows}};
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < parts_of(fields); i++) {
         const spk_tensor *tensor = parts[i].tensor;
         int rank = i == VALUES ? 3 : 1;
         char quoted[SPK_QUOTE_ROOM];
@@ -257,7 +266,10 @@ static spk_status check_shapes(const spk_tensors *t, const spk_matrix *fields, c
     if (__builtin_mul_overflow(want[OFFSETS][0], (int64_t)8, &offset_bytes) ||
         __builtin_mul_overflow(fields->nnz, (int64_t)8, &column_bytes) || __builtin_add_overflow(offset_bytes, column_bytes, &offset_bytes))
         offset_bytes = INT64_MAX;
-    return spk_io_check_room(t->in, parts[VALUES].array.count, spk_element_bytes(parts[VALUES].array.to), offset_bytes);
+    int64_t count = parts[VALUES].array.count;
+    if (fields->pattern_only && __builtin_mul_overflow(fields->nnz, fields->block_rows * fields->block_cols, &count))
+        count = INT64_MAX;
+    return spk_io_check_room(t->in, count, (int64_t)spk_dtype_bytes(fields->dtype), offset_bytes);
 }
 
 static spk_status index_fail(const spk_tensors *t, const part *p, int64_t i, const char *what)
@@ -286,18 +298,28 @@ static spk_status check_indices(const spk_tensors *t, const spk_matrix *fields, 
 }
 
 /* The file is read forwards only: the parts in the order of their places. */
-static spk_status read_in_order(const spk_tensors *t, part parts[PARTS])
+static spk_status read_in_order(const spk_tensors *t, int count, part parts[PARTS])
 {
     int64_t reported = 0;
     bool done[PARTS] = {false};
-    for (int round = 0; round < PARTS; round++) {
+    for (int round = 0; round < count; round++) {
         int next = -1;
-        for (int i = 0; i < PARTS; i++)
+        for (int i = 0; i < count; i++)
             if (!done[i] && (next < 0 || parts[i].tensor < parts[next].tensor)) /* the list is sorted by place */
                 next = i;
         SPK_TRY(part_read(t, &parts[next], &reported));
         done[next] = true;
     }
+    return SPK_OK;
+}
+
+/* The values that a pattern alone stands for. */
+static spk_status make_ones(const spk_tensors *t, const spk_matrix *fields, void **out)
+{
+    const int64_t count = spk_matrix_value_count(fields);
+    SPK_TRY(spk_alloc(t->in->mem, (size_t)count, spk_dtype_bytes(fields->dtype), out));
+    for (int64_t i = 0; i < count; i++)
+        spk_value_set(*out, fields->dtype, i, 1);
     return SPK_OK;
 }
 
@@ -307,11 +329,13 @@ static spk_status read_bsr(const spk_tensors *t, const char *name, const char *n
     part parts[PARTS] = {{.out = NULL}};
     spk_status status = SPK_OK;
     SPK_TRY(parse_note(t, note, &fields));
-    SPK_TRY(find_parts(t, name, &fields.dtype, parts));
+    SPK_TRY(find_parts(t, name, &fields, parts));
     fields.nnz = parts[COLUMNS].array.count;
     SPK_TRY(check_shapes(t, &fields, parts));
-    SPK_GOTO(read_in_order(t, parts));
+    SPK_GOTO(read_in_order(t, parts_of(&fields), parts));
     SPK_GOTO(check_indices(t, &fields, parts));
+    if (fields.pattern_only)
+        SPK_GOTO(make_ones(t, &fields, &parts[VALUES].out));
     fields.row_offsets = parts[OFFSETS].out;
     fields.col_indices = parts[COLUMNS].out;
     fields.values = parts[VALUES].out;

@@ -3,7 +3,8 @@
  *   <name>.col_indices  I64 (I32 is read too) [stored blocks]
  *   <name>.values       F32 or F64 [stored blocks, block rows, block columns]; for column-major blocks
  *                       [stored blocks, block columns, block rows]
- *   __metadata__ "sparsek.bsr.<name>": {"rows":, "cols":, "block_rows":, "block_cols":, "block_layout": "row" or "col"} as text */
+ *   __metadata__ "sparsek.bsr.<name>": {"rows":, "cols":, "block_rows":, "block_cols":, "block_layout": "row" or "col"} as text; with
+ *   "pattern_only": true there is no <name>.values, and all are one */
 #ifndef SPK_MATRIX_IO_SAFETENSORS_H
 #define SPK_MATRIX_IO_SAFETENSORS_H
 

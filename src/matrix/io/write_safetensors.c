@@ -82,12 +82,13 @@ static const char *dtype_name(const spk_matrix *m)
 
 static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *root)
 {
-    char note[256];
+    char note[320];
     bool by_rows = m->layout == SPK_ROW_MAJOR;
     json_int_t offsets = spk_matrix_grid_rows(m) + 1, blocks = m->nnz, rows = m->block_rows, cols = m->block_cols;
     int64_t end = 0, size = (int64_t)spk_dtype_bytes(m->dtype);
-    snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"}",
-             (long long)m->rows, (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col");
+    snprintf(note, sizeof note, "{\"rows\":%lld,\"cols\":%lld,\"block_rows\":%lld,\"block_cols\":%lld,\"block_layout\":\"%s\"%s}",
+             (long long)m->rows, (long long)m->cols, (long long)rows, (long long)cols, by_rows ? "row" : "col",
+             m->pattern_only ? ",\"pattern_only\":true" : "");
     char *key = NULL;
     size_t room = sizeof SPK_BSR_PREFIX + strlen(name);
     SPK_TRY(spk_alloc(&m->mem, room, 1, &key));
@@ -98,6 +99,8 @@ static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *ro
         return header_fail();
     SPK_TRY(add_tensor(m, root, name, ".row_offsets", "I64", json_pack("[I]", offsets), offsets * 8, &end));
     SPK_TRY(add_tensor(m, root, name, ".col_indices", "I64", json_pack("[I]", blocks), blocks * 8, &end));
+    if (m->pattern_only)
+        return SPK_OK;
     json_t *shape = by_rows ? json_pack("[I,I,I]", blocks, rows, cols) : json_pack("[I,I,I]", blocks, cols, rows);
     return add_tensor(m, root, name, ".values", dtype_name(m), shape, blocks * rows * cols * size, &end);
 }
@@ -127,6 +130,8 @@ static spk_status write_data(const spk_matrix *m, spk_writer *writer)
         return write_rows(m, writer);
     SPK_TRY(spk_writer_bytes(writer, m->row_offsets, (size_t)(spk_matrix_grid_rows(m) + 1) * 8));
     SPK_TRY(spk_writer_bytes(writer, m->col_indices, (size_t)m->nnz * 8));
+    if (m->pattern_only)
+        return SPK_OK;
     return spk_writer_bytes(writer, m->values, (size_t)spk_matrix_value_count(m) * spk_dtype_bytes(m->dtype));
 }
 
