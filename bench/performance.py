@@ -62,7 +62,7 @@ def section(device, files):
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
-                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table),
+                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("masks", "Attention under masks of blocks", masks_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
@@ -98,6 +98,13 @@ def against_table(chosen):
     return table(["file", "what", "of commit", "before", "now", "now over before (least to most)"],
                  [[stem, AGAINST_NAMES.get(name, name), f"`{d['commit']}` against `{d['against']}`", digits(f["old"], 4), digits(f["new"], 4),
                    f"{digits(f['ratio'])}x ({digits(f['least'])} to {digits(f['most'])})"] for stem, d in chosen for name, f in d["figures"].items()])
+
+
+def masks_table(chosen):
+    """What bench/masks.py found: medians, and the masked problem's time over the full one's."""
+    return table(["type", "heads, queries, keys, depth", "block", "kept", "masked, us", "full, us", "masked over full", "of the least times"],
+                 [[r["dtype"], ", ".join(str(r[name]) for name in ("heads", "queries", "keys", "depth")), str(r["block"]), percent(r["kept"]), digits(r["us"]),
+                   digits(r["full_us"]), f"{digits(r['ratio'])}x", f"{digits(r['least_ratio'])}x"] for _, d in chosen for r in d["masks"]])
 
 
 def topologies_table(chosen):

@@ -19,7 +19,8 @@ static const char about[] =
     "rows and matrices, n from 0 to 200, all dtypes, op N and T, all layouts and leading dimensions, all epilogues,\n"
     "alpha and beta with 0, D that is C, int32 and int64 indices, 1 to 4 threads, inf and NaN where no result may see\n"
     "them; on a GPU larger ones too, and pointers of little alignment. They are of the\n"
-    "operations that the rows compute, most of them SpMM; a fifth are batches of 2 to 20 items. A failure prints the command that replays "
+    "operations that the rows compute, most of them SpMM; a fifth are batches of 2 to 20 items, half of attention's have masks of blocks. "
+    "A failure prints the command that replays "
     "it; exit code 1.";
 
 typedef struct check_flags {

@@ -22,6 +22,8 @@ def kind_of(document):
         return "topologies"
     if "roofs" in document:
         return "roofs"
+    if "masks" in document:
+        return "masks"
     if "burn" in document:
         return "burn"
     if "layers" in document:
