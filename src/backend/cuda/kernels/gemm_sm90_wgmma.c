@@ -95,15 +95,16 @@ static size_t copy_bytes(const spk_operand *given, const spk_operand *made, int6
 
 static gemm_constants constants_of(const spk_problem *computed, const spk_params *params)
 {
-    return (gemm_constants){.height = TUNED(params, HEIGHT),
-                            .width = TUNED(params, WIDTH),
-                            .pingpong = TUNED(params, PINGPONG),
-                            .cluster_m = TUNED(params, CLUSTER) == CLUSTER_ROWS ? 2 : 1,
-                            .cluster_n = TUNED(params, CLUSTER) == CLUSTER_COLUMNS ? 2 : 1,
-                            .split = TUNED(params, SPLIT),
-                            .a_whole = computed->m % 64 == 0 && computed->group_axis != SPK_GROUP_ROWS,
-                            .b_whole = computed->n % 64 == 0 && computed->group_axis != SPK_GROUP_COLS,
-                            .cut = computed->group_axis == SPK_GROUP_ROWS || computed->group_axis == SPK_GROUP_COLS};
+    return (gemm_constants){
+        .height = TUNED(params, HEIGHT),
+        .width = TUNED(params, WIDTH),
+        .pingpong = TUNED(params, PINGPONG),
+        .cluster_m = TUNED(params, CLUSTER) == CLUSTER_ROWS ? 2 : 1,
+        .cluster_n = TUNED(params, CLUSTER) == CLUSTER_COLUMNS ? 2 : 1,
+        .split = TUNED(params, SPLIT),
+        .a_whole = computed->a.layout == SPK_COL_MAJOR && computed->m % 64 == 0 && computed->group_axis != SPK_GROUP_ROWS,
+        .b_whole = computed->b.layout == SPK_ROW_MAJOR && computed->n % 64 == 0 && computed->group_axis != SPK_GROUP_COLS,
+        .cut = computed->group_axis == SPK_GROUP_ROWS || computed->group_axis == SPK_GROUP_COLS};
 }
 
 /* Sums of a thread for which registers suffice: arrays that the epilogue reads or writes take some, three warpgroups have fewer. */

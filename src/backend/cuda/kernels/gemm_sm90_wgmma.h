@@ -13,7 +13,7 @@
  *   CLUSTER_M, CLUSTER_N  2: two blocks one below the other share their columns of B, side by side their rows of A: each brings half for
  *                         both
  *   SPLIT                 blocks of a cluster that add their sums of one tile, each of a part of K
- *   A_WHOLE, B_WHOLE      of an operand whose lines run along M (N): 1: one three-dimensional box brings its tile (M, N % 64 == 0)
+ *   A_WHOLE, B_WHOLE      1: its lines run along M (N), and one three-dimensional box brings its tile (M, N % 64 == 0)
  *   CUT                   1: groups cut the rows or columns of D (GROUP_AXIS says which)
  */
 #define GEMM_CONSTANTS(C)   \
