@@ -59,13 +59,20 @@ SPK_INLINE void exchange_columns(pair_share<width> &to, const column_share<width
     }
 }
 
+/* Columns that come at a time: of many sums fewer, else registers run out. */
+constexpr int staged_columns(int columns)
+{
+    return columns < 64 ? columns : columns > 128 && columns % 64 != 0 ? 32 : 64;
+}
+
 /* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads
  * of a warpgroup. ahead: the next columns are on their way while some are finished, where registers suffice. */
 template <int columns, int piece_rows, int buffers, bool ahead, class Rows>
 SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[columns / 2], unsigned staging, int barrier, int i0, int j0,
                               Rows row_of)
 {
-    constexpr int width = columns < 64 ? columns : columns % 64 == 0 ? 64 : columns % 32 == 0 ? 32 : 16;
+    constexpr int width = staged_columns(columns), pieces = (columns + width - 1) / width;
+    static_assert(columns % 8 == 0 && width % 16 == 0);
     const void *array = !USE_C ? arg.residual : arg.beta != 0 ? arg.c : nullptr; /* C is not read at a beta of 0 */
     const long long ld = USE_C ? arg.ldc : arg.ldr;
     bool inside = (LAYOUT_D == COL_MAJOR || j0 % 8 == 0) && j0 + columns <= arg.n && pairs_aligned(arg) && aligned_to(array, 16) &&
@@ -73,7 +80,7 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
 #pragma unroll
     for (int piece = 0; piece < 64 / piece_rows; piece++)
         inside = inside && row_of(piece) + piece_rows <= arg.m && (LAYOUT_D == ROW_MAJOR || row_of(piece) % 8 == 0);
-    if (!inside || columns % width != 0) /* all threads alike */
+    if (!inside) /* all threads alike */
         return false;
     column_share<width> columns_read;
     pair_share<width> pairs_read;
@@ -85,14 +92,18 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
         tma_store_wait_read<0>();
     named_barrier(barrier, 128);
 #pragma unroll
-    for (int first = 0; first < columns; first += width) {
-        if (buffers == 1 && first > 0)
+    for (int c = 0; c < pieces; c++) {
+        /* the last piece may overlap the one before it: what that has finished stays */
+        const int first = c + 1 < pieces ? c * width : columns - width, next = c + 2 < pieces ? first + width : columns - width;
+        if (buffers == 1 && c > 0)
             named_barrier(barrier, 128);
-        exchange_columns<piece_rows, width>(pairs_read, columns_read, staging + first / width % buffers * (width * 128), barrier);
-        if (ahead && first + width < columns)
-            fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + first + width, row_of);
+        exchange_columns<piece_rows, width>(pairs_read, columns_read, staging + c % buffers * (width * 128), barrier);
+        if (ahead && c + 1 < pieces)
+            fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + next, row_of);
 #pragma unroll
         for (int p = 0; p < width / 4 && i0 >= 0; p++) {
+            if (first + p / 2 * 8 < c * width)
+                continue;
             const int at = first / 2 + 2 * p;
             const float read[2] = {as<float>(low_half(pairs_read.at[p], element_d())), as<float>(high_half(pairs_read.at[p], element_d()))};
             float value[2] = {sum[at], sum[at + 1]};
@@ -101,8 +112,8 @@ SPK_INLINE bool finish_staged(const spk_cuda_arguments &arg, float (&sum)[column
             sum[at + 1] = value[1];
         }
         asm volatile("" ::: "memory"); /* else registers run out */
-        if (!ahead && first + width < columns)
-            fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + first + width, row_of);
+        if (!ahead && c + 1 < pieces)
+            fetch_columns<piece_rows, width>(columns_read, array, ld, j0 + next, row_of);
     }
     return true;
 }
