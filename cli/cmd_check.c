@@ -24,7 +24,7 @@ static const char about[] =
     "it; exit code 1.";
 
 typedef struct check_flags {
-    int64_t cases, each, only_case; /* only_case: -1, or the one to run */
+    int64_t cases, each, only_case, alike; /* only_case: -1, or the one to run */
     uint64_t seed;
     const char *kernel, *params, *resume;
     int all_params, op; /* op: of the operations, 0: all */
@@ -92,13 +92,15 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     a.often = "cases seed op kernel resume device";
     a.examples = "sparsek check --cases 300 --seed 7\nsparsek check --kernel spmm_portable --cases 50 --all-params\n";
     char *operations = cli_format("all|%s", operation_names());
-    *f = (check_flags){.cases = -1, .only_case = -1, .seed = UINT64_MAX};
+    *f = (check_flags){.cases = -1, .only_case = -1, .alike = CHECK_ALIKE, .seed = UINT64_MAX};
     const args_option options[] = {
         {"cases", 0, ARGS_INT, &f->cases, "N", 1, 100000000, "random problems (default: 300)"},
         {"each", 0, ARGS_INT, &f->each, "N", 1, 1000000,
          "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
+        {"alike", 0, ARGS_INT, &f->alike, "N", 1, 1000,
+         "on a GPU: so many cases have types, layouts and parameters in common, and the compiled programs (default: 2)"},
         {"op", 0, ARGS_CHOICE, &f->op, operations, 0, 0, "operations (default: all that the rows compute)"},
         {"kernel", 0, ARGS_KERNELS, &f->kernel, "NAMES", 0, 0, "only these rows (the same as --only)"},
         {"params", 0, ARGS_TEXT, &f->params, "TEXT", 0, 0, "only with these parameters, such as \"NV=2 PACK=1\"; needs --kernel"},
@@ -315,6 +317,8 @@ int cmd_check(cli *app, int argc, char **argv)
     json_put(settings, "params", json_text(f.params));
     json_put(settings, "all-params", json_boolean(f.all_params));
     json_put(settings, "threads", json_integer(app->threads));
+    if (f.alike != CHECK_ALIKE) /* states of before have none */
+        json_put(settings, "alike", json_integer(f.alike));
     s.file = resume_make(f.resume, "sparsek check", f.seed, settings);
     check_state_make(app, s.file.seed, f.op ? operation_at(f.op - 1)->info.operation : (spk_operation)0, &s.state);
     code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
@@ -330,8 +334,8 @@ int cmd_check(cli *app, int argc, char **argv)
         if (f.only_case >= 0)
             s.state.next = f.only_case;
         s.setup = (check_setup){.app = app, .seed = s.state.seed, .params = f.params};
-        s.setup.wish =
-            (check_wish){.gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operations = check_state_operations(&s.state)};
+        s.setup.wish = (check_wish){
+            .gpu = app->device && strncmp(app->device, "cuda", 4) == 0, .operations = check_state_operations(&s.state), .alike = f.alike};
         s.setup.all_params = f.all_params;
         s.setup.rows = s.state.rows;
         s.setup.row_count = s.state.row_count;

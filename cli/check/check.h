@@ -9,7 +9,7 @@
 #include "operation.h"
 #include "random.h"
 
-enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64 };
+enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64, CHECK_ALIKE = 2 };
 
 /* A case: everything is drawn from (seed, number). What is by array is by the index of the operation's operand. */
 typedef struct check_case {
@@ -42,8 +42,9 @@ typedef struct check_case {
 typedef struct check_wish {
     bool gpu;
     unsigned operations; /* bit i: of operation_at(i) */
+    int64_t alike;       /* on a GPU: cases of a family, which has the same programs */
 } check_wish;
-uint64_t check_family(int64_t number);
+uint64_t check_family(const check_wish *wish, int64_t number);
 void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *c);
 
 /* The end of the drawing, on the pattern (NULL: none): how the arrays lie. A status of the library where it refuses the case. */

@@ -88,9 +88,9 @@ static void draw_mask(random_state *r, const check_draft *draft, check_case *c)
     c->overhang = false; /* there are no values */
 }
 
-uint64_t check_family(int64_t number)
+uint64_t check_family(const check_wish *wish, int64_t number)
 {
-    return (uint64_t)(number / (2 * FAMILIES_APART) * FAMILIES_APART + number % FAMILIES_APART);
+    return (uint64_t)(number / (wish->alike * FAMILIES_APART) * FAMILIES_APART + number % FAMILIES_APART);
 }
 
 /* One of the operations wished for: the first of the table three times as often as each of the others. */
@@ -169,7 +169,7 @@ static int64_t draw_items(random_state *t, random_state *r, const check_draft *d
 void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_case *out)
 {
     const bool gpu = wish->gpu;
-    random_state family = random_for(seed, check_family(number), "family"), one = random_for(seed, (uint64_t)number, NULL);
+    random_state family = random_for(seed, check_family(wish, number), "family"), one = random_for(seed, (uint64_t)number, NULL);
     random_state *t = gpu ? &family : &one, *r = &one; /* t: the traits that a family shares */
     check_case c = {.seed = seed, .number = number};
     check_draft draft = {.spmm = {SPK_SIZED(spk_spmm)}};
@@ -184,7 +184,7 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     c.block_cols = draft.block_cols;
     c.index_type = (spk_index_type)random_between(r, 0, 1);
     draw_pattern(r, &c);
-    random_state kind = random_for(seed, gpu ? check_family(number) : (uint64_t)number, "residual");
+    random_state kind = random_for(seed, gpu ? check_family(wish, number) : (uint64_t)number, "residual");
     check_draw_epilogue(t, r, (spk_residual)random_between(&kind, SPK_RESIDUAL_ADD, SPK_RESIDUAL_MULTIPLY), &draft);
     check_draw_layouts(t, r, &draft);
     if (tensor)
@@ -197,7 +197,7 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     if (gpu)
         draw_shifts(r, &c);
     random_state more = random_for(seed, (uint64_t)number, "operation"),
-                 more_family = random_for(seed, check_family(number), "operation of the family");
+                 more_family = random_for(seed, check_family(wish, number), "operation of the family");
     random_state *shared = gpu ? &more_family : &more;
     describe(shared, wish, &draft, &c);
     take_numbers(&more, &draft, &c);

@@ -121,14 +121,16 @@ static spk_status list_choices(work *w)
 static void replay_text(const work *w, const char *text, char *out, size_t size)
 {
     const cli *app = w->setup->app;
-    char threads[32] = "";
+    char threads[32] = "", alike[32] = "";
     size_t row = strcspn(text, " ");
     bool params = text[row] == ' ';
     if (app->threads) /* else the case has its own number */
         snprintf(threads, sizeof(threads), " --threads %lld", (long long)app->threads);
-    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s", app->device ? " --device " : "",
+    if (w->setup->wish.alike != CHECK_ALIKE)
+        snprintf(alike, sizeof(alike), " --alike %lld", (long long)w->setup->wish.alike);
+    snprintf(out, size, "sparsek check%s%s --kernel %.*s --seed %llu --case %lld%s%s%s%s%s", app->device ? " --device " : "",
              app->device ? app->device : "", (int)row, text, (unsigned long long)w->c.seed, (long long)w->c.number,
-             params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads);
+             params ? " --params \"" : "", params ? text + row + 1 : "", params ? "\"" : "", threads, alike);
 }
 
 static void note_failure(work *w, int row, const char *text, const char *replay, const char *why)
@@ -185,7 +187,7 @@ static int pick_one(const work *w, random_state *r, const int *fitting, int coun
     int best = (int)random_between(r, 0, count - 1);
     uint64_t highest = 0;
     for (int i = 0; w->setup->wish.gpu && i < count; i++) {
-        random_state family = random_for(w->c.seed, check_family(w->c.number), w->list->items[fitting[i]].text);
+        random_state family = random_for(w->c.seed, check_family(&w->setup->wish, w->c.number), w->list->items[fitting[i]].text);
         const uint64_t height = random_next(&family);
         best = height >= highest ? i : best;
         highest = height >= highest ? height : highest;
