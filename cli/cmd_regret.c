@@ -31,8 +31,8 @@ typedef struct regret_flags {
     uint64_t seed;
     double best_budget_s;
     const char *resume;
-    int op; /* index of operation_at */
-    int64_t batch;
+    int op;               /* index of operation_at */
+    int64_t batch, among; /* among: 0: the best of all candidates */
 } regret_flags;
 
 typedef struct regret_run {
@@ -55,6 +55,8 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
+        {"among", 0, ARGS_INT, &f->among, "N", 1, 1000,
+         "find the best among so many candidates, those that the cost model prefers: all are measured (default: among all)"},
         {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
         {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
         {"resume", 0, ARGS_FILE, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
@@ -123,6 +125,82 @@ static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tu
     return cli_status(app, NULL, status, NULL);
 }
 
+typedef struct promise {
+    double us;
+    char *text;
+} promise;
+
+static int by_promise(const void *a, const void *b)
+{
+    const promise *x = a, *y = b;
+    return x->us < y->us ? -1 : x->us > y->us;
+}
+
+/* All that may win, best first by the model, into room for as many as the list has. */
+static spk_status list_promises(const spk_report *list, const spk_report_info *info, promise *out, int *count)
+{
+    spk_status status = SPK_OK;
+    *count = 0;
+    for (int i = 0; i < info->candidate_count && status == SPK_OK; i++) {
+        spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
+        status = spk_report_candidate(list, i, &c);
+        if (status == SPK_OK && c.status != SPK_CANDIDATE_NOT_APPLICABLE && c.status != SPK_CANDIDATE_NOT_ELIGIBLE)
+            out[(*count)++] = (promise){c.predicted_us, cli_format("%s%s%s", c.name, c.params[0] ? " " : "", c.params)};
+    }
+    qsort(out, (size_t)*count, sizeof(*out), by_promise);
+    return status;
+}
+
+/* The first `among` of a list, and what was chosen, as spk_race_options.choices wants them. */
+static char *join_choices(const promise *all, int count, int64_t among, const char *chosen)
+{
+    char *choices = cli_format("%s", chosen);
+    for (int i = 0; i < count && i < among; i++) {
+        char *longer = cli_format("%s;%s", choices, all[i].text);
+        free(choices);
+        choices = longer;
+    }
+    return choices;
+}
+
+/* The best of those that the model prefers: an exhaustive search compiles hundreds of programs for one product of dense matrices. */
+static int race_promising(cli *app, trial *t, const regret_flags *f, const tuned *chosen, tuned *out)
+{
+    spk_report *list = NULL, *report = NULL;
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    promise *all = NULL;
+    result r = {.chosen = -1};
+    double start = stats_now();
+    *out = (tuned){0};
+    t->p.options.budget_s = 0;
+    spk_status status = spk_list(app->context, t->p.pattern, &t->p.given, &t->p.options, &list);
+    if (status == SPK_OK)
+        status = spk_report_get_info(list, &info);
+    all = cli_alloc((size_t)info.candidate_count + 1, sizeof(*all));
+    if (status == SPK_OK)
+        status = list_promises(list, &info, all, &out->candidates);
+    if (status == SPK_OK) {
+        char *choices = join_choices(all, out->candidates, f->among, chosen->choice);
+        spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)f->rounds, .choices = choices};
+        status = problem_race(app, &t->p, &race, &report);
+        free(choices);
+    }
+    if (status == SPK_OK)
+        status = result_from_report(report, false, &r);
+    for (int i = 0; i < r.count; i++)
+        out->measured += r.rows[i].median_us > 0;
+    if (r.chosen >= 0)
+        out->choice = cli_format("%s%s%s", r.rows[r.chosen].name, r.rows[r.chosen].params[0] ? " " : "", r.rows[r.chosen].params);
+    for (int i = 0; i < out->candidates; i++)
+        free(all[i].text);
+    free(all);
+    spk_report_destroy(&list);
+    spk_report_destroy(&report);
+    result_release(&r);
+    out->seconds = stats_now() - start;
+    return cli_status(app, NULL, status, NULL);
+}
+
 /* The median of chosen / best over the rounds of a race between the two. */
 static int head_to_head(cli *app, trial *t, const char *chosen, const char *best, int64_t rounds, double *ratio, int64_t *pairs)
 {
@@ -162,7 +240,8 @@ static int find_best(regret_run *run, const problem_flags *flags, const tuned *c
     int code = begin_trial(run->app, flags, &t);
     if (code)
         return code;
-    code = tune_trial(run->app, &t, SPK_TUNE_EXHAUSTIVE, run->flags->best_budget_s, best);
+    code = run->flags->among && chosen->choice ? race_promising(run->app, &t, run->flags, chosen, best)
+                                               : tune_trial(run->app, &t, SPK_TUNE_EXHAUSTIVE, run->flags->best_budget_s, best);
     bool differ = code == EXIT_DONE && chosen->choice && best->choice && strcmp(chosen->choice, best->choice) != 0;
     if (differ)
         code = head_to_head(run->app, &t, chosen->choice, best->choice, run->flags->rounds, &ratio, pairs);
@@ -322,6 +401,8 @@ static int finish(regret_run *run, int code)
     json_t *root = json_envelope(run->app, json_incref(run->results));
     json_put(root, "seed", json_integer((json_int_t)run->file.seed));
     json_put(root, "problems", json_integer((json_int_t)count));
+    if (run->flags->among)
+        json_put(root, "among", json_integer(run->flags->among));
     json_put(root, "median_regret", count ? json_number(median) : json_null());
     json_put(root, "p95_regret", count ? json_number(p95) : json_null());
     json_put(root, "worst_regret", count ? json_number(worst) : json_null());
@@ -345,6 +426,8 @@ int cmd_regret(cli *app, int argc, char **argv)
         json_put(settings, "op", json_integer(f.op));
         json_put(settings, "batch", json_integer(f.batch));
     }
+    if (f.among)
+        json_put(settings, "among", json_integer(f.among));
     json_put(settings, "rounds", json_integer(f.rounds));
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));
