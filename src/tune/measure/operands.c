@@ -1,5 +1,6 @@
-/* Operands of tuning: random numbers in device memory, 64-byte aligned, as many sets as it takes that no run finds its own in a cache
- * (cold), or one (warm). Within a quarter of the free memory and a limit of time, one set excepted. */
+/* Operands of tuning: random numbers in device memory, aligned as allocators of devices do it (a row of a tile that begins in the middle of
+ * a line of L2 takes two, and other tiles win then), as many sets as it takes that no run finds its own in a cache (cold), or one (warm).
+ * Within a quarter of the free memory and a limit of time, one set excepted. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "matrix/matrix.h"
 #include "tune/measure/measure.h"
 
-enum { MOST_SETS = 4096, POISON_BYTES = 1 << 26, LINE = 64 };
+enum { MOST_SETS = 4096, POISON_BYTES = 1 << 26, LINE = 256 };
 
 /* Noise is made once and laid out again and again: a prime number of elements, so that no stride of a problem repeats it in step. */
 enum { NOISE_ELEMENTS = 131071 };
