@@ -5,14 +5,14 @@
 #include "base/callback.h"
 #include "tune/search/search.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 20 };
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 30 };
 static const double least_run_us = 20; /* shorter runs wait for memory and leave power to spare */
 static const double sample_us = 4000;  /* so long that the device hardly rests between samples */
 static const double another = 0.03;    /* pace: relative */
 static const double reach = 1.2;       /* a clock falls by about so much: those further behind stay behind */
 /* the fastest of another kernel is compared with the winner, unless it takes so many times as long */
 static const double compared = 4;
-static const double most_us = 300e3; /* of these rounds */
+static const double most_us = 700e3; /* of these rounds: five to ten of two dozen contenders, more of the few that stay */
 
 /* What the rounds before have found of a contender. */
 typedef struct earlier {
