@@ -218,13 +218,15 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     return *why == NULL;
 }
 
-/* ---- the model: of one multiprocessor, fitted to races of sixteen shapes on an H200 at its power limit */
+/* ---- the model: of one multiprocessor, fitted to rounds of 900 candidates of fourteen shapes on an H200 at its power limit */
 
-static const double FLOPS_US = 5.3e6, L2_BYTES_US = 92e3, STEP_LEAST_US = 0.2, HBM_BYTES_US = 3.9e6, COPY_BYTES_US = 2e6;
+static const double FLOPS_US = 5.3e6, L2_BYTES_US = 106e3, STEP_LEAST_US = 0.15, HBM_BYTES_US = 4.1e6, COPY_BYTES_US = 2e6;
 /* Costs as a factor: of a handshake of two blocks; of three stages, which hide less of a load; of sums that fill a thread's registers. */
-static const double SHARED = 1.03, FEW_STAGES = 1.15, MANY_SUMS = 1.03;
-static const double FEW_ASK = 1.04;   /* of memory, where not all multiprocessors ask it */
-static const double MULTICAST = 1.15; /* what sharing an operand saves */
+static const double SHARED = 1.01, FEW_STAGES = 1.15, MANY_SUMS = 1.015;
+static const double ALL_ASK = 0.38; /* the share of the multiprocessors that can ask for all that memory gives */
+/* Rows of a tile that begin within lines of 128 bytes cost L2 this many times as much. It answers each block: sharing such an operand
+ * saves half, that of an aligned one nothing. */
+static const double ASTRIDE = 2.6;
 
 /* The longest of three, and something more where they are about the same. */
 static double longest(double a, double b, double c)
@@ -232,12 +234,19 @@ static double longest(double a, double b, double c)
     return pow(pow(a, 8) + pow(b, 8) + pow(c, 8), 1.0 / 8);
 }
 
-/* A chunk of K of one tile. busy: the share of the multiprocessors that work. */
-static double step_us(gemm_constants c, const gemm_shape *s, double busy)
+/* Rows of an operand's tile, in those that a block alone asks L2 for, each a line. */
+static double lines_asked(const spk_operand *o, int rows, bool shared)
 {
-    const double narrow = c.width < 64 ? 64.0 / c.width : c.width < 128 ? 1.1 : 1; /* wgmma reads A again for every instruction */
+    const bool astride = o->ld * 2 % 128 != 0 || (o->stride * 2) % 128 != 0;
+    return rows * (astride ? ASTRIDE / (shared ? 2 : 1) : 1);
+}
+
+/* A chunk of K of one tile. busy: the share of the multiprocessors that work. */
+static double step_us(const spk_problem *p, gemm_constants c, const gemm_shape *s, double busy)
+{
+    const double narrow = c.width < 64 ? 64.0 / c.width : c.width < 128 ? 1.05 : 1; /* wgmma reads A again for every instruction */
     const double flops = 2.0 * c.height * c.width * GEMM_CHUNK * narrow / FLOPS_US;
-    const double lines = c.height / (c.cluster_n > 1 ? MULTICAST : 1) + c.width / (c.cluster_m > 1 ? MULTICAST : 1);
+    const double lines = lines_asked(&p->a, c.height, c.cluster_n > 1) + lines_asked(&p->b, c.width, c.cluster_m > 1);
     const double bytes = 2 * lines * GEMM_CHUNK / L2_BYTES_US * (busy < 0.6 ? 0.7 : 1);
     const double more =
         (s->sharing > 1 ? SHARED : 1) * (s->stages == 3 ? FEW_STAGES : 1) * (!c.pingpong && c.height == 256 ? MANY_SUMS : 1);
@@ -259,16 +268,16 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const gemm_shape s = gemm_shape_of(c);
     const double even = count_tiles(&p, c) * c.split / spk_sm90_processors(device), waves = fmax(ceil(even), 1);
     const double steps = ceil(item_extent(&p, SPK_GROUP_DEPTH) / GEMM_CHUNK / c.split), store = store_weight(&p, c),
-                 sums = steps * step_us(c, &s, even / waves);
+                 sums = steps * step_us(&p, c, &s, even / waves);
     /* in turns only the last store is seen; of one tile alone, which keeps half of the threads, all of it */
     const bool alone = c.pingpong && waves == 1 && c.height > 64;
-    const double exposed = alone ? 0.9 + 1.6 * store : c.pingpong ? 0.1 + store / waves + fmax(store - sums, 0) : 0.7 + 1.2 * store;
+    const double exposed = alone ? 0.9 + 1.6 * store : c.pingpong ? 3.7 * store / waves + fmax(store - sums, 0) : 0.4 + 1.9 * store;
     /* where the last wave is not full, the others' power and bytes are its own */
-    const double us = (0.8 * waves + 0.2 * even) * (sums + exposed);
+    const double us = (0.96 * waves + 0.04 * even) * (sums + exposed);
     const bool swap = TUNED(params, SWAP);
     const double copies =
         (double)(copy_bytes(swap ? &problem->b : &problem->a, &p.a, p.batch) + copy_bytes(swap ? &problem->a : &problem->b, &p.b, p.batch));
-    const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US * (even < 0.9 ? FEW_ASK : 1);
+    const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US * fmax(1, ALL_ASK / fmax(even, 0.01));
     return 3 + (c.split > 1 ? 1.6 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
 }
 
