@@ -30,6 +30,7 @@ class Case:
     op: str = "spmm"  # a name of operations.OPERATIONS
     against: tuple = ()  # names of contestants.CONTESTANTS
     variants: tuple = ()  # (name, ((field, value), ...)): sparsek once more, on a problem that differs from this one
+    settle_ms: float = 0  # the contestants run in turns for so long before any round counts: then the clock has fallen to what the power allows
     sample_ms: float = 0  # a sample lasts at least this long: clock and power are then the contestant's own
 
     def variant(self, changes):

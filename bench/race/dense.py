@@ -18,7 +18,7 @@ VENDOR = "cublas_gemm"
 
 def product(topic, m, n, k, **fields):
     return Case(f"{topic}-{m}x{n}x{k}", topic, m, k, n, (1, 1), 1.0, **{"dtype": "bf16", "layout_b": COL, "op": "gemm", "against": ("cublaslt",),
-                                                                        "assume_finite": False, **fields})
+                                                                        "assume_finite": False, "settle_ms": 150, **fields})
 
 
 def routed(tokens, experts, seed=1):

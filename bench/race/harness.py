@@ -3,13 +3,14 @@ import ctypes as C
 import math
 import statistics
 import subprocess
+import time
 
 
 class Harness:
     """Contestants are functions f(i) that put one product on the current stream, with the operands of set i (modulo the sets)."""
 
-    def __init__(self, torch, launches, rounds, sample_ms=0.0):
-        self.torch, self.launches, self.rounds, self.sample_ms = torch, launches, rounds, sample_ms
+    def __init__(self, torch, launches, rounds, sample_ms=0.0, settle_ms=0.0):
+        self.torch, self.launches, self.rounds, self.sample_ms, self.settle_ms = torch, launches, rounds, sample_ms, settle_ms
         self.contestants = {}
         self.meter = Meter() if sample_ms else None
 
@@ -55,6 +56,12 @@ class Harness:
         for name, c in self.contestants.items():
             us = self.quick(name, 1)
             c["repeats"] = max(1, math.ceil(self.sample_ms * 1e3 / (us * self.launches)))
+            c["readings"].clear()
+        begun = time.monotonic()
+        while time.monotonic() - begun < self.settle_ms / 1e3:
+            for name in self.contestants:
+                self.once(name)
+        for c in self.contestants.values():
             c["readings"].clear()
         for round_number in range(self.rounds):
             names = list(self.contestants)

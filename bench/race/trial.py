@@ -38,7 +38,7 @@ def measure(torch, library, case, options):
     everything = [OPERATIONS[case.op](torch, library, case, options.seed)]
     try:
         base, skipped = everything[0], {}
-        harness = Harness(torch, base.launches(), options.rounds, case.sample_ms)
+        harness = Harness(torch, base.launches(), options.rounds, case.sample_ms, case.settle_ms)
         run, facts = own(base, options)
         attempt(harness, skipped, "sparsek", lambda: (run, facts))
         if "sparsek" in skipped:
