@@ -156,7 +156,9 @@ static double tiles_along(const spk_problem *p, spk_group_axis axis, int size)
 
 static double count_tiles(const spk_problem *p, gemm_constants c)
 {
-    return tiles_along(p, SPK_GROUP_ROWS, c.height) * tiles_along(p, SPK_GROUP_COLS, c.width) * (double)p->batch;
+    const int down = c.cluster_m, across = c.cluster_n; /* a cluster's last tile may lie beyond D */
+    return tiles_along(p, SPK_GROUP_ROWS, c.height * down) * down * tiles_along(p, SPK_GROUP_COLS, c.width * across) * across *
+           (double)p->batch;
 }
 
 /* Tiles far larger than D, or far more than one could want. Groups are of many sizes: some are larger than the mean. */
