@@ -215,6 +215,9 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
         cycles += a_copy * scale * (double)s.across * k * m;
     else
         cycles *= crowded ? 1.4 : 1.02;
+    /* So must rows of B in place, each of which a panel has some lines of. */
+    if (!s.pack_b && p->b.ld * tiles->element_bytes % 4096 == 0)
+        cycles *= s.depth > 256 ? 1.9 : 1.2;
     if (s.pack_b || p->n % lanes != 0)
         cycles += b_copy * scale * (double)s.down * k * (double)((s.pack_b ? s.vectors : s.width) * lanes);
     cycles += m * (double)s.vectors * cost_of_epilogue(p, (double)lanes);
