@@ -7,7 +7,7 @@
 #include "base/callback.h"
 #include "tune/search/search.h"
 
-enum { MOST_PREPARED = 24, FIRST_OF_ROW = 2, RACERS_OF_ROW = 6 };
+enum { FEW_PREPARED = 24, MOST_PREPARED = 48, FIRST_OF_ROW = 2, RACERS_OF_ROW = 6 };
 static const double far_factor = 8; /* a row predicted this many times the best prediction sends one candidate only */
 /* a run expected to take longer than this, and than others, is not proved: the watchdog could take it for one that hangs */
 static const double longest_proof_us = 4e6;
@@ -106,6 +106,13 @@ static void leave_out(const spk_search *search, spk_contender *c, int others)
         snprintf(c->why, sizeof c->why, "not %s: %d others%s look more promising", deed, others, search->by_row ? " of this kernel" : "");
 }
 
+/* Where there are hundreds, differences that the model cannot tell lie between more of them. */
+static int most_prepared(int count)
+{
+    const int most = FEW_PREPARED + count / 10;
+    return most < MOST_PREPARED ? most : MOST_PREPARED;
+}
+
 /* Keeps, in list, those worth preparing; list comes by prediction. */
 static int keep_promising(spk_search *search, spk_contender **list, int count)
 {
@@ -116,7 +123,7 @@ static int keep_promising(spk_search *search, spk_contender **list, int count)
         list[i]->placed = !list[i]->left_out && has_place(search, list, i, best_us);
         in += list[i]->placed && !list[i]->extra;
     }
-    for (int i = 0; i < count && in < MOST_PREPARED && !search->by_row; i++)
+    for (int i = 0; i < count && in < most_prepared(count) && !search->by_row; i++)
         if (!list[i]->placed && !list[i]->left_out) {
             list[i]->placed = true;
             in++;

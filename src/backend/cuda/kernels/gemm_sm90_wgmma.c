@@ -280,7 +280,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double copies =
         (double)(copy_bytes(swap ? &problem->b : &problem->a, &p.a, p.batch) + copy_bytes(swap ? &problem->a : &problem->b, &p.b, p.batch));
     const double memory_us = spk_problem_bytes(problem) / HBM_BYTES_US * fmax(1, ALL_ASK / fmax(even, 0.01));
-    return 3 + (c.split > 1 ? 1.6 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
+    return 3 + (c.split > 1 ? 1.0 : 0) + fmax(us, memory_us + 0.1 * us) + (copies > 0 ? 3 + 2 * copies / COPY_BYTES_US : 0);
 }
 
 /* ---- the program */
