@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm layers examples tests regret proved check sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm layers examples tests regret proved check sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -62,11 +62,15 @@ for step in "${steps[@]}"; do
         ;;
     tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" -n 8 ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
+    regret-gemm)
+        run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"
+        ;;
     proved)
         run 330 python3 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;
+    check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 20 --json "$results/$name-check-gemm-2000.json" ;;
     sanitizers) run 560 python3 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
     upstream)
         for program in docs/upstream/*.py; do

@@ -79,7 +79,8 @@ def percent(value):
 def regret_table(chosen):
     return table(["file", "problems", "seed", "median", "95th percentile", "worst", "candidates a problem", "tuning, s in all"],
                  [[stem, str(d["problems"]), str(d["seed"]), percent(d["median_regret"]), percent(d["p95_regret"]), percent(d["worst_regret"]),
-                   digits(d["candidates_per_problem"]), digits(d["tuning_s"])] for stem, d in chosen])
+                   digits(d["candidates_per_problem"]) + (f", the best of the {d['among']} that the model prefers" if "among" in d else ""), digits(d["tuning_s"])]
+                  for stem, d in chosen])
 
 
 def host_table(chosen):

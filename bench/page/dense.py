@@ -8,7 +8,8 @@ from page.targets import Bar, ratios
 TITLES = {None: "Beside BLAS", "gemm": "Dense products", "gemm-unaligned": "Sizes and leading dimensions that are no multiples of 8", "gemm-epilogue": "Bias, an activation and a residual",
           "spmm-epilogue": "SpMM with an activation", "gemm-grouped": "Products in groups"}
 NOTES = {
-    "gemm": "`cublaslt` is the best of the sixteen algorithms that cuBLASLt recommends with 32 MiB of workspace, each timed.",
+    "gemm": "`cublaslt` is the best of the sixteen algorithms that cuBLASLt recommends with 32 MiB of workspace, each timed. Before the rounds both run in turns for 150 ms, so that the "
+            "clock has fallen to what the power allows.",
     "gemm-epilogue": "`cublaslt` fuses bias and GELU where that computes the same; what it does not fuse is one more kernel. `without` is sparsek's product without the epilogue.",
     "spmm-epilogue": "`without` is sparsek's product without the activation. B and D are those of a linear layer: by columns.",
     "gemm-grouped": "8192 rows (of A and D: a mixture of experts, up) or as much of K (the gradient of the experts' weights) in groups of half to three halves of an even share; "
