@@ -32,6 +32,42 @@ impl Strided {
     }
 }
 
+/// An operand that has a matrix for each head: lines of `length` elements each.
+#[derive(Clone, Copy)]
+pub(crate) struct Headed {
+    pub lines: i64,
+    pub length: i64,
+    pub ld: i64,
+    pub heads: i64,
+    pub head_stride: i64,
+    pub stride: i64,
+}
+
+impl Headed {
+    /// As [`Strided::elements`].
+    pub fn elements(self, batch: i64) -> Option<usize> {
+        if self.lines <= 0 || self.length <= 0 {
+            return Some(0);
+        }
+        let heads = self.heads.max(1);
+        let ld = if self.ld != 0 { self.ld } else { self.length };
+        let lines = ld.checked_mul(self.lines)?;
+        let head_stride = match self.head_stride {
+            _ if heads == 1 => 0,
+            0 => lines,
+            given => given,
+        };
+        let matrix = ld.checked_mul(self.lines - 1)?.checked_add(self.length)?;
+        let item = head_stride.checked_mul(heads - 1)?.checked_add(matrix)?;
+        let stride = match self.stride {
+            sys::SPK_STRIDE_SHARED => 0,
+            0 => lines.max(head_stride.checked_mul(heads)?),
+            given => given,
+        };
+        items(item, stride, batch)
+    }
+}
+
 /// Elements of `batch` items of `item` elements, `stride` apart.
 pub(crate) fn items(item: i64, stride: i64, batch: i64) -> Option<usize> {
     if item == 0 {
@@ -74,6 +110,27 @@ mod tests {
         assert_eq!(spans(sys::SPK_ROW_MAJOR, 8, 0, 2), Some(24 + 21));
         assert_eq!(spans(sys::SPK_ROW_MAJOR, 8, 100, 3), Some(200 + 21));
         assert_eq!(spans(sys::SPK_ROW_MAJOR, 8, sys::SPK_STRIDE_SHARED, 3), Some(21));
+    }
+
+    #[test]
+    fn elements_of_heads() {
+        let tight = Headed { lines: 3, length: 5, ld: 0, heads: 4, head_stride: 0, stride: 0 };
+        assert_eq!(tight.elements(2), Some(120));
+        assert_eq!(Headed { heads: 0, ..tight }.elements(0), Some(15));
+        assert_eq!(Headed { ld: 8, ..tight }.elements(2), Some(96 + 72 + 21));
+        let by_rows = Headed { ld: 20, head_stride: 5, ..tight };
+        assert_eq!(by_rows.elements(2), Some(120));
+        assert_eq!(Headed { stride: 100, ..by_rows }.elements(2), Some(160));
+        assert_eq!(Headed { stride: sys::SPK_STRIDE_SHARED, ..by_rows }.elements(7), Some(60));
+        assert_eq!(Headed { lines: 0, ..by_rows }.elements(7), Some(0));
+        for huge in [
+            Headed { ld: i64::MAX, ..tight },
+            Headed { head_stride: i64::MAX, ..tight },
+            Headed { heads: i64::MAX, ..tight },
+            Headed { stride: i64::MAX, ..tight },
+        ] {
+            assert_eq!(huge.elements(3), None);
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ macro_rules! example {
     (Layout) => {
         "Layout::ColMajor"
     };
+    (Diagonal) => {
+        "Diagonal::BottomRight"
+    };
     (Activation) => {
         "Activation::Relu"
     };

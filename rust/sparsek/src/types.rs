@@ -59,18 +59,24 @@ impl Dtype {
 pub trait Element: sealed::Sealed + Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     /// Its name.
     const DTYPE: Dtype;
+    /// What its sums are kept in: `f64` for `f64`, else `f32`.
+    type Sum: Element;
 }
 impl Element for f32 {
     const DTYPE: Dtype = Dtype::F32;
+    type Sum = f32;
 }
 impl Element for f64 {
     const DTYPE: Dtype = Dtype::F64;
+    type Sum = f64;
 }
 impl Element for f16 {
     const DTYPE: Dtype = Dtype::F16;
+    type Sum = f32;
 }
 impl Element for bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
+    type Sum = f32;
 }
 
 /// Element types whose products may be written as `D`: each as itself, 16-bit ones as `f32`, too.

@@ -1,0 +1,283 @@
+//! Attention, forward: softmax(scale Q K^T) V over the keys that each query sees.
+mod args;
+mod calls;
+mod plan;
+mod pointers;
+
+pub use args::AttentionArgs;
+pub use plan::AttentionPlan;
+pub use pointers::AttentionPointers;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::pattern::Pattern;
+use crate::sys;
+use crate::types::{Element, size, sized};
+use std::ptr;
+
+/// Which key stands beside which query, where there are not as many of both, see [`Attention::diagonal`].
+///
+/// ```
+/// // A query after 100 others whose keys are kept: it sees them all.
+/// let step = sparsek::Attention::new(1, 101, 64).causal().diagonal(sparsek::Diagonal::BottomRight);
+/// # let _ = step;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Diagonal {
+    /// The first key beside the first query: key i beside query i.
+    TopLeft,
+    /// The last key beside the last query: key i + keys - queries beside query i.
+    BottomRight,
+}
+
+impl Diagonal {
+    fn raw(self) -> sys::spk_diagonal {
+        match self {
+            Diagonal::TopLeft => sys::SPK_DIAGONAL_TOP_LEFT,
+            Diagonal::BottomRight => sys::SPK_DIAGONAL_BOTTOM_RIGHT,
+        }
+    }
+}
+
+/// A problem: O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item, with Q of `queries` x
+/// `depth`, K of `keys` x `depth`, V of `keys` x `depth_v` and O of `queries` x `depth_v`, all of one type; sums are in f32 (f64
+/// for f64). A query sees the keys that neither causality, nor a window, nor a mask excludes. Keys that it does not see have no
+/// influence, whatever stands in their rows; a query that sees none has O = 0 and LSE = -infinity.
+///
+/// Windows and sinks count keys; leading dimensions and strides count elements.
+///
+/// ```
+/// use sparsek::{Attention, Diagonal};
+/// // 32 heads share 8 of K and V; each query sees the 1024 keys up to its own, and the first 4.
+/// let layer = Attention::new(4096, 4096, 128).heads(32).heads_kv(8).causal().window_left(1024).sinks(4);
+/// # let _ = layer;
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Attention {
+    raw: sys::spk_attention,
+    rows_of_heads: bool,
+    mask: Option<Pattern>,
+}
+
+impl Attention {
+    /// One head of one item, each query with all keys; V is as deep as Q and K.
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(64, 128, 32);
+    /// # let _ = problem;
+    /// ```
+    pub fn new(queries: usize, keys: usize, depth: usize) -> Attention {
+        let mut raw = sized!(spk_attention, SPK_ATTENTION);
+        (raw.queries, raw.keys, raw.depth) = (size(queries), size(keys), size(depth));
+        Attention { raw, rows_of_heads: false, mask: None }
+    }
+
+    setters! { Attention("8, 8, 8"):
+        /// Columns of V and O; 0: as many as Q and K have.
+        depth_v(depth: usize) depth_v = size(depth);
+        /// Items, each with arrays of its own.
+        batch(items: usize) batch = size(items);
+        /// Heads of Q and O in an item.
+        heads(heads: usize) heads = size(heads);
+        /// Heads of K and V in an item; they divide those of Q: head h of Q goes with head h / (heads / heads_kv). 0: as many as Q has.
+        heads_kv(heads: usize) heads_kv = size(heads);
+        /// Which key stands beside which query. Causality and windows want it where queries and keys are not as many.
+        diagonal(diagonal: Diagonal) diagonal = diagonal.raw();
+        /// A query sees so many keys up to the one beside it, which counts; 0: no limit.
+        window_left(keys: usize) window_left = size(keys);
+        /// A query sees so many keys from the one beside it on, which counts; 0: no limit. Not with [`Attention::causal`].
+        window_right(keys: usize) window_right = size(keys);
+        /// So many first keys are seen whatever [`Attention::window_left`], which must be given, says; all else holds for them, too.
+        sinks(keys: usize) sinks = size(keys);
+        /// From row to row of Q; 0: tight.
+        ldq(ld: usize) ldq = size(ld);
+        /// From row to row of K; 0: tight.
+        ldk(ld: usize) ldk = size(ld);
+        /// From row to row of V; 0: tight.
+        ldv(ld: usize) ldv = size(ld);
+        /// From row to row of O; 0: tight.
+        ldo(ld: usize) ldo = size(ld);
+        /// From head to head of Q; 0: tight, which is one after the other.
+        head_stride_q(stride: usize) head_stride_q = size(stride);
+        /// From head to head of K; 0: tight.
+        head_stride_k(stride: usize) head_stride_k = size(stride);
+        /// From head to head of V; 0: tight.
+        head_stride_v(stride: usize) head_stride_v = size(stride);
+        /// From head to head of O; 0: tight.
+        head_stride_o(stride: usize) head_stride_o = size(stride);
+        /// From head to head of LSE; 0: tight.
+        head_stride_lse(stride: usize) head_stride_lse = size(stride);
+        /// From item to item of Q; 0: tight.
+        stride_q(stride: usize) stride_q = size(stride);
+        /// From item to item of K; 0: tight.
+        stride_k(stride: usize) stride_k = size(stride);
+        /// From item to item of V; 0: tight.
+        stride_v(stride: usize) stride_v = size(stride);
+        /// From item to item of O; 0: tight.
+        stride_o(stride: usize) stride_o = size(stride);
+        /// From item to item of LSE; 0: tight.
+        stride_lse(stride: usize) stride_lse = size(stride);
+    }
+
+    /// A query sees no key behind the one beside it.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// let (q, k, v, mut o) = ([1f32, 1.], [0f32, 0.], [1f32, 3.], [0f32; 2]);
+    /// let args = AttentionArgs::new(&q, &k, &v, &mut o);
+    /// context.attention(&Attention::new(2, 2, 1).causal(), args, &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [1., 2.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn causal(mut self) -> Self {
+        self.raw.causal = 1;
+        self
+    }
+
+    /// A score s becomes c tanh(s / c), c being that of [`AttentionArgs::softcap`].
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(8, 8, 8).soft_cap();
+    /// # let _ = problem;
+    /// ```
+    pub fn soft_cap(mut self) -> Self {
+        self.raw.soft_cap = 1;
+        self
+    }
+
+    /// Writes the natural logarithm of the sum of the exponentials of each query's scores, too: [`AttentionArgs::lse`].
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(8, 8, 8).want_lse();
+    /// # let _ = problem;
+    /// ```
+    pub fn want_lse(mut self) -> Self {
+        self.raw.want_lse = 1;
+        self
+    }
+
+    /// Arrays lie item by item, row by row, head by head (B, S, H, D) in place of item by item, head by head, row by row (B, H, S,
+    /// D). Leading dimensions and head strides that are given count in place of what follows from that. LSE lies head by head
+    /// in any case.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // Two heads, one query and two keys, of depth 1.
+    /// let (q, k, v, mut o) = ([1f32, 1.], [0f32; 4], [1f32, 10., 3., 30.], [0f32; 2]);
+    /// let problem = Attention::new(1, 2, 1).heads(2).rows_of_heads();
+    /// context.attention(&problem, AttentionArgs::new(&q, &k, &v, &mut o), &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [2., 20.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn rows_of_heads(mut self) -> Self {
+        self.rows_of_heads = true;
+        self
+    }
+
+    /// A mask of blocks: a query sees only keys in the blocks that its block row stores, and of those what causality and windows
+    /// leave. The pattern, of the context that computes, has `queries` rows and `keys` columns; blocks may have any size.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, Pattern, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // The first two queries see the last two keys; the third sees none.
+    /// let mask = Pattern::new(&context, (3, 4), (2, 2), &[0, 1, 1], &[1])?;
+    /// let (q, k, v, mut o) = ([1f32; 3], [0f32; 4], [9f32, 9., 1., 3.], [7f32; 3]);
+    /// let problem = Attention::new(3, 4, 1).mask(&mask);
+    /// context.attention(&problem, AttentionArgs::new(&q, &k, &v, &mut o), &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [2., 2., 0.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn mask(mut self, pattern: &Pattern) -> Self {
+        self.mask = Some(pattern.clone());
+        self
+    }
+
+    /// A mask with several lists of blocks: `heads` of them for each item (1: one for all heads, or one for each head of K and V,
+    /// or one for each head), and such ones for each of `items` items (1: all items have the same, or as many as the batch).
+    /// Lists stand one below the other, each of `queries` rows that are rounded up to whole blocks: that of head h of item i
+    /// begins at block row (i heads + h) ceil(queries / block rows).
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, Pattern, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // Head 0 sees the second key, head 1 the first: two lists of one query, in blocks of 2 x 1.
+    /// let mask = Pattern::new(&context, (4, 2), (2, 1), &[0, 1, 2], &[1, 0])?;
+    /// let (q, k, v, mut o) = ([1f32; 2], [0f32; 4], [1f32, 3., 5., 7.], [0f32; 2]);
+    /// let problem = Attention::new(1, 2, 1).heads(2).mask_lists(&mask, 2, 1);
+    /// context.attention(&problem, AttentionArgs::new(&q, &k, &v, &mut o), &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [3., 5.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn mask_lists(mut self, pattern: &Pattern, heads: usize, items: usize) -> Self {
+        (self.raw.mask_heads, self.raw.mask_items) = (size(heads), size(items));
+        self.mask(pattern)
+    }
+
+    /// One Q for all items of the batch.
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_q();
+    /// # let _ = problem;
+    /// ```
+    pub fn share_q(mut self) -> Self {
+        self.raw.stride_q = sys::SPK_STRIDE_SHARED;
+        self
+    }
+
+    /// One K for all items of the batch.
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_k();
+    /// # let _ = problem;
+    /// ```
+    pub fn share_k(mut self) -> Self {
+        self.raw.stride_k = sys::SPK_STRIDE_SHARED;
+        self
+    }
+
+    /// One V for all items of the batch.
+    ///
+    /// ```
+    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_v();
+    /// # let _ = problem;
+    /// ```
+    pub fn share_v(mut self) -> Self {
+        self.raw.stride_v = sys::SPK_STRIDE_SHARED;
+        self
+    }
+
+    fn typed<T: Element>(&self) -> sys::spk_attention {
+        let mut raw = self.raw;
+        raw.dtype = T::DTYPE.raw();
+        if !self.rows_of_heads {
+            return raw;
+        }
+        let heads = raw.heads.max(1);
+        let heads_kv = if raw.heads_kv != 0 { raw.heads_kv } else { heads };
+        let depth_v = if raw.depth_v != 0 { raw.depth_v } else { raw.depth };
+        let or = |given: i64, otherwise: i64| if given != 0 { given } else { otherwise };
+        raw.ldq = or(raw.ldq, raw.depth.saturating_mul(heads));
+        raw.ldk = or(raw.ldk, raw.depth.saturating_mul(heads_kv));
+        raw.ldv = or(raw.ldv, depth_v.saturating_mul(heads_kv));
+        raw.ldo = or(raw.ldo, depth_v.saturating_mul(heads));
+        raw.head_stride_q = or(raw.head_stride_q, raw.depth);
+        raw.head_stride_k = or(raw.head_stride_k, raw.depth);
+        raw.head_stride_v = or(raw.head_stride_v, depth_v);
+        raw.head_stride_o = or(raw.head_stride_o, depth_v);
+        raw
+    }
+
+    /// The mask for the library, which does not look whose it is.
+    fn pattern(&self, context: &Context) -> Result<*mut sys::spk_pattern> {
+        match &self.mask {
+            None => Ok(ptr::null_mut()),
+            Some(mask) if mask.context().raw() == context.raw() => Ok(mask.raw()),
+            Some(_) => Err(Error::argument("mask is a pattern of another context")),
+        }
+    }
+}
