@@ -1211,6 +1211,14 @@ template <> inline void spk_set_operation(spk_gemm_args &made)
 {
     made.operation = SPK_GEMM;
 }
+template <> inline void spk_set_operation(spk_attention &made)
+{
+    made.operation = SPK_ATTENTION;
+}
+template <> inline void spk_set_operation(spk_attention_args &made)
+{
+    made.operation = SPK_ATTENTION;
+}
 template <typename Struct> inline Struct spk_sized()
 {
     Struct made = Struct();
