@@ -6,6 +6,8 @@
 """
 
 from . import _fakes, _flops, _transforms  # noqa: F401  what PyTorch must know of the operators
+from ._attention import attention
+from ._block_mask import BlockMask
 from ._bsr import BSR
 from ._buffer import SparseBuffer
 from ._gemm import gemm, grouped_gemm
@@ -21,6 +23,7 @@ from ._weight import SparseWeight, sparsify_weights
 __version__ = "0.1.0"
 __all__ = [
     "BSR",
+    "BlockMask",
     "BlockPruner",
     "Inspection",
     "Report",
@@ -28,6 +31,7 @@ __all__ = [
     "SparseBuffer",
     "SparseLinear",
     "SparseWeight",
+    "attention",
     "benchmark",
     "bsr_gemm",
     "clear_cache",

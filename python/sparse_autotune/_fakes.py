@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._bsr import DTYPES
 from ._dense import cut_dim, result_dtype
-from ._ops import FACTOR, RIGHT, TRANS
+from ._ops import FACTOR, RIGHT, ROWS_FIRST, TRANS
 
 
 def _require(holds: Any, text: str) -> None:
@@ -204,3 +204,66 @@ def _raw_gemm(a, b, bias, residual, offs, flags):
 @torch.library.register_fake("sparse_autotune::_gemm_out")
 def _raw_gemm_out(a, b, bias, residual, flags, out):
     _check_out(out, a, _gemm_shape(a, b, bias, residual, None, flags), result_dtype(a, flags))
+
+
+# ------------------------------------------------------------------------------------------------ attention
+
+
+def _heads(name: str, tensor: Tensor, rows_first: bool) -> tuple[Any, Any, Any, Any]:
+    """Batch, heads, rows and depth."""
+    wanted = "[batch, rows, heads, depth]" if rows_first else "[batch, heads, rows, depth]"
+    _require(tensor.dim() == 4, f"{name}: must have four dimensions, {wanted}; its shape is {list(tensor.shape)}")
+    batch, one, two, depth = tensor.shape
+    return (batch, two, one, depth) if rows_first else (batch, one, two, depth)
+
+
+def _check_same(name: str, tensor: Tensor, other: str, like: Tensor, what: str, *pairs: tuple[Any, Any]) -> None:
+    for size, wanted in pairs:
+        _require(size == wanted, f"{name}: its shape is {list(tensor.shape)}, that of {other} {list(like.shape)}: they have the same {what}")
+
+
+def _check_lists(sizes: tuple[Any, ...], row_offsets: Tensor, col_indices: Tensor, block_rows: int, block_cols: int, of_heads: Any, of_items: Any) -> None:
+    batch, heads, heads_kv, queries, keys = sizes
+    text = f"mask: has lists for {of_heads} heads; it is 1, or the {heads_kv} of k or the {heads} of q"
+    _require(of_heads == 1 or of_heads == heads_kv or of_heads == heads, text)
+    _require(of_items == 1 or of_items == batch, f"mask: has lists for {of_items} items; it is 1, or the {batch} of the batch")
+    lists = of_heads * of_items
+    rows = queries if lists == 1 else lists * ((queries + block_rows - 1) // block_rows) * block_rows
+    _check_pattern(row_offsets, col_indices, rows, keys, block_rows, block_cols)
+
+
+def _attention_shapes(q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, want_lse) -> tuple[list[Any], list[Any]]:
+    rows_first = bool(flags & ROWS_FIRST)
+    _check_number("q", q)
+    _check_devices("q", q, k=k, v=v, row_offsets=row_offsets, col_indices=col_indices)
+    _check_dtype("k", k, "q", q)
+    _check_dtype("v", v, "q", q)
+    batch, heads, queries, depth = _heads("q", q, rows_first)
+    batch_k, heads_kv, keys, depth_k = _heads("k", k, rows_first)
+    batch_v, heads_v, keys_v, depth_v = _heads("v", v, rows_first)
+    _check_same("k", k, "q", q, "batch and depth", (batch_k, batch), (depth_k, depth))
+    _check_same("v", v, "k", k, "batch, heads and rows", (batch_v, batch_k), (heads_v, heads_kv), (keys_v, keys))
+    divides = heads % heads_kv == 0 if heads_kv != 0 else heads == 0
+    _require(divides, f"k: has {heads_kv} heads, which do not divide the {heads} of q")
+    if want_lse:
+        _require(depth_v != 0 or depth == 0, "v: has no columns, which return_lse wants")
+    if row_offsets is not None:
+        _check_lists((batch, heads, heads_kv, queries, keys), row_offsets, col_indices, block_rows, block_cols, of_heads, of_items)
+    return ([batch, queries, heads, depth_v] if rows_first else [batch, heads, queries, depth_v]), [batch, heads, queries]
+
+
+def _fake_attention(want_lse: bool) -> Any:
+    def fake(
+        q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags, version=None
+    ):
+        mask = (row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items)
+        made, of_lse = _attention_shapes(q, k, v, *mask, flags, want_lse)
+        o = q.new_empty(made)
+        return (o, q.new_empty(of_lse, dtype=torch.float64 if q.dtype == torch.float64 else torch.float32)) if want_lse else o
+
+    return fake
+
+
+for _name_of_op in ("attention", "_attention"):
+    torch.library.register_fake(f"sparse_autotune::{_name_of_op}")(_fake_attention(False))
+    torch.library.register_fake(f"sparse_autotune::{_name_of_op}_lse")(_fake_attention(True))

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ._ops import RIGHT
+from ._ops import RIGHT, ROWS_FIRST
 
 _ops = torch.ops.sparse_autotune
 
@@ -39,6 +39,14 @@ def _gemm_flop(a, b, bias, residual, *rest, out_shape=None, **_kwargs) -> int:
     return 2 * a[-2] * a[-1] * b[-1] * math.prod(lead)
 
 
+def _attention_flop(q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, *rest, out_shape=None, **_kwargs) -> int:
+    """Of all blocks of the mask; causality and windows are not looked at, as the counter does not with PyTorch's own."""
+    head, row = (2, 1) if rest[5] & ROWS_FIRST else (1, 2)
+    lists = q[0] * q[head]
+    pairs = lists * q[row] * k[row] if col_indices is None else col_indices[0] * block_rows * block_cols * lists // (mask_heads * mask_items)
+    return 2 * pairs * (q[3] + v[3])
+
+
 def register(counter: Any) -> None:
     """Tells torch.utils.flop_counter the formulas."""
     for packets, formula in (
@@ -46,6 +54,7 @@ def register(counter: Any) -> None:
         ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
         ([_ops._spmm_gradients], _gradients_flop),
         ([_ops.gemm, _ops._gemm, _ops._gemm_out], _gemm_flop),
+        ([_ops.attention, _ops.attention_lse, _ops._attention, _ops._attention_lse], _attention_flop),
     ):
         counter.register_flop_formula(packets)(formula)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
-from . import _C, _dense, _ops
+from . import _C, _attention, _dense, _ops
 from ._dense import BARE, public_gemm, raw_gemm_out
 from ._ops import FACTOR, PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
 
@@ -233,6 +233,20 @@ def _gemm_into(keyset, a, b, bias, residual, flags, out):
 _library.impl("_gemm_out", _gemm_into, "Autograd", with_keyset=True)
 
 
+def _without_gradients(op: Any) -> Callable[..., Any]:
+    def run(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
+        _attention.refuse_gradients(q=q, k=k, v=v)
+        with torch._C._AutoDispatchBelowAutograd():
+            return op.redispatch(keyset & torch._C._after_autograd_keyset, q, k, v, *rest)
+
+    return run
+
+
+_ATTENTIONS = (_attention.public_attention, _attention.public_attention_lse)
+for _op in _ATTENTIONS:
+    _library.impl(_op._schema.name.removeprefix("sparse_autotune::"), _without_gradients(_op), "Autograd", with_keyset=True)
+
+
 # ------------------------------------------------------------------------------------------------ vmap
 
 
@@ -310,3 +324,20 @@ def _vmap_gemm(info, in_dims, a, b, bias, residual, offs, flags):
         bias = bias.movedim(of_bias, 0)
         made = made + bias.reshape(bias.shape[0], *[1] * (lead + 1), bias.shape[-1])
     return _dense.finished(made, residual, flags), 0
+
+
+def _vmap_attention(op: Any) -> Callable[..., Any]:
+    def run(info, in_dims, *operands):
+        """Comes one batch at a time."""
+        items = []
+        for item in range(info.batch_size):
+            items.append(op(*(t if dim is None else t.select(dim, item) for t, dim in zip(operands, in_dims, strict=True))))
+        if isinstance(items[0], Tensor):
+            return torch.stack(items), 0
+        return tuple(torch.stack(parts) for parts in zip(*items, strict=True)), (0, 0)
+
+    return run
+
+
+for _op in _ATTENTIONS:
+    torch.library.register_vmap(_op._schema.name, _vmap_attention(_op), lib=_library)

@@ -87,5 +87,6 @@ template <typename Call> void run_captured(const Call &call, decltype(Call::args
 template void run_captured(const Multiply &call, spk_spmm_args args);
 template void run_captured(const Sample &call, spk_sddmm_args args);
 template void run_captured(const Dense &call, spk_gemm_args args);
+template void run_captured(const Attend &call, spk_attention_args args);
 
 } // namespace sparse_autotune

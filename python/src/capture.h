@@ -1,6 +1,7 @@
 /* Products on a CUDA stream that is being captured into a graph. */
 #pragma once
 
+#include "attend.h"
 #include "dense.h"
 #include "operands.h"
 

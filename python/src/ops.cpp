@@ -1,5 +1,6 @@
 /* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where
  * none is wanted. */
+#include "attend.h"
 #include "capture.h"
 #include "ops.h"
 #include "report.h"
@@ -191,6 +192,50 @@ void raw_gemm_out(const Tensor &a, const Tensor &b, const std::optional<Tensor> 
     run(call, out);
 }
 
+void run(const Attend &call, const Tensor &out, const Tensor *lse)
+{
+    if (out.numel() == 0 && (lse == nullptr || lse->numel() == 0))
+        return;
+    spk_attention_args args = call.args;
+    args.o = out.mutable_data_ptr();
+    args.lse = lse != nullptr ? lse->mutable_data_ptr() : nullptr;
+    run_with(call, args);
+}
+
+/* The operators of attention take so much that it stands here once. */
+#define ATTENTION_PARAMETERS                                                                                                               \
+    const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
+        int64_t block_rows, int64_t block_cols, int64_t mask_heads, int64_t mask_items, int64_t window_left, int64_t window_right,         \
+        int64_t sinks, std::optional<double> scale, double softcap, int64_t flags
+#define ATTENTION_OPTIONS \
+    row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags
+
+Tensor raw_attention(ATTENTION_PARAMETERS, int64_t version)
+{
+    const Attend call = attend_of(q, k, v, {ATTENTION_OPTIONS, version, false});
+    Tensor out = empty_like(q, call.out_sizes, call.dtype);
+    run(call, out, nullptr);
+    return out;
+}
+
+std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t version)
+{
+    const Attend call = attend_of(q, k, v, {ATTENTION_OPTIONS, version, true});
+    Tensor out = empty_like(q, call.out_sizes, call.dtype), lse = empty_like(q, call.lse_sizes, call.lse_dtype);
+    run(call, out, &lse);
+    return {out, lse};
+}
+
+Tensor attention(ATTENTION_PARAMETERS)
+{
+    return raw_attention(q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
+}
+
+std::tuple<Tensor, Tensor> attention_lse(ATTENTION_PARAMETERS)
+{
+    return raw_attention_lse(q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
+}
+
 std::string report_gemm(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
                         const std::optional<Tensor> &offsets, int64_t flags, int64_t action, int64_t rounds)
 {
@@ -225,6 +270,10 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
 #define SAMPLE_OPERANDS \
     "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
 #define DENSE_OPERANDS "Tensor a, Tensor b, Tensor? bias, Tensor? residual"
+#define ATTENTION_OPERANDS                                                                                                         \
+    "Tensor q, Tensor k, Tensor v, Tensor? row_offsets, Tensor? col_indices, int block_rows, int block_cols, int mask_heads, int " \
+    "mask_items, "                                                                                                                 \
+    "int window_left, int window_right, int sinks, float? scale, float softcap, int flags"
 
 STABLE_TORCH_LIBRARY(sparse_autotune, library)
 {
@@ -240,26 +289,34 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm_out(" DENSE_OPERANDS ", int flags, Tensor(a!) out) -> ()");
+    library.def("attention(" ATTENTION_OPERANDS ") -> Tensor");
+    library.def("attention_lse(" ATTENTION_OPERANDS ") -> (Tensor, Tensor)");
+    library.def("_attention(" ATTENTION_OPERANDS ", int version) -> Tensor");
+    library.def("_attention_lse(" ATTENTION_OPERANDS ", int version) -> (Tensor, Tensor)");
     library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
 }
 
-#define IMPLEMENT_ALL(library)                                                   \
-    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                     \
-    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                   \
-    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                \
-    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));        \
-    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));              \
-    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));      \
-    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients)); \
-    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                     \
-    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                    \
-    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));        \
-    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));      \
-    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));      \
-    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));    \
+#define IMPLEMENT_ALL(library)                                                      \
+    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                        \
+    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                      \
+    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                   \
+    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));           \
+    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                 \
+    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));         \
+    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));    \
+    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                        \
+    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                       \
+    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));           \
+    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));              \
+    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));      \
+    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));         \
+    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse)); \
+    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));         \
+    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));         \
+    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));       \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)

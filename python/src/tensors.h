@@ -6,7 +6,8 @@
 namespace sparse_autotune {
 
 /* FLAG_FACTOR: the result is multiplied with what `out` holds; of dense products, with the residual. FLAG_WIDE: sums of float16 and
- * bfloat16 are not rounded: the result is float32. FLAG_WHOLE: nothing lies behind the last group. */
+ * bfloat16 are not rounded: the result is float32. FLAG_WHOLE: nothing lies behind the last group. Of attention: FLAG_ROWS_FIRST: tensors
+ * are [batch, rows, heads, depth]; FLAG_TOP_LEFT and FLAG_BOTTOM_RIGHT say which key stands beside which query. */
 enum : int64_t {
     FLAG_TRANS = 1,
     FLAG_RIGHT = 2,
@@ -16,7 +17,11 @@ enum : int64_t {
     FLAG_ACTIVATION_MASK = 7,
     FLAG_FACTOR = 128,
     FLAG_WIDE = 256,
-    FLAG_WHOLE = 512
+    FLAG_WHOLE = 512,
+    FLAG_ROWS_FIRST = 1024,
+    FLAG_CAUSAL = 2048,
+    FLAG_TOP_LEFT = 4096,
+    FLAG_BOTTOM_RIGHT = 8192
 };
 
 /* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */

@@ -1,0 +1,205 @@
+"""sa.attention: the softmax of scores times values, without gradients."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+
+from . import _ops
+from ._block_mask import BlockMask
+from ._bsr import BSR
+from ._gemm import check_dense
+from ._matmul import as_pattern
+from ._ops import BOTTOM_RIGHT, CAUSAL, ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+
+Diagonal = Literal["top_left", "bottom_right"]
+Side = int | None
+
+_MOST = 1 << 40  # keys: more are in no tensor
+_NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
+_DIAGONALS = {"top_left": TOP_LEFT, "bottom_right": BOTTOM_RIGHT}
+
+public_attention = torch.ops.sparse_autotune.attention.default
+public_attention_lse = torch.ops.sparse_autotune.attention_lse.default
+raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverload.__call__ calls, without its frame
+raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
+
+
+def refuse_gradients(**operands: Tensor) -> None:
+    for name, operand in operands.items():
+        if _ops.wants_gradient(operand) or (forward_ad._current_level >= 0 and _ops.has_tangent(operand)):
+            raise NotImplementedError(
+                f"sparse_autotune: {name}: requires a gradient, and attention has none yet; call it under torch.no_grad(), or detach {name}"
+            )
+
+
+def _keys(name: str, number: Any) -> int:
+    """So many keys; 0: no limit."""
+    if number is None:
+        return 0
+    if type(number) is bool or not hasattr(number, "__index__"):
+        raise TypeError(f"{name}: must be a whole number of keys, not {number!r}")
+    if number < 0:
+        raise ValueError(f"{name}: {number} keys; 0 or None is no limit")
+    return min(operator.index(number), _MOST) if isinstance(number, int) else number
+
+
+def _window(window: Any, causal: bool) -> tuple[int, int]:
+    if not isinstance(window, (tuple, list)):
+        left = _keys("window", window)
+        return left, 0 if causal else left
+    if len(window) != 2:
+        raise ValueError(f"window: must be a number of keys or (left, right), not {window!r}")
+    left, right = _keys("window", window[0]), _keys("window", window[1])
+    if causal and right:
+        raise ValueError(f"window: {right} keys to the right, of which a causal query sees none; give (left, None)")
+    return left, right
+
+
+def _diagonal_of(causal: Any, diagonal: Any) -> Diagonal | None:
+    if not (causal is None or isinstance(causal, bool) or causal in _DIAGONALS):
+        raise ValueError(f"causal: must be None, False, True, 'top_left' or 'bottom_right', not {causal!r}")
+    if diagonal is not None and diagonal not in _DIAGONALS:
+        raise ValueError(f"diagonal: must be None, 'top_left' or 'bottom_right', not {diagonal!r}")
+    if isinstance(causal, str):
+        if diagonal is not None and diagonal != causal:
+            raise ValueError(f"diagonal: is {diagonal!r}, but causal {causal!r}")
+        return causal  # type: ignore[return-value]
+    return diagonal  # type: ignore[no-any-return]
+
+
+def _band(causal: Any, window: Any, sinks: Any, diagonal: Any, queries: Any, keys: Any) -> tuple[int, int, int, int]:
+    """Keys to the left and to the right, first ones, flags."""
+    flags = CAUSAL if causal else 0
+    beside = _diagonal_of(causal, diagonal)
+    left, right = (0, 0) if window is None else _window(window, bool(causal))
+    first = _keys("sinks", sinks)
+    if first and not left:
+        raise ValueError("sinks: are seen whatever the window to the left says, but there is none")
+    if beside is not None:
+        return left, right, first, flags | _DIAGONALS[beside]
+    if (causal or left or right) and queries != keys:
+        what, give = ("causal: True", "causal") if causal else ("window:", "diagonal")
+        raise ValueError(
+            f"{what} with {queries} queries and {keys} keys does not say which key stands beside which query; give {give}='top_left' or 'bottom_right'"
+        )
+    return left, right, first, flags
+
+
+def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
+    """Indices and numbers, as the operators take them."""
+    if not isinstance(mask, BlockMask):
+        if isinstance(mask, Tensor) and mask.layout is torch.strided and not hasattr(type(mask), "bsr"):
+            raise TypeError("mask: must be sa.BlockMask or a sparse matrix in blocks, not a dense tensor; sa.BlockMask.from_dense takes one of blocks")
+        mask = as_pattern(mask, "mask")
+    if mask.shape[0] != queries or mask.shape[1] != keys:
+        raise ValueError(f"mask: is of {mask.shape[0]} x {mask.shape[1]}, but there are {queries} queries and {keys} keys")
+    if isinstance(mask, BSR):
+        return mask.row_offsets, mask.col_indices, *mask.block, 1, 1
+    return mask.offsets, mask.columns, *mask.block, mask.heads, mask.batch
+
+
+def _named(error: RuntimeError, mask: Any) -> RuntimeError:
+    text = str(error)
+    if type(error) is not RuntimeError or not isinstance(mask, BlockMask) or not text.startswith("sparse_autotune: "):
+        return error
+    return RuntimeError(re.sub(r"\brow_offsets\b", "offsets", re.sub(r"\bcol_indices\b", "columns", text)))
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Any = ...,
+    causal: bool | Diagonal | None = ...,
+    window: Side | tuple[Side, Side] = ...,
+    sinks: int = ...,
+    diagonal: Diagonal | None = ...,
+    scale: float | None = ...,
+    softcap: float = ...,
+    return_lse: Literal[False] = ...,
+    layout: Literal["bhsd", "bshd"] = ...,
+) -> Tensor: ...
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Any = ...,
+    causal: bool | Diagonal | None = ...,
+    window: Side | tuple[Side, Side] = ...,
+    sinks: int = ...,
+    diagonal: Diagonal | None = ...,
+    scale: float | None = ...,
+    softcap: float = ...,
+    return_lse: Literal[True],
+    layout: Literal["bhsd", "bshd"] = ...,
+) -> tuple[Tensor, Tensor]: ...
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Any = None,
+    causal: bool | Diagonal | None = None,
+    window: Side | tuple[Side, Side] = None,
+    sinks: int = 0,
+    diagonal: Diagonal | None = None,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    return_lse: bool = False,
+    layout: Literal["bhsd", "bshd"] = "bhsd",
+) -> Tensor | tuple[Tensor, Tensor]:
+    """softmax(scale q kᵀ) v over the keys that each query sees, by the kernel that was measured to be the fastest. Without gradients as yet.
+
+    q: [batch, heads, queries, depth], k: [batch, heads of k, keys, depth], v: [batch, heads of k, keys, depth of v]; with layout="bshd" the two dimensions in
+    the middle are the other way round. Any strides are read without a copy where each row is contiguous, and no two heads or rows are the same memory. All on
+    one device (CPU or CUDA), of one dtype: float32, float64, float16, bfloat16; so is the result, which is contiguous in the layout of q. Sums are in float32
+    (float64 for float64). heads must be a multiple of the heads of k: head h of q goes with head h // (heads / heads of k).
+
+    A query sees a key unless one of these excludes it; keys that it does not see have no influence, whatever stands there. A query that sees none gives 0.
+
+    - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks that are not there.
+    - causal: "top_left": query i stands beside key i, "bottom_right": beside key i + keys - queries; keys behind that one. True only where there are as many
+      queries as keys, where both are the same. There is no default.
+    - window: how many keys a query sees on each side of the one beside it, which counts: window=1 is that one alone. (left, right) for each side; of a single
+      number with causal, that to the left. None or 0: no limit. Without causal, and where there are not as many queries as keys, diagonal says which key is the
+      one beside, in the words of causal.
+    - sinks: so many first keys are seen whatever the window to the left says, which must be given; causal, the window to the right and the mask hold for them.
+
+    scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural logarithm of the sum
+    of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either layout; -inf where a query sees no key.
+
+    NotImplementedError where gradients are wanted; RuntimeError, TypeError or ValueError name the argument that is wrong.
+    """
+    check_dense("q", q)
+    check_dense("k", k)
+    check_dense("v", v)
+    if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
+        refuse_gradients(q=q, k=k, v=v)
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout: must be 'bhsd' or 'bshd', not {layout!r}")
+    if _ops.any_autocast() and (cast := _ops.autocast_dtype(q)) is not None:
+        q, k, v = q.to(cast), k.to(cast), v.to(cast)
+    masked, left, right, first, flags, version = _NO_MASK, 0, 0, 0, 0, VERSION_UNKNOWN
+    if mask is not None or window is not None or diagonal is not None or sinks or not (causal is None or causal is False):
+        if q.dim() == 4 and k.dim() == 4:  # the operators refuse others
+            row = 2 if layout == "bhsd" else 1
+            left, right, first, flags = _band(causal, window, sinks, diagonal, q.shape[row], k.shape[row])
+            masked = _NO_MASK if mask is None else _mask_of(mask, q.shape[row], k.shape[row])
+    operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST)
+    try:
+        if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
+            return (public_attention_lse if return_lse else public_attention)(*operands)  # type: ignore[no-any-return]
+        if mask is not None and masked is not _NO_MASK:
+            version = _ops.version_of(masked[0], masked[1])
+        return (raw_attention_lse if return_lse else raw_attention)(*operands, version)  # type: ignore[no-any-return]
+    except RuntimeError as error:
+        raise _named(error, mask) from None
