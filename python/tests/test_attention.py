@@ -2,7 +2,9 @@
 
 import io
 import math
+import os
 import pickle
+import random
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ import sparse_autotune as sa
 F64 = torch.float64
 ops = torch.ops.sparse_autotune
 DIAGONALS = ["top_left", "bottom_right"]
+SEED = int.from_bytes(os.urandom(4), "little")
 
 
 def band(queries, keys, causal=None, window=None, sinks=0, diagonal=None):
@@ -254,6 +257,37 @@ def test_masks_of_sparse_matrices(device):
     assert torch.equal(sa.attention(q, k, v, mask=wide), want)
     if device == "cpu":
         assert torch.equal(sa.attention(q, k, v, mask=matrix.to_scipy()), want)
+
+
+def some_band(draw, queries, keys):
+    """Words of sa.attention."""
+    diagonal = draw.choice(DIAGONALS if queries != keys else [None, *DIAGONALS])
+    words = {"window": draw.choice([None, draw.randint(0, 50), (draw.randint(0, 50), None)])}
+    if draw.random() < 0.5:
+        words["causal"] = diagonal or True
+    else:
+        words["diagonal"] = diagonal
+        words["window"] = draw.choice([words["window"], (draw.randint(0, 50), draw.randint(0, 50))])
+    left = words["window"][0] if isinstance(words["window"], tuple) else words["window"]
+    return words | ({"sinks": draw.randint(0, 30)} if left else {})
+
+
+@pytest.mark.parametrize("turn", range(20))
+def test_at_random(turn, dtype, device):
+    print("seed", SEED)
+    draw = random.Random(SEED + turn)
+    torch.manual_seed(SEED + turn)
+    batch, heads_kv, share, queries, keys = draw.randint(1, 3), draw.randint(1, 3), draw.randint(1, 3), draw.randint(1, 90), draw.randint(1, 90)
+    depth, depth_v = 8 * draw.randint(1, 9), 8 * draw.randint(1, 9)
+    q, k, v = operands(batch, heads_kv * share, heads_kv, queries, keys, depth, depth_v, dtype, device)
+    q, k, v = (draw.choice(list(strides_of(t).values())) for t in (q, k, v))
+    words = some_band(draw, queries, keys)
+    seen = band(queries, keys, **words)
+    if draw.random() < 0.6:
+        block = draw.randint(1, 40), draw.randint(1, 40)
+        mask = some_mask(block, queries, keys, draw.choice([1, heads_kv, heads_kv * share]), draw.choice([1, batch]), device)
+        words["mask"], seen = mask, seen & written_out(mask, heads_kv * share).cpu()
+    agrees(q, k, v, seen=seen, layout=draw.choice(["bhsd", "bshd"]), softcap=draw.choice([0.0, 2.0]), **words)
 
 
 def test_a_mask_that_changes(device):
