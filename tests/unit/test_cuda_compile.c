@@ -199,6 +199,34 @@ static bool draw_gemm(spk_rng *rng, draw *out)
     return true;
 }
 
+/* With a mask of blocks and without, limits, depths that fill lines of 64 and others. */
+static bool draw_attention(spk_rng *rng, draw *out)
+{
+    static const int64_t depths[] = {64, 128, 256, 16, 72, 80, 96, 192};
+    enum { DEPTHS = sizeof depths / sizeof depths[0] };
+    const int which = (int)spk_rng_below(rng, DEPTHS), dtype = (int)spk_rng_below(rng, 4), block = (int)spk_rng_below(rng, BLOCKS),
+              masked = (int)spk_rng_below(rng, 2), band = (int)spk_rng_below(rng, 4), flags = (int)spk_rng_below(rng, 8);
+    spk_pattern *mask = masked ? patterns[block][0] : NULL;
+    static const spk_dtype types[] = {SPK_BF16, SPK_F16, SPK_F32, SPK_F64};
+    const spk_attention attention = {SPK_SIZED(spk_attention),
+                                     .dtype = types[dtype],
+                                     .queries = mask != NULL ? mask->rows : 4096,
+                                     .keys = mask != NULL ? mask->cols : 4096,
+                                     .depth = depths[which],
+                                     .depth_v = spk_rng_below(rng, 3) == 0 ? depths[spk_rng_below(rng, DEPTHS)] : 0,
+                                     .heads = 8,
+                                     .heads_kv = spk_rng_below(rng, 2) == 0 ? 2 : 8,
+                                     .diagonal = SPK_DIAGONAL_TOP_LEFT,
+                                     .causal = band & 1,
+                                     .window_left = band & 2 ? 512 : 0,
+                                     .soft_cap = flags & 1,
+                                     .want_lse = flags >> 1 & 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = flags >> 2};
+    out->dtype = dtype + 8 * which;
+    out->block = masked ? block + 64 * band : -1 - band;
+    return spk_problem_read(&spk_op_attention, mask, &attention, &options, &out->problem) == SPK_OK;
+}
+
 static bool draw_spmm(spk_rng *rng, draw *out)
 {
     static const int64_t widths[] = {1, 4, 8, 16, 32, 64, 128, 512, 4096, 37};
@@ -273,7 +301,10 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
     spk_params params = {{0}};
     const char *why = NULL;
     const spk_operation operation = row->kernel != NULL ? row->kernel->operation : row->operation;
-    if (!(operation == SPK_SDDMM ? draw_sddmm : operation == SPK_GEMM ? draw_gemm : draw_spmm)(rng, &drawn))
+    if (!(operation == SPK_SDDMM       ? draw_sddmm
+          : operation == SPK_GEMM      ? draw_gemm
+          : operation == SPK_ATTENTION ? draw_attention
+                                       : draw_spmm)(rng, &drawn))
         return false;
     *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
     if (row->kernel != NULL) {

@@ -1,0 +1,104 @@
+/* The softmax of attention, over sums in wgmma's order (mma.cuh): a thread has two rows of a 64-row tile, lane / 4 and 8 more of its warp's
+ * 16; the four lanes of a row have its columns. Exponentials are relative to the row's largest score so far, what is summed of them is
+ * scaled down where that grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135), but not before it has
+ * grown by SLACK powers of two: 16-bit exponentials have the same precision up to there, and sums in f32 have room. */
+#ifndef SPK_DEVICE_SOFTMAX_CUH
+#define SPK_DEVICE_SOFTMAX_CUH
+
+#include "backend/cuda/device/ptx.cuh"
+
+namespace sm90 {
+
+constexpr float SLACK = 8;
+
+/* Of a thread's two rows. most begins at a number that is finite, so that a row which has seen nothing yet needs no special case. */
+struct softmax_rows {
+    float most[2], sum[2];
+    __device__ __forceinline__ void begin()
+    {
+        most[0] = most[1] = -1e30f;
+        sum[0] = sum[1] = 0;
+    }
+};
+
+SPK_INLINE float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+SPK_INLINE float reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* With an absolute error of some 1e-7, which the instruction for it has not. */
+SPK_INLINE float hyperbolic_tangent(float x)
+{
+    return 1 - 2 * reciprocal(1 + power_of_two(x * 2.885390082f));
+}
+
+/* The sum, or the largest, of what the four lanes of a row have. */
+SPK_INLINE float quad_most(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+    return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+SPK_INLINE float quad_sum(float x)
+{
+    x += __shfl_xor_sync(~0u, x, 1);
+    return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+/* Scores s (times scale2: in powers of two) become exponentials. factor: what earlier sums are to be multiplied by; false: by 1, for all of
+ * the warp. */
+template <int count> SPK_INLINE bool soften(float (&s)[count], softmax_rows &rows, float (&factor)[2], float scale2)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = rows.most[half];
+#pragma unroll
+        for (int i = half * 2; i < count; i += 4)
+            most = fmaxf(most, fmaxf(s[i], s[i + 1]));
+        most = quad_most(most);
+        const float grown = (most - rows.most[half]) * scale2;
+        factor[half] = grown > SLACK ? power_of_two(-grown) : 1;
+        rows.most[half] = grown > SLACK ? most : rows.most[half];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float shift = rows.most[half] * scale2;
+        float sum = 0;
+#pragma unroll
+        for (int i = half * 2; i < count; i += 4) {
+            s[i] = power_of_two(fmaf(s[i], scale2, -shift));
+            s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift));
+            sum += s[i] + s[i + 1];
+        }
+        rows.sum[half] = rows.sum[half] * factor[half] + sum;
+    }
+    return __any_sync(~0u, factor[0] != 1 || factor[1] != 1);
+}
+
+/* Four lanes have four pairs of columns of each of four groups of eight columns; then lane q has the four pairs of group q. */
+SPK_INLINE void quad_transpose(unsigned (&x)[4])
+{
+    const unsigned lane = threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const unsigned got = __shfl_xor_sync(~0u, lane & 1 ? x[i] : x[i + 1], 1);
+        (lane & 1 ? x[i] : x[i + 1]) = got;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        const unsigned got = __shfl_xor_sync(~0u, lane & 2 ? x[i] : x[i + 2], 2);
+        (lane & 2 ? x[i] : x[i + 2]) = got;
+    }
+}
+
+} // namespace sm90
+
+#endif

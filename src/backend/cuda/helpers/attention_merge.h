@@ -1,0 +1,17 @@
+/* attention_merge: what both sides know. Parts of attention's results, each of some of the keys, become O and LSE: O is the mean of the
+ * parts' O, weighed by the sums of their exponentials. */
+#ifndef SPK_BACKEND_CUDA_HELPERS_ATTENTION_MERGE_H
+#define SPK_BACKEND_CUDA_HELPERS_ATTENTION_MERGE_H
+
+#include "backend/cuda/device/attention.h"
+
+enum { ATTENTION_MERGE_THREADS = 128 }; /* of a block; a warp a query */
+
+/* parts: splits x items x heads x queries x depth_v; part_lse: one of each, a power of two; minus infinity: the part saw no key. */
+typedef struct attention_merge_task {
+    attention_task to;
+    const float *parts, *part_lse;
+    int splits;
+} attention_merge_task;
+
+#endif

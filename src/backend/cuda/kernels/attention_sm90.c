@@ -1,0 +1,347 @@
+/* attention_sm90: host side. */
+#include "backend/cuda/kernels/attention_sm90.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "backend/cuda/helpers/attention_merge.h"
+#include "backend/cuda/plan/attention.h"
+#include "backend/cuda/plan/build.h"
+#include "backend/cuda/plan/sm90.h"
+#include "op/attention/attention.h"
+
+#define TUNED(params, name) SPK_TUNED(attention_sm90, params, name)
+
+enum { ROWS = 64, MOST_DEPTH = 256, MOST_SUMS_OF_TWO = 190, MOST_SUMS_OF_THREE = 128 };
+static const double BRIEF_BYTES = 32 << 20; /* a problem that L2 holds */
+
+typedef struct state {
+    spk_cuda_index index;
+    CUfunction function, merge;
+    attention_task task;
+    attention_order order;
+    attention_shape shape;
+    int blocks; /* of threads */
+    void *lists;
+} state;
+
+static bool want_lse(const spk_problem *p)
+{
+    return p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT;
+}
+
+/* Queries of a block row of the mask, or all. */
+static int64_t block_queries(const spk_problem *p)
+{
+    return p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : p->m;
+}
+
+/* Heads of whose queries a warpgroup's 64 rows are made, where a block row has fewer. */
+static int tile_heads(const spk_problem *p)
+{
+    const int64_t rows = block_queries(p);
+    const int shared = spk_cuda_attention_shared_heads(p);
+    int heads = 1;
+    while (rows * 2 * heads <= ROWS && shared % (2 * heads) == 0)
+        heads *= 2;
+    return heads;
+}
+
+static attention_constants constants_of(const spk_problem *p, const spk_params *params)
+{
+    attention_constants c = {.consumers = TUNED(params, CONSUMERS),
+                             .form = TUNED(params, FORM),
+                             .step_keys = TUNED(params, STEP),
+                             .depth = (int)p->k,
+                             .depth_v = (int)p->depth_v,
+                             .tile_heads = tile_heads(p),
+                             .q_held = TUNED(params, Q_HELD),
+                             .turns = TUNED(params, TURNS),
+                             .join = TUNED(params, JOIN),
+                             .masked = p->pattern != NULL,
+                             .left = p->band.left != 0,
+                             .right = p->band.right != 0,
+                             .sinks = p->band.sinks != 0,
+                             .capped = p->band.soft_cap != 0,
+                             .want_lse = want_lse(p),
+                             .split = TUNED(params, SPLIT) > 1};
+    c.unit = c.masked && p->pattern->block_cols < c.step_keys ? p->pattern->block_cols : c.step_keys;
+    c.tile_rows = ROWS / c.tile_heads;
+    c.scrub = (c.left || c.right) && !p->assume_finite;
+    return c;
+}
+
+static const char *operand_refusal(const spk_problem *p)
+{
+    for (int i = ATTENTION_Q; i <= ATTENTION_V; i++)
+        if (spk_operand_steps(&p->operand[i]) % 8 != 0)
+            return "rows, heads and items of Q, K and V must be multiples of 8 elements apart";
+    return NULL;
+}
+
+static const char *problem_refusal(const spk_problem *p)
+{
+    const spk_dtype dtype = p->operand[ATTENTION_Q].dtype;
+    if (dtype != SPK_F16 && dtype != SPK_BF16)
+        return "it is for f16 and bf16";
+    if (p->k % 8 != 0 || p->depth_v % 8 != 0 || p->k < 8 || p->k > MOST_DEPTH || p->depth_v < 16 || p->depth_v > MOST_DEPTH)
+        return "the depths must be multiples of 8 between 16 and 256";
+    if (p->n == 0)
+        return "there are no keys";
+    if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
+        return "it counts queries, keys and heads with 29 bits";
+    return operand_refusal(p);
+}
+
+static const char *shape_refusal(const attention_constants *c, const attention_shape *s)
+{
+    if (c->consumers == 1 && (c->form != ATTENTION_BY_ROWS || c->turns))
+        return "one warpgroup shares nothing";
+    if (c->form == ATTENTION_ALONE && c->turns)
+        return "warpgroups with tiles of their own do not take turns";
+    if (s->stages < 2)
+        return "too few stages fit into shared memory";
+    if (c->join && s->q_slots < 2 && !c->q_held)
+        return "the next tile's Q does not fit beside this one's";
+    if (s->registers > (c->consumers == 3 ? MOST_SUMS_OF_THREE : MOST_SUMS_OF_TWO))
+        return "a thread would keep too many sums";
+    if (c->masked && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
+        return "a step is not made of whole blocks of the mask";
+    return NULL;
+}
+
+static const char *size_refusal(const spk_problem *p, const attention_constants *c, const attention_shape *s, int splits, int processors)
+{
+    const double tiles = (double)spk_cuda_attention_tiling(p, s->rows, s->heads, c->step_keys).all;
+    const int64_t rows = block_queries(p);
+    const int shared = spk_cuda_attention_shared_heads(p);
+    if (c->masked && p->pattern->block_cols > c->step_keys && p->pattern->block_cols % c->step_keys != 0)
+        return "a block of the mask is not made of whole steps";
+    if (c->form == ATTENTION_BY_ROWS && c->consumers > 1 && rows <= c->tile_rows * (c->consumers - 1))
+        return "fewer warpgroups hold all of a block row";
+    if (c->form == ATTENTION_BY_HEADS && shared % s->heads != 0)
+        return "so many heads do not share K, V and their list";
+    if (c->step_keys >= 2 * p->n && c->step_keys > 64)
+        return "a smaller step holds all keys";
+    if (splits > 1 && (tiles * splits > 4 * processors || p->n < (int64_t)splits * c->step_keys))
+        return "there are tiles enough, or too few keys to be shared out";
+    return NULL;
+}
+
+static bool applicable(const spk_problem *p, const spk_device *device, const spk_params *params, const char **why)
+{
+    *why = problem_refusal(p);
+    if (*why != NULL)
+        return false;
+    const attention_constants c = constants_of(p, params);
+    const attention_shape s = attention_shape_of(c);
+    *why = shape_refusal(&c, &s);
+    if (*why == NULL)
+        *why = size_refusal(p, &c, &s, TUNED(params, SPLIT), spk_sm90_processors(device));
+    return *why == NULL;
+}
+
+/* ---- the model: of one multiprocessor, on an H200 */
+
+static const double FLOPS_US = 5.2e6, EXPONENTIALS_US = 26e3, L2_BYTES_US = 68e3;
+
+static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
+{
+    const attention_constants c = constants_of(p, params);
+    const attention_shape s = attention_shape_of(c);
+    const attention_tiling t = spk_cuda_attention_tiling(p, s.rows, s.heads, c.step_keys);
+    const double processors = spk_sm90_processors(device), workers = processors * s.rings;
+    const double items = (double)p->batch, splits = TUNED(params, SPLIT), tiles = ((double)t.all > 1 ? (double)t.all : 1) * splits;
+    const double pairs = p->pairs * items; /* seen; of a step all are computed */
+    const double tile_steps = fmax(pairs / (tiles * s.rows * s.heads * c.step_keys), 1);
+    const double multiplied = 2.0 * ROWS * c.step_keys * (s.depth16 + c.depth_v) / FLOPS_US,
+                 softened = (double)ROWS * c.step_keys / EXPONENTIALS_US, brought = (s.k_bytes + s.v_bytes) / L2_BYTES_US;
+    const double warpgroups = c.consumers, sharing = s.rings > 1 ? s.rings : 1;
+    /* what a block's warpgroups do in one step of each; one alone cannot hide its exponentials */
+    const double busy = fmax(fmax(multiplied * warpgroups, brought * sharing), softened * warpgroups);
+    const double hidden = c.consumers == 1 ? 0.9 : c.consumers == 2 ? 0.25 : 0.12;
+    const double step = busy + hidden * fmin(multiplied, softened) * warpgroups;
+    const double end = c.join ? 0.6 : 1.2;
+    const double waves = ceil(tiles / workers), even = tiles / workers;
+    return 4 + (splits > 1 ? 2 + 0.02 * splits : 0) +
+           (0.5 * waves + 0.5 * fmax(even, 1)) * (tile_steps * step + end * (c.q_held ? 1.1 : 1));
+}
+
+/* ---- the program */
+
+static void build(const spk_problem *p, const spk_device *device, const spk_params *params, spk_build *build)
+{
+    (void)device;
+    const attention_constants constants = constants_of(p, params);
+    spk_build_begin(build, "attention_sm90.cu", "attention_sm90", p);
+    build->shared_bytes = attention_shape_of(constants).shared_bytes;
+    spk_build_define(build, "DTYPE_A", p->operand[ATTENTION_Q].dtype);
+    ATTENTION_CONSTANTS(SPK_BUILD_DEFINE)
+}
+
+static void unbind(spk_bound *bound)
+{
+    state *made = bound->state;
+    if (made == NULL)
+        return;
+    spk_cuda_index_release(bound->device, &made->index);
+    if (made->lists != NULL)
+        bound->device->backend->release(bound->device, made->lists);
+    spk_free(&bound->device->mem, made);
+    bound->state = NULL;
+}
+
+static spk_status set_order(const spk_bound *bound, state *made)
+{
+    const spk_problem *p = &bound->problem;
+    const attention_shape *s = &made->shape;
+    const attention_tiling t = spk_cuda_attention_tiling(p, s->rows, s->heads, TUNED(&bound->params, STEP));
+    const int64_t most = (int64_t)spk_sm90_processors(bound->device) * s->rings;
+    const int splits = TUNED(&bound->params, SPLIT);
+    const int64_t tiles = t.all * splits;
+    if (tiles > INT_MAX)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d queries: the limit is 2^31", (long long)tiles, s->rows);
+    made->order = (attention_order){.head_tiles = (int)t.head_tiles,
+                                    .block_rows = t.block_rows,
+                                    .block_tiles = (int)t.block_tiles,
+                                    .row_tiles = (int)t.row_tiles,
+                                    .tiles = (int)tiles,
+                                    .splits = splits,
+                                    .workers = (int)most,
+                                    .early = spk_problem_bytes(p) < BRIEF_BYTES};
+    made->blocks = (int)((tiles < most ? tiles + s->rings - 1 : most) / s->rings);
+    made->order.workers = made->blocks * s->rings;
+    if (tiles == 0 || splits > 1 || (p->pattern != NULL && p->pattern->direct))
+        return SPK_OK;
+    SPK_TRY(spk_cuda_attention_deal(bound->device, p, &t, made->order.workers, &made->lists));
+    if (made->lists != NULL) {
+        made->order.offsets = made->lists;
+        made->order.list = made->order.offsets + made->order.workers + 1;
+    }
+    return SPK_OK;
+}
+
+/* Queries of all heads and items. */
+static int64_t all_queries(const spk_problem *p)
+{
+    return p->m * spk_operand_heads(&p->operand[ATTENTION_Q]) * p->batch;
+}
+
+static size_t part_bytes(const spk_problem *p, int splits)
+{
+    return splits > 1 ? (size_t)splits * (size_t)all_queries(p) * (size_t)(p->depth_v + 1) * sizeof(float) : 0;
+}
+
+static spk_status prepare(const spk_bound *bound, state *made)
+{
+    spk_build program = {0};
+    build(&bound->problem, bound->device, &bound->params, &program);
+    SPK_TRY(spk_cuda_function(bound->device, &program, &made->function));
+    if (TUNED(&bound->params, SPLIT) == 1)
+        return SPK_OK;
+    program = (spk_build){.file = "attention_merge.cu", .entry = "attention_merge"};
+    spk_build_define(&program, "DTYPE_A", bound->problem.operand[ATTENTION_Q].dtype);
+    return spk_cuda_function(bound->device, &program, &made->merge);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    spk_cuda_scope scope;
+    state *made = NULL;
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
+    bound->state = made;
+    bound->workspace_bytes = part_bytes(&bound->problem, TUNED(&bound->params, SPLIT));
+    made->shape = attention_shape_of(constants_of(&bound->problem, &bound->params));
+    spk_status status = spk_cuda_enter(bound->device, &scope);
+    if (status == SPK_OK) {
+        status = prepare(bound, made);
+        spk_cuda_leave(&scope);
+    }
+    if (status == SPK_OK)
+        status = spk_cuda_index_make(bound, &made->index);
+    if (status == SPK_OK)
+        status = set_order(bound, made);
+    if (status != SPK_OK)
+        unbind(bound);
+    else
+        made->task = spk_cuda_attention_task(&bound->problem, &made->index);
+    return status;
+}
+
+/* ---- a run */
+
+/* A box: 64 columns of `rows` rows of `heads` heads. */
+static spk_status make_map(const spk_bound *bound, int i, const void *address, int rows, int heads, CUtensorMap *map)
+{
+    const spk_operand *o = &bound->problem.operand[i];
+    const int64_t count = spk_operand_heads(o), items = spk_operand_items(o, bound->problem.batch);
+    const spk_tensor_map_desc desc = {.dtype = o->dtype,
+                                      .rank = 4,
+                                      .swizzle_bytes = 128,
+                                      .address = address,
+                                      .sizes = {o->cols, o->rows, count, items},
+                                      .strides = {0, o->ld, count > 1 ? o->head_stride : 8, items > 1 ? o->stride : 8},
+                                      .box = {64, rows, heads, 1}};
+    return spk_cuda_tensor_map(spk_cuda_of(bound->device)->driver, &desc, map);
+}
+
+static spk_status merge(const spk_bound *bound, const state *made, const attention_task *to, const attention_order *order, CUstream stream)
+{
+    attention_merge_task task = {.to = *to, .parts = order->parts, .part_lse = order->part_lse, .splits = order->splits};
+    const int64_t each = ATTENTION_MERGE_THREADS / 32, blocks = (all_queries(&bound->problem) + each - 1) / each;
+    void *parameters[] = {&task};
+    return spk_cuda_launch_early(bound->device, made->merge, (unsigned)blocks, ATTENTION_MERGE_THREADS, 0, stream, parameters);
+}
+
+static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
+{
+    const attention_constants c = constants_of(&bound->problem, &bound->params);
+    const spk_operand *o = &bound->problem.operand[ATTENTION_O];
+    CUtensorMap maps[3];
+    attention_task task = made->task;
+    attention_order order = made->order;
+    spk_cuda_attention_fill(&bound->problem, args, &task);
+    order.pieces = (uintptr_t)task.o % 16 == 0 && spk_operand_steps(o) % 8 == 0;
+    if (c.split) {
+        order.parts = args->workspace;
+        order.part_lse = order.parts + (int64_t)order.splits * all_queries(&bound->problem) * bound->problem.depth_v;
+    }
+    SPK_TRY(make_map(bound, ATTENTION_Q, task.q, c.tile_rows, c.tile_heads, &maps[0]));
+    SPK_TRY(make_map(bound, ATTENTION_K, task.k, c.unit, 1, &maps[1]));
+    SPK_TRY(make_map(bound, ATTENTION_V, task.v, c.unit, 1, &maps[2]));
+    void *parameters[] = {&maps[0], &maps[1], &maps[2], &task, &order};
+    SPK_TRY(spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads,
+                                  made->shape.shared_bytes, stream, parameters));
+    return c.split ? merge(bound, made, &task, &order, stream) : SPK_OK;
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    const state *made = bound->state;
+    spk_cuda_scope scope;
+    if (made->order.tiles == 0)
+        return SPK_OK;
+    SPK_TRY(spk_cuda_enter(bound->device, &scope));
+    const spk_status status = launch(bound, made, args, (CUstream)stream);
+    spk_cuda_leave(&scope);
+    return status;
+}
+
+/* TMA reads from multiples of 16 bytes; a row's largest score is that of its largest product. */
+static bool takes(const spk_bound *bound, const spk_args *args)
+{
+    const bool capped = bound->problem.band.soft_cap && args->scalar[ATTENTION_SOFTCAP] != 0;
+    return (capped || args->scalar[ATTENTION_SCALE] >= 0) && (!capped || args->scalar[ATTENTION_SOFTCAP] > 0) &&
+           (((uintptr_t)args->at[ATTENTION_Q] | (uintptr_t)args->at[ATTENTION_K] | (uintptr_t)args->at[ATTENTION_V]) & 15) == 0;
+}
+
+const spk_kernel_ops attention_sm90_ops = {.applicable = applicable,
+                                           .predict_us = predict_us,
+                                           .build = build,
+                                           .bind = bind,
+                                           .unbind = unbind,
+                                           .takes = takes,
+                                           .run = run,
+                                           .batched = true,
+                                           .direct = true,
+                                           .source_hash = SPK_SOURCE_HASH};

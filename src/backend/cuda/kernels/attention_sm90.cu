@@ -1,0 +1,790 @@
+/* attention_sm90: O = softmax(scale Q K^T) V over the keys that each query sees, f16 or bf16, sums in f32. Hopper only.
+ *
+ * A producing warp walks the list of key blocks of a tile of queries and brings Q, K and V by TMA; each multiplying warpgroup keeps 64 rows
+ * of sums. Exponentials stay in registers, where the product with V takes them. The next step's product with K is asked for before this
+ * step's with V, so that tensor cores work while exponentials are computed (Shah et al. 2024, arXiv:2407.08608). With JOIN that goes on
+ * from tile to tile. */
+#include "backend/cuda/kernels/attention_sm90.h"
+
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/matrices.cuh"
+#include "backend/cuda/device/mma_registers.cuh"
+#include "backend/cuda/device/pingpong.cuh"
+#include "backend/cuda/device/pipeline.cuh"
+#include "backend/cuda/device/softmax.cuh"
+#include "backend/cuda/device/tma.cuh"
+
+using namespace sm90;
+
+constexpr attention_shape SHAPE = attention_shape_of({ATTENTION_CONSTANTS(SPK_CONSTANT_VALUE)});
+constexpr int STAGES = SHAPE.stages, Q_SLOTS = SHAPE.q_slots, UNITS = SHAPE.units, RINGS = SHAPE.rings;
+constexpr int NOTES = 2 * STAGES; /* a note is read until the product with V, which comes one stage later than that with K */
+constexpr int SHARERS = CONSUMERS / RINGS;
+constexpr bool LIMITED = LEFT || RIGHT;
+/* 65,536 in all; a compiler that has fewer for sums makes products wait for each other */
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? 224
+                                   : SHAPE.registers > 116 ? 160
+                                                           : 152,
+              PRODUCER_REGISTERS = CONSUMERS == 2          ? 56
+                                   : SHAPE.registers > 116 ? 32
+                                                           : 56;
+constexpr int K_STEPS = SHAPE.depth16 / 16, V_STEPS = STEP_KEYS / 16;
+enum { EVERY_CONSUMER = 7 }; /* a named barrier; one more for each ring */
+
+/* What the producer tells of a step: where its keys are, whether some query of the tile does not see some of them, and the tile's first
+ * query. */
+struct step_note {
+    int hidden, row;
+    int first[UNITS];
+};
+
+/* And of a tile. tile: -1 after the last one. */
+struct tile_note {
+    int tile, steps;
+};
+
+struct ring_shared {
+    ring_storage<STAGES> k, v;
+    ring_storage<Q_SLOTS> q;
+    step_note steps[NOTES];
+    tile_note tiles[Q_SLOTS];
+};
+
+/* Queries [row, end) of the heads from `head` on: of a ring's tile. */
+struct tile_place {
+    int item, head, row, end;
+};
+
+inline tile_place find_tile(const attention_task &task, const attention_order &order, int tile)
+{
+    const int whole = SPLIT ? tile / order.splits : tile;
+    const int row_tile = whole % order.row_tiles, rest = whole / order.row_tiles;
+    const int block = row_tile / order.block_tiles, part = row_tile % order.block_tiles;
+    tile_place place;
+    place.item = rest / order.head_tiles;
+    place.head = rest % order.head_tiles * SHAPE.heads;
+    place.row = block * order.block_rows + part * SHAPE.rows;
+    place.end = min((block + 1) * order.block_rows, task.queries);
+    return place;
+}
+
+/* ---- the producer: a warp for each ring */
+
+/* The keys that some query of a tile sees, as units of UNIT keys: entries [first, first + sunk) and from `from` on of the mask's columns,
+ * each in `parts`; without a mask, numbers of units. */
+struct key_walk {
+    int first, sunk, from, units;
+    int end, begin, sinks; /* all queries see [begin, end) and [0, sinks) */
+};
+
+/* Entries of the list, counted by the warp, for which `test` of the block's first key holds. */
+template <class T> inline int count_entries(const attention_task &task, int first, int end, T test)
+{
+    int count = 0;
+    for (int base = first; base < end; base += 32) {
+        const int at = base + threadIdx.x % 32;
+        const bool holds = at < end && test(__ldg(task.columns + at) * task.block_cols);
+        count += __popc(__ballot_sync(~0u, holds));
+    }
+    return count;
+}
+
+inline key_walk walk_of(const attention_task &task, const tile_place &place)
+{
+    key_walk walk = {};
+    if (place.row >= place.end)
+        return walk;
+    attention_seen upper = {0, 0, task.keys}, lower = upper; /* of the first and the last query */
+    if (LIMITED) {
+        upper = attention_seen_of(&task, place.row);
+        lower = attention_seen_of(&task, min(place.row + SHAPE.rows, place.end) - 1);
+    }
+    walk.end = upper.end;
+    walk.begin = lower.begin;
+    walk.sinks = SINKS ? min(task.sinks, upper.end) : 0;
+    const int begin = upper.begin, end = lower.end, sinks = SINKS ? lower.sinks : 0;
+#if MASKED
+    const int list = attention_list(&task, place.item, place.head, place.row);
+    walk.first = __ldg(task.offsets + list);
+    int stop = __ldg(task.offsets + list + 1);
+    walk.from = walk.first;
+    if (LIMITED) {
+        const int first = walk.first, width = task.block_cols;
+        const int before = count_entries(task, first, stop, [=](int key) { return key + width <= begin; });
+        const int within = count_entries(task, first, stop, [=](int key) { return key < end; });
+        walk.sunk = SINKS && sinks > 0 ? count_entries(task, first, stop, [=](int key) { return key < sinks; }) : 0;
+        walk.from = first + max(before, walk.sunk);
+        stop = max(first + within, walk.from);
+    }
+    const int entries = walk.sunk + stop - walk.from;
+    walk.units = UNITS > 1 ? entries : entries * (task.block_cols / STEP_KEYS);
+#else
+    walk.sunk = (sinks + STEP_KEYS - 1) / STEP_KEYS;
+    walk.from = max(begin / STEP_KEYS, walk.sunk);
+    walk.units = walk.sunk + max((end + STEP_KEYS - 1) / STEP_KEYS - walk.from, 0);
+#endif
+    return walk;
+}
+
+/* The first key of unit number `unit`, for each lane its own. */
+inline int unit_key(const attention_task &task, const key_walk &walk, int unit)
+{
+#if MASKED
+    const int parts = UNITS > 1 ? 1 : task.block_cols / STEP_KEYS, entry = unit / parts, part = unit % parts;
+    if (unit >= walk.units)
+        return task.keys; /* TMA brings zeros, and no query sees them */
+    return __ldg(task.columns + (entry < walk.sunk ? walk.first + entry : walk.from + entry - walk.sunk)) * task.block_cols +
+           part * STEP_KEYS;
+#else
+    return (unit < walk.sunk ? unit : walk.from + unit - walk.sunk) * STEP_KEYS;
+#endif
+}
+
+/* Whether all queries of the tile see all keys of a unit. */
+inline bool all_see(const attention_task &task, const key_walk &walk, int key)
+{
+    return key + UNIT <= (LIMITED ? walk.end : task.keys) && (!LEFT || key >= walk.begin || (SINKS && key + UNIT <= walk.sinks));
+}
+
+/* Where a ring's Q, K and V are in shared memory. */
+struct ring_tiles {
+    unsigned q, k, v;
+};
+
+inline ring_tiles tiles_of(unsigned shared, int ring)
+{
+    constexpr int q_bytes = SHARERS * Q_SLOTS * SHAPE.q_bytes, k_bytes = STAGES * SHAPE.k_bytes, v_bytes = STAGES * SHAPE.v_bytes;
+    ring_tiles at;
+    at.q = shared + ring * q_bytes;
+    at.k = shared + RINGS * q_bytes + ring * (k_bytes + v_bytes);
+    at.v = at.k + k_bytes;
+    return at;
+}
+
+/* The boxes of a step of K or V: `chunks` of each unit. */
+template <int chunks>
+inline void load_step(unsigned to, const spk_tensor_map *map, unsigned barrier, const step_note &note, int head, int item)
+{
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++)
+#pragma unroll
+        for (int chunk = 0; chunk < chunks; chunk++)
+            tma_load_4d(to + chunk * (STEP_KEYS * 128) + unit * (UNIT * 128), map, barrier, chunk * 64, note.first[unit], head, item);
+}
+
+/* A step whose V has not been asked for yet: it comes behind the next step's K. */
+struct pending_v {
+    int head, item; /* head -1: there is none */
+};
+
+/* Notes go on as stages do, twice as many. */
+inline step_note &note_of(ring_shared &shared, const ring<STAGES> &at)
+{
+    return shared.steps[at.stage + at.phase * STAGES];
+}
+
+inline void load_v(const spk_tensor_map *map_v, ring<STAGES> &v, ring_shared &shared, unsigned tiles, pending_v &pending)
+{
+    if (pending.head < 0)
+        return;
+    v.wait_empty();
+    barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
+    load_step<SHAPE.chunks_v>(tiles + v.stage * SHAPE.v_bytes, map_v, v.full_barrier(), note_of(shared, v), pending.head, pending.item);
+    v.advance();
+    pending.head = -1;
+}
+
+inline void load_q(const spk_tensor_map *map_q, const ring<Q_SLOTS> &q, unsigned tiles, const tile_place &place)
+{
+    barrier_arrive_expect(q.full_barrier(), SHARERS * SHAPE.q_bytes);
+#pragma unroll
+    for (int w = 0; w < SHARERS; w++) {
+        const int row = place.row + (FORM == ATTENTION_BY_ROWS ? w * TILE_ROWS : 0),
+                  head = place.head + (FORM == ATTENTION_BY_HEADS ? w * TILE_HEADS : 0);
+#pragma unroll
+        for (int chunk = 0; chunk < SHAPE.chunks; chunk++)
+            tma_load_4d(tiles + (w * Q_SLOTS + q.stage) * SHAPE.q_bytes + chunk * 8192, map_q, q.full_barrier(), chunk * 64, row, head,
+                        place.item);
+    }
+}
+
+struct tensor_maps {
+    const spk_tensor_map *q, *k, *v;
+};
+
+inline void produce(const tensor_maps &maps, const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
+                    int worker)
+{
+    const int lane = threadIdx.x % 32;
+    ring<STAGES> k(shared.k), v(shared.v);
+    ring<Q_SLOTS> q(shared.q);
+    pending_v pending = {-1, 0};
+    const bool listed = order.offsets != nullptr;
+    const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles, step = listed ? 1 : order.workers;
+    for (int turn = listed ? __ldg(order.offsets + worker) : worker; turn < end; turn += step) {
+        const int tile = listed ? __ldg(order.list + turn) : turn;
+        const tile_place place = find_tile(task, order, tile);
+        const key_walk walk = walk_of(task, place);
+        const int all_steps = (walk.units + UNITS - 1) / UNITS, part = SPLIT ? tile % order.splits : 0;
+        const int first_step = SPLIT ? (int)((long long)all_steps * part / order.splits) : 0;
+        const int steps = (SPLIT ? (int)((long long)all_steps * (part + 1) / order.splits) : all_steps) - first_step;
+        const int item_q = task.q_strides.item != 0 ? place.item : 0, item_k = task.k_strides.item != 0 ? place.item : 0,
+                  item_v = task.v_strides.item != 0 ? place.item : 0, head_kv = place.head / task.sharing;
+        if (lane == 0) {
+            if (!JOIN)
+                load_v(maps.v, v, shared, at.v, pending);
+            q.wait_empty();
+            shared.tiles[q.stage] = tile_note{tile, steps};
+            load_q(maps.q, q, at.q, tile_place{item_q, place.head, place.row, place.end});
+        }
+        q.advance();
+        int ahead = 0; /* each lane: of 32 units */
+        for (int at_step = 0; at_step < steps; at_step++) {
+            if (at_step * UNITS % 32 == 0)
+                ahead = unit_key(task, walk, (first_step + at_step) * UNITS + lane);
+            int first[UNITS];
+            bool hidden = false;
+#pragma unroll
+            for (int unit = 0; unit < UNITS; unit++) {
+                first[unit] = __shfl_sync(~0u, ahead, (at_step * UNITS + unit) % 32);
+                hidden |= !all_see(task, walk, first[unit]);
+            }
+            if (lane == 0) {
+                step_note &told = note_of(shared, k);
+                k.wait_empty();
+                told.hidden = hidden;
+                told.row = place.row;
+#pragma unroll
+                for (int unit = 0; unit < UNITS; unit++)
+                    told.first[unit] = first[unit];
+                barrier_arrive_expect(k.full_barrier(), SHAPE.k_bytes);
+                load_step<SHAPE.chunks>(at.k + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), told, head_kv, item_k);
+                load_v(maps.v, v, shared, at.v, pending);
+                pending = pending_v{head_kv, item_v};
+            }
+            k.advance();
+            __syncwarp();
+        }
+    }
+    if (lane == 0) {
+        load_v(maps.v, v, shared, at.v, pending);
+        q.wait_empty();
+        shared.tiles[q.stage] = tile_note{-1, 0};
+        barrier_arrive(q.full_barrier());
+    }
+}
+
+/* ---- the multiplying warpgroups */
+
+inline int thread_row(int half)
+{
+    return threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + half * 8;
+}
+
+/* The first query and head of the warpgroup's part of a tile. */
+inline tile_place part_of(tile_place place)
+{
+    const int w = threadIdx.x / 128;
+    place.row += FORM == ATTENTION_BY_ROWS ? w * TILE_ROWS : 0;
+    place.head += FORM == ATTENTION_BY_HEADS ? w * TILE_HEADS : 0;
+    return place;
+}
+
+/* The same among the queries of the ring's tile. */
+inline int own_row(int half)
+{
+    return (FORM == ATTENTION_BY_ROWS ? threadIdx.x / 128 * TILE_ROWS : 0) + thread_row(half) % TILE_ROWS;
+}
+
+/* Which of a unit's keys a row sees, counted from the thread's first one. */
+struct row_limits {
+    int sinks, begin, end;
+    __device__ __forceinline__ row_limits(const attention_task &task, int query, int first)
+    {
+        const int beside = query + task.shift;
+        end = (RIGHT ? attention_clamp(beside + task.right, task.keys) : task.keys) - first;
+        begin = LEFT ? beside - task.left + 1 - first : 0; /* below 0: no limit */
+        sinks = SINKS ? task.sinks - first : 0;
+    }
+    __device__ __forceinline__ bool sees(int key) const { return key < end && (!LEFT || key >= begin || (SINKS && key < sinks)); }
+};
+
+/* What a query does not see gets a score of minus infinity. */
+inline void hide(float (&s)[STEP_KEYS / 2], const attention_task &task, const step_note &note)
+{
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const row_limits limits(task, note.row + own_row(half), note.first[unit] + threadIdx.x % 4 * 2);
+#pragma unroll
+            for (int i = 0; i < UNIT / 4; i++) {
+                float &score = s[unit * (UNIT / 2) + i / 2 * 4 + half * 2 + i % 2];
+                score = limits.sees(i / 2 * 8 + i % 2) ? score : -__int_as_float(0x7f800000);
+            }
+        }
+}
+
+/* What becomes of a dot product before its softmax. */
+struct score_scale {
+    float inner, outer2; /* a score is tanh(inner * dot), or the dot; times outer2 it is in powers of two */
+    bool capped;
+};
+
+inline score_scale scale_of(const attention_task &task)
+{
+    const float log2e = 1.4426950408889634f;
+    score_scale scale;
+    scale.capped = CAPPED && task.cap != 0;
+    scale.inner = scale.capped ? (float)(task.scale / task.cap) : 1;
+    scale.outer2 = (scale.capped ? (float)task.cap : fmaxf((float)task.scale, 1e-20f)) * log2e;
+    return scale;
+}
+
+inline void cap_scores(float (&s)[STEP_KEYS / 2], const score_scale &scale)
+{
+#if CAPPED
+#pragma unroll
+    for (int i = 0; i < STEP_KEYS / 2; i++) {
+        const float bent = hyperbolic_tangent(s[i] * scale.inner);
+        s[i] = scale.capped ? bent : s[i];
+    }
+#endif
+}
+
+inline void pack(unsigned (&p)[STEP_KEYS / 4], const float (&s)[STEP_KEYS / 2])
+{
+#pragma unroll
+    for (int i = 0; i < STEP_KEYS / 4; i++)
+        p[i] = DTYPE_A == BF16 ? pack_bf16(s[2 * i], s[2 * i + 1]) : pack_f16(s[2 * i], s[2 * i + 1]);
+}
+
+/* Q of the warpgroup: an address in shared memory, or, with Q_HELD, fragments. */
+struct query_tile {
+    unsigned address;
+    unsigned held[Q_HELD ? K_STEPS * 4 : 1];
+
+    __device__ __forceinline__ void take(unsigned from)
+    {
+        address = from;
+#if Q_HELD
+        const int row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16, column_byte = threadIdx.x % 32 / 16 * 16;
+#pragma unroll
+        for (int k = 0; k < K_STEPS; k++) {
+            unsigned four[4];
+            load_four_matrices<false>(four, from + k / 4 * 8192 + row * 128 + ((k % 4 * 32 + column_byte) ^ (row % 8 * 16)));
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                held[k * 4 + i] = four[i];
+        }
+#endif
+    }
+};
+
+/* s = Q K^T of a stage; o += P V. Each is one group of products, which is asked for here and waited for elsewhere. A descriptor of a tile
+ * counts in 16 bytes: what lies further on is added to it. */
+inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned k_tile)
+{
+    const unsigned long long b = k_major<128>(k_tile);
+#if !Q_HELD
+    const unsigned long long a = k_major<128>(q.address);
+#endif
+#pragma unroll
+    for (int k = 0; k < K_STEPS; k++) {
+        const int b_further = (k / 4 * (STEP_KEYS * 128) + k % 4 * 32) / 16;
+#if Q_HELD
+        mma_registers<STEP_KEYS>::run<0>(s, q.held + k * 4, b + b_further, k > 0);
+#else
+        mma<STEP_KEYS>::run<0, 0>(s, a + (k / 4 * 8192 + k % 4 * 32) / 16, b + b_further, k > 0);
+#endif
+    }
+    mma_commit();
+}
+
+inline void multiply_v(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], unsigned v_tile, int more)
+{
+    const unsigned long long b = mn_major<STEP_KEYS>(v_tile);
+#pragma unroll
+    for (int k = 0; k < V_STEPS; k++)
+        mma_registers<DEPTH_V>::run<1>(o, p + k * 4, b + k * (2048 / 16), k == 0 ? more : 1);
+    mma_commit();
+}
+
+/* ---- infinities and NaN in rows of V that some queries do not see: zero times them would be NaN */
+
+inline bool any_of(bool mine, int barrier, int threads)
+{
+    unsigned any;
+    asm volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 q, %1, 0;\n\tbar.red.or.pred p, %2, %3, q;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                 : "=r"(any)
+                 : "r"((unsigned)mine), "r"(barrier), "r"(threads)
+                 : "memory");
+    return any != 0;
+}
+
+inline bool is_finite(unsigned short bits)
+{
+    constexpr unsigned short exponent = DTYPE_A == BF16 ? 0x7f80 : 0x7c00;
+    return (bits & exponent) != exponent;
+}
+
+inline unsigned short shared_16(unsigned address)
+{
+    unsigned short bits;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
+    return bits;
+}
+
+inline void shared_store_32(unsigned address, unsigned bits)
+{
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(bits) : "memory");
+}
+
+inline unsigned shared_32(unsigned address)
+{
+    unsigned bits;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(address) : "memory");
+    return bits;
+}
+
+/* Before a product with V: what is not finite goes to the sums of the rows that see it, and becomes zero in shared memory. more: 0 where
+ * the sums are not begun; they are then. */
+inline void scrub(float (&o)[DEPTH_V / 2], int &more, unsigned v_tile, const attention_task &task, const step_note &note)
+{
+    constexpr int threads = SHARERS * 128;
+    const int barrier = EVERY_CONSUMER - (RINGS > 1 ? threadIdx.x / 128 : 0), thread = threadIdx.x % threads;
+    bool found = false;
+    for (int at = thread * 4; at < SHAPE.v_bytes; at += threads * 4) {
+        const unsigned pair = shared_32(v_tile + at);
+        found |= !is_finite((unsigned short)pair) || !is_finite((unsigned short)(pair >> 16));
+    }
+    if (!any_of(found, barrier, threads))
+        return;
+    if (more == 0)
+#pragma unroll
+        for (int i = 0; i < DEPTH_V / 2; i++)
+            o[i] = 0;
+    more = 1;
+    for (int key = 0; key < STEP_KEYS; key++) {
+        const int number = note.first[key / UNIT] + key % UNIT;
+        const bool seen[2] = {row_limits(task, note.row + own_row(0), 0).sees(number),
+                              row_limits(task, note.row + own_row(1), 0).sees(number)};
+#pragma unroll
+        for (int i = 0; i < DEPTH_V / 2; i++) {
+            const int column = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+            const unsigned short bits =
+                shared_16(v_tile + column / 64 * (STEP_KEYS * 128) + key * 128 + ((column % 64 * 2) ^ (key % 8 * 16)));
+            if (!is_finite(bits) && seen[i / 2 % 2])
+                o[i] += as_f32(element_a{bits});
+        }
+    }
+    any_of(false, barrier, threads); /* all have read */
+    for (int at = thread * 4; at < SHAPE.v_bytes; at += threads * 4) {
+        const unsigned pair = shared_32(v_tile + at);
+        const unsigned low = is_finite((unsigned short)pair) ? 0xffffu : 0,
+                       high = is_finite((unsigned short)(pair >> 16)) ? 0xffff0000u : 0;
+        if ((low | high) != ~0u)
+            shared_store_32(v_tile + at, pair & (low | high));
+    }
+    fence_async_shared();
+    any_of(false, barrier, threads);
+}
+
+/* ---- the end of a tile */
+
+template <class T> inline T *row_at(void *array, const attention_strides &strides, int item, int head, int query)
+{
+    return (T *)array + item * strides.item + head * strides.head + query * strides.row;
+}
+
+inline void store_row(const attention_order &order, element_a *to, bool valid, const float (&o)[DEPTH_V / 2], int half, float factor)
+{
+#pragma unroll
+    for (int batch = 0; batch < (DEPTH_V + 31) / 32; batch++) {
+        unsigned x[4];
+#pragma unroll
+        for (int g = 0; g < 4; g++) {
+            const int i = (batch * 4 + g) * 4 + half * 2;
+            const bool there = (batch * 4 + g) * 8 < DEPTH_V;
+            const float low = there ? o[there ? i : 0] * factor : 0, high = there ? o[there ? i + 1 : 0] * factor : 0;
+            x[g] = DTYPE_A == BF16 ? pack_bf16(low, high) : pack_f16(low, high);
+        }
+        if (order.pieces) {
+            quad_transpose(x);
+            const int column = batch * 32 + threadIdx.x % 4 * 8;
+            if (valid && column < DEPTH_V)
+                *(uint4 *)(to + column) = make_uint4(x[0], x[1], x[2], x[3]);
+        } else if (valid) {
+#pragma unroll
+            for (int g = 0; g < 4; g++) {
+                const int column = (batch * 4 + g) * 8 + threadIdx.x % 4 * 2;
+                if (column < DEPTH_V) {
+                    to[column] = element_a{(unsigned short)x[g]};
+                    to[column + 1] = element_a{(unsigned short)(x[g] >> 16)};
+                }
+            }
+        }
+    }
+}
+
+/* Where parts of results lie until they are merged: LSE (of two) and O of a query. */
+inline long long part_row(const attention_task &task, const tile_place &place, int split, int head, int query)
+{
+    return ((split * (long long)task.items + place.item) * task.heads + head) * task.queries + query;
+}
+
+inline void store_part(float *to, const float (&o)[DEPTH_V / 2], int half, float factor)
+{
+#pragma unroll
+    for (int i = half * 2; i < DEPTH_V / 2; i += 4)
+        *(float2 *)(to + i / 4 * 8 + threadIdx.x % 4 * 2) = make_float2(o[i] * factor, o[i + 1] * factor);
+}
+
+/* o: the sums, which are none where the rows saw nothing. */
+inline void finish(const attention_task &task, const attention_order &order, const score_scale &scale, const tile_place &part, int tile,
+                   const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float sum = quad_sum(rows.sum[half]);
+        const int row = thread_row(half), query = part.row + row % TILE_ROWS, head = part.head + row / TILE_ROWS;
+        const bool valid = query < part.end;
+        const float infinity = __int_as_float(0x7f800000), lse2 = sum == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum);
+        if (SPLIT) {
+            const long long at = part_row(task, part, tile % order.splits, head, query);
+            if (valid)
+                store_part(order.parts + at * DEPTH_V, o, half, sum == 0 ? 0 : 1 / sum);
+            if (valid && threadIdx.x % 4 == 0)
+                order.part_lse[at] = lse2;
+            continue;
+        }
+        store_row(order, row_at<element_a>(task.o, task.o_strides, part.item, head, query), valid, o, half, sum == 0 ? 0 : 1 / sum);
+        if (WANT_LSE && valid && threadIdx.x % 4 == 0)
+            *row_at<float>(task.lse, task.lse_strides, part.item, head, query) = 0.6931471805599453f * lse2;
+    }
+}
+
+/* ---- a warpgroup's work */
+
+struct consumer {
+    const attention_task &task;
+    const attention_order &order;
+    ring_shared &shared;
+    const ring_tiles at;
+    const score_scale scale;
+    ring<STAGES> k, v;
+    ring<Q_SLOTS> q;
+
+    __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at)
+        : task(task), order(order), shared(shared), at(at), scale(scale_of(task)), k(shared.k), v(shared.v), q(shared.q)
+    {
+    }
+    __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : threadIdx.x / 128; }
+    __device__ __forceinline__ unsigned k_tile() const { return at.k + k.stage * SHAPE.k_bytes; }
+    __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
+    __device__ __forceinline__ void release_k()
+    {
+        if (threadIdx.x % 128 == 0)
+            k.release(k.stage);
+        k.advance();
+    }
+    __device__ __forceinline__ void release_v()
+    {
+        if (threadIdx.x % 128 == 0)
+            v.release(v.stage);
+        v.advance();
+    }
+    /* By each warp. */
+    __device__ __forceinline__ void release_q()
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            q.release(q.stage);
+        q.advance();
+    }
+    __device__ __forceinline__ void wait_turn() const { turn_wait<TURNS>(threadIdx.x / 128); }
+    __device__ __forceinline__ void pass_turn() const { turn_pass<TURNS>((threadIdx.x / 128 + 1) % CONSUMERS); }
+
+    /* The next tile and its Q. */
+    __device__ __forceinline__ tile_note next_tile(query_tile &query)
+    {
+        q.wait_full();
+        const tile_note next = shared.tiles[q.stage];
+        query.take(at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes);
+        if (Q_HELD || next.steps == 0)
+            release_q();
+        return next;
+    }
+    /* Found again where it is wanted: there are no registers to keep it in. */
+    __device__ __forceinline__ tile_place place_of(int tile) const
+    {
+        asm volatile("" : "+r"(tile));
+        return part_of(find_tile(task, order, tile));
+    }
+
+    /* Scores of a step become exponentials. note: the step's. */
+    __device__ __forceinline__ bool exponentials(float (&s)[STEP_KEYS / 2], const step_note &note, softmax_rows &rows, float (&factor)[2])
+    {
+        mma_settle(s);
+        cap_scores(s, scale);
+        if (note.hidden)
+            hide(s, task, note);
+        return soften(s, rows, factor, scale.outer2);
+    }
+    __device__ __forceinline__ void clean_v(float (&o)[DEPTH_V / 2], int &more)
+    {
+#if SCRUB
+        if (note_of(shared, v).hidden)
+            scrub(o, more, v_tile(), task, note_of(shared, v));
+#endif
+    }
+    __device__ __forceinline__ void run();
+};
+
+inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
+{
+#pragma unroll
+    for (int i = 0; i < DEPTH_V / 2; i++)
+        o[i] *= factor[i / 2 % 2];
+}
+
+inline void consumer::run()
+{
+    float s[STEP_KEYS / 2], o[DEPTH_V / 2], factor[2];
+    unsigned p[STEP_KEYS / 4];
+    softmax_rows rows;
+    query_tile query;
+    tile_note tile = next_tile(query);
+    bool begun = false; /* the tile's first exponentials are in p */
+    if (TURNS && threadIdx.x / 128 == CONSUMERS - 1)
+        pass_turn();
+    while (tile.tile >= 0) {
+        if (tile.steps == 0) {
+            rows.begin();
+#pragma unroll
+            for (int i = 0; i < DEPTH_V / 2; i++)
+                o[i] = 0;
+            finish(task, order, scale, place_of(tile.tile), tile.tile, o, rows);
+            tile = next_tile(query);
+            begun = false;
+            continue;
+        }
+        if (!begun) {
+            rows.begin();
+            k.wait_full();
+            const step_note &note = note_of(shared, k);
+            wait_turn();
+            mma_fence();
+            multiply_k(s, query, k_tile());
+            pass_turn();
+            mma_wait<0>();
+            release_k();
+            if (!Q_HELD && tile.steps == 1)
+                release_q();
+            exponentials(s, note, rows, factor);
+            pack(p, s);
+        }
+        int more = 0;
+        for (int step = 1; step < tile.steps; step++) {
+            k.wait_full();
+            v.wait_full();
+            const step_note &note = note_of(shared, k);
+            clean_v(o, more);
+            wait_turn();
+            mma_fence();
+            multiply_k(s, query, k_tile());
+            multiply_v(o, p, v_tile(), more);
+            pass_turn();
+            mma_wait<1>();
+            release_k();
+            if (!Q_HELD && step == tile.steps - 1)
+                release_q();
+            const bool grown = exponentials(s, note, rows, factor);
+            mma_wait<0>();
+            mma_settle(o);
+            release_v();
+            if (grown)
+                shrink(o, factor);
+            pack(p, s);
+            more = 1;
+        }
+        tile_note next = {-1, 0};
+        softmax_rows next_rows;
+        next_rows.begin();
+        if (JOIN)
+            next = next_tile(query);
+        v.wait_full();
+        clean_v(o, more);
+        if (JOIN && next.steps > 0) {
+            k.wait_full();
+            const step_note &note = note_of(shared, k);
+            wait_turn();
+            mma_fence();
+            multiply_k(s, query, k_tile());
+            multiply_v(o, p, v_tile(), more);
+            pass_turn();
+            mma_wait<1>();
+            release_k();
+            if (!Q_HELD && next.steps == 1)
+                release_q();
+            exponentials(s, note, next_rows, factor);
+        } else {
+            wait_turn();
+            mma_fence();
+            multiply_v(o, p, v_tile(), more);
+            pass_turn();
+        }
+        mma_wait<0>();
+        mma_settle(o);
+        release_v();
+        finish(task, order, scale, place_of(tile.tile), tile.tile, o, rows);
+        if (JOIN && next.steps > 0)
+            pack(p, s);
+        begun = JOIN && next.steps > 0;
+        rows = next_rows;
+        tile = JOIN ? next : next_tile(query);
+    }
+    if (TURNS && threadIdx.x / 128 == 0)
+        wait_turn();
+}
+
+/* clang-format off: it would take the attributes apart */
+extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
+    /* clang-format on */
+    attention_sm90(const __grid_constant__ spk_tensor_map map_q, const __grid_constant__ spk_tensor_map map_k,
+                   const __grid_constant__ spk_tensor_map map_v, const __grid_constant__ attention_task task,
+                   const __grid_constant__ attention_order order)
+{
+    extern __shared__ unsigned char memory[];
+    __shared__ ring_shared shared[RINGS];
+    const unsigned tiles = (smem_address(memory) + 1023) & ~1023u;
+    static_assert(sizeof shared <= ATTENTION_STATIC_BYTES, "");
+    if (threadIdx.x == 0) {
+        for (int ring = 0; ring < RINGS; ring++) {
+            ring_init(shared[ring].k, 1, SHARERS);
+            ring_init(shared[ring].v, 1, SHARERS);
+            ring_init(shared[ring].q, 1, SHARERS * 4);
+        }
+    }
+    if (threadIdx.x == CONSUMERS * 128) {
+        tma_prefetch_map(&map_q);
+        tma_prefetch_map(&map_k);
+        tma_prefetch_map(&map_v);
+    }
+    __syncthreads();
+    if (order.early)
+        next_launch_may_start();
+    previous_launch_done();
+    if (threadIdx.x < CONSUMERS * 128) {
+        if (CONSUMERS > 1)
+            registers_more<CONSUMER_REGISTERS>();
+        const int ring = RINGS > 1 ? threadIdx.x / 128 : 0;
+        consumer(task, order, shared[ring], tiles_of(tiles, ring)).run();
+    } else {
+        if (CONSUMERS > 1)
+            registers_fewer<PRODUCER_REGISTERS>();
+        const int ring = threadIdx.x / 32 - CONSUMERS * 4;
+        if (ring < RINGS)
+            produce({&map_q, &map_k, &map_v}, task, order, shared[ring], tiles_of(tiles, ring), blockIdx.x * RINGS + ring);
+    }
+}

@@ -1,0 +1,119 @@
+/* reference_cuda_attention: O and LSE from the definition, a warp a query: the largest score first, then the sums, some columns of O at a
+ * time. Takes every problem; the yardstick on a device, and always valid. */
+#include "backend/cuda/kernels/reference_cuda_attention.h"
+
+#include "backend/cuda/device/problem.cuh"
+
+enum { EACH = COMPUTE == F64 ? 2 : 8 }; /* columns of O of a lane at a time */
+
+inline float exponential(float x)
+{
+    return expf(x);
+}
+inline double exponential(double x)
+{
+    return exp(x);
+}
+
+template <class T> inline T warp_sum(T x)
+{
+    for (int step = 16; step > 0; step /= 2)
+        x += __shfl_xor_sync(~0u, x, step);
+    return x;
+}
+
+/* A query, as its warp sees it. */
+struct warp_query {
+    const attention_task &task;
+    int item, head, query;
+    attention_seen seen;
+    const element_a *q, *k, *v;
+
+    __device__ warp_query(const attention_task &task, long long at) : task(task)
+    {
+        query = (int)(at % task.queries);
+        head = (int)(at / task.queries % task.heads);
+        item = (int)(at / task.queries / task.heads);
+        seen = attention_seen_of(&task, query);
+        q = (const element_a *)task.q + item * task.q_strides.item + head * task.q_strides.head + query * task.q_strides.row;
+        k = (const element_a *)task.k + item * task.k_strides.item + head / task.sharing * task.k_strides.head;
+        v = (const element_a *)task.v + item * task.v_strides.item + head / task.sharing * task.v_strides.head;
+    }
+
+    __device__ real score(int key) const
+    {
+        const element_a *row = k + key * task.k_strides.row;
+        real sum = 0;
+        for (int d = threadIdx.x % 32; d < task.depth; d += 32)
+            sum += as<real>(q[d]) * as<real>(row[d]);
+        sum = warp_sum(sum) * (real)task.scale;
+        return task.cap != 0 ? (real)task.cap * (real)tanh(sum / (real)task.cap) : sum;
+    }
+
+    /* each(key) for every key of [first, end) that the query sees. */
+    template <class F> __device__ void each_of(int first, int end, F each) const
+    {
+        for (int key = first; key < min(end, seen.sinks); key++)
+            each(key);
+        for (int key = max(first, seen.begin); key < min(end, seen.end); key++)
+            each(key);
+    }
+    template <class F> __device__ void each_key(F each) const
+    {
+        if (task.columns == nullptr && task.offsets == nullptr) {
+            each_of(0, task.keys, each);
+            return;
+        }
+        const int list = attention_list(&task, item, head, query);
+        for (int at = task.offsets[list]; at < task.offsets[list + 1]; at++)
+            each_of(task.columns[at] * task.block_cols, min((task.columns[at] + 1) * task.block_cols, task.keys), each);
+    }
+};
+
+inline void compute(const attention_task &task, long long at)
+{
+    const warp_query query(task, at);
+    const int lane = threadIdx.x % 32;
+    real most = 0, total = 0;
+    bool any = false;
+    query.each_key([&](int key) {
+        const real score = query.score(key);
+        most = !any || score > most ? score : most;
+        any = true;
+    });
+    element_a *o =
+        (element_a *)task.o + query.item * task.o_strides.item + query.head * task.o_strides.head + query.query * task.o_strides.row;
+    for (int first = 0; first < task.depth_v; first += EACH * 32) {
+        real sum[EACH] = {};
+        total = 0;
+        query.each_key([&](int key) {
+            const real e = exponential(query.score(key) - most);
+            total += e;
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const int column = first + i * 32 + lane;
+                if (column < task.depth_v)
+                    sum[i] += e * as<real>(query.v[key * task.v_strides.row + column]);
+            }
+        });
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const int column = first + i * 32 + lane;
+            if (column < task.depth_v)
+                o[column] = to<element_a>(any ? sum[i] / total : (real)0);
+        }
+    }
+    if (task.depth_v == 0)
+        query.each_key([&](int key) { total += exponential(query.score(key) - most); });
+    if (task.lse != nullptr && lane == 0)
+        ((real *)task.lse)[query.item * task.lse_strides.item + query.head * task.lse_strides.head + query.query * task.lse_strides.row] =
+            any ? most + (real)log(total) : -(real)__int_as_float(0x7f800000);
+}
+
+extern "C" __global__ void __launch_bounds__(REFERENCE_ATTENTION_THREADS)
+    reference_cuda_attention(const __grid_constant__ attention_task task)
+{
+    const long long queries = (long long)task.queries * task.heads * task.items, step = gridDim.x * (REFERENCE_ATTENTION_THREADS / 32ll);
+    for (long long at = blockIdx.x * (REFERENCE_ATTENTION_THREADS / 32ll) + threadIdx.x / 32; at < queries; at += step)
+        compute(task, at);
+}

@@ -1,0 +1,221 @@
+/* Tiles of attention are as long as their lists: they are given away, the longest first, each to the worker that has least to do. */
+#include "backend/cuda/plan/attention.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "backend/cuda/plan/schedule.h"
+#include "op/attention/attention.h"
+
+/* Beginning and end of a tile, in steps. */
+enum { TILE_COST = 1 };
+
+/* K and V of the heads whose tiles are given away together: what L2 holds. */
+static const double SECTION_BYTES = 32 << 20;
+
+static attention_strides strides_of(const spk_operand *o)
+{
+    return (attention_strides){.row = spk_operand_row_step(o), .head = o->head_stride, .item = o->stride};
+}
+
+attention_task spk_cuda_attention_task(const spk_problem *p, const spk_cuda_index *index)
+{
+    const spk_operand *o = p->operand;
+    const int heads = (int)spk_operand_heads(&o[ATTENTION_Q]);
+    attention_task task = {.q_strides = strides_of(&o[ATTENTION_Q]),
+                           .k_strides = strides_of(&o[ATTENTION_K]),
+                           .v_strides = strides_of(&o[ATTENTION_V]),
+                           .o_strides = strides_of(&o[ATTENTION_O]),
+                           .lse_strides = strides_of(&o[ATTENTION_LSE]),
+                           .queries = (int)p->m,
+                           .keys = (int)p->n,
+                           .depth = (int)p->k,
+                           .depth_v = (int)p->depth_v,
+                           .heads = heads,
+                           .sharing = (int)spk_attention_sharing(p),
+                           .items = (int)p->batch,
+                           .left = (int)(p->band.left < p->m + p->n ? p->band.left : 0),
+                           .right = (int)(p->band.right < p->m + p->n ? p->band.right : 0),
+                           .sinks = (int)(p->band.sinks < p->n ? p->band.sinks : p->n),
+                           .shift = (int)(p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? p->n - p->m : 0)};
+    if (p->pattern != NULL) {
+        task.block_rows = p->pattern->block_rows;
+        task.block_cols = p->pattern->block_cols;
+        task.list_rows = (int)spk_attention_list_rows(p);
+        task.list_sharing = (int)(heads / p->lists.heads);
+        task.item_lists = (int)p->lists.item_step;
+        if (index != NULL) {
+            task.offsets = index->arguments.offsets;
+            task.columns = index->arguments.columns;
+        }
+    }
+    return task;
+}
+
+void spk_cuda_attention_fill(const spk_problem *p, const spk_args *args, attention_task *task)
+{
+    task->q = args->at[ATTENTION_Q];
+    task->k = args->at[ATTENTION_K];
+    task->v = args->at[ATTENTION_V];
+    task->o = args->at[ATTENTION_O];
+    task->lse = p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT ? args->at[ATTENTION_LSE] : NULL;
+    task->scale = args->scalar[ATTENTION_SCALE];
+    task->cap = p->band.soft_cap ? args->scalar[ATTENTION_SOFTCAP] : 0;
+}
+
+int spk_cuda_attention_shared_heads(const spk_problem *p)
+{
+    const int sharing = (int)spk_attention_sharing(p);
+    const int64_t of_list = p->pattern != NULL ? spk_operand_heads(&p->operand[ATTENTION_Q]) / p->lists.heads : sharing;
+    return of_list < sharing ? (int)of_list : sharing;
+}
+
+attention_tiling spk_cuda_attention_tiling(const spk_problem *p, int rows, int heads, int step_keys)
+{
+    attention_tiling t = {.rows = rows, .heads = heads, .step_keys = step_keys};
+    t.block_rows = p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : (int)p->m;
+    if (t.block_rows == 0)
+        return t;
+    t.block_tiles = (t.block_rows + rows - 1) / rows;
+    t.row_tiles = (p->m + t.block_rows - 1) / t.block_rows * t.block_tiles;
+    t.head_tiles = spk_operand_heads(&p->operand[ATTENTION_Q]) / heads;
+    t.all = t.row_tiles * t.head_tiles * p->batch;
+    return t;
+}
+
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Blocks of a list whose first key is below `key`. */
+static int64_t blocks_below(const spk_index *index, int64_t list, int64_t width, int64_t key)
+{
+    int64_t low = index->offsets[list], high = index->offsets[list + 1];
+    const int64_t first = low;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (index->columns[middle] * width < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - first;
+}
+
+/* As attention_sm90's producer walks it. */
+int64_t spk_cuda_attention_steps(const spk_problem *p, const attention_tiling *t, int64_t tile)
+{
+    const int64_t row_tile = tile % t->row_tiles, rest = tile / t->row_tiles, head = rest % t->head_tiles * t->heads,
+                  item = rest / t->head_tiles, block = row_tile / t->block_tiles;
+    const int64_t row = block * t->block_rows + row_tile % t->block_tiles * t->rows;
+    int64_t end = (block + 1) * t->block_rows;
+    end = end < p->m ? end : p->m;
+    if (row >= end)
+        return 0;
+    end = row + t->rows < end ? row + t->rows : end;
+    const spk_seen upper = spk_attention_seen(p, row), lower = spk_attention_seen(p, end - 1);
+    if (p->pattern == NULL) {
+        const int64_t sunk = up(lower.sinks, t->step_keys), from = upper.begin / t->step_keys,
+                      to = up(lower.end, t->step_keys) - (from > sunk ? from : sunk);
+        return sunk + (to > 0 ? to : 0);
+    }
+    const spk_index *index = &p->pattern->index;
+    const int64_t list = spk_attention_list_row(p, item, head, row), width = p->pattern->block_cols;
+    const int64_t before = blocks_below(index, list, width, upper.begin - width + 1), within = blocks_below(index, list, width, lower.end),
+                  sunk = lower.sinks > 0 ? blocks_below(index, list, width, lower.sinks) : 0;
+    const int64_t from = before > sunk ? before : sunk, blocks = sunk + (within > from ? within - from : 0);
+    return width >= t->step_keys ? blocks * (width / t->step_keys) : up(blocks, t->step_keys / width);
+}
+
+/* Tiles of the heads of a section: whole groups that share K and V. */
+static int64_t section_tiles(const spk_problem *p, const attention_tiling *t)
+{
+    const double bytes = (double)p->n * (double)(p->k + p->depth_v) * (double)spk_dtype_bytes(p->operand[ATTENTION_K].dtype);
+    const double groups = bytes > 0 ? SECTION_BYTES / bytes : 1;
+    const int64_t sharing = spk_attention_sharing(p) / t->heads, each = t->row_tiles * (sharing > 0 ? sharing : 1);
+    const double most = (groups < 1 ? 1 : groups) * (double)each;
+    return most < (double)t->all ? (int64_t)(most / (double)each) * each : t->all;
+}
+
+typedef struct deal {
+    int *lengths, *order, *owners, *lists;
+    schedule_heap heap;
+    int64_t count; /* of lists */
+} deal;
+
+static spk_status deal_make(const spk_mem *mem, const attention_tiling *t, int workers, deal *d)
+{
+    const size_t tiles = (size_t)t->all;
+    d->count = workers + 1 + t->all;
+    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->lengths, &d->lengths));
+    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->order, &d->order));
+    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->owners, &d->owners));
+    SPK_TRY(spk_calloc(mem, (size_t)d->count, sizeof *d->lists, &d->lists));
+    SPK_TRY(spk_schedule_heap_make(mem, workers, &d->heap));
+    memset(d->heap.load, 0, (size_t)workers * sizeof *d->heap.load);
+    spk_schedule_build(&d->heap, workers);
+    return SPK_OK;
+}
+
+static void deal_release(const spk_mem *mem, deal *d)
+{
+    spk_free(mem, d->lengths);
+    spk_free(mem, d->order);
+    spk_free(mem, d->owners);
+    spk_free(mem, d->lists);
+    spk_schedule_heap_release(mem, &d->heap);
+}
+
+/* Offsets and lists, from the owners of the tiles in their order. */
+static void write_lists(const deal *d, int64_t tiles, int workers)
+{
+    int *next = d->lists, *listed = d->lists + workers + 1;
+    for (int64_t i = 0; i < tiles; i++)
+        next[d->owners[i] + 1]++;
+    for (int w = 0; w < workers; w++)
+        next[w + 1] += next[w];
+    for (int64_t i = 0; i < tiles; i++)
+        listed[next[d->owners[i]]++] = d->order[i];
+    memmove(next + 1, next, (size_t)workers * sizeof *next); /* each now stands where the next worker begins */
+    next[0] = 0;
+}
+
+static spk_status give_away(const spk_mem *mem, const spk_problem *p, const attention_tiling *t, deal *d)
+{
+    const int64_t section = section_tiles(p, t);
+    for (int64_t first = 0; first < t->all; first += section) {
+        const int64_t count = first + section < t->all ? section : t->all - first;
+        SPK_TRY(spk_schedule_sort(mem, d->lengths + first, count, d->order + first));
+        for (int64_t i = first; i < first + count; i++) {
+            d->order[i] += (int)first;
+            d->owners[i] = spk_schedule_add(&d->heap, d->lengths[d->order[i]] + TILE_COST);
+        }
+    }
+    return SPK_OK;
+}
+
+spk_status spk_cuda_attention_deal(spk_device *device, const spk_problem *p, const attention_tiling *t, int workers, void **memory)
+{
+    const spk_mem *mem = &device->mem;
+    deal d = {0};
+    spk_status status = SPK_OK;
+    bool even = true;
+    if (t->all <= workers || (p->pattern == NULL && p->band.left == 0 && p->band.right == 0))
+        return SPK_OK;
+    SPK_GOTO(deal_make(mem, t, workers, &d));
+    for (int64_t i = 0; i < t->all; i++) {
+        const int64_t steps = spk_cuda_attention_steps(p, t, i);
+        d.lengths[i] = (int)(steps < INT_MAX / 2 ? steps : INT_MAX / 2);
+        even = even && d.lengths[i] == d.lengths[0];
+    }
+    if (even)
+        goto done;
+    SPK_GOTO(give_away(mem, p, t, &d));
+    write_lists(&d, t->all, workers);
+    SPK_GOTO(device->backend->allocate(device, (size_t)d.count * sizeof *d.lists, memory));
+    SPK_GOTO(device->backend->copy_in(device, *memory, d.lists, (size_t)d.count * sizeof *d.lists));
+done:
+    deal_release(mem, &d);
+    return status;
+}
