@@ -1,36 +1,78 @@
-/* attention_merge: a warp a query; the parts in their order, so that a result has the same bits on every run. */
+/* attention_merge: a block a query. Parts are added in their order, so that a result has the same bits on every run; all their loads are on
+ * their way at once. */
 #include "backend/cuda/helpers/attention_merge.h"
 
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/problem.cuh"
 
+constexpr int EACH = ATTENTION_MERGE_MOST / 32; /* parts of a lane */
+
+/* What the parts of a query weigh: part p is with lane p % 32, at[p / 32]. */
+struct part_weights {
+    float at[EACH], lse2; /* lse2: of all, minus infinity: no part saw a key */
+};
+
+inline part_weights weigh(const attention_merge_task &task, long long rows, long long row)
+{
+    const float infinity = __int_as_float(0x7f800000);
+    part_weights w;
+    float most = -infinity, total = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const int part = i * 32 + threadIdx.x % 32;
+        w.at[i] = part < task.splits ? task.part_lse[part * rows + row] : -infinity;
+        most = fmaxf(most, w.at[i]);
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        most = fmaxf(most, __shfl_xor_sync(~0u, most, step));
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        w.at[i] = most == -infinity || w.at[i] == -infinity ? 0 : exp2f(w.at[i] - most);
+        total += w.at[i];
+    }
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2)
+        total += __shfl_xor_sync(~0u, total, step);
+    w.lse2 = most == -infinity ? most : most + log2f(total);
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        w.at[i] = most == -infinity ? 0 : w.at[i] / total;
+    return w;
+}
+
+inline float weight_of(const part_weights &w, int part)
+{
+    float weight = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const float mine = __shfl_sync(~0u, w.at[i], part % 32);
+        weight = part / 32 == i ? mine : weight;
+    }
+    return weight;
+}
+
 extern "C" __global__ void __launch_bounds__(ATTENTION_MERGE_THREADS) attention_merge(const __grid_constant__ attention_merge_task task)
 {
     const attention_task &to = task.to;
-    const long long rows = (long long)to.items * to.heads * to.queries,
-                    at = blockIdx.x * (ATTENTION_MERGE_THREADS / 32ll) + threadIdx.x / 32;
-    const int lane = threadIdx.x % 32;
+    const long long rows = (long long)to.items * to.heads * to.queries, row = blockIdx.x;
+    const int query = (int)(row % to.queries), head = (int)(row / to.queries % to.heads), item = (int)(row / to.queries / to.heads);
     previous_launch_done();
-    if (at >= rows)
-        return;
-    const float infinity = __int_as_float(0x7f800000);
-    float most = -infinity, total = 0;
-    for (int split = 0; split < task.splits; split++)
-        most = fmaxf(most, task.part_lse[split * rows + at]);
-    for (int split = 0; split < task.splits; split++)
-        total += most == -infinity ? 0 : exp2f(task.part_lse[split * rows + at] - most);
-    const int query = (int)(at % to.queries), head = (int)(at / to.queries % to.heads), item = (int)(at / to.queries / to.heads);
+    const part_weights w = weigh(task, rows, row);
     element_a *o = (element_a *)to.o + item * to.o_strides.item + head * to.o_strides.head + query * to.o_strides.row;
-    for (int column = lane; column < to.depth_v; column += 32) {
+    for (int first = 0; first < to.depth_v; first += ATTENTION_MERGE_THREADS) { /* the same for all: weights come from other lanes */
+        const int column = first + threadIdx.x;
+        const float *part = task.parts + row * to.depth_v + min(column, to.depth_v - 1);
         float sum = 0;
+#pragma unroll 8
         for (int split = 0; split < task.splits; split++) {
-            const float lse = task.part_lse[split * rows + at];
-            if (lse != -infinity)
-                sum += exp2f(lse - most) * task.parts[(split * rows + at) * to.depth_v + column];
+            const float weight = weight_of(w, split), value = part[split * rows * to.depth_v];
+            sum += weight == 0 ? 0 : weight * value;
         }
-        o[column] = ::to<element_a>(most == -infinity ? 0.0f : sum / total);
+        if (column < to.depth_v)
+            o[column] = ::to<element_a>(sum);
     }
-    if (to.lse != nullptr && lane == 0)
+    if (to.lse != nullptr && threadIdx.x == 0)
         ((float *)to.lse)[item * to.lse_strides.item + head * to.lse_strides.head + query * to.lse_strides.row] =
-            most == -infinity ? -infinity : 0.6931471805599453f * (most + log2f(total));
+            w.lse2 * 0.6931471805599453f;
 }

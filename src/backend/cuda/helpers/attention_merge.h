@@ -5,7 +5,10 @@
 
 #include "backend/cuda/device/attention.h"
 
-enum { ATTENTION_MERGE_THREADS = 128 }; /* of a block; a warp a query */
+enum {
+    ATTENTION_MERGE_THREADS = 128, /* of a block, which has a query */
+    ATTENTION_MERGE_MOST = 64      /* parts */
+};
 
 /* parts: splits x items x heads x queries x depth_v; part_lse: one of each, a power of two; minus infinity: the part saw no key. */
 typedef struct attention_merge_task {

@@ -141,30 +141,50 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
     return *why == NULL;
 }
 
-/* ---- the model: of one multiprocessor, on an H200 */
+/* ---- the model: of one multiprocessor, fitted to times on an H200 */
 
-static const double FLOPS_US = 5.2e6, EXPONENTIALS_US = 26e3, L2_BYTES_US = 68e3;
+static const double FLOPS_US = 6.67e6, STEP_US = 0.1625, EXPONENTIALS_US = 15.2e3, L2_BYTES_US = 62e3, HBM_BYTES_US = 29.5e3;
+
+/* One step of each of a block's warpgroups. once: nothing else reads these keys. */
+static double step_us(const attention_constants *c, const attention_shape *s, bool once)
+{
+    const double multiplied = 2.0 * ROWS * c->consumers * c->step_keys * (s->depth16 + c->depth_v) / FLOPS_US + STEP_US * c->consumers,
+                 softened =
+                     (double)ROWS * c->consumers * c->step_keys / (EXPONENTIALS_US * (c->consumers == 3 ? 1.18 : 1)) + 0.1 * c->consumers,
+                 brought = (double)s->rings * (s->k_bytes + s->v_bytes) / (once ? HBM_BYTES_US : L2_BYTES_US);
+    const bool narrow = c->step_keys <= 80 && c->depth_v < 192;
+    double us = multiplied + (c->consumers == 1 ? 0.25 : 0) + (narrow && !c->q_held ? 0.14 : 0); /* Q is read from shared memory, too */
+    us = fmax(us, softened);
+    us *= s->registers > 180 && c->depth_v < 192 ? 1.1 : 1;
+    us *= c->join && c->depth_v > 64 ? 1.025 : 1;
+    us *= c->turns ? (narrow ? 1.09 : 1.012) : 1;
+    us *= c->form == ATTENTION_ALONE ? 1.08 : 1;
+    return fmax(us, brought);
+}
+
+/* Beginning and end of a tile, which the other warpgroups' products hide in part. */
+static double tile_us(const attention_constants *c)
+{
+    const double store = 0.6 + 0.008 * c->depth_v;
+    return store - (c->turns ? 0.45 : 0) - (c->join ? 0.1 : 0);
+}
 
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
     const attention_constants c = constants_of(p, params);
     const attention_shape s = attention_shape_of(c);
     const attention_tiling t = spk_cuda_attention_tiling(p, s.rows, s.heads, c.step_keys);
-    const double processors = spk_sm90_processors(device), workers = processors * s.rings;
-    const double items = (double)p->batch, splits = TUNED(params, SPLIT), tiles = ((double)t.all > 1 ? (double)t.all : 1) * splits;
-    const double pairs = p->pairs * items; /* seen; of a step all are computed */
-    const double tile_steps = fmax(pairs / (tiles * s.rows * s.heads * c.step_keys), 1);
-    const double multiplied = 2.0 * ROWS * c.step_keys * (s.depth16 + c.depth_v) / FLOPS_US,
-                 softened = (double)ROWS * c.step_keys / EXPONENTIALS_US, brought = (s.k_bytes + s.v_bytes) / L2_BYTES_US;
-    const double warpgroups = c.consumers, sharing = s.rings > 1 ? s.rings : 1;
-    /* what a block's warpgroups do in one step of each; one alone cannot hide its exponentials */
-    const double busy = fmax(fmax(multiplied * warpgroups, brought * sharing), softened * warpgroups);
-    const double hidden = c.consumers == 1 ? 0.9 : c.consumers == 2 ? 0.25 : 0.12;
-    const double step = busy + hidden * fmin(multiplied, softened) * warpgroups;
-    const double end = c.join ? 0.6 : 1.2;
-    const double waves = ceil(tiles / workers), even = tiles / workers;
-    return 4 + (splits > 1 ? 2 + 0.02 * splits : 0) +
-           (0.5 * waves + 0.5 * fmax(even, 1)) * (tile_steps * step + end * (c.q_held ? 1.1 : 1));
+    const double workers = (double)spk_sm90_processors(device) * s.rings, splits = TUNED(params, SPLIT);
+    const double whole = (double)t.all > 1 ? (double)t.all : 1, tiles = whole * splits;
+    /* of the last step of a run of keys half is waste, where limits cut it */
+    const double edges = (c.left ? 0.5 : 0) + (c.right ? 0.5 : 0);
+    const double rows = fmin(s.rows, (double)block_queries(p)) * s.heads;
+    const double seen = p->pairs * (double)p->batch / (whole * fmax(rows, 1) * c.step_keys) + edges;
+    const double steps = (edges > 0 ? seen : ceil(seen - 0.01)) / splits;
+    const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
+    const bool uneven = c.left || c.right || c.masked;
+    const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
+    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(&c, &s, t.row_tiles == 1) + tile_us(&c));
 }
 
 /* ---- the program */
@@ -288,9 +308,9 @@ static spk_status make_map(const spk_bound *bound, int i, const void *address, i
 static spk_status merge(const spk_bound *bound, const state *made, const attention_task *to, const attention_order *order, CUstream stream)
 {
     attention_merge_task task = {.to = *to, .parts = order->parts, .part_lse = order->part_lse, .splits = order->splits};
-    const int64_t each = ATTENTION_MERGE_THREADS / 32, blocks = (all_queries(&bound->problem) + each - 1) / each;
     void *parameters[] = {&task};
-    return spk_cuda_launch_early(bound->device, made->merge, (unsigned)blocks, ATTENTION_MERGE_THREADS, 0, stream, parameters);
+    return spk_cuda_launch_early(bound->device, made->merge, (unsigned)all_queries(&bound->problem), ATTENTION_MERGE_THREADS, 0, stream,
+                                 parameters);
 }
 
 static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
