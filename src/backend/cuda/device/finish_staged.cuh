@@ -62,7 +62,7 @@ SPK_INLINE void exchange_columns(pair_share<width> &to, const column_share<width
 /* Columns that come at a time: of many sums fewer, else registers run out. */
 constexpr int staged_columns(int columns)
 {
-    return columns < 64 ? columns : columns > 128 && columns % 64 != 0 ? 32 : 64;
+    return columns < 64 ? columns : columns <= 128 || columns % 64 == 0 ? 64 : columns <= 168 ? 32 : 16;
 }
 
 /* As finish_tile, before store_tma of the same staging tiles, named barrier and rows; false: the tile wants finish_tile. By all 128 threads
