@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Attention on an NVIDIA GPU beside PyTorch's scaled_dot_product_attention on cuDNN, in alternated rounds of one process.
+
+    bench/attention_gpu.py --library build/release/libsparsek.so --out FILE [--device cuda:0] [--rounds 15] [--limit-s 300] [--tune] [--only WORD]
+
+Both run as CUDA graphs on the same numbers, bf16. A ratio is the peer's time over ours, the median over the rounds; TFLOP/s counts the pairs that the mask keeps. Where there
+is a mask of blocks, cuDNN takes no part. Errors are of some rows, beside float64. Without --tune the library's cost model chooses. Needs PyTorch.
+"""
+import argparse
+import ctypes as C
+import datetime
+import json
+import math
+import os
+import pathlib
+import random
+import statistics
+import sys
+import time
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from race.library import I64, Indices, Library, TuneOptions, sized  # noqa: E402
+
+BF16, TOP_LEFT, ESTIMATE = 4, 1, 1
+
+
+def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False):
+    """kept: blocks of a block row. spread: some rows have several times as many as others."""
+    return dict(name=name, batch=batch, heads=heads, heads_kv=heads_kv or heads, queries=queries, keys=keys or queries, depth=depth, causal=causal, window=window, block=block,
+                kept=kept, lists=lists, spread=spread)
+
+
+CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
+CASES += [case(f"{'causal' if causal else 'full'}-gqa-s8192-d128", 32, 8192, 128, heads_kv=8, causal=causal) for causal in (0, 1)]
+CASES += [case(f"{'causal' if causal else 'full'}-s8192-d256", 16, 8192, 256, causal=causal) for causal in (0, 1)]
+CASES += [case("seed-s512-d64", 8, 512, 64),
+          case("b128-13-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16), case("b128-50-s16384-d128", 16, 16384, 128, block=128, kept=64, lists=16),
+          case("b128-5-s32768-d128", 16, 32768, 128, block=128, kept=13, lists=16), case("b128-13-s16384-d64", 16, 16384, 64, block=128, kept=17, lists=16),
+          case("b64-13-s16384-d128", 16, 16384, 128, block=64, kept=33, lists=16), case("b64-13-gqa-s16384-d128", 16, 16384, 128, heads_kv=4, block=64, kept=33, lists=4),
+          case("b64-10-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16), case("b64-top64-s109632-d128", 7, 109632, 128, block=64, kept=64, lists=7),
+          case("b128-13-uneven-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16, spread=True),
+          case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024), case("window1024-s16384-d64", 16, 16384, 64, causal=1, window=1024),
+          case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072)]
+
+
+def mask_lists(c):
+    """Rows of block columns, of all lists one below the other."""
+    numbers, down, across = random.Random(7), c["queries"] // c["block"], c["keys"] // c["block"]
+
+    def kept(row):
+        return max(1, min(across, round(c["kept"] * 0.3 * (numbers.random() + 1e-3) ** -0.7))) if c["spread"] else c["kept"]
+    return [sorted(numbers.sample(range(across), kept(row))) for row in range(c["lists"] * down)]
+
+
+def make_pattern(library, c, lists):
+    columns = [column for row in lists for column in row]
+    offsets = [0]
+    for row in lists:
+        offsets.append(offsets[-1] + len(row))
+    arrays = (C.c_int64 * len(offsets))(*offsets), (C.c_int64 * len(columns))(*columns)
+    made = C.c_void_p()
+    indices = sized(Indices, rows=len(lists) * c["block"], cols=c["keys"], block_rows=c["block"], block_cols=c["block"], nnzb=len(columns), row_offsets=C.addressof(arrays[0]),
+                    col_indices=C.addressof(arrays[1]), index_type=I64)
+    library.check(library.lib.spk_pattern_create(library.context, C.byref(indices), C.byref(made)))
+    return made
+
+
+class Ours:
+    def __init__(self, library, c, pattern, q, k, v, tune):
+        operation = library.operations["attention"]
+        given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
+        options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE)
+        self.library, self.plan = library, C.c_void_p()
+        library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
+        self.out, self.choice = torch.full_like(q, math.nan), library.choice(self.plan)
+        self.workspace = torch.empty(library.workspace_bytes(self.plan) + 256, dtype=torch.uint8, device=q.device)
+        self.args = operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=self.out.data_ptr(), scale=c["depth"] ** -0.5,
+                                   workspace=(self.workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=library.workspace_bytes(self.plan))
+
+    def run(self):
+        self.library.run(self.plan, self.args, torch.cuda.current_stream().cuda_stream)
+        return self.out
+
+
+def seen(c, lists, head, row):
+    """Which keys a query of a head sees."""
+    keys = torch.ones(c["keys"], dtype=torch.bool)
+    if c["causal"]:
+        keys[row + 1:] = False
+    if c["window"]:
+        keys[:max(0, row - c["window"] + 1)] = False
+    if lists:
+        blocks = torch.zeros(c["keys"] // c["block"], dtype=torch.bool)
+        of = head // (c["heads"] // c["lists"])
+        blocks[lists[of * (c["queries"] // c["block"]) + row // c["block"]]] = True
+        keys &= blocks.repeat_interleave(c["block"])
+    return keys
+
+
+def error(c, lists, q, k, v, out):
+    """The largest difference of some rows from float64, over the largest |V|."""
+    numbers, worst = random.Random(3), 0.0
+    for _ in range(12):
+        item, head, row = numbers.randrange(c["batch"]), numbers.randrange(c["heads"]), numbers.randrange(c["queries"])
+        kv, keys = head // (c["heads"] // c["heads_kv"]), seen(c, lists, head, row).to(q.device)
+        scores = (k[item, kv][keys].double() @ q[item, head, row].double()) * c["depth"] ** -0.5
+        wanted = torch.softmax(scores, 0) @ v[item, kv][keys].double()
+        worst = max(worst, float((out[item, head, row].double() - wanted).abs().max() / v.abs().max()))
+    return worst if math.isfinite(worst) else 1e9
+
+
+def kept_pairs(c, lists):
+    """Of all heads and items."""
+    if lists:
+        return sum(map(len, lists)) * c["block"] ** 2 * (c["heads"] // c["lists"]) * c["batch"]
+    rows = c["queries"]
+    each = sum(min(i + 1, c["window"] or c["keys"]) for i in range(rows)) if c["causal"] else rows * c["keys"]
+    return each * c["heads"] * c["batch"]
+
+
+def graph_of(call, launches):
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(launches):
+            call()
+    return graph
+
+
+def microseconds(graph, launches):
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    graph.replay()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) * 1e3 / launches
+
+
+def measured(library, c, device, rounds, tune):
+    generator = torch.Generator(device).manual_seed(1)
+    q, k, v = (torch.randn(c["batch"], heads, rows, c["depth"], generator=generator, device=device).bfloat16()
+               for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"])))
+    lists = mask_lists(c) if c["block"] else None
+    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, tune)
+    flops = 4 * kept_pairs(c, lists) * c["depth"]
+    launches = max(1, min(20, int(5e11 / flops)))
+    calls = {"ours": ours.run}
+    if not lists and not c["window"]:
+        calls["cudnn"] = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(c["causal"]), enable_gqa=c["heads"] != c["heads_kv"])
+    graphs, failed = {}, {}
+    for name, call in calls.items():
+        try:
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                graphs[name] = graph_of(call, launches)
+        except RuntimeError as reason:
+            failed[name] = str(reason).splitlines()[0][:160]
+            torch.cuda.synchronize()
+    times = {name: [] for name in graphs}
+    until = time.perf_counter() + 0.15
+    while time.perf_counter() < until: # the clock that the power allows
+        for graph in graphs.values():
+            graph.replay()
+        torch.cuda.synchronize()
+    for number in range(rounds):
+        for name in list(graphs)[::-1 if number % 2 else 1]:
+            times[name].append(microseconds(graphs[name], launches))
+    us = {name: statistics.median(values) for name, values in times.items()}
+    result = {**c, "chosen": ours.choice, "us": {name: round(value, 3) for name, value in us.items()}, "tflops": {name: round(flops / value / 1e6, 1) for name, value in us.items()},
+              "error": float(f"{error(c, lists, q, k, v, ours.out):.2g}")}
+    if "cudnn" in times:
+        result["ratio"] = round(statistics.median(b / a for a, b in zip(times["ours"], times["cudnn"])), 4)
+    if failed:
+        result["failed"] = failed
+    library.destroy_plan(ours.plan)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
+    parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
+    parser.add_argument("--only", default="", help="cases whose name has this word")
+    options = parser.parse_args()
+    device, library, results = torch.device(options.device), Library(options.library, options.device, ""), []
+    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "command": "bench/attention_gpu.py " + " ".join(sys.argv[1:]), "peer": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}",
+                "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds, "attention": results}
+    end = time.perf_counter() + options.limit_s
+    for c in CASES:
+        if options.only not in c["name"]:
+            continue
+        if time.perf_counter() > end:
+            print(f"{c['name']}: not measured, {options.limit_s:g} s are over", flush=True)
+            continue
+        try:
+            results.append(measured(library, c, device, options.rounds, options.tune))
+        except (RuntimeError, torch.OutOfMemoryError) as reason:
+            print(f"{c['name']}: {reason}", flush=True)
+            continue
+        r = results[-1]
+        print(f"{r['name']:28} {r['us']['ours']:9.1f} us {r['tflops']['ours']:6.1f} TFLOP/s, cuDNN {r['tflops'].get('cudnn', '-'):>6}: {r.get('ratio', '-'):>6} error {r['error']:.0e} {r['chosen']}",
+              flush=True)
+        temporary = options.out.with_suffix(".part")
+        temporary.write_text(json.dumps(document, indent=1) + "\n")
+        os.replace(temporary, options.out)
+
+
+if __name__ == "__main__":
+    main()
