@@ -144,18 +144,28 @@ typedef struct inspection {
     int64_t good, bad;
 } inspection;
 
+/* Of a fault that integrity_check lists because it had no memory to read the page: "... error code=7", which is no word on the file. */
+static int told_by_fault(const char *fault)
+{
+    const char *code = strstr(fault, "error code=");
+    return code != NULL && (atoi(code + strlen("error code=")) & 0xff) == SQLITE_NOMEM ? SQLITE_NOMEM : SQLITE_OK;
+}
+
 /* Rows of a pragma that lists faults; integrity_check says "ok" where there are none. */
 static int count_faults(spk_db *db, const char *pragma, int64_t *faults)
 {
     sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v2(db->sql, pragma, -1, &statement, NULL);
+    int told = SQLITE_OK;
     while (code == SQLITE_OK || code == SQLITE_ROW) {
         code = sqlite3_step(statement);
-        if (code == SQLITE_ROW && strcmp(column(statement, 0), "ok") != 0)
-            ++*faults;
+        if (code != SQLITE_ROW || strcmp(column(statement, 0), "ok") == 0)
+            continue;
+        ++*faults;
+        told = told != SQLITE_OK ? told : told_by_fault(column(statement, 0));
     }
     sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
+    return told != SQLITE_OK ? told : code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
 /* A page that could not be read counts as a fault there, with no error: faults are those that a second look finds too. */
