@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -52,6 +52,7 @@ for step in "${steps[@]}"; do
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"
         ;;
+    attention) run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --limit-s 280 --out "$results/$name-attention.json" ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
     examples)
         for example in finite_elements graph moe; do

@@ -62,7 +62,7 @@ def section(device, files):
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
-                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("masks", "Attention under masks of blocks", masks_table),
+                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("masks", "Attention under masks of blocks", masks_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
@@ -106,6 +106,24 @@ def masks_table(chosen):
     return table(["type", "heads, queries, keys, depth", "block", "kept", "masked, us", "full, us", "masked over full", "of the least times"],
                  [[r["dtype"], ", ".join(str(r[name]) for name in ("heads", "queries", "keys", "depth")), str(r["block"]), percent(r["kept"]), digits(r["us"]),
                    digits(r["full_us"]), f"{digits(r['ratio'])}x", f"{digits(r['least_ratio'])}x"] for _, d in chosen for r in d["masks"]])
+
+
+def attention_what(r):
+    """A case of bench/attention_gpu.py in words."""
+    words = [f"{r['queries']} x {r['keys']}" if r["queries"] != r["keys"] else str(r["queries"]), f"depth {r['depth']}",
+             f"{r['heads']}/{r['heads_kv']} heads" + (f", {r['batch']} items" if r["batch"] > 1 else "")]
+    if r["block"]:
+        words.append(f"blocks of {r['block']}, " + ("uneven rows" if r["spread"] else percent(r["kept"] * r["block"] / r["keys"])) +
+                     (", a list for each group of heads" if r["lists"] < r["heads"] else ""))
+    return ", ".join(words + (["causal"] if r["causal"] else []) + ([f"window of {r['window']}"] if r["window"] else []))
+
+
+def attention_table(chosen):
+    """What bench/attention_gpu.py found: medians, TFLOP/s on the pairs that the mask keeps, cuDNN's time over ours where it takes part."""
+    return ["bf16; TFLOP/s counts the pairs that the mask keeps. The cost model chose, nothing was tuned. cuDNN takes no masks of blocks.", ""] + table(
+        ["queries, keys", "sparsek, us", "TFLOP/s", "cuDNN, TFLOP/s", "its time over ours", "error over the largest V", "which ran"],
+        [[attention_what(r), digits(r["us"]["ours"]), digits(r["tflops"]["ours"]), digits(r["tflops"].get("cudnn")), f"{digits(r['ratio'])}x" if "ratio" in r else "-",
+          f"{r['error']:.1g}", f"`{r['chosen']}`"] for _, d in chosen for r in d["attention"]])
 
 
 def topologies_table(chosen):

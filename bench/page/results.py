@@ -24,6 +24,8 @@ def kind_of(document):
         return "roofs"
     if "masks" in document:
         return "masks"
+    if "attention" in document:
+        return "attention"
     if "burn" in document:
         return "burn"
     if "layers" in document:
