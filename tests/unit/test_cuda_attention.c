@@ -1,0 +1,169 @@
+/* Tiles of attention on a GPU: every tile goes to one worker, workers have about as much to do, and a tile's steps hold all keys that its
+ * queries see. Needs no GPU: device memory is the host's here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cuda/plan/attention.h"
+#include "base/rng.h"
+#include "op/attention/attention.h"
+
+static spk_status take(spk_device *device, size_t bytes, void **memory)
+{
+    (void)device;
+    *memory = malloc(bytes);
+    return *memory != NULL ? SPK_OK : SPK_ERR_OUT_OF_MEMORY;
+}
+
+static spk_status copy_in(spk_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    memcpy(to, from, bytes);
+    return SPK_OK;
+}
+
+static const spk_backend host_memory = {.allocate = take, .copy_in = copy_in};
+static spk_device device = {.backend = &host_memory};
+
+static int64_t between(spk_rng *rng, int64_t low, int64_t high)
+{
+    return low + (int64_t)spk_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+/* Lists for `lists` heads; a block is stored by a chance of its row's own. */
+static spk_pattern *draw_mask(spk_rng *rng, const spk_attention *a, int64_t lists, int block_rows, int block_cols)
+{
+    const int64_t down = (a->queries + block_rows - 1) / block_rows, across = (a->keys + block_cols - 1) / block_cols;
+    int64_t *offsets = calloc((size_t)(lists * down) + 1, sizeof *offsets), *columns = calloc((size_t)(lists * down * across) + 1, 8),
+            count = 0;
+    spk_pattern *made = NULL;
+    assert_true(offsets != NULL && columns != NULL);
+    for (int64_t row = 0; row < lists * down; row++) {
+        const double density = spk_rng_uniform(rng);
+        for (int64_t column = 0; column < across; column++)
+            if (spk_rng_uniform(rng) < density)
+                columns[count++] = column;
+        offsets[row + 1] = count;
+    }
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                     .rows = lists == 1 ? a->queries : lists * down * block_rows,
+                                     .cols = a->keys,
+                                     .block_rows = block_rows,
+                                     .block_cols = block_cols,
+                                     .nnzb = count,
+                                     .row_offsets = offsets,
+                                     .col_indices = columns,
+                                     .index_type = SPK_I64};
+    assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &made), SPK_OK);
+    free(offsets);
+    free(columns);
+    return made;
+}
+
+typedef struct drawn {
+    spk_pattern *mask;
+    spk_problem problem;
+} drawn;
+
+static drawn draw(spk_rng *rng)
+{
+    static const int sizes[] = {16, 32, 64, 128};
+    spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .depth = 64, .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT};
+    drawn d = {0};
+    a.queries = between(rng, 1, 700);
+    a.keys = between(rng, 1, 700);
+    a.heads_kv = between(rng, 1, 3);
+    a.heads = a.heads_kv * between(rng, 1, 3);
+    a.batch = between(rng, 1, 2);
+    a.causal = (int)between(rng, 0, 1);
+    a.window_left = between(rng, 0, 1) * between(rng, 1, 300);
+    a.sinks = a.window_left > 0 ? between(rng, 0, 1) * between(rng, 1, 40) : 0;
+    if (between(rng, 0, 1) == 1) {
+        a.mask_heads = between(rng, 0, 1) == 0 ? 1 : a.heads_kv;
+        d.mask = draw_mask(rng, &a, a.mask_heads, sizes[between(rng, 0, 3)], sizes[between(rng, 0, 3)]);
+    }
+    assert_int_equal(spk_problem_read(&spk_op_attention, d.mask, &a, NULL, &d.problem), SPK_OK);
+    return d;
+}
+
+/* Keys of blocks that some query of the tile sees, whole blocks of the mask or whole steps: no fewer must be walked. */
+static int64_t least_steps(const spk_problem *p, const attention_tiling *t, int64_t tile)
+{
+    const int64_t row_tile = tile % t->row_tiles, rest = tile / t->row_tiles, head = rest % t->head_tiles * t->heads;
+    const int64_t first = row_tile / t->block_tiles * t->block_rows + row_tile % t->block_tiles * t->rows,
+                  block_end = (row_tile / t->block_tiles + 1) * t->block_rows;
+    const int64_t width = p->pattern != NULL ? p->pattern->block_cols : t->step_keys, units = (p->n + width - 1) / width;
+    int64_t *keys = calloc((size_t)p->n + 1, sizeof *keys), seen = 0;
+    bool *unit = calloc((size_t)units + 1, sizeof *unit);
+    assert_true(keys != NULL && unit != NULL);
+    for (int64_t query = first; query < first + t->rows && query < block_end && query < p->m; query++) {
+        const int64_t count = spk_attention_keys(p, rest / t->head_tiles, head, query, keys);
+        for (int64_t i = 0; i < count; i++)
+            unit[keys[i] / width] = true;
+    }
+    for (int64_t i = 0; i < units; i++)
+        seen += unit[i];
+    free(keys);
+    free(unit);
+    return width >= t->step_keys ? seen * (width / t->step_keys) : (seen + t->step_keys / width - 1) / (t->step_keys / width);
+}
+
+static void check_deal(const spk_problem *p, const attention_tiling *t, int workers)
+{
+    void *memory = NULL;
+    int64_t longest = 0, most = 0, least = INT64_MAX;
+    assert_int_equal(spk_cuda_attention_deal(&device, p, t, workers, &memory), SPK_OK);
+    for (int64_t tile = 0; tile < t->all; tile++) {
+        const int64_t steps = spk_cuda_attention_steps(p, t, tile), wanted = least_steps(p, t, tile);
+        /* a window and sinks may leave out what lies between: whole blocks that one of them touches are walked */
+        assert_true(steps >= wanted && (p->band.sinks > 0 || p->band.left > 0 || p->band.right > 0 || steps == wanted));
+        longest = steps > longest ? steps : longest;
+    }
+    if (memory == NULL)
+        return;
+    const int *offsets = memory, *list = offsets + workers + 1;
+    unsigned char *given = calloc((size_t)t->all, 1);
+    assert_non_null(given);
+    assert_int_equal(offsets[0], 0);
+    assert_int_equal(offsets[workers], t->all);
+    for (int w = 0; w < workers; w++) {
+        int64_t load = 0;
+        for (int at = offsets[w]; at < offsets[w + 1]; at++) {
+            assert_true(list[at] >= 0 && list[at] < t->all && !given[list[at]]);
+            given[list[at]] = 1;
+            load += spk_cuda_attention_steps(p, t, list[at]) + 1;
+        }
+        most = load > most ? load : most;
+        least = load < least ? load : least;
+    }
+    assert_true(most - least <= longest + 1);
+    free(given);
+    free(memory);
+}
+
+static void tiles_are_dealt_out(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 4711);
+    for (int i = 0; i < 400; i++) {
+        static const int rows[] = {64, 128, 192}, steps[] = {64, 128};
+        drawn d = draw(&rng);
+        const int shared = spk_cuda_attention_shared_heads(&d.problem);
+        const attention_tiling t =
+            spk_cuda_attention_tiling(&d.problem, rows[between(&rng, 0, 2)], between(&rng, 0, 1) ? shared : 1, steps[between(&rng, 0, 1)]);
+        check_deal(&d.problem, &t, (int)between(&rng, 1, 12));
+        spk_pattern_release(&d.mask);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
