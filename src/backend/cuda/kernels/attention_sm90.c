@@ -12,7 +12,7 @@
 
 #define TUNED(params, name) SPK_TUNED(attention_sm90, params, name)
 
-enum { ROWS = 64, MOST_DEPTH = 256, MOST_SUMS_OF_TWO = 190, MOST_SUMS_OF_THREE = 128 };
+enum { ROWS = 64, MOST_DEPTH = 256, MOST_SUMS_OF_TWO = 190, MOST_SUMS_OF_THREE = 128, MOST_BESIDE_MORE = 110 };
 static const double BRIEF_BYTES = 32 << 20; /* a problem that L2 holds */
 
 typedef struct state {
@@ -93,6 +93,14 @@ static const char *problem_refusal(const spk_problem *p)
     return operand_refusal(p);
 }
 
+/* Registers of a thread's sums, exponentials and Q for which there is room. Three warpgroups have fewer, and none to spare for what else a
+ * program may do. */
+static int most_sums(const attention_constants *c)
+{
+    const bool more = c->masked || c->sinks || c->capped || c->split || c->scrub || (c->want_lse && c->join);
+    return c->consumers < 3 ? MOST_SUMS_OF_TWO : more ? MOST_BESIDE_MORE : MOST_SUMS_OF_THREE;
+}
+
 static const char *shape_refusal(const attention_constants *c, const attention_shape *s)
 {
     if (c->consumers == 1 && (c->form != ATTENTION_BY_ROWS || c->turns))
@@ -103,7 +111,7 @@ static const char *shape_refusal(const attention_constants *c, const attention_s
         return "too few stages fit into shared memory";
     if (c->join && s->q_slots < 2 && !c->q_held)
         return "the next tile's Q does not fit beside this one's";
-    if (s->registers > (c->consumers == 3 ? MOST_SUMS_OF_THREE : MOST_SUMS_OF_TWO))
+    if (s->registers > most_sums(c))
         return "a thread would keep too many sums";
     if (c->masked && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
         return "a step is not made of whole blocks of the mask";
