@@ -84,7 +84,7 @@ static const char *problem_refusal(const spk_problem *p)
     const spk_dtype dtype = p->operand[ATTENTION_Q].dtype;
     if (dtype != SPK_F16 && dtype != SPK_BF16)
         return "it is for f16 and bf16";
-    if (p->k % 8 != 0 || p->depth_v % 8 != 0 || p->k < 8 || p->k > MOST_DEPTH || p->depth_v < 16 || p->depth_v > MOST_DEPTH)
+    if (p->k % 8 != 0 || p->depth_v % 8 != 0 || p->k < 16 || p->k > MOST_DEPTH || p->depth_v < 16 || p->depth_v > MOST_DEPTH)
         return "the depths must be multiples of 8 between 16 and 256";
     if (p->n == 0)
         return "there are no keys";
@@ -184,10 +184,10 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
     const attention_tiling t = spk_cuda_attention_tiling(p, s.rows, s.heads, c.step_keys);
     const double workers = (double)spk_sm90_processors(device) * s.rings, splits = TUNED(params, SPLIT);
     const double whole = (double)t.all > 1 ? (double)t.all : 1, tiles = whole * splits;
-    /* of the last step of a run of keys half is waste, where limits cut it */
-    const double edges = (c.left ? 0.5 : 0) + (c.right ? 0.5 : 0);
-    const double rows = fmin(s.rows, (double)block_queries(p)) * s.heads;
-    const double seen = p->pairs * (double)p->batch / (whole * fmax(rows, 1) * c.step_keys) + edges;
+    const double queries = fmax(fmin(s.rows, (double)block_queries(p)), 1), rows = queries * s.heads;
+    /* a limit goes down a tile by as many keys as it has rows: half of them are waste, and of a step half */
+    const double edges = (c.left + c.right) * 0.5 * fmax(queries / c.step_keys, 1);
+    const double seen = p->pairs * (double)p->batch / (whole * rows * c.step_keys) + edges;
     const double steps = (edges > 0 ? seen : ceil(seen - 0.01)) / splits;
     const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
     const bool uneven = c.left || c.right || c.masked;
