@@ -28,7 +28,7 @@ SPK_INLINE void S(take_queries)(const S(attention) *t)
 {
     const REAL scale = (REAL)t->job->args->scalar[ATTENTION_SCALE];
     const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_Q].ld;
-    for (int64_t i = 0; i < t->queries; i++) {
+    for (int64_t i = 0; i < t->queries && depth > 0; i++) { /* without columns there may be no Q */
         REAL *to = t->own + i * depth;
         S(widen_all)(t->q + (t->first + i) * ld, depth, to);
         for (int64_t d = 0; d < depth; d++)
