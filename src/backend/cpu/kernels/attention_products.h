@@ -81,10 +81,17 @@ SPK_INLINE T(vec) T(attention_exp)(T(vec) x)
 /* Of all lanes, by halves. */
 SPK_INLINE T(vec) T(attention_halve)(T(vec) v, int by)
 {
+#ifdef __clang__ /* which has no shuffle by a vector, and makes one of this */
+    T(vec) other;
+    for (int lane = 0; lane < T(lanes); lane++)
+        other[lane] = v[lane ^ by];
+    return other;
+#else
     T(bits) from;
     for (int lane = 0; lane < T(lanes); lane++)
         from[lane] = lane ^ by;
     return __builtin_shuffle(v, from);
+#endif
 }
 
 SPK_INLINE REAL T(attention_highest)(T(vec) v)
