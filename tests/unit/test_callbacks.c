@@ -212,11 +212,12 @@ static void clock_stands_still(void **state)
     (void)state;
     wrong = 0;
     visit = look_at_clock;
+    const double real_us = spk_now_us(); /* around the other clock, as another process may run between the two */
     before_us = spk_work_us();
-    const double real_us = spk_now_us();
     spk_tell_progress(progress, NULL, 0, 0, "");
     visit = NULL;
-    const double work_us = spk_work_us() - before_us, passed_us = spk_now_us() - real_us;
+    const double work_us = spk_work_us() - before_us;
+    const double passed_us = spk_now_us() - real_us;
     assert_int_equal(wrong, 0);
     assert_false(spk_in_callback());
     assert_true(inside_us >= before_us && work_us >= 0 && work_us <= passed_us - 20000);
