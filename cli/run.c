@@ -168,6 +168,8 @@ static int take_size(const cli *app, run_data *r, const char *path, const char *
     int64_t *size = size_named(r, name, length, &known);
     if (!size || *size == value)
         return EXIT_DONE;
+    if (value == 0 && r->op->sizes[size - r->sizes].usual == 0) /* a size that may be left out: 0 stands for another's value */
+        return cli_fail(app, EXIT_INPUT, "%s: has no %s", path, what);
     if (*size >= 0)
         return cli_fail(app, EXIT_INPUT, "%s: has %lld %s; %s", path, (long long)value, what, *known);
     *size = value;

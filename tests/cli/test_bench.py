@@ -102,6 +102,8 @@ class Bench(CliTest):
                            (["--m=3"], "--m: attention has no such size"), (["--experts=3"], "--experts goes with --op spmm or sddmm"),
                            (["--mask-heads=2"], "mask_heads = 2: there is no pattern")):
             self.assertIn(why, self.cli("bench", *line, *wrong, code=2).stderr)
+        billions = ["--op", "attention", "--queries=2000000000", "--keys=2000000000", "--causal", "--window-left=5", "--budget=0.1"]
+        self.assertIn("bytes of memory are free", self.cli("bench", *billions, code=5).stderr)
 
     def test_attention_in_blocks(self):
         """A mask is generated, or a file: lists for each head and item; a problem of a result is one to tune."""

@@ -245,6 +245,8 @@ class Run(CliTest):
             e = {j: math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in seen}
             wanted.append([sum(w * v[j][c] for j, w in e.items()) / sum(e.values()) if seen else 0 for c in range(3)])
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
+        self.write("none.mtx", "%%MatrixMarket matrix array real general\n8 0\n")
+        self.assertIn("none.mtx: has no columns", self.cli("run", "q.mtx", "k.mtx", "none.mtx", "--op", "attention", "-o", "o.mtx", code=3).stderr)
         self.write("tall.mtx", "%%MatrixMarket matrix coordinate pattern general\n7 8 1\n1 1\n")
         self.assertIn("rows", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "tall.mtx", "--block", "2", "-o", "o.mtx", code=3).stderr)
 

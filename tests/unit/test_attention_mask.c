@@ -256,16 +256,23 @@ static void flops_are_of_pairs(void **state)
     for (int turn = 0; turn < 60; turn++) {
         const spk_attention a = draw_problem();
         spk_problem_info info = {SPK_SIZED(spk_problem_info)};
-        int64_t pairs = 0;
+        int64_t pairs = 0, of_band = 0;
         draw_mask(&made, &a);
         ok(spk_problem_get_info(context, made.pattern, &a, &info));
+        spk_attention open = a;
+        spk_problem_info without = {SPK_SIZED(spk_problem_info)};
+        open.mask_heads = open.mask_items = 0;
+        ok(spk_problem_get_info(context, NULL, &open, &without));
         for (int64_t item = 0; item < a.batch; item++)
             for (int64_t head = 0; head < a.heads; head++)
                 for (int64_t query = 0; query < a.queries; query++)
-                    for (int64_t key = 0; key < a.keys; key++)
+                    for (int64_t key = 0; key < a.keys; key++) {
                         pairs += sees(&a, &made, item, head, query, key);
-        const double wanted = 2.0 * (double)pairs * (double)(a.depth + (a.depth_v ? a.depth_v : a.depth));
-        assert_true(fabs(info.flops - wanted) <= 1e-9 * wanted);
+                        of_band += sees(&a, NULL, item, head, query, key);
+                    }
+        const double each = 2.0 * (double)(a.depth + (a.depth_v ? a.depth_v : a.depth));
+        assert_true(fabs(info.flops - each * (double)pairs) <= 1e-9 * each * (double)pairs);
+        assert_true(fabs(without.flops - each * (double)of_band) <= 1e-9 * each * (double)of_band);
         spk_pattern_destroy(&made.pattern);
     }
 }

@@ -60,16 +60,30 @@ static double pairs_of_lists(const spk_problem *p)
     return pairs;
 }
 
+/* The sum of clamp(i + offset, 0, top) over i from 0 to count - 1. */
+static double sum_clamped(int64_t count, int64_t offset, int64_t top)
+{
+    const int64_t first = spk_attention_clamp(-offset, count), full = first + spk_attention_clamp(top - offset - first, count - first);
+    return (double)(full - first) * ((double)(first + offset) + (double)(full - 1 + offset)) / 2 + (double)(count - full) * (double)top;
+}
+
+/* What spk_attention_seen says of all queries together: they may be billions. */
+static double pairs_of_band(const spk_problem *p)
+{
+    const int64_t shift = p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? p->n - p->m : 0, begin = shift - p->band.left + 1;
+    double pairs = p->band.right > 0 ? sum_clamped(p->m, shift + p->band.right, p->n) : (double)p->m * (double)p->n;
+    if (p->band.left > 0)
+        pairs += sum_clamped(p->m, begin, p->band.sinks < p->n ? p->band.sinks : p->n) - sum_clamped(p->m, begin, p->n);
+    return pairs;
+}
+
 /* Of a query and a key that it sees: of all heads of an item. */
 static double count_pairs(const spk_problem *p)
 {
     const double heads = (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
-    double pairs = 0;
     if (p->pattern != NULL)
         return pairs_of_lists(p) * heads / (double)(p->lists.heads * (p->lists.item_step > 0 ? p->batch : 1));
-    for (int64_t i = 0; i < p->m; i++)
-        pairs += (double)seen_of(spk_attention_seen(p, i), 0, p->n);
-    return pairs * heads;
+    return pairs_of_band(p) * heads;
 }
 
 static void fit(spk_problem *p)
