@@ -167,20 +167,6 @@ static void deal_release(const spk_mem *mem, deal *d)
     spk_schedule_heap_release(mem, &d->heap);
 }
 
-/* Offsets and lists, from the owners of the tiles in their order. */
-static void write_lists(const deal *d, int64_t tiles, int workers)
-{
-    int *next = d->lists, *listed = d->lists + workers + 1;
-    for (int64_t i = 0; i < tiles; i++)
-        next[d->owners[i] + 1]++;
-    for (int w = 0; w < workers; w++)
-        next[w + 1] += next[w];
-    for (int64_t i = 0; i < tiles; i++)
-        listed[next[d->owners[i]]++] = d->order[i];
-    memmove(next + 1, next, (size_t)workers * sizeof *next); /* each now stands where the next worker begins */
-    next[0] = 0;
-}
-
 static spk_status give_away(const spk_mem *mem, const spk_problem *p, const attention_tiling *t, deal *d)
 {
     const int64_t section = section_tiles(p, t);
@@ -212,7 +198,7 @@ spk_status spk_cuda_attention_deal(spk_device *device, const spk_problem *p, con
     if (even)
         goto done;
     SPK_GOTO(give_away(mem, p, t, &d));
-    write_lists(&d, t->all, workers);
+    spk_schedule_write(d.order, d.owners, t->all, workers, d.lists);
     SPK_GOTO(device->backend->allocate(device, (size_t)d.count * sizeof *d.lists, memory));
     SPK_GOTO(device->backend->copy_in(device, *memory, d.lists, (size_t)d.count * sizeof *d.lists));
 done:

@@ -125,16 +125,16 @@ static int64_t schedule_give(const int *lengths, int64_t col_tiles, int64_t tile
     return most;
 }
 
-static void schedule_write(const schedule_work *w, int64_t tiles, int blocks, int *memory)
+void spk_schedule_write(const int *numbers, const int *owners, int64_t tiles, int workers, int *lists)
 {
-    int *next = memory, *listed = memory + blocks + 1;
+    int *next = lists, *listed = lists + workers + 1;
     for (int64_t i = 0; i < tiles; i++)
-        next[w->owners[i] + 1]++;
-    for (int b = 0; b < blocks; b++)
-        next[b + 1] += next[b];
+        next[owners[i] + 1]++;
+    for (int w = 0; w < workers; w++)
+        next[w + 1] += next[w];
     for (int64_t i = 0; i < tiles; i++)
-        listed[next[w->owners[i]]++] = w->numbers[i];
-    memmove(next + 1, next, (size_t)blocks * sizeof *next); /* each now stands where the next block begins */
+        listed[next[owners[i]]++] = numbers[i];
+    memmove(next + 1, next, (size_t)workers * sizeof *next); /* each now stands where the next worker begins */
     next[0] = 0;
 }
 
@@ -156,7 +156,7 @@ spk_status spk_schedule_make(const spk_mem *mem, const int *lengths, int64_t row
         schedule_number(lengths, rows, tiles, windows[0], &work);
         made.most = schedule_give(lengths, col_tiles, tiles, blocks, &work);
     }
-    schedule_write(&work, tiles, blocks, made.memory);
+    spk_schedule_write(work.numbers, work.owners, tiles, blocks, made.memory);
     *lists = made;
     made.memory = NULL;
 done:

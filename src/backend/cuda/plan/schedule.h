@@ -28,6 +28,10 @@ void spk_schedule_heap_release(const spk_mem *mem, schedule_heap *h);
 /* order: the numbers of `count` lengths, by falling length, those of one length as they come: a counting sort. */
 spk_status spk_schedule_sort(const spk_mem *mem, const int *lengths, int64_t count, int *order);
 
+/* lists: offsets (workers + 1) and the tiles' numbers, each worker's in the order given; all of it zero before. owners: who has each tile.
+ */
+void spk_schedule_write(const int *numbers, const int *owners, int64_t tiles, int workers, int *lists);
+
 /* The tiles of each block, as device/scheduler.cuh reads them. */
 typedef struct schedule_lists {
     int *memory;   /* offsets (blocks + 1); tiles: row tile * col_tiles + column tile */
