@@ -448,6 +448,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     bool kept = false;
     if (spk_problem_is_empty(problem))
         return spk_report_unmeasured(tuner, problem, options, NULL, report);
+    SPK_TRY(spk_operands_fit(tuner->device, problem)); /* samples of it would, and take their time before the whole is refused */
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
     SPK_TRY(spk_search_begin(&r.search, tuner, problem, options));
     r.search.by_row = true;

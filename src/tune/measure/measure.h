@@ -32,6 +32,9 @@ typedef struct spk_operands {
 spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands);
 void spk_operands_release(spk_operands **operands); /* accepts NULL */
 size_t spk_operands_set_bytes(const spk_problem *problem);
+
+/* SPK_ERR_OUT_OF_MEMORY where not even one set of the problem's operands finds room. */
+spk_status spk_operands_fit(spk_device *device, const spk_problem *problem);
 spk_status spk_operands_workspace(spk_operands *operands, size_t bytes);
 
 /* Fills the outputs of set 0 with all-one bits: a NaN in every dtype, which no sum of finite terms gives. */

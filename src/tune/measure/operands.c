@@ -61,13 +61,25 @@ static double free_memory(spk_device *device)
     return device->device_mem.allocate == NULL ? (double)device->backend->free_memory(device) : 0;
 }
 
+/* free_bytes: 0 where that is unknown. */
+static spk_status fits(size_t set_bytes, double free_bytes)
+{
+    if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
+    return SPK_OK;
+}
+
+spk_status spk_operands_fit(spk_device *device, const spk_problem *problem)
+{
+    return fits(spk_operands_set_bytes(problem), free_memory(device));
+}
+
 static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 {
     const spk_device *device = o->device;
     double free_bytes = free_memory(o->device);
     free_bytes += free_bytes > 0 ? (double)o->room->touched : 0;
-    if (free_bytes > 0 && (double)set_bytes > 0.8 * free_bytes)
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "tuning needs operands of %zu bytes; %.0f bytes of memory are free", set_bytes, free_bytes);
+    SPK_TRY(fits(set_bytes, free_bytes));
     o->sets = 1;
     double touched = touched_bytes(o);
     if (o->problem->cache == SPK_WARM || touched <= 0)

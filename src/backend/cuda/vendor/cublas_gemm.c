@@ -1,6 +1,7 @@
 /* cublas_gemm: one cuBLASLt product, of all items of a batch, with what the library knows of the epilogue: bias along D's lines, and a
- * residual that is added to a product without activation, as its C. Its ReLU makes 0 of a NaN, and its GELU a NaN of minus infinity: they
- * take part with assume_finite alone. All else is a program of ours after it. ALGO: the library's first, second ... recommendation. */
+ * residual that is added to a product without activation, as its C (where D has 16 bits, one of the two). Its ReLU makes 0 of a NaN, and
+ * its GELU a NaN of minus infinity: they take part with assume_finite alone. All else is a program of ours after it. ALGO: the library's
+ * first, second ... recommendation. */
 #include <math.h>
 
 #include "backend/cuda/vendor/cublaslt.h"
@@ -17,10 +18,12 @@ static bool residual_is_c(const spk_problem *p)
     return e->residual == SPK_RESIDUAL_ADD && !e->use_c && e->activation == SPK_ACT_NONE;
 }
 
+/* Beside a C of 16 bits some of its algorithms round the sum before they add the bias, and once more after it. */
 static bool knows_bias(const spk_problem *p)
 {
     const spk_bias along = p->d.layout == SPK_ROW_MAJOR ? SPK_BIAS_PER_COL : SPK_BIAS_PER_ROW;
-    return p->epilogue.bias == SPK_BIAS_NONE || p->epilogue.bias == along;
+    const bool rounds_twice = (p->epilogue.use_c || residual_is_c(p)) && spk_dtype_bytes(p->d.dtype) < 4;
+    return p->epilogue.bias == SPK_BIAS_NONE || (p->epilogue.bias == along && !rounds_twice);
 }
 
 /* The library's GELU is the one by tanh, and as exact as 16 bits ask for. */
