@@ -29,7 +29,8 @@ static void computes_the_definition(void **state)
     ok(spk_fill_random(context, SPK_F32, MOST, 1, q));
     ok(spk_fill_random(context, SPK_F32, MOST, 2, k));
     ok(spk_fill_random(context, SPK_F32, MOST, 3, v));
-    for (int turn = 0; turn < 120; turn++) {
+    const int turns = getenv("SPARSEK_TEST_QUICK") != NULL ? 25 : 120;
+    for (int turn = 0; turn < turns; turn++) {
         const char *choice = choices[turn % 5];
         if (!can_run(choice))
             continue;
@@ -96,7 +97,8 @@ static void equal_bits(void **state)
     ok(spk_fill_random(context, SPK_F32, MOST, 3, v));
     ok(spk_compute(context, NULL, &a, &args, &pin));
     memcpy(before, o, sizeof before);
-    for (int run = 0; run < 200; run++) {
+    const int runs = getenv("SPARSEK_TEST_QUICK") != NULL ? 8 : 200;
+    for (int run = 0; run < runs; run++) {
         memset(o, 0xff, sizeof before);
         ok(spk_compute(context, NULL, &a, &args, &pin));
         assert_memory_equal(o, before, sizeof before);

@@ -138,7 +138,8 @@ static void computes_the_definition(void **state)
     (void)state;
     spk_rng_seed(&rng, 77);
     fill();
-    for (int turn = 0; turn < 60 * CHOICES; turn++) {
+    const int turns = getenv("SPARSEK_TEST_QUICK") != NULL ? 8 : 60;
+    for (int turn = 0; turn < turns * CHOICES; turn++) {
         const char *choice = choices[turn % CHOICES];
         const spk_attention a = draw_problem();
         const setting s = {.by_row = below(2) == 1, .scale = 0.6 - 0.003 * (double)turn, .softcap = 3};
@@ -240,7 +241,8 @@ static void equal_bits_and_all_blocks(void **state)
     assert_true(whole.flops == masked.flops && whole.dense_flops == masked.dense_flops && whole.flops == 2.0 * 300 * 300 * 64 * 3);
     ok(spk_compute(context, made.pattern, &a, &args, &pin));
     memcpy(before, o, sizeof before);
-    for (int run = 0; run < 100; run++) {
+    const int runs = getenv("SPARSEK_TEST_QUICK") != NULL ? 5 : 100;
+    for (int run = 0; run < runs; run++) {
         memset(o, 0xff, sizeof before);
         ok(spk_compute(context, made.pattern, &a, &args, &pin));
         assert_memory_equal(o, before, sizeof before);
@@ -253,7 +255,8 @@ static void flops_are_of_pairs(void **state)
 {
     (void)state;
     spk_rng_seed(&rng, 5);
-    for (int turn = 0; turn < 60; turn++) {
+    const int turns = getenv("SPARSEK_TEST_QUICK") != NULL ? 8 : 60;
+    for (int turn = 0; turn < turns; turn++) {
         const spk_attention a = draw_problem();
         spk_problem_info info = {SPK_SIZED(spk_problem_info)};
         int64_t pairs = 0, of_band = 0;

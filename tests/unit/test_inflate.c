@@ -94,7 +94,8 @@ static void test_damage(void **state)
     pack(&packed, &used, bytes, COUNT - 100, 9);
     size_t first = used;
     pack(&packed, &used, bytes + COUNT - 100, 100, 9);
-    for (size_t cut = 2; cut < used; cut++) {
+    const size_t step = getenv("SPARSEK_TEST_QUICK") != NULL ? 5 : 1;
+    for (size_t cut = 2; cut < used; cut += step) {
         spk_status status = unpack(packed, cut, 500, out, sizeof out, &got);
         if (cut == first) { /* a whole member */
             assert_ok(status);
@@ -104,7 +105,7 @@ static void test_damage(void **state)
         assert_non_null(strstr(spk_error_message(0), "f: compressed byte "));
         assert_non_null(strstr(spk_error_message(0), ": ends early"));
     }
-    for (size_t at = 2; at < used; at++)
+    for (size_t at = 2; at < used; at += step)
         for (int bit = 0; bit < 8; bit++) {
             packed[at] ^= (unsigned char)(1 << bit);
             spk_status status = unpack(packed, used, 500, out, sizeof out, &got);

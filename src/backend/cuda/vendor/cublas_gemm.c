@@ -18,11 +18,18 @@ static bool residual_is_c(const spk_problem *p)
     return e->residual == SPK_RESIDUAL_ADD && !e->use_c && e->activation == SPK_ACT_NONE;
 }
 
-/* Beside a C of 16 bits some of its algorithms round the sum before they add the bias, and once more after it. */
+static bool is_whole(const spk_operand *o)
+{
+    return o->ld * (int64_t)spk_dtype_bytes(o->dtype) % 16 == 0;
+}
+
+/* Some of its algorithms, which it recommends where lines do not begin at 16 bytes, round a sum to D's 16 bits before they add the bias,
+ * and once more after it; so they may beside a C. */
 static bool knows_bias(const spk_problem *p)
 {
     const spk_bias along = p->d.layout == SPK_ROW_MAJOR ? SPK_BIAS_PER_COL : SPK_BIAS_PER_ROW;
-    const bool rounds_twice = (p->epilogue.use_c || residual_is_c(p)) && spk_dtype_bytes(p->d.dtype) < 4;
+    const bool whole = is_whole(&p->a) && is_whole(&p->b) && is_whole(&p->d);
+    const bool rounds_twice = spk_dtype_bytes(p->d.dtype) < 4 && (!whole || p->epilogue.use_c || residual_is_c(p));
     return p->epilogue.bias == SPK_BIAS_NONE || (p->epilogue.bias == along && !rounds_twice);
 }
 
@@ -49,11 +56,6 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     if (*why == NULL && !knows_all(problem) && (double)spk_around_bytes(problem) > (double)device->memory_bytes / 4)
         *why = "the sums would take more than a quarter of the memory";
     return *why == NULL;
-}
-
-static bool is_whole(const spk_operand *o)
-{
-    return o->ld * (int64_t)spk_dtype_bytes(o->dtype) % 16 == 0;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
