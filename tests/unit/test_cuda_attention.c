@@ -12,6 +12,7 @@
 #include "backend/cuda/plan/attention.h"
 #include "base/rng.h"
 #include "op/attention/attention.h"
+#include "registry/registry.h"
 
 static spk_status take(spk_device *device, size_t bytes, void **memory)
 {
@@ -162,8 +163,47 @@ static void tiles_are_dealt_out(void **state)
     }
 }
 
+static const spk_kernel *find(const char *name)
+{
+    const spk_kernel *rows = NULL;
+    for (int i = spk_kernels(&rows) - 1; i >= 0; i--)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+/* A window as wide as all keys is none, for the program as for its task: one that was compiled with a limit would take 0 for its width. */
+static void wide_windows_are_none(void **state)
+{
+    (void)state;
+    const spk_kernel *kernel = find("attention_sm90");
+    assert_non_null(kernel);
+    for (int i = 0; i < 2; i++) {
+        const spk_attention a = {SPK_SIZED(spk_attention),
+                                 .dtype = SPK_F16,
+                                 .depth = 64,
+                                 .queries = 16,
+                                 .keys = 64,
+                                 .heads = 1,
+                                 .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT,
+                                 .window_left = i == 0 ? 93 : 47,
+                                 .window_right = i == 0 ? 47 : 93};
+        spk_problem problem;
+        spk_build build = {0};
+        spk_params params;
+        assert_int_equal(spk_problem_read(&spk_op_attention, NULL, &a, NULL, &problem), SPK_OK);
+        spk_params_get(kernel, 0, &params);
+        kernel->ops->build(&problem, &device, &params, &build);
+        const attention_task task = spk_cuda_attention_task(&problem, NULL);
+        assert_int_equal(strstr(build.options, "-DLEFT=1") != NULL, task.left != 0);
+        assert_int_equal(strstr(build.options, "-DRIGHT=1") != NULL, task.right != 0);
+        assert_int_equal(task.left, i == 0 ? 0 : 47);
+        assert_int_equal(task.right, i == 0 ? 47 : 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(wide_windows_are_none)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,11 @@ static attention_strides strides_of(const spk_operand *o)
     return (attention_strides){.row = spk_operand_row_step(o), .head = o->head_stride, .item = o->stride};
 }
 
+int spk_cuda_attention_limit(const spk_problem *p, int64_t limit)
+{
+    return (int)(limit < p->m + p->n ? limit : 0);
+}
+
 attention_task spk_cuda_attention_task(const spk_problem *p, const spk_cuda_index *index)
 {
     const spk_operand *o = p->operand;
@@ -34,8 +39,8 @@ attention_task spk_cuda_attention_task(const spk_problem *p, const spk_cuda_inde
                            .heads = heads,
                            .sharing = (int)spk_attention_sharing(p),
                            .items = (int)p->batch,
-                           .left = (int)(p->band.left < p->m + p->n ? p->band.left : 0),
-                           .right = (int)(p->band.right < p->m + p->n ? p->band.right : 0),
+                           .left = spk_cuda_attention_limit(p, p->band.left),
+                           .right = spk_cuda_attention_limit(p, p->band.right),
                            .sinks = (int)(p->band.sinks < p->n ? p->band.sinks : p->n),
                            .shift = (int)(p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? p->n - p->m : 0)};
     if (p->pattern != NULL) {

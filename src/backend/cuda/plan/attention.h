@@ -5,6 +5,9 @@
 #include "backend/cuda/device/attention.h"
 #include "backend/cuda/plan/index.h"
 
+/* band.left or band.right as programs and their tasks have it: 0 where it limits no query of this problem, however it was asked for. */
+int spk_cuda_attention_limit(const spk_problem *problem, int64_t limit);
+
 /* What of a task does not change from run to run; index: the mask's, NULL: not yet. And that of a run. */
 attention_task spk_cuda_attention_task(const spk_problem *problem, const spk_cuda_index *index);
 void spk_cuda_attention_fill(const spk_problem *problem, const spk_args *args, attention_task *task);
