@@ -71,7 +71,7 @@ for step in "${steps[@]}"; do
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;
-    check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 24 --json "$results/$name-check-gemm-2000.json" ;;
+    check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 60 --json "$results/$name-check-gemm-2000.json" ;;
     sanitizers) run 560 python3 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
     upstream)
         for program in docs/upstream/*.py; do
