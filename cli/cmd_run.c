@@ -9,8 +9,9 @@
 static const char about[] =
     "Multiplies the block-sparse matrix of file A with the dense matrix of file B and writes the product:\n"
     "D = activation(alpha op(A) B + beta C + bias) + residual, or times a factor; with --op what another operation makes of its\n"
-    "inputs (sddmm: X and Y at the blocks of --at FILE; gemm: a dense A and B). A plan comes from the store where it knows the\n"
-    "problem's class, else from tuning now. Dense inputs are looked through: where they are finite, dense implementations may win.";
+    "inputs (sddmm: X and Y at the blocks of --at FILE; gemm: a dense A and B; attention: Q, K and V, all dense, and a mask in the\n"
+    "blocks of --at FILE). A plan comes from the store where it knows the problem's class, else from tuning now. Dense\n"
+    "inputs are looked through: where they are finite, dense implementations may win.";
 
 enum { MOST_OPTIONS = 16 + SETTINGS_MOST + RUN_MOST_SLOTS + RUN_MOST_SCALARS + RUN_MOST_OUTPUTS };
 

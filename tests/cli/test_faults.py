@@ -65,9 +65,11 @@ class Interrupted(CliTest):
     def test_a_living_writers_file_stays(self):
         process = self.begin(*LONG)
         self.wait_for_temporary(process)
+        process.send_signal(signal.SIGSTOP)  # it lives, and cannot end before the other has written
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "y.mtx")
         self.assertEqual(len(self.leftovers()), 1)
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         process.communicate(timeout=60)
 
     def test_race_keeps_what_was_measured(self):

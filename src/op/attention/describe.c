@@ -147,7 +147,8 @@ static spk_status read_band(const spk_attention *a, spk_problem *p)
                          .soft_cap = a->soft_cap != 0};
     if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && a->queries != a->keys)
         return spk_fail(SPK_ERR_ARGUMENT,
-                        "diagonal = 0 with %lld queries and %lld keys: causal and windows want SPK_DIAGONAL_TOP_LEFT or _BOTTOM_RIGHT",
+                        "diagonal = 0 with %lld queries and %lld keys: causal and windows want top_left or bottom_right "
+                        "(SPK_DIAGONAL_TOP_LEFT, SPK_DIAGONAL_BOTTOM_RIGHT)",
                         (long long)a->queries, (long long)a->keys);
     return SPK_OK;
 }
