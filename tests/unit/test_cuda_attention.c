@@ -172,7 +172,8 @@ static const spk_kernel *find(const char *name)
     return NULL;
 }
 
-/* A window as wide as all keys is none, for the program as for its task: one that was compiled with a limit would take 0 for its width. */
+/* A window wider than queries and keys together is none. The program must know it as the task does: compiled with a limit, it would read
+ * the task's 0 as a width. */
 static void wide_windows_are_none(void **state)
 {
     (void)state;
