@@ -101,6 +101,8 @@ static void draw_stride(check_case *c, const spk_field_info *field)
     const spk_array_info *a = &c->arrays[field->operand];
     const bool may_share = field->low < 0, may_be_beside = !operand->is_values && operation_field(c->op, SPK_FIELD_LD, field->operand);
     int way;
+    if (a->stride == 0 && !field->option) /* pages, which all items share */
+        return;
     if (operand->is_values)
         way = of_values[random_between(&c->later, field->option ? 1 : 0, may_share ? 2 : 1)];
     else
@@ -163,6 +165,9 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
     if (status != SPK_OK || c->items == 1 || groups > 0)
         return status;
     operation_put(items, &c->given, c->items);
+    status = find_arrays(c, context, pattern);
+    if (status != SPK_OK)
+        return status;
     draw_all(c, SPK_FIELD_STRIDE, draw_stride);
     return find_arrays(c, context, pattern);
 }

@@ -1,5 +1,6 @@
 /* What `check` draws of attention, and what of its inputs no result may see. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check/draw.h"
@@ -19,19 +20,19 @@ static int64_t draw_depth(random_state *r, bool gpu)
     return random_between(r, 1, 70);
 }
 
-static void draw_band(random_state *r, spk_attention *a)
+static void draw_band(random_state *r, random_state *sizes, spk_attention *a)
 {
     if (random_chance(r, 0.3))
         return;
     a->diagonal = (spk_diagonal)random_between(r, SPK_DIAGONAL_TOP_LEFT, SPK_DIAGONAL_BOTTOM_RIGHT);
     a->causal = random_chance(r, 0.5);
-    a->window_left = random_chance(r, 0.5) ? random_between(r, 1, random_chance(r, 0.5) ? 8 : 100) : 0;
-    a->window_right = !a->causal && random_chance(r, 0.5) ? random_between(r, 1, 60) : 0;
-    a->sinks = a->window_left && random_chance(r, 0.4) ? random_between(r, 1, 20) : 0;
+    a->window_left = random_chance(r, 0.5) ? random_between(sizes, 1, random_chance(sizes, 0.5) ? 8 : 100) : 0;
+    a->window_right = !a->causal && random_chance(r, 0.5) ? random_between(sizes, 1, 60) : 0;
+    a->sinks = a->window_left && random_chance(r, 0.4) ? random_between(sizes, 1, 20) : 0;
 }
 
 /* Half have a mask: whose blocks, and whose lists. */
-static void draw_lists(random_state *r, const spk_attention *a, check_draft *draft)
+static void draw_lists(random_state *r, spk_attention *a, check_draft *draft)
 {
     static const int64_t usual[] = {16, 32, 48, 64, 96, 128, 256};
     const int64_t heads_kv = a->heads_kv ? a->heads_kv : a->heads, lists[] = {1, heads_kv, a->heads};
@@ -41,25 +42,42 @@ static void draw_lists(random_state *r, const spk_attention *a, check_draft *dra
     draft->block_cols = random_chance(r, 0.5)   ? draft->block_rows
                         : random_chance(r, 0.7) ? usual[random_between(r, 0, 6)]
                                                 : random_between(r, 3, 100);
+    a->tiles = draft->masked && random_chance(r, 0.3) ? random_between(draft->sizes, 1, 5) : 0;
+}
+
+/* A quarter are packed sequences, a sixth of the rest have lengths; a fifth of all pages. */
+static void draw_packing(random_state *r, random_state *sizes, spk_attention *a)
+{
+    static const int64_t usual[] = {16, 32, 64, 128, 256};
+    if (random_chance(r, 0.25))
+        a->sequences = random_chance(sizes, 0.7) ? random_between(sizes, 1, 6) : random_between(sizes, 7, 40);
+    else
+        a->key_lengths = random_chance(r, 0.17);
+    if (random_chance(r, 0.2)) {
+        a->page_keys = random_chance(r, 0.7) ? usual[random_between(r, 0, 4)] : random_between(r, 3, 50);
+        a->pages = (a->keys + a->page_keys - 1) / a->page_keys + random_between(sizes, 1, 4);
+    }
 }
 
 void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operation_struct *given)
 {
     static const int64_t sharings[] = {1, 1, 2, 3, 4, 8};
+    random_state *sizes = draft->sizes;
     spk_attention a = {SPK_SIZED(spk_attention), .dtype = draft->spmm.dtype_a};
-    a.queries = draw_length(r);
-    a.keys = random_chance(r, 0.4) ? a.queries : draw_length(r);
+    a.queries = draw_length(sizes);
+    a.keys = random_chance(sizes, 0.4) ? a.queries : draw_length(sizes);
     a.depth = draw_depth(r, gpu);
     a.depth_v = random_chance(r, 0.7) ? 0 : draw_depth(r, gpu);
     a.heads_kv = random_between(r, 1, 3);
     a.heads = a.heads_kv * sharings[random_between(r, 0, 5)];
     a.heads_kv = a.heads == a.heads_kv && random_chance(r, 0.5) ? 0 : a.heads_kv;
-    draw_band(r, &a);
+    draw_band(r, sizes, &a);
     a.soft_cap = random_chance(r, 0.2);
     a.want_lse = random_chance(r, 0.5);
+    draw_packing(r, sizes, &a);
     /* scores up to some 90 in size, where exponentials end */
-    draft->alpha = random_chance(r, 0.15) ? 90 / sqrt((double)a.depth + 1) : random_normal(r) / sqrt((double)a.depth + 1);
-    draft->beta = random_chance(r, 0.1) ? 0 : 5 * random_normal(r);
+    draft->alpha = random_chance(sizes, 0.15) ? 90 / sqrt((double)a.depth + 1) : random_normal(sizes) / sqrt((double)a.depth + 1);
+    draft->beta = random_chance(sizes, 0.1) ? 0 : 5 * random_normal(sizes);
     draft->alias_c = draft->alias_residual = false;
     draft->m = a.queries;
     draft->n = a.keys;
@@ -68,69 +86,136 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
     memcpy(given->bytes, &a, sizeof(a));
 }
 
-/* Whether the block row has the block column. */
-static bool is_stored(const check_case *c, int64_t row, int64_t column)
+/* ---- what of K and V some query sees: from the words of sparsek.h, not by what the library computes with */
+
+/* The description, with its defaults put in, and the index arrays of one item (NULL: it has none). */
+typedef struct seeing {
+    const check_case *c;
+    spk_attention a;
+    const int32_t *query_ends, *key_ends, *page_table, *tile_numbers, *tile_bits;
+    int64_t item;
+} seeing;
+
+static const int32_t *index_named(const check_data *d, const char *name)
 {
-    for (int64_t e = c->offsets[row]; e < c->offsets[row + 1]; e++)
-        if (c->columns[e] == column)
-            return true;
-    return false;
+    for (int i = 0; i < d->c->op->info.operand_count; i++)
+        if (strcmp(d->c->op->operands[i].name, name) == 0)
+            return d->arrays[i];
+    return NULL;
 }
 
-static bool in_band(const spk_attention *a, int64_t query, int64_t key)
+static int64_t pages_of(const spk_attention *a)
 {
-    const int64_t shift = a->diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? a->keys - a->queries : 0, beside = query + shift,
-                  right = a->causal ? 1 : a->window_right;
-    return (right == 0 || key < beside + right) && (a->window_left == 0 || key > beside - a->window_left || key < a->sinks);
+    return a->page_keys > 0 ? (a->keys + a->page_keys - 1) / a->page_keys : 0;
 }
 
-/* Whether any query of a list of blocks sees the key; without a mask there is one list. */
-static bool is_seen_in(const check_case *c, const spk_attention *a, int64_t list, int64_t key)
+static seeing seeing_of(const check_data *d, int64_t item)
 {
-    const int64_t height = c->has_pattern ? c->block_rows : a->queries, rows = height ? (a->queries + height - 1) / height : 0;
-    for (int64_t row = 0; row < rows; row++) {
-        if (c->has_pattern && !is_stored(c, list * rows + row, key / c->block_cols))
+    seeing s = {.c = d->c, .item = item};
+    memcpy(&s.a, d->c->given.bytes, sizeof(s.a));
+    s.a.heads = s.a.heads > 0 ? s.a.heads : 1;
+    s.a.heads_kv = s.a.heads_kv > 0 ? s.a.heads_kv : s.a.heads;
+    s.query_ends = index_named(d, "query_ends");
+    s.key_ends = index_named(d, "key_ends");
+    s.page_table = index_named(d, "page_table");
+    s.tile_numbers = index_named(d, "tile_numbers");
+    s.tile_bits = index_named(d, "tile_bits");
+    if (s.a.sequences == 0) {
+        s.key_ends = s.key_ends ? s.key_ends + item : NULL;
+        s.page_table = s.page_table ? s.page_table + item * pages_of(&s.a) : NULL;
+    }
+    return s;
+}
+
+/* Where a query's sequence begins and ends, and its keys. */
+typedef struct range {
+    int64_t query, queries, key, keys, number;
+} range;
+
+static range range_of(const seeing *s, int64_t query)
+{
+    if (s->a.sequences == 0)
+        return (range){0, s->a.queries, 0, s->key_ends ? s->key_ends[0] : s->a.keys, 0};
+    int64_t number = 0;
+    while (number + 1 < s->a.sequences && s->query_ends[number] <= query)
+        number++;
+    const int64_t begin = number > 0 ? s->query_ends[number - 1] : 0, key = number > 0 && !s->page_table ? s->key_ends[number - 1] : 0;
+    return (range){begin, s->query_ends[number] - begin, key, s->key_ends[number] - key, number};
+}
+
+static bool in_band(const spk_attention *a, const range *of, int64_t query, int64_t key)
+{
+    const int64_t shift = a->diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? of->keys - of->queries : 0, beside = query - of->query + shift,
+                  right = a->causal ? 1 : a->window_right, local = key - of->key;
+    return local >= 0 && local < of->keys && (right == 0 || local < beside + right) &&
+           (a->window_left == 0 || local > beside - a->window_left || local < a->sinks);
+}
+
+static bool in_mask(const seeing *s, int64_t head, int64_t query, int64_t key)
+{
+    const check_case *c = s->c;
+    if (!c->has_pattern)
+        return true;
+    const int64_t of_item = s->a.mask_heads > 0 ? s->a.mask_heads : 1, down = (s->a.queries + c->block_rows - 1) / c->block_rows,
+                  list = (s->a.mask_items > 1 ? s->item * of_item : 0) + head / (s->a.heads / of_item),
+                  row = list * down + query / c->block_rows, words = (c->block_cols + 31) / 32;
+    for (int64_t e = c->offsets[row]; e < c->offsets[row + 1]; e++) {
+        if (c->columns[e] != key / c->block_cols)
             continue;
-        for (int64_t i = row * height; i < (row + 1) * height && i < a->queries; i++)
-            if (in_band(a, i, key))
-                return true;
+        const int32_t tile = s->tile_numbers ? s->tile_numbers[e] : -1;
+        const int64_t bit = key % c->block_cols, line = tile * c->block_rows + query % c->block_rows;
+        return tile < 0 || ((uint32_t)s->tile_bits[line * words + bit / 32] >> bit % 32 & 1) != 0;
     }
     return false;
 }
 
-/* Whether any query of the heads that share a matrix of keys, of an item (-1: of any), sees the key. */
-static bool is_seen(const check_case *c, const spk_attention *a, int64_t item, int64_t head_kv, int64_t key)
+/* Marks the rows of a head's K and V that its queries see. */
+static void mark(const seeing *s, int64_t head, bool *rows)
 {
-    const int64_t of_item = a->mask_heads > 0 ? a->mask_heads : 1, items = a->mask_items > 1 ? a->mask_items : 1,
-                  heads_kv = a->heads_kv ? a->heads_kv : a->heads, first = head_kv * of_item / heads_kv,
-                  end = of_item < heads_kv ? first + 1 : (head_kv + 1) * of_item / heads_kv;
-    for (int64_t i = 0; i < items; i++)
-        for (int64_t list = first; list < end && (item < 0 || items == 1 || i == item); list++)
-            if (is_seen_in(c, a, i * of_item + list, key))
-                return true;
-    return false;
+    for (int64_t query = 0; query < s->a.queries; query++) {
+        const range of = range_of(s, query);
+        const int32_t *table = s->page_table ? s->page_table + of.number * pages_of(&s->a) : NULL;
+        for (int64_t key = of.key; key < of.key + of.keys; key++) {
+            const int64_t row = table ? table[key / s->a.page_keys] * s->a.page_keys + key % s->a.page_keys : key;
+            if (!rows[row] && in_band(&s->a, &of, query, key) && in_mask(s, head, query, key))
+                rows[row] = true;
+        }
+    }
 }
 
-bool check_hide_attention(random_state *r, const check_case *c, int which, void *array)
+bool check_hide_attention(random_state *r, const check_data *d, int which, void *array)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
+    const check_case *c = d->c;
     const spk_array_info *a = &c->arrays[which];
     const char *name = c->op->operands[which].name;
     const int64_t items = check_items(c, which);
-    spk_attention given;
     bool any = false;
-    memcpy(&given, c->given.bytes, sizeof(given));
-    given.heads = given.heads > 0 ? given.heads : 1;
     if (strcmp(name, "k") != 0 && strcmp(name, "v") != 0)
         return false;
-    for (int64_t matrix = 0; matrix < items * a->heads; matrix++)
-        for (int64_t key = 0; key < a->rows; key++) {
-            if (is_seen(c, &given, items > 1 ? matrix / a->heads : -1, matrix % a->heads, key))
-                continue;
-            any = true;
-            for (int64_t j = 0; j < a->cols; j++)
-                value_put(a->dtype, array, check_place(a, matrix / a->heads, matrix % a->heads * a->rows + key, j),
-                          bad[random_between(r, 0, 2)]);
-        }
+    bool *seen = cli_alloc((size_t)(items * a->heads * a->rows), sizeof(bool));
+    for (int64_t item = 0; item < c->items; item++) {
+        const seeing s = seeing_of(d, item);
+        for (int64_t head = 0; head < s.a.heads; head++)
+            mark(&s, head, seen + ((items > 1 ? item : 0) * a->heads + head / (s.a.heads / s.a.heads_kv)) * a->rows);
+    }
+    for (int64_t row = 0; row < items * a->heads * a->rows; row++) {
+        any = any || !seen[row];
+        for (int64_t j = 0; j < a->cols && !seen[row]; j++)
+            value_put(a->dtype, array, check_place(a, row / a->rows / a->heads, row % (a->heads * a->rows), j),
+                      bad[random_between(r, 0, 2)]);
+    }
+    free(seen);
     return any;
+}
+
+void check_spoil_pages(random_state *r, const check_data *d)
+{
+    static const int32_t bad[] = {-1, INT32_MIN, INT32_MAX, 1 << 20};
+    const seeing s = seeing_of(d, 0);
+    const int64_t count = s.a.sequences > 0 ? s.a.sequences : d->c->items, each = pages_of(&s.a);
+    int32_t *table = (int32_t *)s.page_table;
+    for (int64_t i = 0; table && s.key_ends && i < count; i++)
+        for (int64_t page = (s.key_ends[i] + s.a.page_keys - 1) / s.a.page_keys; page < each; page++)
+            table[i * each + page] = bad[random_between(r, 0, 3)];
 }

@@ -53,9 +53,6 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
 /* Whether the case has this array; how many items of it differ; where an element lies. */
 bool check_takes_part(const check_case *c, int which);
 int64_t check_items(const check_case *c, int which);
-/* Puts inf and NaN where no result of attention may see them; says whether it did (attention.c). */
-bool check_hide_attention(random_state *r, const check_case *c, int which, void *array);
-
 int64_t check_rows(const spk_array_info *a); /* of all heads of an item */
 int64_t check_place(const spk_array_info *a, int64_t item, int64_t i, int64_t j);
 void check_release(check_case *c);
@@ -77,6 +74,11 @@ typedef struct check_data {
         double tolerance;
     } out[OPERATION_MOST_ARRAYS];
 } check_data;
+
+/* Puts inf and NaN where no result of attention may see them, in the array of K or V; says whether it did. And numbers of no page where a
+ * page table says nothing. The data's index arrays are there (attention.c). */
+bool check_hide_attention(random_state *r, const check_data *d, int which, void *array);
+void check_spoil_pages(random_state *r, const check_data *d);
 
 /* Makes the pattern (NULL: the operation takes none), and the data on it; a status of the library where it refuses the case. */
 spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern);

@@ -151,11 +151,12 @@ static bool is_of_an_output(const operation *op, const char *size)
 }
 
 /* What no result may see: lines of an input along a size of the pattern that no stored block touches, unless an output has all of them. */
-static bool spoil(random_state *r, const check_case *c, int which, void *array)
+static bool spoil(random_state *r, const check_data *d, int which, void *array)
 {
+    const check_case *c = d->c;
     const operation *op = c->op;
     const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
-    bool any = strcmp(op->info.name, "attention") == 0 && check_hide_attention(r, c, which, array);
+    bool any = strcmp(op->info.name, "attention") == 0 && check_hide_attention(r, d, which, array);
     for (int i = 0; c->has_pattern && i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
         const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
@@ -169,6 +170,11 @@ static bool spoil(random_state *r, const check_case *c, int which, void *array)
     return any;
 }
 
+static bool is_index(const check_case *c, int which)
+{
+    return check_takes_part(c, which) && c->arrays[which].dtype == SPK_INT32;
+}
+
 /* Indices that a run reads, which cannot be any numbers. */
 static void *indices_of(const check_data *d, int which)
 {
@@ -179,14 +185,15 @@ static void *indices_of(const check_data *d, int which)
     return array;
 }
 
-static void *input_of(random_state *r, const check_case *c, bool finite, int which, bool *hostile)
+static void *input_of(random_state *r, const check_data *d, int which, bool *hostile)
 {
+    const check_case *c = d->c;
     const spk_operand_info *operand = &c->op->operands[which];
     const spk_array_info *a = &c->arrays[which];
     void *array = dense(r, c, which);
     if (operand->is_values)
         poison_overhang(c, which, array);
-    if (!finite && spoil(r, c, which, array))
+    if (!d->finite && spoil(r, d, which, array))
         *hostile = true;
     for (int64_t i = 0; operand->role == SPK_ROLE_IN_SCALED && c->scalars[operand->scalar] == 0 && i < a->elements; i++)
         put(a->dtype, array, i, NAN); /* never to be read */
@@ -197,8 +204,13 @@ static void make_operands(const check_case *c, bool finite, check_data *d)
 {
     random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
     for (int i = 0; i < c->op->info.operand_count; i++)
-        if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i))
-            d->arrays[i] = c->arrays[i].dtype == SPK_INT32 ? indices_of(d, i) : input_of(&r, c, finite, i, &d->hostile);
+        if (is_index(c, i))
+            d->arrays[i] = indices_of(d, i);
+    if (!finite && strcmp(c->op->info.name, "attention") == 0)
+        check_spoil_pages(&r, d);
+    for (int i = 0; i < c->op->info.operand_count; i++)
+        if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i) && !is_index(c, i))
+            d->arrays[i] = input_of(&r, d, i, &d->hostile);
     for (int i = 0; i < c->op->info.operand_count; i++)
         if (check_is_output(c, i))
             d->arrays[i] = image_of(c, d, i);

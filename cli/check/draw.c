@@ -199,13 +199,19 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     random_state more = random_for(seed, (uint64_t)number, "operation"),
                  more_family = random_for(seed, check_family(wish, number), "operation of the family");
     random_state *shared = gpu ? &more_family : &more;
+    draft.sizes = &more;
     describe(shared, wish, &draft, &c);
     take_numbers(&more, &draft, &c);
     c.static_values = c.static_values && operation_static_operand(c.op) >= 0;
     c.items = draw_items(shared, &more, &draft);
+    const spk_field_info *sequences = operation_field_named(c.op, "sequences");
+    if (sequences && operation_get(sequences, &c.given) > 0)
+        c.items = 1;
     c.has_pattern = c.op->info.takes_pattern == SPK_PATTERN_NEEDED;
     if (draft.masked)
         draw_mask(&more, &draft, &c);
+    else if (operation_field_named(c.op, "tiles"))
+        operation_put(operation_field_named(c.op, "tiles"), &c.given, 0);
     c.later = more;
     c.aligned = tensor;
     *out = c;

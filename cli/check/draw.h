@@ -16,6 +16,7 @@ typedef struct check_draft {
      */
     bool masked;
     int64_t mask_heads;
+    random_state *sizes; /* for what the cases of a family do not share, though the rest of their description they do */
 } check_draft;
 
 /* t: what a family of cases shares, r: the rest. tensor: for tensor cores and TMA. */

@@ -503,7 +503,23 @@ typedef struct spk_gemm_args {
  * block row stores, and of those what causal and windows leave. Blocks may have any size; the pattern has `keys` columns. One list of
  * blocks may serve all heads, or mask_heads and mask_items say that there are more: for each of their heads, for each item. Lists stand one
  * below the other, each of ceil(queries / block_rows) block rows: list l of item i, of `mask_heads` lists, begins at block row
- * (i * mask_heads + l) * ceil(queries / block_rows). A single list has `queries` rows. */
+ * (i * mask_heads + l) * ceil(queries / block_rows). A single list has `queries` rows.
+ *
+ * What may change from run to run without a new plan is read where the arrays are, as int32 (on a GPU by its kernels, without a wait):
+ * - sequences: Q, K, V and O hold so many sequences, one behind the other: `queries` and `keys` are those of all, and batch is 1. Sequence
+ *   s has the queries [args.query_ends[s - 1], args.query_ends[s]) and the keys [args.key_ends[s - 1], args.key_ends[s]); the first begins
+ *   at 0. (The usual offsets from 0 on are ends behind their first number.) Queries see keys of their own sequence, whose first ones stand
+ *   beside each other (top left), or whose last ones; sinks are its first keys. Behind the last end nothing is read or written. A pattern
+ *   is over all queries and all keys.
+ * - key_lengths: item i has its first args.key_ends[i] keys only, at most `keys`.
+ * - page_keys: keys lie in pages of so many rows. K and V are `pages` pages, one behind the other, which all items share: row r of page p
+ *   is row p * page_keys + r, and stride_k and stride_v are 0. args.page_table has ceil(keys / page_keys) numbers of pages for each item
+ *   (or sequence): its keys 0 to page_keys - 1, and so on. With sequences `keys` is the most that one has, and args.key_ends their numbers.
+ *   Numbers of pages behind an item's last key, and rows behind it in its last page, have no influence.
+ * - tiles: a block of the pattern keeps all of its pairs, or those that a tile of bits says. args.tile_numbers has a number for each stored
+ *   block, in the pattern's order: -1: all; t: tile t of the `tiles` in args.tile_bits. A tile is block_rows lines of
+ *   ceil(block_cols / 32) words: bit j % 32 of word j / 32 is key j of the block, 1: kept.
+ * On the CPU wrong numbers are refused; on a GPU they must be right. */
 typedef struct spk_attention {
     size_t struct_size;
     spk_operation operation;    /* SPK_ATTENTION */
@@ -527,6 +543,11 @@ typedef struct spk_attention {
     int64_t head_stride_q, head_stride_k, head_stride_v, head_stride_o, head_stride_lse; /* 0: tight (leading dimension x rows) */
     /* from item to item; 0: tight. Q, K, V: SPK_STRIDE_SHARED. Rows of O and of LSE must not overlap */
     int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;
+    int64_t sequences;        /* packed one behind the other; 0: none */
+    int key_lengths;          /* 1: args.key_ends says how many keys each item has; sequences have them anyhow */
+    int reserved;             /* 0 */
+    int64_t page_keys, pages; /* rows of a page of K and V, pages in all; 0: K and V are no pages */
+    int64_t tiles;            /* of bits, for some of the pattern's blocks; 0: none */
 } spk_attention;
 
 typedef struct spk_attention_args {
@@ -543,6 +564,12 @@ typedef struct spk_attention_args {
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
     void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    /* int32, see spk_attention */
+    const void *query_ends;   /* with sequences */
+    const void *key_ends;     /* with sequences or key_lengths */
+    const void *page_table;   /* with page_keys */
+    const void *tile_numbers; /* with tiles */
+    const void *tile_bits;    /* with tiles */
 } spk_attention_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */

@@ -25,10 +25,15 @@ typedef struct spk_band {
 } spk_band;
 
 /* Lists of blocks in a pattern that is a mask of attention (spk_attention.mask_heads): in an item, and from one item to the next; 0: there
- * is no pattern; the items share them. */
+ * is no pattern; the items share them. tiles: of bits, for some of the blocks. */
 typedef struct spk_lists {
-    int64_t heads, item_step;
+    int64_t heads, item_step, tiles;
 } spk_lists;
+
+/* Which rows of Q, K and V belong together, where the arguments of a run say so (spk_attention.sequences); 0: they do not. */
+typedef struct spk_packing {
+    int64_t sequences, key_lengths, page_keys, pages;
+} spk_packing;
 
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
@@ -62,6 +67,7 @@ typedef struct spk_problem {
     int64_t depth_v;
     spk_band band;
     spk_lists lists;
+    spk_packing packing;
     double pairs;    /* of a query and a key that it sees, of all heads of an item, on average: follows from the rest */
     int64_t m, n, k; /* M and K of SpMM: the pattern's rows and columns after op. M and N of SDDMM: the pattern's rows and columns */
 } spk_problem;

@@ -103,7 +103,9 @@ static int64_t least_steps(const spk_problem *p, const attention_tiling *t, int6
     bool *unit = calloc((size_t)units + 1, sizeof *unit);
     assert_true(keys != NULL && unit != NULL);
     for (int64_t query = first; query < first + t->rows && query < block_end && query < p->m; query++) {
-        const int64_t count = spk_attention_keys(p, rest / t->head_tiles, head, query, keys);
+        const spk_args args = {.item = rest / t->head_tiles};
+        const spk_sequence whole = spk_attention_whole(p);
+        const int64_t count = spk_attention_keys(p, &args, &whole, head, query, keys);
         for (int64_t i = 0; i < count; i++)
             unit[keys[i] / width] = true;
     }

@@ -4,12 +4,71 @@
 
 #include "op/operation.h"
 
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O, ATTENTION_LSE };
+enum {
+    ATTENTION_Q,
+    ATTENTION_K,
+    ATTENTION_V,
+    ATTENTION_O,
+    ATTENTION_LSE,
+    ATTENTION_QUERY_ENDS,
+    ATTENTION_KEY_ENDS,
+    ATTENTION_PAGE_TABLE,
+    ATTENTION_TILE_NUMBERS,
+    ATTENTION_TILE_BITS
+};
 enum { ATTENTION_SCALE, ATTENTION_SOFTCAP };
 
-/* The keys that a query sees: [0, sinks) and [begin, end), where sinks <= begin <= end. */
+/* Queries [query, query_end) of an item and their keys [key, key + keys): one of its sequences, or all that it has. */
+typedef struct spk_sequence {
+    int64_t number, query, query_end, key, keys;
+} spk_sequence;
+
+/* All of an item, as far as the problem says it. */
+static inline spk_sequence spk_attention_whole(const spk_problem *p)
+{
+    return (spk_sequence){.query_end = p->m, .keys = p->n};
+}
+
+static inline const int32_t *spk_attention_index(const spk_args *args, int operand)
+{
+    return args->at[operand];
+}
+
+/* Sequence `number` of the item that the arguments are of: the only one, 0, where they are not packed. */
+spk_sequence spk_attention_sequence(const spk_problem *p, const spk_args *args, int64_t number);
+
+/* The sequence that a query is in; the number of sequences: in none. */
+int64_t spk_attention_find_sequence(const spk_problem *p, const spk_args *args, int64_t query);
+
+/* The row of K and V that a key has. */
+static inline int64_t spk_attention_row(const spk_problem *p, const spk_args *args, const spk_sequence *sequence, int64_t key)
+{
+    const int64_t page_keys = p->packing.page_keys;
+    if (page_keys == 0)
+        return key;
+    const int32_t *table = spk_attention_index(args, ATTENTION_PAGE_TABLE) + sequence->number * ((p->n + page_keys - 1) / page_keys);
+    return table[key / page_keys] * page_keys + key % page_keys;
+}
+
+/* Words of a line of a tile of bits. */
+static inline int64_t spk_attention_tile_words(const spk_problem *p)
+{
+    return (p->pattern->block_cols + 31) / 32;
+}
+
+/* Whether tile `tile` of bits (-1: none) lets a query see a key, both of which are in its block. */
+static inline bool spk_attention_bit(const spk_problem *p, const spk_args *args, int64_t tile, int64_t query, int64_t key)
+{
+    if (tile < 0)
+        return true;
+    const int64_t line = tile * p->pattern->block_rows + query % p->pattern->block_rows, bit = key % p->pattern->block_cols;
+    const uint32_t word = (uint32_t)spk_attention_index(args, ATTENTION_TILE_BITS)[line * spk_attention_tile_words(p) + bit / 32];
+    return (word >> bit % 32 & 1) != 0;
+}
+
+/* The keys that a query sees: [first, sinks) and [begin, end), where first <= sinks <= begin <= end. */
 typedef struct spk_seen {
-    int64_t sinks, begin, end;
+    int64_t first, sinks, begin, end;
 } spk_seen;
 
 static inline int64_t spk_attention_clamp(int64_t value, int64_t most)
@@ -17,12 +76,14 @@ static inline int64_t spk_attention_clamp(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-static inline spk_seen spk_attention_seen(const spk_problem *p, int64_t query)
+static inline spk_seen spk_attention_seen(const spk_problem *p, const spk_sequence *s, int64_t query)
 {
-    const int64_t keys = p->n, beside = query + (p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? keys - p->m : 0);
-    const int64_t end = p->band.right > 0 ? spk_attention_clamp(beside + p->band.right, keys) : keys,
-                  begin = p->band.left > 0 ? spk_attention_clamp(beside - p->band.left + 1, end) : 0;
-    return (spk_seen){p->band.sinks < begin ? p->band.sinks : begin, begin, end};
+    const int64_t queries = s->query_end - s->query,
+                  beside = query - s->query + (p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? s->keys - queries : 0);
+    const int64_t end = p->band.right > 0 ? spk_attention_clamp(beside + p->band.right, s->keys) : s->keys,
+                  begin = p->band.left > 0 ? spk_attention_clamp(beside - p->band.left + 1, end) : 0,
+                  sinks = p->band.sinks < begin ? p->band.sinks : begin;
+    return (spk_seen){s->key, s->key + sinks, s->key + begin, s->key + end};
 }
 
 /* Heads of Q that share one of K and V. */
@@ -40,21 +101,22 @@ static inline int64_t spk_attention_list_rows(const spk_problem *p)
 /* The keys that some neighbouring queries of a head see, as runs. */
 typedef struct spk_key_runs {
     spk_seen seen;
-    bool masked;
-    const int32_t *columns; /* of the blocks: there are `count` of them, of `width` keys */
-    int64_t count, width, at;
-    int64_t key; /* the first that is not looked at */
+    bool masked, apart;              /* apart: no run goes on from block to block */
+    const int32_t *columns;          /* of the blocks: there are `count` of them, of `width` keys */
+    int64_t count, width, at, entry; /* entry: of the first block, among those of the pattern */
+    int64_t key;                     /* the first that is not looked at */
 } spk_key_runs;
 
 /* Those of one query, or of queries of one block row: what `seen` says, and the list of block row `list_row` of the pattern. */
 static inline spk_key_runs spk_attention_runs(const spk_problem *p, spk_seen seen, int64_t list_row)
 {
-    spk_key_runs runs = {.seen = seen};
+    spk_key_runs runs = {.seen = seen, .key = seen.first, .apart = p->lists.tiles > 0};
     if (p->pattern != NULL) {
         const spk_index *index = &p->pattern->index;
         runs.masked = true;
         runs.columns = index->columns + index->offsets[list_row];
         runs.count = index->offsets[list_row + 1] - index->offsets[list_row];
+        runs.entry = index->offsets[list_row];
         runs.width = p->pattern->block_cols;
     }
     return runs;
@@ -69,7 +131,8 @@ static inline int64_t spk_attention_list_row(const spk_problem *p, int64_t item,
     return list * spk_attention_list_rows(p) + query / p->pattern->block_rows;
 }
 
-/* The next run [*first, *end), which is not empty; runs ascend, and neighbours do not touch but where sinks end. */
+/* The next run [*first, *end), which is not empty; runs ascend, and neighbours do not touch but where sinks end, or they are kept apart.
+ * Then it is of the list's block `at`. */
 static inline bool spk_key_runs_next(spk_key_runs *r, int64_t *first, int64_t *end)
 {
     for (;;) {
@@ -94,7 +157,7 @@ static inline bool spk_key_runs_next(spk_key_runs *r, int64_t *first, int64_t *e
                 return false;
             }
             for (stop = (r->columns[r->at] + INT64_C(1)) * r->width;
-                 stop < limit && r->at + 1 < r->count && r->columns[r->at + 1] == r->columns[r->at] + 1; stop += r->width)
+                 !r->apart && stop < limit && r->at + 1 < r->count && r->columns[r->at + 1] == r->columns[r->at] + 1; stop += r->width)
                 r->at++;
             stop = stop < limit ? stop : limit;
         }
@@ -104,8 +167,20 @@ static inline bool spk_key_runs_next(spk_key_runs *r, int64_t *first, int64_t *e
     }
 }
 
-/* Keys that a query of a head of an item sees, ascending; they are written where `keys` is not NULL, which has room for all. */
-int64_t spk_attention_keys(const spk_problem *p, int64_t item, int64_t head, int64_t query, int64_t *keys);
+/* The number of the tile of bits that block `entry` of the pattern has; -1: it keeps all. */
+static inline int64_t spk_attention_tile(const spk_problem *p, const spk_args *args, int64_t entry)
+{
+    return p->lists.tiles > 0 ? spk_attention_index(args, ATTENTION_TILE_NUMBERS)[entry] : -1;
+}
+
+/* Keys that a query of a head of the arguments' item sees, ascending, where it is one of the sequence; they are written where `keys` is not
+ * NULL, which has room for all. args may be NULL where they are not packed and have no tiles. */
+int64_t spk_attention_keys(const spk_problem *p, const spk_args *args, const spk_sequence *sequence, int64_t head, int64_t query,
+                           int64_t *keys);
+
+/* Index arrays: drawn, and checked (spk_op). */
+void spk_attention_draw_index(const spk_problem *p, int i, spk_rng *rng, int32_t *out);
+spk_status spk_attention_check_indices(const spk_problem *p, const spk_args *args);
 
 spk_status spk_attention_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask);
 

@@ -6,19 +6,6 @@
 #include "op/key.h"
 #include "op/read.h"
 
-int64_t spk_attention_keys(const spk_problem *p, int64_t item, int64_t head, int64_t query, int64_t *keys)
-{
-    spk_key_runs runs = spk_attention_runs(p, spk_attention_seen(p, query), spk_attention_list_row(p, item, head, query));
-    int64_t count = 0, first, end;
-    while (spk_key_runs_next(&runs, &first, &end))
-        for (; first < end; first++)
-            if (keys != NULL)
-                keys[count++] = first;
-            else
-                count++;
-    return count;
-}
-
 /* Keys of [first, end) that a query sees. */
 static int64_t seen_of(spk_seen seen, int64_t first, int64_t end)
 {
@@ -30,14 +17,15 @@ static int64_t seen_of(spk_seen seen, int64_t first, int64_t end)
 /* Pairs of a block of block row `row`, and its keys first .. end: all at once where no limit goes through it. */
 static double pairs_of_block(const spk_problem *p, int64_t query, int64_t height, int64_t first, int64_t end)
 {
-    const spk_seen a = spk_attention_seen(p, query), b = spk_attention_seen(p, query + height - 1);
+    const spk_sequence whole = spk_attention_whole(p);
+    const spk_seen a = spk_attention_seen(p, &whole, query), b = spk_attention_seen(p, &whole, query + height - 1);
     if (first >= b.begin && end <= a.end)
         return (double)height * (double)(end - first);
     if (first >= b.end || (end <= a.begin && first >= b.sinks))
         return 0;
     double pairs = 0;
     for (int64_t i = query; i < query + height; i++)
-        pairs += (double)seen_of(spk_attention_seen(p, i), first, end);
+        pairs += (double)seen_of(spk_attention_seen(p, &whole, i), first, end);
     return pairs;
 }
 
@@ -67,14 +55,22 @@ static double sum_clamped(int64_t count, int64_t offset, int64_t top)
     return (double)(full - first) * ((double)(first + offset) + (double)(full - 1 + offset)) / 2 + (double)(count - full) * (double)top;
 }
 
-/* What spk_attention_seen says of all queries together: they may be billions. */
-static double pairs_of_band(const spk_problem *p)
+/* What spk_attention_seen says of so many queries and keys together: they may be billions. */
+static double pairs_of_band(const spk_band *band, int64_t queries, int64_t keys)
 {
-    const int64_t shift = p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? p->n - p->m : 0, begin = shift - p->band.left + 1;
-    double pairs = p->band.right > 0 ? sum_clamped(p->m, shift + p->band.right, p->n) : (double)p->m * (double)p->n;
-    if (p->band.left > 0)
-        pairs += sum_clamped(p->m, begin, p->band.sinks < p->n ? p->band.sinks : p->n) - sum_clamped(p->m, begin, p->n);
+    const int64_t shift = band->diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? keys - queries : 0, begin = shift - band->left + 1;
+    double pairs = band->right > 0 ? sum_clamped(queries, shift + band->right, keys) : (double)queries * (double)keys;
+    if (band->left > 0)
+        pairs += sum_clamped(queries, begin, band->sinks < keys ? band->sinks : keys) - sum_clamped(queries, begin, keys);
     return pairs;
+}
+
+/* As if all sequences were of the same length. */
+static double pairs_of_sequences(const spk_problem *p)
+{
+    const int64_t count = p->packing.sequences > 0 ? p->packing.sequences : 1, queries = (p->m + count - 1) / count,
+                  keys = p->packing.page_keys > 0 ? p->n : (p->n + count - 1) / count;
+    return pairs_of_band(&p->band, queries, keys) * (double)p->m / (double)(queries > 0 ? queries : 1);
 }
 
 /* Of a query and a key that it sees: of all heads of an item. */
@@ -83,7 +79,30 @@ static double count_pairs(const spk_problem *p)
     const double heads = (double)spk_operand_heads(&p->operand[ATTENTION_Q]);
     if (p->pattern != NULL)
         return pairs_of_lists(p) * heads / (double)(p->lists.heads * (p->lists.item_step > 0 ? p->batch : 1));
-    return pairs_of_band(p) * heads;
+    return pairs_of_sequences(p) * heads;
+}
+
+static spk_operand index_operand(int64_t count, int64_t items)
+{
+    return (spk_operand){.rows = 1, .cols = count, .ld = count, .stride = items > 1 ? count : 0, .dtype = SPK_INT32};
+}
+
+static void fit_indices(spk_problem *p)
+{
+    const spk_packing *packing = &p->packing;
+    const int64_t sequences = packing->sequences > 0 ? packing->sequences : 1;
+    if (packing->sequences > 0)
+        p->operand[ATTENTION_QUERY_ENDS] = index_operand(sequences, 1);
+    if (packing->sequences > 0 || packing->key_lengths != 0)
+        p->operand[ATTENTION_KEY_ENDS] = index_operand(sequences, p->batch);
+    if (packing->page_keys > 0) {
+        p->operand[ATTENTION_PAGE_TABLE] = index_operand(sequences * ((p->n + packing->page_keys - 1) / packing->page_keys), p->batch);
+        p->operand[ATTENTION_K].rows = p->operand[ATTENTION_V].rows = packing->pages * packing->page_keys;
+    }
+    if (p->lists.tiles > 0) {
+        p->operand[ATTENTION_TILE_NUMBERS] = index_operand(p->pattern->nnzb, 1);
+        p->operand[ATTENTION_TILE_BITS] = index_operand(p->lists.tiles * p->pattern->block_rows * spk_attention_tile_words(p), 1);
+    }
 }
 
 static void fit(spk_problem *p)
@@ -97,6 +116,7 @@ static void fit(spk_problem *p)
         p->operand[ATTENTION_LSE].rows = p->m;
         p->operand[ATTENTION_LSE].cols = 1;
     }
+    fit_indices(p);
     p->pairs = count_pairs(p);
 }
 
@@ -107,7 +127,10 @@ static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_prob
                   of_heads = a->mask_heads > 0 ? a->mask_heads : 1, of_items = a->mask_items > 0 ? a->mask_items : 1;
     SPK_TRY(spk_read_size("mask_heads", a->mask_heads));
     SPK_TRY(spk_read_size("mask_items", a->mask_items));
+    SPK_TRY(spk_read_size("tiles", a->tiles));
     if (mask == NULL) {
+        if (a->tiles != 0)
+            return spk_fail(SPK_ERR_ARGUMENT, "tiles = %lld: there is no pattern whose blocks have them", (long long)a->tiles);
         if (a->mask_heads != 0 || a->mask_items != 0)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: there is no pattern", a->mask_heads != 0 ? "mask_heads" : "mask_items",
                             (long long)(a->mask_heads != 0 ? a->mask_heads : a->mask_items));
@@ -119,7 +142,7 @@ static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_prob
     if (of_items != 1 && of_items != p->batch)
         return spk_fail(SPK_ERR_ARGUMENT, "mask_items = %lld: it is 1 or batch = %lld", (long long)of_items, (long long)p->batch);
     p->pattern = mask;
-    p->lists = (spk_lists){.heads = of_heads, .item_step = of_items > 1 ? of_heads : 0};
+    p->lists = (spk_lists){.heads = of_heads, .item_step = of_items > 1 ? of_heads : 0, .tiles = a->tiles};
     const int64_t lists = of_heads * of_items, rows = spk_attention_list_rows(p), padded = rows * mask->block_rows;
     if (mask->cols != p->n)
         return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld columns: keys = %lld", (long long)mask->cols, (long long)p->n);
@@ -145,12 +168,44 @@ static spk_status read_band(const spk_attention *a, spk_problem *p)
                          .sinks = a->sinks,
                          .diagonal = a->diagonal,
                          .soft_cap = a->soft_cap != 0};
-    if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && a->queries != a->keys)
+    const bool may_differ = a->queries != a->keys || a->sequences > 0 || a->key_lengths != 0;
+    if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && may_differ)
         return spk_fail(SPK_ERR_ARGUMENT,
                         "diagonal = 0 with %lld queries and %lld keys: causal and windows want top_left or bottom_right "
                         "(SPK_DIAGONAL_TOP_LEFT, SPK_DIAGONAL_BOTTOM_RIGHT)",
                         (long long)a->queries, (long long)a->keys);
     return SPK_OK;
+}
+
+static spk_status read_pages(const spk_attention *a, spk_problem *p)
+{
+    SPK_TRY(spk_read_size("page_keys", a->page_keys));
+    SPK_TRY(spk_read_size("pages", a->pages));
+    if ((a->page_keys > 0) != (a->pages > 0))
+        return spk_fail(SPK_ERR_ARGUMENT, "page_keys = %lld with pages = %lld: pages have rows, and there is at least one",
+                        (long long)a->page_keys, (long long)a->pages);
+    if (a->pages > INT32_MAX || (double)a->pages * (double)a->page_keys > (double)INT32_MAX)
+        return spk_fail(SPK_ERR_ARGUMENT, "pages = %lld of %lld rows: the limit is 2^31 - 1 rows in all", (long long)a->pages,
+                        (long long)a->page_keys);
+    p->packing.page_keys = a->page_keys;
+    p->packing.pages = a->pages;
+    return SPK_OK;
+}
+
+static spk_status read_packing(const spk_attention *a, spk_problem *p)
+{
+    if (a->reserved != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "reserved = %d: it must be 0", a->reserved);
+    SPK_TRY(spk_read_size("sequences", a->sequences));
+    if (a->sequences > 0 && a->batch > 1)
+        return spk_fail(SPK_ERR_ARGUMENT, "batch = %lld with sequences = %lld: sequences come one batch at a time", (long long)a->batch,
+                        (long long)a->sequences);
+    if ((a->sequences > 0 || a->key_lengths != 0) && (a->queries > INT32_MAX || a->keys > INT32_MAX))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: where sequences or items end is said in 32-bit integers",
+                        a->queries > INT32_MAX ? "queries" : "keys", (long long)(a->queries > INT32_MAX ? a->queries : a->keys));
+    p->packing.sequences = a->sequences;
+    p->packing.key_lengths = a->sequences == 0 && a->key_lengths != 0;
+    return read_pages(a, p);
 }
 
 static spk_status read_heads(const spk_attention *a, spk_problem *p)
@@ -185,7 +240,13 @@ static spk_status read_arrays(const spk_attention *a, spk_problem *p)
             SPK_TRY(spk_read_array_of_heads(&arrays[i].array, arrays[i].head_stride_name, arrays[i].head_stride, p->batch, &lse));
             continue;
         }
-        SPK_TRY(spk_read_array_of_heads(&arrays[i].array, arrays[i].head_stride_name, arrays[i].head_stride, p->batch, &p->operand[i]));
+        const bool paged = p->packing.page_keys > 0 && (i == ATTENTION_K || i == ATTENTION_V);
+        const int64_t stride = arrays[i].array.stride;
+        if (paged && stride != 0 && stride != SPK_STRIDE_SHARED)
+            return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: all items share the pages, give 0", arrays[i].array.stride_name,
+                            (long long)stride);
+        SPK_TRY(spk_read_array_of_heads(&arrays[i].array, arrays[i].head_stride_name, arrays[i].head_stride, paged ? 1 : p->batch,
+                                        &p->operand[i]));
     }
     return SPK_OK;
 }
@@ -212,6 +273,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
         p->operand[ATTENTION_LSE].layout = SPK_COL_MAJOR; /* those of a head lie side by side */
     }
     SPK_TRY(read_heads(a, p));
+    SPK_TRY(read_packing(a, p));
     SPK_TRY(read_band(a, p));
     SPK_TRY(read_lists(a, pattern, p));
     fit(p);
@@ -252,7 +314,12 @@ static void write(const spk_problem *p, void *given)
                                               .stride_k = spk_given_stride(p, k),
                                               .stride_v = spk_given_stride(p, v),
                                               .stride_o = o->stride,
-                                              .stride_lse = lse->stride};
+                                              .stride_lse = lse->stride,
+                                              .sequences = p->packing.sequences,
+                                              .key_lengths = p->packing.key_lengths != 0,
+                                              .page_keys = p->packing.page_keys,
+                                              .pages = p->packing.pages,
+                                              .tiles = p->lists.tiles};
 }
 
 static double work(const spk_problem *p, double pairs)
@@ -268,6 +335,15 @@ static double flops(const spk_problem *p)
 static double dense_flops(const spk_problem *p)
 {
     return work(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
+}
+
+/* Of pages no more than the items' keys. */
+static double touched(const spk_problem *p, int i)
+{
+    const spk_operand *o = &p->operand[i];
+    const double rows = (double)o->rows * (double)spk_operand_heads(o),
+                 keys = (double)p->n * (double)(p->packing.sequences > 0 ? p->packing.sequences : p->batch) * (double)spk_operand_heads(o);
+    return (p->packing.page_keys > 0 && (i == ATTENTION_K || i == ATTENTION_V) && keys < rows ? keys : rows) * (double)o->cols;
 }
 
 /* Rounding of scores, of exponentials, of sums, of the result; with 16 bits the exponentials, too, are rounded to them. The magnitudes say
@@ -306,6 +382,8 @@ static const spk_size_row sizes[] = {
 };
 
 #define PLACE(name) offsetof(spk_attention_args, name)
+#define INDEX(i, name_, title_, extents_) \
+    [i] = {.name = #name_, .title = title_, .extents = extents_, .role = SPK_ROLE_IN, .place = PLACE(name_)}
 static const spk_operand_row operands[] = {
     [ATTENTION_Q] = {.name = "q", .title = "Q", .extents = "queries x depth", .role = SPK_ROLE_IN, .place = PLACE(q)},
     [ATTENTION_K] = {.name = "k", .title = "K", .extents = "keys x depth", .role = SPK_ROLE_IN, .place = PLACE(k)},
@@ -313,6 +391,11 @@ static const spk_operand_row operands[] = {
     [ATTENTION_O] = {.name = "o", .title = "O", .extents = "queries x depth_v", .role = SPK_ROLE_OUT, .place = PLACE(o)},
     [ATTENTION_LSE] =
         {.name = "lse", .title = "LSE", .extents = "queries x 1", .role = SPK_ROLE_OUT, .may_be_infinite = true, .place = PLACE(lse)},
+    INDEX(ATTENTION_QUERY_ENDS, query_ends, "query ends", "1 x sequences"),
+    INDEX(ATTENTION_KEY_ENDS, key_ends, "key ends", "1 x sequences, or 1"),
+    INDEX(ATTENTION_PAGE_TABLE, page_table, "page table", "1 x pages of the keys, for each sequence"),
+    INDEX(ATTENTION_TILE_NUMBERS, tile_numbers, "tile numbers", "1 x blocks"),
+    INDEX(ATTENTION_TILE_BITS, tile_bits, "tile bits", "1 x words of all tiles"),
 };
 
 static const spk_scalar_row scalars[] = {
@@ -353,6 +436,33 @@ static bool key_alignment(const spk_problem *p, char *text, size_t size)
     for (int i = ATTENTION_Q; i <= ATTENTION_O; i++)
         steps |= spk_operand_steps(&p->operand[i]);
     return spk_key_whole(text, size, spk_key_alignment(steps));
+}
+
+/* What the arguments of a run say, where they do. */
+static bool key_packing(const spk_problem *p, char *text, size_t size)
+{
+    const spk_packing *packing = &p->packing;
+    const bool lengths = packing->key_lengths != 0, paged = packing->page_keys > 0;
+    static const char *const names[] = {"", "paged", "lengths", "lengths_paged", "packed", "packed_paged"};
+    const int which = (paged ? 1 : 0) + (lengths ? 2 : 0) + (packing->sequences > 0 ? 4 : 0);
+    return which > 0 && spk_key_text(text, size, names[which]);
+}
+
+static bool key_tiles(const spk_problem *p, char *text, size_t size)
+{
+    return p->lists.tiles > 0 && spk_key_whole(text, size, 1);
+}
+
+static bool key_sequences(const spk_problem *p, int64_t *value)
+{
+    *value = spk_key_size(p->packing.sequences);
+    return p->packing.sequences > 0;
+}
+
+static bool key_page(const spk_problem *p, int64_t *value)
+{
+    *value = p->packing.page_keys;
+    return p->packing.page_keys > 0;
 }
 
 static bool key_depth(const spk_problem *p, int64_t *value)
@@ -419,6 +529,8 @@ static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "band", .exact = key_band},
                                   {.name = "diag", .exact = key_diagonal},
                                   {.name = "lists", .exact = key_lists},
+                                  {.name = "packing", .exact = key_packing},
+                                  {.name = "tiles", .exact = key_tiles},
                                   {.name = "al", .exact = key_alignment},
                                   {.name = "batch", .exact = spk_key_batch},
                                   {.name = "finite", .exact = spk_key_finite},
@@ -435,6 +547,8 @@ static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "h", .near = key_heads, .weight = 1},
                                   {.name = "share", .near = key_sharing, .weight = 1},
                                   {.name = "items", .near = spk_key_items, .weight = 1, .optional = true},
+                                  {.name = "seqs", .near = key_sequences, .weight = 1, .optional = true},
+                                  {.name = "page", .near = key_page, .weight = 1, .optional = true},
                                   {.name = NULL}};
 
 const spk_op spk_op_attention = {.id = SPK_ATTENTION,
@@ -449,7 +563,10 @@ const spk_op spk_op_attention = {.id = SPK_ATTENTION,
                                  .fit = fit,
                                  .flops = flops,
                                  .dense_flops = dense_flops,
+                                 .touched = touched,
                                  .tolerance = tolerance,
+                                 .draw_index = spk_attention_draw_index,
+                                 .check_indices = spk_attention_check_indices,
                                  .free_size = free_size,
                                  .other_size = other_size,
                                  .oracle = spk_attention_oracle};

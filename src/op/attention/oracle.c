@@ -8,7 +8,7 @@ typedef struct scores {
     const spk_problem *problem;
     spk_args args; /* of the item */
     int64_t query, head, head_kv;
-    int64_t *keys;        /* that it sees */
+    int64_t *keys;        /* that it sees; then their rows of K and V */
     double *score, *size; /* size: the sum of the terms' absolute values, scaled */
     int64_t count;
     double most;
@@ -24,6 +24,14 @@ static double capped(const spk_problem *p, const spk_args *args, double score)
 {
     const double cap = args->scalar[ATTENTION_SOFTCAP];
     return p->band.soft_cap && cap != 0 ? cap * tanh(score / cap) : score;
+}
+
+static void find_keys(scores *s, int64_t number)
+{
+    const spk_sequence sequence = spk_attention_sequence(s->problem, &s->args, number);
+    s->count = spk_attention_keys(s->problem, &s->args, &sequence, s->head, s->query, s->keys);
+    for (int64_t i = 0; i < s->count; i++)
+        s->keys[i] = spk_attention_row(s->problem, &s->args, &sequence, s->keys[i]);
 }
 
 static void score_all(scores *s)
@@ -102,7 +110,11 @@ spk_status spk_attention_oracle(const spk_mem *mem, const spk_problem *p, const 
         s.query = row % p->m;
         s.head = row / p->m % heads;
         s.head_kv = s.head / spk_attention_sharing(p);
-        s.count = spk_attention_keys(p, item, s.head, s.query, s.keys);
+        const int64_t number = spk_attention_find_sequence(p, &s.args, s.query);
+        if (number < p->packing.sequences || p->packing.sequences == 0)
+            find_keys(&s, number);
+        else
+            s.count = 0; /* of no sequence: nothing is written */
         ask_row(&s, ask, r * ask->cols);
     }
     spk_free(mem, s.score);

@@ -23,8 +23,8 @@ typedef struct query {
     const spk_problem *problem;
     const spk_args *args;
     int64_t row, row_kv; /* of Q and O; the first of K and V of its head */
-    const int64_t *keys;
-    int64_t count; /* keys that it sees */
+    const int64_t *keys; /* rows, from row_kv on, of those that it sees */
+    int64_t count;
 } query;
 
 static double get(const query *q, int operand, int64_t row, int64_t col)
@@ -72,13 +72,18 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     int64_t *keys = (int64_t *)args->workspace + p->n + p->depth_v;
     (void)stream;
     for (int64_t row = 0; row < rows; row++) {
-        const int64_t head = row / p->m;
+        const int64_t head = row / p->m, number = spk_attention_find_sequence(p, args, row % p->m);
+        if (p->packing.sequences > 0 && number == p->packing.sequences)
+            continue;
+        const spk_sequence sequence = spk_attention_sequence(p, args, number);
         const query q = {.problem = p,
                          .args = args,
                          .row = row,
-                         .row_kv = head / spk_attention_sharing(p) * p->n,
+                         .row_kv = head / spk_attention_sharing(p) * p->operand[ATTENTION_K].rows,
                          .keys = keys,
-                         .count = spk_attention_keys(p, args->item, head, row % p->m, keys)};
+                         .count = spk_attention_keys(p, args, &sequence, head, row % p->m, keys)};
+        for (int64_t i = 0; i < q.count; i++)
+            keys[i] = spk_attention_row(p, args, &sequence, keys[i]);
         compute(&q, scores, scores + p->n);
     }
     return SPK_OK;

@@ -2,9 +2,10 @@
  * scaled down where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). For one type of
  * matrices (STORED) and of sums (REAL), after vector.h or stored_half.h and attention_products.h. */
 
-/* Keys first .. first + count, whose scores lie from column `at` on: a multiple of a vector. */
+/* Keys first .. first + count, from row `row` of K and V on, whose scores lie from column `at` on: a multiple of a vector. tile: of bits,
+ * that say which of them a query sees; -1: none. */
 typedef struct S(piece) {
-    int64_t first, count, at;
+    int64_t first, count, at, row, tile;
 } S(piece);
 
 enum { S(MOST_PIECES) = 32 };
@@ -16,6 +17,7 @@ typedef struct S(attention) {
     const STORED *q, *k, *v; /* of the heads */
     STORED *o;
     REAL *lse; /* NULL: not wanted */
+    spk_sequence sequence;
     int64_t first, queries;
     int64_t list_row;       /* of the pattern */
     REAL *own, *most, *sum; /* own: the worker's room */
@@ -64,7 +66,7 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
         for (int64_t j = 0; j < piece->count; j += T(lanes))
             for (int64_t d = 0; d < depth; d += T(lanes))
-                S(turn_square)(t->k + (piece->first + j) * ld + d, ld, piece->count - j, depth - d,
+                S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d,
                                t->own + t->job->room.k + d * keys + piece->at + j, keys);
 }
 
@@ -79,7 +81,7 @@ SPK_INLINE void S(take_values)(const S(attention) *t, const S(piece) *piece)
 {
     const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
     for (int64_t j = 0; j < piece->count; j++) {
-        const STORED *from = t->v + (piece->first + j) * ld;
+        const STORED *from = t->v + (piece->row + j) * ld;
         REAL *to = t->own + t->job->room.v + (piece->at + j) * wide;
         int64_t c = 0;
         for (; c + T(lanes) <= columns; c += T(lanes))
@@ -106,21 +108,27 @@ SPK_INLINE bool S(all_finite)(const REAL *rows, int64_t ld, int64_t count, int64
     return finite;
 }
 
+/* Whether a query sees a key of a piece. */
+SPK_INLINE bool S(sees)(const S(attention) *t, const spk_seen *seen, const S(piece) *piece, int64_t query, int64_t key)
+{
+    return key < seen->end && (key >= seen->begin || key < seen->sinks) &&
+           spk_attention_bit(t->problem, t->job->args, piece->tile, query, key);
+}
+
 /* The scores of a query with the keys at hand that it does not see are minus infinity. False: it sees them all. */
 SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores)
 {
-    const spk_seen seen = spk_attention_seen(t->problem, query);
+    const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, query);
     int64_t at = 0;
     bool hidden = false;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
         for (; at < piece->at; at++)
             scores[at] = -(REAL)INFINITY;
         at += piece->count;
-        if (piece->first >= seen.begin && piece->first + piece->count <= seen.end)
+        if (piece->tile < 0 && piece->first >= seen.begin && piece->first + piece->count <= seen.end)
             continue;
         for (int64_t j = 0; j < piece->count; j++) {
-            const int64_t key = piece->first + j;
-            if (key >= seen.end || (key >= seen.sinks && key < seen.begin)) {
+            if (!S(sees)(t, &seen, piece, query, piece->first + j)) {
                 scores[piece->at + j] = -(REAL)INFINITY;
                 hidden = true;
             }
@@ -175,7 +183,7 @@ SPK_INLINE S(rows) S(values_of)(const S(attention) *t, const S(piece) *piece)
 {
     const int64_t ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
     if (S(values_in_place)(t))
-        return (S(rows)){(const REAL *)(const void *)(t->v + piece->first * ld), ld};
+        return (S(rows)){(const REAL *)(const void *)(t->v + piece->row * ld), ld};
     S(take_values)(t, piece);
     return (S(rows)){t->own + t->job->room.v + piece->at * wide, wide};
 }
@@ -183,13 +191,12 @@ SPK_INLINE S(rows) S(values_of)(const S(attention) *t, const S(piece) *piece)
 /* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
 SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *piece, S(rows) v)
 {
-    const spk_seen seen = spk_attention_seen(t->problem, t->first + i);
+    const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, t->first + i);
     const int64_t columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
     const REAL *scores = t->own + t->job->room.scores + i * t->job->tuned.keys + piece->at;
     REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
     for (int64_t j = 0; j < piece->count; j++) {
-        const int64_t key = piece->first + j;
-        if (key < seen.sinks || (key >= seen.begin && key < seen.end))
+        if (S(sees)(t, &seen, piece, t->first + i, piece->first + j))
             for (int64_t c = 0; c < columns; c += T(lanes))
                 T(store)(out + c, T(load)(out + c) + scores[j] * T(load)(v.rows + j * v.ld + c));
     }
@@ -221,13 +228,22 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     t->pieces = t->used = 0;
 }
 
+/* Keys from `first` on that are rows side by side. */
+SPK_INLINE int64_t S(keys_of_page)(const S(attention) *t, int64_t first)
+{
+    const int64_t page_keys = t->problem->packing.page_keys;
+    return page_keys > 0 ? page_keys - first % page_keys : INT64_MAX;
+}
+
 /* More keys, which are taken as soon as there is no room for others. */
-SPK_INLINE void S(add_keys)(S(attention) *t, int64_t first, int64_t end)
+SPK_INLINE void S(add_keys)(S(attention) *t, int64_t first, int64_t end, int64_t tile)
 {
     const int64_t keys = t->job->tuned.keys;
     while (first < end) {
-        const int64_t room = keys - t->used, count = end - first < room ? end - first : room;
-        t->piece[t->pieces++] = (S(piece)){first, count, t->used};
+        const int64_t room = keys - t->used, page = S(keys_of_page)(t, first), most = room < page ? room : page,
+                      count = end - first < most ? end - first : most,
+                      row = spk_attention_row(t->problem, t->job->args, &t->sequence, first);
+        t->piece[t->pieces++] = (S(piece)){first, count, t->used, row, tile};
         t->used += (count + T(lanes) - 1) / T(lanes) *T(lanes);
         first += count;
         if (t->used == keys || t->pieces == S(MOST_PIECES))
@@ -256,8 +272,9 @@ SPK_INLINE void S(put_results)(const S(attention) *t)
 static void S(attend)(S(attention) *t)
 {
     const spk_problem *p = t->problem;
-    const spk_seen top = spk_attention_seen(p, t->first), bottom = spk_attention_seen(p, t->first + t->queries - 1),
-                   any = {bottom.sinks, top.begin > bottom.sinks ? top.begin : bottom.sinks, bottom.end};
+    const spk_seen top = spk_attention_seen(p, &t->sequence, t->first),
+                   bottom = spk_attention_seen(p, &t->sequence, t->first + t->queries - 1),
+                   any = {top.first, bottom.sinks, top.begin > bottom.sinks ? top.begin : bottom.sinks, bottom.end};
     spk_key_runs runs = spk_attention_runs(p, any, t->list_row);
     memset(t->own + t->job->room.out, 0, (size_t)(t->queries * t->job->room.wide_v) * sizeof(REAL));
     for (int64_t i = 0; i < t->queries; i++) {
@@ -266,10 +283,27 @@ static void S(attend)(S(attention) *t)
     }
     S(take_queries)(t);
     for (int64_t first, end; spk_key_runs_next(&runs, &first, &end);)
-        S(add_keys)(t, first, end);
+        S(add_keys)(t, first, end, runs.apart ? spk_attention_tile(p, t->job->args, runs.entry + runs.at) : -1);
     if (t->pieces > 0)
         S(take_keys)(t);
     S(put_results)(t);
+}
+
+/* The queries of a tile: those of each sequence in turn. */
+SPK_INLINE void S(attend_tile)(S(attention) *t, int64_t first, int64_t end)
+{
+    const spk_problem *p = t->problem;
+    const int64_t sequences = p->packing.sequences > 0 ? p->packing.sequences : 1;
+    for (int64_t number = spk_attention_find_sequence(p, t->job->args, first); number < sequences; number++) {
+        const spk_sequence s = spk_attention_sequence(p, t->job->args, number);
+        if (s.query >= end)
+            break;
+        t->sequence = s;
+        t->first = s.query > first ? s.query : first;
+        t->queries = (s.query_end < end ? s.query_end : end) - t->first;
+        if (t->queries > 0)
+            S(attend)(t);
+    }
 }
 
 /* Tiles as long as there are any, of a head the last first: with causal it has the most keys. */
@@ -295,12 +329,10 @@ static void S(attend_some)(void *pointer, int64_t worker)
              .v = (const STORED *)job->args->at[ATTENTION_V] + head_kv * v->head_stride,
              .o = (STORED *)job->args->at[ATTENTION_O] + head * o->head_stride,
              .lse = lse->dtype != SPK_DTYPE_DEFAULT ? (REAL *)job->args->at[ATTENTION_LSE] + head * lse->head_stride : NULL,
-             .first = first,
-             .queries = end - first < cut->height ? end - first : cut->height,
              .list_row = spk_attention_list_row(p, job->args->item, head, first),
              .own = own,
              .most = own + job->room.most,
              .sum = own + job->room.most + job->tuned.queries};
-        S(attend)(&t);
+        S(attend_tile)(&t, first, end - first < cut->height ? end : first + cut->height);
     }
 }

@@ -119,7 +119,8 @@ int64_t spk_cuda_attention_steps(const spk_problem *p, const attention_tiling *t
     if (row >= end)
         return 0;
     end = row + t->rows < end ? row + t->rows : end;
-    const spk_seen upper = spk_attention_seen(p, row), lower = spk_attention_seen(p, end - 1);
+    const spk_sequence whole = spk_attention_whole(p);
+    const spk_seen upper = spk_attention_seen(p, &whole, row), lower = spk_attention_seen(p, &whole, end - 1);
     if (p->pattern == NULL) {
         const int64_t sunk = up(lower.sinks, t->step_keys), from = upper.begin / t->step_keys,
                       to = up(lower.end, t->step_keys) - (from > sunk ? from : sunk);
