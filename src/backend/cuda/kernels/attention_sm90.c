@@ -30,9 +30,11 @@ static bool want_lse(const spk_problem *p)
     return p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT;
 }
 
-/* Queries of a block row of the mask, or all. */
+/* Queries of a block row of the mask, or all; of packed sequences those of one, on average. */
 static int64_t block_queries(const spk_problem *p)
 {
+    if (p->packing.sequences > 0)
+        return (p->m + p->packing.sequences - 1) / p->packing.sequences;
     return p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : p->m;
 }
 
@@ -64,10 +66,15 @@ static attention_constants constants_of(const spk_problem *p, const spk_params *
                              .sinks = p->band.sinks != 0,
                              .capped = p->band.soft_cap != 0,
                              .want_lse = want_lse(p),
-                             .split = TUNED(params, SPLIT) > 1};
+                             .split = TUNED(params, SPLIT) > 1,
+                             .packed = p->packing.sequences > 0,
+                             .lengths = p->packing.key_lengths != 0,
+                             .paged = p->packing.page_keys > 0,
+                             .tiled = p->lists.tiles > 0};
     c.unit = c.masked && p->pattern->block_cols < c.step_keys ? p->pattern->block_cols : c.step_keys;
+    c.unit = c.paged && p->packing.page_keys < c.unit ? (int)p->packing.page_keys : c.unit;
     c.tile_rows = ROWS / c.tile_heads;
-    c.scrub = (c.left || c.right) && !p->assume_finite;
+    c.scrub = (c.left || c.right || c.packed || c.lengths || c.paged || c.tiled) && !p->assume_finite;
     return c;
 }
 
@@ -88,7 +95,10 @@ static const char *problem_refusal(const spk_problem *p)
         return "the depths must be multiples of 8 between 16 and 256";
     if (p->n == 0)
         return "there are no keys";
-    if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
+    if (p->packing.sequences > 0 && p->pattern != NULL)
+        return "packed sequences have no mask of blocks here";
+    if (p->m > INT_MAX / 4 || p->packing.sequences > INT_MAX / 8 || p->n > INT_MAX / 4 ||
+        spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
         return "it counts queries, keys and heads with 29 bits";
     return operand_refusal(p);
 }
@@ -113,8 +123,10 @@ static const char *shape_refusal(const attention_constants *c, const attention_s
         return "the next tile's Q does not fit beside this one's";
     if (s->registers > most_sums(c))
         return "a thread would keep too many sums";
-    if (c->masked && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
-        return "a step is not made of whole blocks of the mask";
+    if ((c->masked || c->paged) && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
+        return "a step is not made of whole blocks of the mask, or pages";
+    if (c->packed && c->split)
+        return "packed sequences are not shared out by keys";
     return NULL;
 }
 
@@ -123,8 +135,10 @@ static const char *size_refusal(const spk_problem *p, const attention_constants 
     const double tiles = (double)spk_cuda_attention_tiling(p, s->rows, s->heads, c->step_keys).all;
     const int64_t rows = block_queries(p);
     const int shared = spk_cuda_attention_shared_heads(p);
-    if (c->masked && p->pattern->block_cols > c->step_keys && p->pattern->block_cols % c->step_keys != 0)
-        return "a block of the mask is not made of whole steps";
+    if (c->masked && p->pattern->block_cols > c->unit && p->pattern->block_cols % c->unit != 0)
+        return "a block of the mask is not made of whole steps, or pages";
+    if (c->paged && p->packing.page_keys % c->unit != 0)
+        return "a page is not made of whole steps, or blocks of the mask";
     if (c->form == ATTENTION_BY_ROWS && c->consumers > 1 && rows <= c->tile_rows * (c->consumers - 1))
         return "fewer warpgroups hold all of a block row";
     if (c->form == ATTENTION_BY_HEADS && shared % s->heads != 0)

@@ -21,6 +21,8 @@ constexpr int STAGES = SHAPE.stages, Q_SLOTS = SHAPE.q_slots, UNITS = SHAPE.unit
 constexpr int NOTES = 2 * STAGES; /* a note is read until the product with V, which comes one stage later than that with K */
 constexpr int SHARERS = CONSUMERS / RINGS;
 constexpr bool LIMITED = LEFT || RIGHT;
+constexpr bool RAGGED = PACKED || LENGTHS; /* a run says how many keys there are */
+constexpr bool MOVED = PACKED || PAGED;    /* a key's row of K and V has another number */
 /* 65,536 in all; a compiler that has fewer for sums makes products wait for each other */
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? 224
                                    : SHAPE.registers > 116 ? 160
@@ -31,16 +33,23 @@ constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? 224
 constexpr int K_STEPS = SHAPE.depth16 / 16, V_STEPS = STEP_KEYS / 16;
 enum { EVERY_CONSUMER = 7 }; /* a named barrier; one more for each ring */
 
-/* What the producer tells of a step: where its keys are, whether some query of the tile does not see some of them, and the tile's first
- * query. */
+/* What the producer tells of a step: where its keys are, counted from the sequence's first, whether some query of the tile does not see
+ * some of them, and the key beside the tile's first query. */
 struct step_note {
-    int hidden, row;
+    int hidden, beside;
     int first[UNITS];
+    int keys;                     /* RAGGED: of the sequence */
+    int line;                     /* TILED: the tile's first query, in its block */
+    int rows[MOVED ? UNITS : 1];  /* of K and V */
+    int tiles[TILED ? UNITS : 1]; /* of bits */
+    __device__ __forceinline__ int row(int unit) const { return MOVED ? rows[MOVED ? unit : 0] : first[unit]; }
+    __device__ __forceinline__ int tile(int unit) const { return TILED ? tiles[TILED ? unit : 0] : -1; }
 };
 
 /* And of a tile. tile: -1 after the last one. */
 struct tile_note {
     int tile, steps;
+    int row, end; /* PACKED: its queries */
 };
 
 struct ring_shared {
@@ -68,6 +77,38 @@ inline tile_place find_tile(const attention_task &task, const attention_order &o
     return place;
 }
 
+/* Its sequence; with PACKED, by the warp, the queries of tile number `row_tile` of a head too: those of each sequence are tiles of their
+ * own, and behind the last one there are none. */
+inline attention_sequence find_sequence(const attention_task &task, tile_place &place, int row_tile)
+{
+#if PACKED
+    const int lane = threadIdx.x % 32;
+    place.row = place.end = 0;
+    for (int base = 0; base < task.sequences; base += 32) {
+        const int number = base + lane, end = number < task.sequences ? __ldg(task.query_ends + number) : 0;
+        const int begin = number > 0 && number < task.sequences ? __ldg(task.query_ends + number - 1) : 0;
+        const int tiles = (end - begin + SHAPE.rows - 1) / SHAPE.rows;
+        int before = tiles; /* those of this sequence and of the lanes before */
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const int other = __shfl_up_sync(~0u, before, step);
+            before += lane >= step ? other : 0;
+        }
+        const unsigned behind = __ballot_sync(~0u, before > row_tile);
+        if (behind != 0) {
+            const int found = __ffs(behind) - 1, part = row_tile - __shfl_sync(~0u, before - tiles, found);
+            place.row = __shfl_sync(~0u, begin, found) + part * SHAPE.rows;
+            place.end = __shfl_sync(~0u, end, found);
+            return attention_sequence_of(&task, place.item, base + found);
+        }
+        row_tile -= __shfl_sync(~0u, before, 31);
+    }
+    return attention_sequence_of(&task, place.item, 0);
+#else
+    return attention_sequence_of(&task, place.item, 0);
+#endif
+}
+
 /* ---- the producer: a warp for each ring */
 
 /* The keys that some query of a tile sees, as units of UNIT keys: entries [first, first + sunk) and from `from` on of the mask's columns,
@@ -89,15 +130,16 @@ template <class T> inline int count_entries(const attention_task &task, int firs
     return count;
 }
 
-inline key_walk walk_of(const attention_task &task, const tile_place &place)
+inline key_walk walk_of(const attention_task &task, const tile_place &place, const attention_sequence &sequence)
 {
     key_walk walk = {};
     if (place.row >= place.end)
         return walk;
-    attention_seen upper = {0, 0, task.keys}, lower = upper; /* of the first and the last query */
+    attention_seen upper = {0, 0, sequence.keys}, lower = upper; /* of the first and the last query */
     if (LIMITED) {
-        upper = attention_seen_of(&task, place.row);
-        lower = attention_seen_of(&task, min(place.row + SHAPE.rows, place.end) - 1);
+        const int shift = sequence.shift - sequence.query;
+        upper = attention_seen_of(&task, place.row + shift, sequence.keys);
+        lower = attention_seen_of(&task, min(place.row + SHAPE.rows, place.end) - 1 + shift, sequence.keys);
     }
     walk.end = upper.end;
     walk.begin = lower.begin;
@@ -108,7 +150,7 @@ inline key_walk walk_of(const attention_task &task, const tile_place &place)
     walk.first = __ldg(task.offsets + list);
     int stop = __ldg(task.offsets + list + 1);
     walk.from = walk.first;
-    if (LIMITED) {
+    if (LIMITED || LENGTHS) {
         const int first = walk.first, width = task.block_cols;
         const int before = count_entries(task, first, stop, [=](int key) { return key + width <= begin; });
         const int within = count_entries(task, first, stop, [=](int key) { return key < end; });
@@ -117,33 +159,48 @@ inline key_walk walk_of(const attention_task &task, const tile_place &place)
         stop = max(first + within, walk.from);
     }
     const int entries = walk.sunk + stop - walk.from;
-    walk.units = UNITS > 1 ? entries : entries * (task.block_cols / STEP_KEYS);
+    walk.units = entries * (task.block_cols / UNIT);
 #else
-    walk.sunk = (sinks + STEP_KEYS - 1) / STEP_KEYS;
-    walk.from = max(begin / STEP_KEYS, walk.sunk);
-    walk.units = walk.sunk + max((end + STEP_KEYS - 1) / STEP_KEYS - walk.from, 0);
+    walk.sunk = (sinks + UNIT - 1) / UNIT;
+    walk.from = max(begin / UNIT, walk.sunk);
+    walk.units = walk.sunk + max((end + UNIT - 1) / UNIT - walk.from, 0);
 #endif
     return walk;
 }
 
-/* The first key of unit number `unit`, for each lane its own. */
-inline int unit_key(const attention_task &task, const key_walk &walk, int unit)
+/* A unit: its first key, the row of K and V that it has, its tile of bits. */
+struct key_unit {
+    int key, row, tile;
+};
+
+/* Unit number `unit`, for each lane its own. Of those behind the last one TMA brings zeros, and no query sees them. */
+inline key_unit unit_of(const attention_task &task, const key_walk &walk, const attention_sequence &sequence, int item, int unit)
 {
+    key_unit made = {task.keys, MOVED ? -UNIT : task.keys, -1};
 #if MASKED
-    const int parts = UNITS > 1 ? 1 : task.block_cols / STEP_KEYS, entry = unit / parts, part = unit % parts;
+    const int parts = task.block_cols / UNIT, entry = unit / parts, part = unit % parts;
     if (unit >= walk.units)
-        return task.keys; /* TMA brings zeros, and no query sees them */
-    return __ldg(task.columns + (entry < walk.sunk ? walk.first + entry : walk.from + entry - walk.sunk)) * task.block_cols +
-           part * STEP_KEYS;
+        return made;
+    const int at = entry < walk.sunk ? walk.first + entry : walk.from + entry - walk.sunk;
+    made.key = __ldg(task.columns + at) * task.block_cols + part * UNIT;
+    if (TILED)
+        made.tile = __ldg(task.tile_numbers + at);
 #else
-    return (unit < walk.sunk ? unit : walk.from + unit - walk.sunk) * STEP_KEYS;
+    if (UNITS > 1 && unit >= walk.units)
+        return made;
+    made.key = (unit < walk.sunk ? unit : walk.from + unit - walk.sunk) * UNIT;
 #endif
+    made.row = made.key;
+    if (MOVED)
+        made.row = made.key >= sequence.keys ? -UNIT : attention_row(&task, PACKED ? sequence.number : item, made.key) + sequence.key;
+    return made;
 }
 
 /* Whether all queries of the tile see all keys of a unit. */
-inline bool all_see(const attention_task &task, const key_walk &walk, int key)
+inline bool all_see(const key_walk &walk, const key_unit &unit)
 {
-    return key + UNIT <= (LIMITED ? walk.end : task.keys) && (!LEFT || key >= walk.begin || (SINKS && key + UNIT <= walk.sinks));
+    return unit.key + UNIT <= walk.end && (!LEFT || unit.key >= walk.begin || (SINKS && unit.key + UNIT <= walk.sinks)) &&
+           (!TILED || unit.tile < 0);
 }
 
 /* Where a ring's Q, K and V are in shared memory. */
@@ -169,7 +226,7 @@ inline void load_step(unsigned to, const spk_tensor_map *map, unsigned barrier, 
     for (int unit = 0; unit < UNITS; unit++)
 #pragma unroll
         for (int chunk = 0; chunk < chunks; chunk++)
-            tma_load_4d(to + chunk * (STEP_KEYS * 128) + unit * (UNIT * 128), map, barrier, chunk * 64, note.first[unit], head, item);
+            tma_load_4d(to + chunk * (STEP_KEYS * 128) + unit * (UNIT * 128), map, barrier, chunk * 64, note.row(unit), head, item);
 }
 
 /* A step whose V has not been asked for yet: it comes behind the next step's K. */
@@ -223,8 +280,9 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
     const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles, step = listed ? 1 : order.workers;
     for (int turn = listed ? __ldg(order.offsets + worker) : worker; turn < end; turn += step) {
         const int tile = listed ? __ldg(order.list + turn) : turn;
-        const tile_place place = find_tile(task, order, tile);
-        const key_walk walk = walk_of(task, place);
+        tile_place place = find_tile(task, order, tile);
+        const attention_sequence sequence = find_sequence(task, place, (SPLIT ? tile / order.splits : tile) % order.row_tiles);
+        const key_walk walk = walk_of(task, place, sequence);
         const int all_steps = (walk.units + UNITS - 1) / UNITS, part = SPLIT ? tile % order.splits : 0;
         const int first_step = SPLIT ? (int)((long long)all_steps * part / order.splits) : 0;
         const int steps = (SPLIT ? (int)((long long)all_steps * (part + 1) / order.splits) : all_steps) - first_step;
@@ -234,29 +292,41 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
             if (!JOIN)
                 load_v(maps.v, v, shared, at.v, pending);
             q.wait_empty();
-            shared.tiles[q.stage] = tile_note{tile, steps};
+            shared.tiles[q.stage] = tile_note{tile, steps, place.row, place.end};
             load_q(maps.q, q, at.q, tile_place{item_q, place.head, place.row, place.end});
         }
         q.advance();
-        int ahead = 0; /* each lane: of 32 units */
+        key_unit ahead = {}; /* each lane: of 32 units */
         for (int at_step = 0; at_step < steps; at_step++) {
             if (at_step * UNITS % 32 == 0)
-                ahead = unit_key(task, walk, (first_step + at_step) * UNITS + lane);
-            int first[UNITS];
+                ahead = unit_of(task, walk, sequence, place.item, (first_step + at_step) * UNITS + lane);
+            key_unit units[UNITS];
             bool hidden = false;
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit++) {
-                first[unit] = __shfl_sync(~0u, ahead, (at_step * UNITS + unit) % 32);
-                hidden |= !all_see(task, walk, first[unit]);
+                const int from = (at_step * UNITS + unit) % 32;
+                units[unit].key = __shfl_sync(~0u, ahead.key, from);
+                units[unit].row = MOVED ? __shfl_sync(~0u, ahead.row, from) : 0;
+                units[unit].tile = TILED ? __shfl_sync(~0u, ahead.tile, from) : -1;
+                hidden |= !all_see(walk, units[unit]);
             }
             if (lane == 0) {
                 step_note &told = note_of(shared, k);
                 k.wait_empty();
                 told.hidden = hidden;
-                told.row = place.row;
+                told.beside = place.row - sequence.query + sequence.shift;
+                if (RAGGED)
+                    told.keys = sequence.keys;
+                if (TILED)
+                    told.line = place.row % task.block_rows;
 #pragma unroll
-                for (int unit = 0; unit < UNITS; unit++)
-                    told.first[unit] = first[unit];
+                for (int unit = 0; unit < UNITS; unit++) {
+                    told.first[unit] = units[unit].key;
+                    if (MOVED)
+                        told.rows[MOVED ? unit : 0] = units[unit].row;
+                    if (TILED)
+                        told.tiles[TILED ? unit : 0] = units[unit].tile;
+                }
                 barrier_arrive_expect(k.full_barrier(), SHAPE.k_bytes);
                 load_step<SHAPE.chunks>(at.k + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), told, head_kv, item_k);
                 load_v(maps.v, v, shared, at.v, pending);
@@ -269,7 +339,7 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
     if (lane == 0) {
         load_v(maps.v, v, shared, at.v, pending);
         q.wait_empty();
-        shared.tiles[q.stage] = tile_note{-1, 0};
+        shared.tiles[q.stage] = tile_note{-1, 0, 0, 0};
         barrier_arrive(q.full_barrier());
     }
 }
@@ -299,15 +369,48 @@ inline int own_row(int half)
 /* Which of a unit's keys a row sees, counted from the thread's first one. */
 struct row_limits {
     int sinks, begin, end;
-    __device__ __forceinline__ row_limits(const attention_task &task, int query, int first)
+    __device__ __forceinline__ row_limits(const attention_task &task, const step_note &note, int row, int first)
     {
-        const int beside = query + task.shift;
-        end = (RIGHT ? attention_clamp(beside + task.right, task.keys) : task.keys) - first;
+        const int beside = note.beside + row, keys = RAGGED ? note.keys : task.keys;
+        end = (RIGHT ? attention_clamp(beside + task.right, keys) : keys) - first;
         begin = LEFT ? beside - task.left + 1 - first : 0; /* below 0: no limit */
         sinks = SINKS ? task.sinks - first : 0;
     }
     __device__ __forceinline__ bool sees(int key) const { return key < end && (!LEFT || key >= begin || (SINKS && key < sinks)); }
 };
+
+/* Bits of a row of a unit's tile, eight keys at a time; where it has none, all are set. */
+struct row_bits {
+    const unsigned char *bits;
+    __device__ __forceinline__ row_bits(const attention_task &task, const step_note &note, int row, int unit) : bits(nullptr)
+    {
+        const int tile = note.tile(unit), line = min(note.line + row, task.block_rows - 1);
+        if (tile >= 0)
+            bits = (const unsigned char *)(task.tile_bits + ((long long)tile * task.block_rows + line) * task.tile_words) +
+                   note.first[unit] % task.block_cols / 8;
+    }
+    __device__ __forceinline__ unsigned of(int eight) const { return bits != nullptr ? __ldg(bits + eight) : 0xffu; }
+};
+
+/* What a tile of bits does not keep gets a score of minus infinity. */
+inline void hide_bits(float (&s)[STEP_KEYS / 2], const attention_task &task, const step_note &note)
+{
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const row_bits bits(task, note, own_row(half), unit);
+#pragma unroll
+            for (int eight = 0; eight < UNIT / 8; eight++) {
+                const unsigned kept = bits.of(eight) >> threadIdx.x % 4 * 2;
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    float &score = s[unit * (UNIT / 2) + eight * 4 + half * 2 + i];
+                    score = (kept >> i & 1) != 0 ? score : -__int_as_float(0x7f800000);
+                }
+            }
+        }
+}
 
 /* What a query does not see gets a score of minus infinity. */
 inline void hide(float (&s)[STEP_KEYS / 2], const attention_task &task, const step_note &note)
@@ -316,7 +419,7 @@ inline void hide(float (&s)[STEP_KEYS / 2], const attention_task &task, const st
     for (int unit = 0; unit < UNITS; unit++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const row_limits limits(task, note.row + own_row(half), note.first[unit] + threadIdx.x % 4 * 2);
+            const row_limits limits(task, note, own_row(half), note.first[unit] + threadIdx.x % 4 * 2);
 #pragma unroll
             for (int i = 0; i < UNIT / 4; i++) {
                 float &score = s[unit * (UNIT / 2) + i / 2 * 4 + half * 2 + i % 2];
@@ -447,6 +550,14 @@ inline unsigned shared_32(unsigned address)
     return bits;
 }
 
+/* Whether a row of the tile sees key number `key` of a step. */
+inline bool sees(const attention_task &task, const step_note &note, int row, int key)
+{
+    const int unit = key / UNIT;
+    return row_limits(task, note, row, 0).sees(note.first[unit] + key % UNIT) &&
+           (!TILED || (row_bits(task, note, row, unit).of(key % UNIT / 8) >> key % 8 & 1) != 0);
+}
+
 /* Before a product with V: what is not finite goes to the sums of the rows that see it, and becomes zero in shared memory. more: 0 where
  * the sums are not begun; they are then. */
 inline void scrub(float (&o)[DEPTH_V / 2], int &more, unsigned v_tile, const attention_task &task, const step_note &note)
@@ -466,9 +577,7 @@ inline void scrub(float (&o)[DEPTH_V / 2], int &more, unsigned v_tile, const att
             o[i] = 0;
     more = 1;
     for (int key = 0; key < STEP_KEYS; key++) {
-        const int number = note.first[key / UNIT] + key % UNIT;
-        const bool seen[2] = {row_limits(task, note.row + own_row(0), 0).sees(number),
-                              row_limits(task, note.row + own_row(1), 0).sees(number)};
+        const bool seen[2] = {sees(task, note, own_row(0), key), sees(task, note, own_row(1), key)};
 #pragma unroll
         for (int i = 0; i < DEPTH_V / 2; i++) {
             const int column = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
@@ -616,10 +725,16 @@ struct consumer {
         return next;
     }
     /* Found again where it is wanted: there are no registers to keep it in. */
-    __device__ __forceinline__ tile_place place_of(int tile) const
+    __device__ __forceinline__ tile_place place_of(const tile_note &note) const
     {
+        int tile = note.tile;
         asm volatile("" : "+r"(tile));
-        return part_of(find_tile(task, order, tile));
+        tile_place place = find_tile(task, order, tile);
+        if (PACKED) {
+            place.row = note.row;
+            place.end = note.end;
+        }
+        return part_of(place);
     }
 
     /* Scores of a step become exponentials. note: the step's. */
@@ -629,6 +744,8 @@ struct consumer {
         cap_scores(s, scale);
         if (note.hidden)
             hide(s, task, note);
+        if (TILED && note.hidden)
+            hide_bits(s, task, note);
         return soften(s, rows, factor, scale.outer2);
     }
     __device__ __forceinline__ void clean_v(float (&o)[DEPTH_V / 2], int &more)
@@ -664,7 +781,7 @@ inline void consumer::run()
 #pragma unroll
             for (int i = 0; i < DEPTH_V / 2; i++)
                 o[i] = 0;
-            finish(task, order, scale, place_of(tile.tile), tile.tile, o, rows);
+            finish(task, order, scale, place_of(tile), tile.tile, o, rows);
             tile = next_tile(query);
             begun = false;
             continue;
@@ -708,7 +825,7 @@ inline void consumer::run()
             pack(p, s);
             more = 1;
         }
-        tile_note next = {-1, 0};
+        tile_note next = {-1, 0, 0, 0};
         softmax_rows next_rows;
         next_rows.begin();
         if (JOIN)
@@ -737,7 +854,7 @@ inline void consumer::run()
         mma_wait<0>();
         mma_settle(o);
         release_v();
-        finish(task, order, scale, place_of(tile.tile), tile.tile, o, rows);
+        finish(task, order, scale, place_of(tile), tile.tile, o, rows);
         if (JOIN && next.steps > 0)
             pack(p, s);
         begun = JOIN && next.steps > 0;
@@ -758,7 +875,7 @@ extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
     extern __shared__ unsigned char memory[];
     __shared__ ring_shared shared[RINGS];
     const unsigned tiles = (smem_address(memory) + 1023) & ~1023u;
-    static_assert(sizeof shared <= ATTENTION_STATIC_BYTES, "");
+    static_assert(sizeof shared <= SHAPE.static_bytes, "");
     if (threadIdx.x == 0) {
         for (int ring = 0; ring < RINGS; ring++) {
             ring_init(shared[ring].k, 1, SHARERS);

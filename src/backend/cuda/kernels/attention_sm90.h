@@ -20,6 +20,9 @@
  *   CAPPED, WANT_LSE        1: scores are capped; LSE is wanted
  *   SPLIT                   1: the keys of a tile are shared out over several workers, whose results are merged afterwards
  *   SCRUB                   1: V may hold infinities and NaN in rows that only some queries of a tile see
+ *   PACKED, LENGTHS         1: a run says where sequences end; how many keys items have
+ *   PAGED                   1: a table says where a page of keys lies
+ *   TILED                   1: some blocks of the mask have tiles of bits
  */
 #define ATTENTION_CONSTANTS(C) \
     C(CONSUMERS, consumers)    \
@@ -40,7 +43,11 @@
     C(CAPPED, capped)          \
     C(WANT_LSE, want_lse)      \
     C(SPLIT, split)            \
-    C(SCRUB, scrub)
+    C(SCRUB, scrub)            \
+    C(PACKED, packed)          \
+    C(LENGTHS, lengths)        \
+    C(PAGED, paged)            \
+    C(TILED, tiled)
 typedef struct attention_constants {
     ATTENTION_CONSTANTS(SPK_CONSTANT_MEMBER)
 } attention_constants;
@@ -52,7 +59,8 @@ enum attention_form {
 };
 
 enum {
-    ATTENTION_STATIC_BYTES = 2048, /* barriers and notes, at most */
+    ATTENTION_STATIC_BYTES = 2048, /* barriers and notes, at most, */
+    ATTENTION_LONG_BYTES = 5120,   /* and where notes say more */
     ATTENTION_MOST_STAGES = 6,
     ATTENTION_MOST_UNITS = 8
 };
@@ -64,12 +72,12 @@ typedef struct attention_shape {
     int q_slots, stages, shared_bytes;
     int units;       /* of a step */
     int rows, heads; /* of a tile of work: what a ring's list is walked for */
-    int threads, registers;
+    int threads, registers, static_bytes;
 } attention_shape;
 
 SPK_BOTH attention_shape attention_shape_of(attention_constants c)
 {
-    attention_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    attention_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     s.depth16 = (c.depth + 15) / 16 * 16;
     s.chunks = (c.depth + 63) / 64;
     s.chunks_v = (c.depth_v + 63) / 64;
@@ -80,7 +88,8 @@ SPK_BOTH attention_shape attention_shape_of(attention_constants c)
     s.units = c.step_keys / c.unit;
     s.rows = c.form == ATTENTION_BY_ROWS ? c.tile_rows * c.consumers : c.tile_rows;
     s.heads = c.form == ATTENTION_BY_HEADS ? c.tile_heads * c.consumers : c.tile_heads;
-    const int room = SM90_SHARED_BYTES - SM90_ALIGNMENT_BYTES - ATTENTION_STATIC_BYTES, stage = s.rings * (s.k_bytes + s.v_bytes);
+    s.static_bytes = c.packed || c.lengths || c.paged || c.tiled ? ATTENTION_LONG_BYTES : ATTENTION_STATIC_BYTES;
+    const int room = SM90_SHARED_BYTES - SM90_ALIGNMENT_BYTES - s.static_bytes, stage = s.rings * (s.k_bytes + s.v_bytes);
     for (s.q_slots = c.q_held ? 1 : 2; s.q_slots >= 1; s.q_slots--) {
         const int q = c.consumers * s.q_slots * s.q_bytes;
         s.stages = sm90_stages(room - q, stage, ATTENTION_MOST_STAGES);

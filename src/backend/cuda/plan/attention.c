@@ -13,6 +13,11 @@ enum { TILE_COST = 1 };
 /* K and V of the heads whose tiles are given away together: what L2 holds. */
 static const double SECTION_BYTES = 32 << 20;
 
+static int64_t up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 static attention_strides strides_of(const spk_operand *o)
 {
     return (attention_strides){.row = spk_operand_row_step(o), .head = o->head_stride, .item = o->stride};
@@ -43,7 +48,16 @@ attention_task spk_cuda_attention_task(const spk_problem *p, const spk_cuda_inde
                            .right = spk_cuda_attention_limit(p, p->band.right),
                            .sinks = (int)(p->band.sinks < p->n ? p->band.sinks : p->n),
                            .shift = (int)(p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT ? p->n - p->m : 0)};
+    if (p->packing.sequences > 0 || p->packing.key_lengths != 0) {
+        task.sequences = (int)p->packing.sequences;
+        task.bottom = p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT;
+    }
+    if (p->packing.page_keys > 0) {
+        task.page_keys = (int)p->packing.page_keys;
+        task.pages_of = (int)up(p->n, p->packing.page_keys);
+    }
     if (p->pattern != NULL) {
+        task.tile_words = (int)spk_attention_tile_words(p);
         task.block_rows = p->pattern->block_rows;
         task.block_cols = p->pattern->block_cols;
         task.list_rows = (int)spk_attention_list_rows(p);
@@ -57,6 +71,11 @@ attention_task spk_cuda_attention_task(const spk_problem *p, const spk_cuda_inde
     return task;
 }
 
+static const int *index_of(const spk_problem *p, const spk_args *args, int operand)
+{
+    return p->operand[operand].dtype != SPK_DTYPE_DEFAULT ? args->at[operand] : NULL;
+}
+
 void spk_cuda_attention_fill(const spk_problem *p, const spk_args *args, attention_task *task)
 {
     task->q = args->at[ATTENTION_Q];
@@ -64,6 +83,11 @@ void spk_cuda_attention_fill(const spk_problem *p, const spk_args *args, attenti
     task->v = args->at[ATTENTION_V];
     task->o = args->at[ATTENTION_O];
     task->lse = p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT ? args->at[ATTENTION_LSE] : NULL;
+    task->query_ends = index_of(p, args, ATTENTION_QUERY_ENDS);
+    task->key_ends = index_of(p, args, ATTENTION_KEY_ENDS);
+    task->page_table = index_of(p, args, ATTENTION_PAGE_TABLE);
+    task->tile_numbers = index_of(p, args, ATTENTION_TILE_NUMBERS);
+    task->tile_bits = (const unsigned *)index_of(p, args, ATTENTION_TILE_BITS);
     task->scale = args->scalar[ATTENTION_SCALE];
     task->cap = p->band.soft_cap ? args->scalar[ATTENTION_SOFTCAP] : 0;
 }
@@ -81,16 +105,13 @@ attention_tiling spk_cuda_attention_tiling(const spk_problem *p, int rows, int h
     t.block_rows = p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : (int)p->m;
     if (t.block_rows == 0)
         return t;
-    t.block_tiles = (t.block_rows + rows - 1) / rows;
-    t.row_tiles = (p->m + t.block_rows - 1) / t.block_rows * t.block_tiles;
+    t.block_tiles = up(t.block_rows, rows);
+    t.row_tiles = up(p->m, t.block_rows) * t.block_tiles;
+    if (p->packing.sequences > 0) /* each ends with a tile that may not be whole */
+        t.row_tiles = t.block_tiles = p->m / rows + p->packing.sequences;
     t.head_tiles = spk_operand_heads(&p->operand[ATTENTION_Q]) / heads;
     t.all = t.row_tiles * t.head_tiles * p->batch;
     return t;
-}
-
-static int64_t up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* Blocks of a list whose first key is below `key`. */
@@ -193,7 +214,8 @@ spk_status spk_cuda_attention_deal(spk_device *device, const spk_problem *p, con
     deal d = {0};
     spk_status status = SPK_OK;
     bool even = true;
-    if (t->all <= workers || (p->pattern == NULL && p->band.left == 0 && p->band.right == 0))
+    const bool known = p->packing.sequences == 0 && p->packing.key_lengths == 0; /* how long tiles are */
+    if (!known || t->all <= workers || (p->pattern == NULL && p->band.left == 0 && p->band.right == 0))
         return SPK_OK;
     SPK_GOTO(deal_make(mem, t, workers, &d));
     for (int64_t i = 0; i < t->all; i++) {
