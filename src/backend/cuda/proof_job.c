@@ -106,6 +106,9 @@ static spk_proof_job job_of(const spk_proving *p)
     return job;
 }
 
+_Static_assert((int)SPK_PROOF_OPERANDS >= (int)SPK_MAX_OPERANDS && (int)SPK_PROOF_SCALARS >= (int)SPK_MAX_SCALARS,
+               "a job has room for what a problem may have");
+
 static bool put_choice(int file, const spk_prepared *candidate)
 {
     spk_proof_choice choice = {{0}};
