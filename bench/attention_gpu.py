@@ -27,10 +27,10 @@ from race.library import I64, Indices, Library, TuneOptions, sized  # noqa: E402
 BF16, TOP_LEFT, ESTIMATE = 4, 1, 1
 
 
-def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False):
-    """kept: blocks of a block row. spread: some rows have several times as many as others."""
+def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False, page=0):
+    """kept: blocks of a block row. spread: some rows have several times as many as others. page: ours finds K and V by a table of pages of so many rows; others do not."""
     return dict(name=name, batch=batch, heads=heads, heads_kv=heads_kv or heads, queries=queries, keys=keys or queries, depth=depth, causal=causal, window=window, block=block,
-                kept=kept, lists=lists, spread=spread)
+                kept=kept, lists=lists, spread=spread, page=page)
 
 
 CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
@@ -43,7 +43,8 @@ CASES += [case("seed-s512-d64", 8, 512, 64),
           case("b64-10-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16), case("b64-top64-s109632-d128", 7, 109632, 128, block=64, kept=64, lists=7),
           case("b128-13-uneven-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16, spread=True),
           case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024), case("window1024-s16384-d64", 16, 16384, 64, causal=1, window=1024),
-          case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072)]
+          case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072),
+          case("decode-32x8192-pages64", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=64), case("decode-32x8192-pages16", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=16)]
 
 
 def mask_lists(c):
@@ -68,17 +69,37 @@ def make_pattern(library, c, lists):
     return made
 
 
+def in_pages(c, k, v):
+    """Fields and arrays of the same K and V in pages that lie in disorder, each row with its heads side by side."""
+    each = c["keys"] // c["page"]
+    order = torch.randperm(c["batch"] * each, generator=torch.Generator().manual_seed(5)).to(k.device)
+
+    def pooled(x):
+        pages = x.transpose(1, 2).reshape(c["batch"] * each, c["page"], c["heads_kv"], c["depth"])
+        pool = torch.empty_like(pages)
+        pool[order] = pages
+        return pool.contiguous()
+    width = c["heads_kv"] * c["depth"]
+    fields = dict(page_keys=c["page"], pages=c["batch"] * each, ldk=width, ldv=width, head_stride_k=c["depth"], head_stride_v=c["depth"])
+    return fields, {"k": pooled(k), "v": pooled(v), "page_table": order.int().contiguous(), "key_ends": torch.full((c["batch"],), c["keys"], dtype=torch.int32, device=k.device)}
+
+
 class Ours:
     def __init__(self, library, c, pattern, q, k, v, tune):
         operation = library.operations["attention"]
         given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+        pointers = {"q": q.data_ptr(), "k": k.data_ptr(), "v": v.data_ptr()}
+        if c["page"]:
+            given["key_lengths"], (paged, self.paged) = 1, in_pages(c, k, v)
+            given.update(paged)
+            pointers.update({name: array.data_ptr() for name, array in self.paged.items()})
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
         options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
         self.out, self.choice = torch.full_like(q, math.nan), library.choice(self.plan)
         self.workspace = torch.empty(library.workspace_bytes(self.plan) + 256, dtype=torch.uint8, device=q.device)
-        self.args = operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=self.out.data_ptr(), scale=c["depth"] ** -0.5,
+        self.args = operation.args(**pointers, o=self.out.data_ptr(), scale=c["depth"] ** -0.5,
                                    workspace=(self.workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=library.workspace_bytes(self.plan))
 
     def run(self):

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Attention on an NVIDIA GPU, what `sparsek check` does not see: tests/device/attention.py --library build/release/libsparsek.so [--json FILE] [--runs 1000]
+
+Equal bits over many runs; halves of the keys that agree when they are merged by LSE; lengths, page tables and tiles of bits that change between replays of a
+CUDA graph; and what a plan, a run and a new mask cost on the host, in microseconds. Needs PyTorch. Exit code 1 where something differs.
+"""
+import argparse
+import ctypes as C
+import datetime
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from race.library import Library, TuneOptions, sized  # noqa: E402
+
+BF16, BOTTOM_RIGHT, ESTIMATE, INT32, DEVICE = 4, 2, 1, 0, 1
+
+
+class DeviceIndices(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("rows", C.c_int64), ("cols", C.c_int64), ("block_rows", C.c_int64), ("block_cols", C.c_int64), ("nnzb", C.c_int64),
+                ("row_offsets", C.c_void_p), ("col_indices", C.c_void_p), ("index_type", C.c_int), ("index_memory", C.c_int), ("deferred", C.c_int), ("stream", C.c_void_p),
+                ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
+
+
+def stream():
+    return torch.cuda.current_stream().cuda_stream
+
+
+class Mask:
+    """Lists of `kept` random blocks in each block row, for each of `lists` lists, on the device."""
+
+    def __init__(self, library, queries, keys, block, kept, lists, seed=1):
+        down, across = lists * (queries // block), keys // block
+        scores = torch.rand(down, across, generator=torch.Generator("cuda").manual_seed(seed), device="cuda")
+        self.columns = scores.topk(kept, dim=1).indices.sort(dim=1).values.int().contiguous()
+        self.offsets = torch.arange(0, (down + 1) * kept, kept, dtype=torch.int32, device="cuda")
+        self.library, self.blocks, self.made = library, down * kept, C.c_void_p()
+        self.fields = dict(rows=down * block, cols=keys, block_rows=block, block_cols=block, nnzb=self.blocks, index_type=INT32, index_memory=DEVICE, deferred=1, longest_row=kept)
+
+    def create(self):
+        made = C.c_void_p()
+        indices = sized(DeviceIndices, row_offsets=self.offsets.data_ptr(), col_indices=self.columns.data_ptr(), stream=stream(), **self.fields)
+        self.library.check(self.library.lib.spk_pattern_create(self.library.context, C.byref(indices), C.byref(made)))
+        return made
+
+
+class Problem:
+    def __init__(self, library, pattern=None, arrays=None, seed=1, scale=None, **fields):
+        self.library, operation = library, library.operations["attention"]
+        f = {"batch": 1, "heads": 1, "heads_kv": 0, "depth": 64, **fields}
+        rows = f.get("pages", 0) * f.get("page_keys", 0) or f["keys"]
+        items = 1 if f.get("page_keys") else f["batch"]
+        generator = torch.Generator("cuda").manual_seed(seed)
+        q, k, v = (torch.randn(n, h, r, f["depth"], generator=generator, device="cuda").bfloat16()
+                   for n, h, r in ((f["batch"], f["heads"], f["queries"]), (items, f["heads_kv"] or f["heads"], rows), (items, f["heads_kv"] or f["heads"], rows)))
+        self.fields, self.pattern, self.q, self.k, self.v = f, pattern, q, k, v
+        self.out, self.lse = torch.zeros_like(q), torch.zeros(q.shape[:3], device="cuda")
+        self.arrays = arrays or {}
+        self.problem = operation.problem(dtype=BF16, diagonal=BOTTOM_RIGHT, want_lse=1, **f)
+        self.plan = self.make_plan()
+        self.workspace = torch.empty(library.workspace_bytes(self.plan) + 256, dtype=torch.uint8, device="cuda")
+        self.args = self.arguments()
+
+    def make_plan(self):
+        plan = C.c_void_p()
+        self.library.check(self.library.lib.spk_plan_create(self.library.context, self.pattern, self.problem, C.byref(sized(TuneOptions, effort=ESTIMATE, unknown=1)), C.byref(plan)))
+        return plan
+
+    def arguments(self, **more):
+        pointers = {name: array.data_ptr() for name, array in {"q": self.q, "k": self.k, "v": self.v, "o": self.out, "lse": self.lse, **self.arrays, **more}.items()}
+        return self.library.operations["attention"].args(**pointers, scale=self.fields["depth"] ** -0.5, workspace=(self.workspace.data_ptr() + 255) // 256 * 256,
+                                                         workspace_bytes=self.library.workspace_bytes(self.plan))
+
+    def run(self):
+        self.library.run(self.plan, self.args, stream())
+        return self.out, self.lse
+
+
+def int32(*values):
+    return torch.tensor(values, dtype=torch.int32, device="cuda")
+
+
+def problems(library):
+    table = torch.randperm(4 * 32, device="cuda").int()
+    yield "full, 1024 x 1024, depth 128", Problem(library, queries=1024, keys=1024, heads=4, depth=128)
+    yield "causal, 777 x 1000", Problem(library, queries=777, keys=1000, heads=4, causal=1)
+    yield "window with sinks", Problem(library, queries=1500, keys=1500, heads=4, causal=1, window_left=200, sinks=7)
+    yield "mask of blocks of 64", Problem(library, pattern=Mask(library, 1024, 1024, 64, 5, 4).create(), queries=1024, keys=1024, heads=4, depth=128, mask_heads=4)
+    yield "decoding, shared heads", Problem(library, queries=1, keys=8192, heads=32, heads_kv=8, batch=2, depth=128)
+    yield "decoding, pages of 64", Problem(library, arrays={"key_ends": int32(2048, 1, 0, 777), "page_table": table}, queries=1, keys=2048, heads=8, heads_kv=2, batch=4, depth=128,
+                                           key_lengths=1, page_keys=64, pages=128)
+    yield "packed", Problem(library, arrays={"query_ends": int32(100, 100, 163, 1024), "key_ends": int32(64, 200, 300, 1024)}, queries=1024, keys=1024, heads=4, causal=1, sequences=4)
+
+
+def equal_bits(library, runs, results):
+    for name, problem in problems(library):
+        first = [array.clone() for array in problem.run()]
+        differ = torch.zeros((), dtype=torch.int64, device="cuda")
+        for _ in range(runs):
+            problem.out.fill_(float("nan"))
+            problem.lse.fill_(float("nan"))
+            got = problem.run()
+            differ += (got[0].view(torch.int16) != first[0].view(torch.int16)).any() | (got[1].view(torch.int32) != first[1].view(torch.int32)).any()
+        results.append({"what": "equal bits", "problem": name, "choice": library.choice(problem.plan), "runs": runs, "differ": int(differ)})
+
+
+def merged_halves(library, results):
+    """Each half of the keys by itself; what their sums say together is what all keys give."""
+    for name, fields in (("full", dict(queries=500, keys=1000, heads=4, depth=128)), ("one query", dict(queries=1, keys=3000, heads=8, heads_kv=2, depth=64))):
+        whole = Problem(library, **fields)
+        o, lse = (array.double() for array in whole.run())
+        half, parts = fields["keys"] // 2, []
+        for first, count in ((0, half), (half, fields["keys"] - half)):
+            part = Problem(library, **{**fields, "keys": count})
+            part.q, part.k, part.v = whole.q, whole.k[:, :, first:first + count].contiguous(), whole.v[:, :, first:first + count].contiguous()
+            part.args = part.arguments()
+            parts.append([array.double() for array in part.run()])
+        both = torch.logaddexp(parts[0][1], parts[1][1])
+        merged = sum(part[0] * (part[1] - both).exp()[..., None] for part in parts)
+        results.append({"what": "merged halves", "problem": name, "lse_off": float((both - lse).abs().max()), "o_off": float((merged - o).abs().max()),
+                        "differ": int(float((both - lse).abs().max()) > 1e-4 or float((merged - o).abs().max()) > 0.02)})
+
+
+def changed_between_replays(library, results):
+    """What a graph reads at each replay: as a run without a graph has it."""
+    mask = Mask(library, 512, 512, 64, 4, 1)
+    bits = torch.randint(-2 ** 31, 2 ** 31, (8 * 64 * 2,), device="cuda").int()
+    arrays = {"key_ends": int32(100, 512), "page_table": torch.arange(16, device="cuda").int(), "tile_numbers": torch.randint(-1, 8, (mask.blocks,), device="cuda").int(), "tile_bits": bits}
+    problem = Problem(library, pattern=mask.create(), arrays=arrays, queries=512, keys=512, batch=2, heads=2, depth=128, key_lengths=1, page_keys=64, pages=20, tiles=8)
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(side):
+        problem.run()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=side):
+        problem.run()
+    differ = 0
+    for turn in range(20):
+        arrays["key_ends"].copy_(torch.randint(0, 513, (2,)))
+        arrays["page_table"].copy_(torch.randint(0, 20, (16,)))
+        arrays["tile_numbers"].copy_(torch.randint(-1, 8, (mask.blocks,)))
+        bits.copy_(torch.randint(-2 ** 31, 2 ** 31, bits.shape))
+        graph.replay()
+        torch.cuda.synchronize()
+        got = problem.out.clone()
+        problem.out.fill_(float("nan"))
+        problem.run()
+        torch.cuda.synchronize()
+        differ += not torch.equal(got, problem.out)
+        before = got if turn == 0 else before
+    results.append({"what": "replays", "problem": "lengths, pages, bits of a mask", "choice": library.choice(problem.plan), "runs": 20, "differ": differ + int(torch.equal(before, got))})
+
+
+def host_us(call, count=200):
+    times = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - begun) * 1e6)
+        torch.cuda.synchronize()
+    return statistics.median(times)
+
+
+def costs(path, results):
+    with tempfile.TemporaryDirectory() as folder:
+        library = Library(path, "cuda:0", f"{folder}/store.db")
+        problem = Problem(library, queries=1024, keys=1024, heads=8, depth=128, causal=1)
+
+        def planned():
+            plan = problem.make_plan()
+            library.destroy_plan(plan)
+        tiny = torch.zeros(1, device="cuda")
+        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        with torch.cuda.graph(graph, stream=side):
+            tiny.zero_()
+        results.append({"what": "host", "plan_us": round(host_us(planned), 2), "run_us": round(host_us(problem.run), 2), "bare_launch_us": round(host_us(tiny.zero_), 2)})
+        mask = Mask(library, 8192, 8192, 64, 16, 8)
+        pattern = mask.create()
+        fixed = Problem(library, pattern=pattern, queries=8192, keys=8192, heads=8, depth=128, mask_heads=8)
+
+        def product(fresh, count=60):
+            torch.cuda.synchronize()
+            old, begun = [], time.perf_counter()
+            for _ in range(count):
+                if fresh:
+                    fixed.pattern = mask.create()
+                    plan = fixed.make_plan()
+                    library.run(plan, fixed.args, stream())
+                    old.append((plan, fixed.pattern))
+                else:
+                    fixed.run()
+            torch.cuda.synchronize()
+            us = (time.perf_counter() - begun) * 1e6 / count
+            for plan, made in old:
+                library.destroy_plan(plan)
+                library.lib.spk_pattern_destroy(C.byref(made))
+            return us
+        product(True, 5)
+        pairs = [(product(False), product(True)) for _ in range(7)]
+        results.append({"what": "new mask", "problem": "8192 x 8192, 8 heads, blocks of 64, 12.5 %, each step another mask on the device", "product_us": round(statistics.median(a for a, _ in pairs), 2),
+                        "with_new_mask_us": round(statistics.median(b for _, b in pairs), 2), "over_product_us": round(statistics.median(b - a for a, b in pairs), 2)})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--runs", type=int, default=1000)
+    options = parser.parse_args()
+    library, results = Library(options.library, "cuda:0", ""), []
+    equal_bits(library, options.runs, results)
+    merged_halves(library, results)
+    changed_between_replays(library, results)
+    costs(options.library, results)
+    for result in results:
+        print(", ".join(f"{name} {value}" for name, value in result.items()))
+    if options.json:
+        options.json.write_text(json.dumps({"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                                            "command": "tests/device/attention.py " + " ".join(sys.argv[1:]), "device": torch.cuda.get_device_name(), "results": results}, indent=1) + "\n")
+    return int(any(result.get("differ") for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
