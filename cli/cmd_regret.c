@@ -24,7 +24,8 @@ static const char about[] =
     "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
     "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold. On a GPU: m and k to 8192, n to 8192;\n"
     "f16 (40 %), bf16 (20 %), f32 (30 %) or f64. With --op sddmm: X is m by 8 n, Y 8 n by k. What an\n"
-    "operation has not, such as an epilogue, is left out.";
+    "operation has not, such as an epilogue, is left out. Attention has draws of its own: decoding, prompts with all keys,\n"
+    "causal, in a window, in blocks of a mask; depths of 64 to 256, shared heads.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;

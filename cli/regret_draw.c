@@ -51,6 +51,51 @@ static void leave_out(problem_flags *f)
     }
 }
 
+static int64_t whole(double x, int64_t step)
+{
+    const int64_t count = llround(x / (double)step);
+    return (count > 0 ? count : 1) * step;
+}
+
+/* Attention, as models have it: a fifth decode; the rest are prompts with all keys, causal, in a window, or in blocks of a mask. */
+static problem_flags draw_attention(random_state *r, const regret_wish *wish)
+{
+    static const int64_t depths[] = {64, 64, 80, 96, 128, 128, 128, 192, 256}, sharings[] = {1, 1, 4, 8}, sides[] = {32, 64, 64, 128, 128};
+    const bool decodes = random_chance(r, 0.2);
+    problem_flags f = problem_defaults();
+    f.op = wish->op;
+    f.density = -1;
+    const int64_t longest = wish->gpu ? 16384 : 1024, queries = decodes ? 1 : whole(random_log(r, 128, (double)longest), 32),
+                  keys = decodes                  ? whole(random_log(r, 512, 8.0 * (double)longest), 32)
+                         : random_chance(r, 0.75) ? queries
+                                                  : whole(random_log(r, 128, (double)longest), 32);
+    const int64_t heads_kv = 1 + (int64_t)random_log(r, 1, wish->gpu ? 16 : 4), heads = heads_kv * sharings[random_between(r, 0, 3)];
+    problem_set(&f, "dtype", !wish->gpu ? SPK_F32 : random_chance(r, 0.7) ? SPK_BF16 : SPK_F16);
+    problem_set_size(&f, "queries", queries);
+    problem_set_size(&f, "keys", keys);
+    problem_set_size(&f, "depth", depths[random_between(r, 0, 8)]);
+    problem_set(&f, "heads_kv", (int)heads_kv);
+    problem_set(&f, "heads", (int)heads);
+    problem_set(&f, "batch", (int)(wish->batch > 1 ? wish->batch : decodes ? random_between(r, 1, 32) : random_between(r, 1, 2)));
+    problem_set(&f, "lse", random_chance(r, 0.3));
+    const double kind = random_unit(r);
+    if (!decodes && kind < 0.6)
+        problem_set(&f, "diagonal", SPK_DIAGONAL_BOTTOM_RIGHT);
+    if (!decodes && kind < 0.6)
+        problem_set(&f, "causal", 1);
+    if (!decodes && kind < 0.2)
+        problem_set(&f, "window_left", (int)whole(random_log(r, 64, (double)longest / 4), 32));
+    if (!decodes && kind > 0.45 && kind < 0.8) {
+        f.block.rows = f.block.cols = sides[random_between(r, 0, 4)];
+        f.density = random_log(r, 0.05, 0.6);
+        f.pattern = random_chance(r, 0.7) ? SPK_GEN_UNIFORM : SPK_GEN_POWER_LAW;
+        problem_set(&f, "mask_heads", random_chance(r, 0.5) ? 1 : (int)heads_kv);
+    }
+    f.assume_finite = random_chance(r, 0.5);
+    f.seed = random_next(r) >> 33;
+    return f;
+}
+
 problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish)
 {
     const int64_t longest = wish->gpu ? 8192 : 4096, widest = wish->gpu ? 8192 : 1024;
@@ -59,6 +104,8 @@ problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish
     problem_flags f = problem_defaults();
     extents e;
     f.op = wish->op;
+    if (operation_at(wish->op)->info.operation == SPK_ATTENTION)
+        return draw_attention(&r, wish);
     if (random_chance(&r, 0.6)) {
         f.block.rows = f.block.cols = square[random_between(&r, 0, 5)];
     } else {
