@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 """Attention on an NVIDIA GPU, what `sparsek check` does not see: tests/device/attention.py --library build/release/libsparsek.so [--json FILE] [--runs 1000]
 
-Equal bits over many runs; halves of the keys that agree when they are merged by LSE; lengths, page tables and tiles of bits that change between replays of a
-CUDA graph; and what a plan, a run and a new mask cost on the host, in microseconds. Needs PyTorch. Exit code 1 where something differs.
+Equal bits over many runs; halves of the keys that agree when they are merged by LSE; lengths, page tables and
+tiles of bits that change between replays of a CUDA graph. Needs PyTorch. Exit code 1 where something differs.
 """
 import argparse
 import ctypes as C
 import datetime
 import json
 import pathlib
-import statistics
 import sys
-import tempfile
-import time
 
 import torch
 
@@ -156,56 +153,6 @@ def changed_between_replays(library, results):
     results.append({"what": "replays", "problem": "lengths, pages, bits of a mask", "choice": library.choice(problem.plan), "runs": 20, "differ": differ + int(torch.equal(before, got))})
 
 
-def host_us(call, count=200):
-    times = []
-    for _ in range(count):
-        begun = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - begun) * 1e6)
-        torch.cuda.synchronize()
-    return statistics.median(times)
-
-
-def costs(path, results):
-    with tempfile.TemporaryDirectory() as folder:
-        library = Library(path, "cuda:0", f"{folder}/store.db")
-        problem = Problem(library, queries=1024, keys=1024, heads=8, depth=128, causal=1)
-
-        def planned():
-            plan = problem.make_plan()
-            library.destroy_plan(plan)
-        tiny = torch.zeros(1, device="cuda")
-        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        with torch.cuda.graph(graph, stream=side):
-            tiny.zero_()
-        results.append({"what": "host", "plan_us": round(host_us(planned), 2), "run_us": round(host_us(problem.run), 2), "bare_launch_us": round(host_us(tiny.zero_), 2)})
-        mask = Mask(library, 8192, 8192, 64, 16, 8)
-        pattern = mask.create()
-        fixed = Problem(library, pattern=pattern, queries=8192, keys=8192, heads=8, depth=128, mask_heads=8)
-
-        def product(fresh, count=60):
-            torch.cuda.synchronize()
-            old, begun = [], time.perf_counter()
-            for _ in range(count):
-                if fresh:
-                    fixed.pattern = mask.create()
-                    plan = fixed.make_plan()
-                    library.run(plan, fixed.args, stream())
-                    old.append((plan, fixed.pattern))
-                else:
-                    fixed.run()
-            torch.cuda.synchronize()
-            us = (time.perf_counter() - begun) * 1e6 / count
-            for plan, made in old:
-                library.destroy_plan(plan)
-                library.lib.spk_pattern_destroy(C.byref(made))
-            return us
-        product(True, 5)
-        pairs = [(product(False), product(True)) for _ in range(7)]
-        results.append({"what": "new mask", "problem": "8192 x 8192, 8 heads, blocks of 64, 12.5 %, each step another mask on the device", "product_us": round(statistics.median(a for a, _ in pairs), 2),
-                        "with_new_mask_us": round(statistics.median(b for _, b in pairs), 2), "over_product_us": round(statistics.median(b - a for a, b in pairs), 2)})
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
@@ -216,7 +163,6 @@ def main():
     equal_bits(library, options.runs, results)
     merged_halves(library, results)
     changed_between_replays(library, results)
-    costs(options.library, results)
     for result in results:
         print(", ".join(f"{name} {value}" for name, value in result.items()))
     if options.json:

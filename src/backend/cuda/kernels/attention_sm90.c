@@ -107,7 +107,8 @@ static const char *problem_refusal(const spk_problem *p)
  * program may do. */
 static int most_sums(const attention_constants *c)
 {
-    const bool more = c->masked || c->sinks || c->capped || c->split || c->scrub || (c->want_lse && c->join);
+    const bool more =
+        c->masked || c->sinks || c->capped || c->split || c->scrub || c->packed || c->lengths || c->paged || (c->want_lse && c->join);
     return c->consumers < 3 ? MOST_SUMS_OF_TWO : more ? MOST_BESIDE_MORE : MOST_SUMS_OF_THREE;
 }
 

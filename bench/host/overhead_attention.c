@@ -1,0 +1,157 @@
+/* Host costs of attention on an NVIDIA GPU, in microseconds: a run over the bare launch of an empty kernel, a plan from a warm store, and a
+ * mask that is new on the device at every step, pattern and plan included, over the product alone. bf16, depth 128.
+ *
+ * Prints JSON. Build and run: cmake --build --preset release --target bench_overhead_attention &&
+ * build/release/bench/bench_overhead_attention */
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+enum { ROUNDS = 101, DEPTH = 128, HEADS = 8, BLOCK = 64, QUERIES = 4096, KEPT = 16 };
+
+typedef struct attention {
+    spk_pattern *pattern;
+    spk_plan *plan;
+    spk_attention problem;
+    spk_tune_options options;
+    spk_attention_args args;
+} attention;
+
+static void *filled(const void *host, size_t bytes)
+{
+    void *memory = NULL;
+    TRY(spk_memory_allocate(context, bytes, &memory));
+    TRY(spk_memory_copy(context, memory, SPK_DEVICE, host, SPK_HOST, bytes));
+    return memory;
+}
+
+static attention make(int64_t queries, spk_pattern *pattern)
+{
+    const size_t bytes = (size_t)(queries * HEADS * DEPTH * 2);
+    attention a = {.pattern = pattern,
+                   .problem = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .queries = queries, .keys = queries, .depth = DEPTH,
+                               .heads = HEADS, .mask_heads = pattern != NULL ? HEADS : 0},
+                   .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .assume_finite = 1, .budget_s = 2}};
+    TRY(spk_plan_create(context, pattern, &a.problem, &a.options, &a.plan)); /* tunes */
+    a.args = (spk_attention_args){SPK_SIZED(spk_attention_args),
+                                  .q = device_zeros(bytes),
+                                  .k = device_zeros(bytes),
+                                  .v = device_zeros(bytes),
+                                  .o = device_zeros(bytes),
+                                  .scale = 0.1,
+                                  .workspace_bytes = spk_plan_workspace_bytes(a.plan)};
+    a.args.workspace = a.args.workspace_bytes > 0 ? device_zeros(a.args.workspace_bytes) : NULL;
+    return a;
+}
+
+static double runs_us(const attention *a)
+{
+    TRY(spk_run(a->plan, &a->args, stream));
+    const double start = now_us();
+    for (int j = 0; j < CALLS; j++)
+        TRY(spk_run(a->plan, &a->args, stream));
+    return (now_us() - start) / CALLS;
+}
+
+static double plan_us(const attention *a)
+{
+    spk_plan *plan = NULL;
+    const double start = now_us();
+    TRY(spk_plan_create(context, a->pattern, &a->problem, &a->options, &plan));
+    const double us = now_us() - start;
+    spk_plan_destroy(&plan);
+    return us;
+}
+
+/* KEPT blocks of each block row, in device memory. */
+static spk_bsr_indices make_mask(void)
+{
+    static int32_t offsets[HEADS * (QUERIES / BLOCK) + 1], columns[HEADS * (QUERIES / BLOCK) * KEPT];
+    const int rows = HEADS * (QUERIES / BLOCK), across = QUERIES / BLOCK;
+    for (int row = 0; row < rows; row++) {
+        offsets[row + 1] = (row + 1) * KEPT;
+        for (int i = 0; i < KEPT; i++)
+            columns[row * KEPT + i] = (i * across + row * 7 % across) / KEPT;
+    }
+    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices),
+                             .rows = (int64_t)HEADS * QUERIES,
+                             .cols = QUERIES,
+                             .block_rows = BLOCK,
+                             .block_cols = BLOCK,
+                             .nnzb = (int64_t)rows * KEPT,
+                             .row_offsets = filled(offsets, sizeof offsets),
+                             .col_indices = filled(columns, sizeof columns),
+                             .index_type = SPK_I32,
+                             .index_memory = SPK_DEVICE,
+                             .deferred = 1,
+                             .stream = stream,
+                             .longest_row = KEPT};
+}
+
+/* So many steps with the mask at hand, or each with one of its own, from the first call to the last result. */
+static double steps_us(const attention *a, const spk_bsr_indices *indices)
+{
+    spk_pattern *patterns[CALLS] = {NULL};
+    spk_plan *plans[CALLS] = {NULL};
+    DRIVER(cu.synchronize(stream));
+    const double start = now_us();
+    for (int j = 0; j < CALLS; j++) {
+        if (indices != NULL) {
+            TRY(spk_pattern_create(context, indices, &patterns[j]));
+            TRY(spk_plan_create(context, patterns[j], &a->problem, &a->options, &plans[j]));
+        }
+        TRY(spk_run(indices != NULL ? plans[j] : a->plan, &a->args, stream));
+    }
+    DRIVER(cu.synchronize(stream));
+    const double us = (now_us() - start) / CALLS;
+    for (int j = 0; j < CALLS; j++) {
+        spk_plan_destroy(&plans[j]);
+        spk_pattern_destroy(&patterns[j]);
+    }
+    return us;
+}
+
+int main(void)
+{
+    static double launch[ROUNDS], run[ROUNDS], over[ROUNDS], plan[ROUNDS], masked_plan[ROUNDS], product[ROUNDS], fresh[ROUNDS],
+        more[ROUNDS];
+    char folder[] = "/tmp/sparsek-overhead-XXXXXX", path[64], date[32];
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    snprintf(path, sizeof path, "%s/store.db", folder);
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = path};
+    spk_device_info device = {SPK_SIZED(spk_device_info)};
+    time_t now = time(NULL);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+    open_driver();
+    TRY(spk_context_create(&options, &context));
+    TRY(spk_context_device(context, &device));
+    const spk_bsr_indices indices = make_mask();
+    spk_pattern *mask = NULL;
+    TRY(spk_pattern_create(context, &indices, &mask));
+    const attention brief = make(512, NULL), masked = make(QUERIES, mask);
+    for (int i = -10; i < ROUNDS; i++) {
+        const int at = i < 0 ? 0 : i;
+        launch[at] = launches_us();
+        DRIVER(cu.synchronize(stream));
+        run[at] = runs_us(&brief);
+        DRIVER(cu.synchronize(stream));
+        over[at] = run[at] - launch[at];
+        plan[at] = plan_us(&brief);
+        masked_plan[at] = plan_us(&masked);
+        product[at] = steps_us(&masked, NULL);
+        fresh[at] = steps_us(&masked, &indices);
+        more[at] = fresh[at] - product[at];
+    }
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_overhead_attention\", "
+           "\"device\": {\"kind\": \"cuda\", \"name\": \"%s\"},\n"
+           " \"choice\": \"%s\", \"choice_of_mask\": \"%s\",\n"
+           " \"launch_us\": %.2f, \"run_us\": %.2f, \"run_over_launch_us\": %.2f, \"plan_from_store_us\": %.1f, "
+           "\"masked_plan_from_store_us\": %.1f,\n"
+           " \"product_us\": %.2f, \"with_new_mask_us\": %.2f, \"new_mask_over_product_us\": %.2f}\n",
+           spk_version(), spk_commit(), date, device.name, spk_plan_choice(brief.plan), spk_plan_choice(masked.plan),
+           median(launch, ROUNDS), median(run, ROUNDS), median(over, ROUNDS), median(plan, ROUNDS), median(masked_plan, ROUNDS),
+           median(product, ROUNDS), median(fresh, ROUNDS), median(more, ROUNDS));
+    return 0;
+}
