@@ -12,12 +12,13 @@
 #include "backend/search.h"
 #include "base/hash.h"
 
-enum { LIBRARIES = 4 };
+enum { LIBRARIES = 5 };
 enum { UNOPENED, OPEN, BROKEN };
 
 static const char *const cublaslt_files[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", NULL};
 static const char *const cublas_files[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", NULL};
 static const char *const cusparse_files[] = {"libcusparse.so.12", "libcusparse.so", NULL};
+static const char *const cudnn_files[] = {"libcudnn.so.9", NULL};
 static const char *const nvml_files[] = {"libnvidia-ml.so.1", NULL};
 
 static const struct {
@@ -27,6 +28,7 @@ static const struct {
     {{"cublaslt", "SPARSEK_CUBLASLT", cublaslt_files}, "cublasLtGetVersion"},
     {{"cublas", "SPARSEK_CUBLAS", cublas_files}, NULL},
     {{"cusparse", "SPARSEK_CUSPARSE", cusparse_files}, NULL},
+    {{"cudnn", "SPARSEK_CUDNN", cudnn_files}, "cudnnGetVersion"},
     {{"nvml", "SPARSEK_NVML", nvml_files}, NULL},
 };
 
@@ -53,13 +55,20 @@ static void search(int index, spk_library_file *file)
     static const char *const folders[] = {"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cu13/lib",
                                           "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cublas/lib",
                                           "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cusparse/lib",
+                                          "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/cudnn/lib",
                                           "/usr/local/cuda*/lib64",
                                           "/usr/local/nvidia/lib64",
                                           NULL};
     static const char *const neighbours[] = {"libtorch", "libcudart", NULL};
-    static const char *const beside[] = {
-        ".", "../../nvidia/cu13/lib", "../../nvidia/cublas/lib", "../../nvidia/cusparse/lib", "../../cublas/lib", "../../cusparse/lib",
-        NULL};
+    static const char *const beside[] = {".",
+                                         "../../nvidia/cu13/lib",
+                                         "../../nvidia/cublas/lib",
+                                         "../../nvidia/cusparse/lib",
+                                         "../../nvidia/cudnn/lib",
+                                         "../../cublas/lib",
+                                         "../../cusparse/lib",
+                                         "../../cudnn/lib",
+                                         NULL};
     spk_library_search_places(&known[index].names, &(spk_library_places){true, folders, neighbours, beside}, file);
 }
 
@@ -117,9 +126,9 @@ static void open_entry(entry *e, int index)
         void *found = dlsym(e->handle, known[index].version_function);
         size_t (*version)(void) = NULL;
         memcpy(&version, &found, sizeof version);
-        if (version != NULL) { /* 130002: 13.0.2 */
+        if (version != NULL) { /* 130002: 13.0.2; cuDNN's 91002: 9.10.2 */
             size_t number = version();
-            size_t major = number >= 100000 ? number / 10000 : number / 1000, rest = number >= 100000 ? number % 10000 : number % 1000;
+            size_t major = number >= 90000 ? number / 10000 : number / 1000, rest = number >= 90000 ? number % 10000 : number % 1000;
             snprintf(e->version, sizeof e->version, "%zu.%zu.%zu", major, rest / 100, rest % 100);
         }
     }
