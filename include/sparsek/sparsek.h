@@ -240,7 +240,7 @@ SPK_API spk_status spk_device_list(int (*visit)(void *user, const spk_device_ent
 
 typedef struct spk_library_info {
     size_t struct_size;
-    const char *name;    /* "openblas", "mkl", "libxsmm"; on a GPU "cublaslt", "cublas", "cusparse", "nvml", "nvrtc" */
+    const char *name;    /* "openblas", "mkl", "libxsmm"; on a GPU "cublaslt", "cublas", "cusparse", "cudnn", "nvml", "nvrtc" */
     int found;           /* 1: a file is there (or it is built in) */
     const char *path;    /* real path, or "" ("built in" where linked) */
     const char *version; /* asks the library, which opens it; "" where it does not say */
