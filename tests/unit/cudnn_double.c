@@ -38,6 +38,10 @@ size_t cudnnGetVersion(void)
 {
     return STATE->version;
 }
+size_t cudnnGetCudartVersion(void)
+{
+    return 99000;
+}
 const char *cudnnGetErrorString(int status)
 {
     return status == NOT_SUPPORTED ? "CUDNN_STATUS_NOT_SUPPORTED" : status == BAD ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_OTHER";

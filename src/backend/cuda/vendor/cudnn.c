@@ -1,14 +1,24 @@
 /* cuDNN: the library's functions, and its handles. */
 #include "backend/cuda/vendor/cudnn.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cuda/nvrtc.h"
 #include "backend/cuda/vendor/vendor.h"
 
-static const char *const dnn_names[] = {"cudnnGetVersion",          "cudnnGetErrorString",          "cudnnCreate",
-                                        "cudnnSetStream",           "cudnnBackendCreateDescriptor", "cudnnBackendDestroyDescriptor",
-                                        "cudnnBackendSetAttribute", "cudnnBackendGetAttribute",     "cudnnBackendFinalize",
+static const char *const dnn_names[] = {"cudnnGetVersion",
+                                        "cudnnGetCudartVersion",
+                                        "cudnnGetErrorString",
+                                        "cudnnCreate",
+                                        "cudnnSetStream",
+                                        "cudnnBackendCreateDescriptor",
+                                        "cudnnBackendDestroyDescriptor",
+                                        "cudnnBackendSetAttribute",
+                                        "cudnnBackendGetAttribute",
+                                        "cudnnBackendFinalize",
                                         "cudnnBackendExecute"};
 
 enum { MOST_DEVICES = 64, DNN_FUNCTIONS = sizeof dnn_names / sizeof dnn_names[0] };
@@ -28,14 +38,34 @@ spk_status spk_dnn_try(const spk_dnn_functions *dnn, int result, const char *cal
                     "%s: cuDNN status %d, %s", call, result, name != NULL ? name : "which has no name");
 }
 
+/* It opens these by their names alone, in the version of its own CUDA, and where that fails it ends the process. One that is loaded has its
+ * name, wherever it came from. */
+static spk_status open_needed(const spk_device *device, size_t cuda_major)
+{
+    static const char *const needed[] = {"libcublasLt.so", "libnvrtc.so"};
+    void *unused;
+    (void)spk_cuda_library_open(device, "cublaslt", &unused);
+    (void)spk_cuda_nvrtc_open(NULL, 0);
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s.%zu", needed[i], cuda_major);
+        if (dlopen(name, RTLD_NOW | RTLD_LOCAL) == NULL)
+            return spk_fail(SPK_ERR_UNSUPPORTED, "cuDNN needs %s, which does not open: %s", name, dlerror());
+    }
+    return SPK_OK;
+}
+
 static spk_status open_locked(const spk_device *device)
 {
     void *library = NULL, *found[DNN_FUNCTIONS];
+    spk_dnn_functions made;
     if (have_functions)
         return SPK_OK;
     SPK_TRY(spk_cuda_library_open(device, "cudnn", &library));
     SPK_TRY(spk_cuda_library_functions(library, "cudnn", dnn_names, found, DNN_FUNCTIONS));
-    memcpy(&functions, found, sizeof functions);
+    memcpy(&made, found, sizeof made);
+    SPK_TRY(open_needed(device, made.cuda_version() / 1000));
+    functions = made;
     have_functions = true;
     return SPK_OK;
 }

@@ -8,7 +8,8 @@
 
 /* Everything but its handles is an object of one kind or another: made, given attributes, finished, then read only. */
 typedef struct spk_dnn_functions {
-    size_t (*version)(void); /* 91002: 9.10.2 */
+    size_t (*version)(void);      /* 91002: 9.10.2 */
+    size_t (*cuda_version)(void); /* that it is made with: 13000 */
     const char *(*status_name)(int status);
     int (*create)(void **handle);
     int (*set_stream)(void *handle, CUstream stream);

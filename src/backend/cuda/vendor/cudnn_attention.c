@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <math.h>
 
-#include "backend/cuda/nvrtc.h"
 #include "backend/cuda/plan/attention.h"
 #include "backend/cuda/vendor/cudnn.h"
 #include "backend/cuda/vendor/vendor.h"
@@ -143,7 +142,6 @@ static spk_status make(const spk_bound *bound, dnn_state *s)
     const char *why = version_refusal(&bound->problem, &s->band, version, spk_cuda_of(bound->device)->compute);
     if (why != NULL)
         return spk_fail(SPK_ERR_UNSUPPORTED, "cuDNN %zu.%zu.%zu: %s", version / 10000, version / 100 % 100, version % 100, why);
-    (void)spk_cuda_nvrtc_open(NULL, 0); /* it asks for NVRTC by its name alone: one that is loaded is found */
     SPK_TRY(spk_dnn_lend(bound->device, &s->handle));
     spk_dnn_add_attention(&s->graph, &bound->problem, &s->band);
     return spk_dnn_plan_make(&s->graph, s->handle->handle, &s->plan);
