@@ -106,10 +106,10 @@ static void *soften(spk_dnn_graph *g, void *scores, int type, bool want_lse, con
     spk_dnn_add_reduction(g, DNN_REDUCE_MAX, scores, largest);
     void *powers = apply(g, DNN_EXP, apply(g, DNN_SUBTRACT, scores, largest, all), NULL, all);
     spk_dnn_add_reduction(g, DNN_REDUCE_ADD, powers, sum);
-    if (want_lse) {
-        void *log = apply(g, DNN_LOG, sum, NULL, each), *lse = spk_dnn_array(g, DNN_LSE, DNN_FLOAT, each);
-        spk_dnn_add_pointwise(g, &(spk_dnn_pointwise){.mode = DNN_ADD, .type = DNN_FLOAT, .x = largest, .y = log, .out = lse});
-    }
+    /* where nobody wants it, too: it is what tells the attention that never stores its scores from one that does */
+    void *log = apply(g, DNN_LOG, sum, NULL, each),
+         *lse = want_lse ? spk_dnn_array(g, DNN_LSE, DNN_FLOAT, each) : spk_dnn_between(g, DNN_FLOAT, each);
+    spk_dnn_add_pointwise(g, &(spk_dnn_pointwise){.mode = DNN_ADD, .type = DNN_FLOAT, .x = largest, .y = log, .out = lse});
     void *out = spk_dnn_between(g, type, all);
     spk_dnn_add_pointwise(g, &(spk_dnn_pointwise){.mode = DNN_DIVIDE, .type = DNN_FLOAT, .x = powers, .y = sum, .out = out});
     return out;
