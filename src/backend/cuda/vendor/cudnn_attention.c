@@ -26,7 +26,8 @@ static bool want_lse(const spk_problem *p)
 
 static bool sees_some(const spk_problem *p, int64_t query)
 {
-    const spk_seen seen = spk_attention_seen(p, query);
+    const spk_sequence whole = spk_attention_whole(p);
+    const spk_seen seen = spk_attention_seen(p, &whole, query);
     return seen.begin < seen.end;
 }
 
@@ -35,6 +36,8 @@ static const char *band_refusal(const spk_problem *p)
     const bool bottom = p->band.diagonal == SPK_DIAGONAL_BOTTOM_RIGHT && (p->band.left > 0 || p->band.right > 0);
     if (p->pattern != NULL)
         return "it takes no mask of blocks";
+    if (p->packing.sequences > 0 || p->packing.key_lengths != 0 || p->packing.page_keys > 0)
+        return "it takes no packed sequences, lengths of keys and pages";
     if (p->band.sinks != 0 || p->band.soft_cap != 0)
         return "it has no sinks and no soft cap";
     if (p->m > p->n && (bottom || spk_cuda_attention_limit(p, p->band.left) > 0))
