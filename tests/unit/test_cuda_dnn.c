@@ -98,7 +98,8 @@ static double at(const spk_problem *p, void *const *arrays, int i, int64_t item,
 static void check_query(const spk_problem *p, void *const *arrays, double scale, int64_t item, int64_t head, int64_t query)
 {
     const int64_t other = head / spk_attention_sharing(p);
-    const spk_seen seen = spk_attention_seen(p, query);
+    const spk_sequence whole = spk_attention_whole(p);
+    const spk_seen seen = spk_attention_seen(p, &whole, query);
     double sum = 0, wanted[64] = {0};
     for (int64_t key = seen.begin; key < seen.end; key++) {
         double score = 0;

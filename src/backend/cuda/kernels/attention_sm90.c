@@ -166,22 +166,31 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
 
 /* ---- the model: of one multiprocessor, fitted to times on an H200 */
 
-static const double FLOPS_US = 6.67e6, STEP_US = 0.1625, EXPONENTIALS_US = 15.2e3, L2_BYTES_US = 62e3, HBM_BYTES_US = 29.5e3;
+static const double FLOPS_US = 6.67e6, STEP_US = 0.1625, EXPONENTIALS_US = 15.2e3, L2_BYTES_US = 62e3, HBM_BYTES_US = 33e3;
+
+/* Exponentials and what goes with them, of a step. Three warpgroups are at their best where none waits for Q from shared memory. */
+static double softened_us(const attention_constants *c)
+{
+    const double elements = (double)ROWS * c->consumers * c->step_keys;
+    if (c->consumers < 3)
+        return (elements / EXPONENTIALS_US + 0.1 * c->consumers) * (c->q_held && c->depth <= 64 ? 0.975 : 1);
+    if (c->q_held)
+        return elements / (EXPONENTIALS_US * 1.3) + 0.077 * c->consumers;
+    return (elements / (EXPONENTIALS_US * 1.18) + 0.1 * c->consumers) * (c->step_keys < 128 ? 1.06 : 1);
+}
 
 /* One step of each of a block's warpgroups. once: nothing else reads these keys. */
 static double step_us(const attention_constants *c, const attention_shape *s, bool once)
 {
     const double multiplied = 2.0 * ROWS * c->consumers * c->step_keys * (s->depth16 + c->depth_v) / FLOPS_US + STEP_US * c->consumers,
-                 softened =
-                     (double)ROWS * c->consumers * c->step_keys / (EXPONENTIALS_US * (c->consumers == 3 ? 1.18 : 1)) + 0.1 * c->consumers,
-                 brought = (double)s->rings * (s->k_bytes + s->v_bytes) / (once ? HBM_BYTES_US : L2_BYTES_US);
+                 softened = softened_us(c), brought = (double)s->rings * (s->k_bytes + s->v_bytes) / (once ? HBM_BYTES_US : L2_BYTES_US);
     const bool narrow = c->step_keys <= 80 && c->depth_v < 192;
     double us = multiplied + (c->consumers == 1 ? 0.25 : 0) + (narrow && !c->q_held ? 0.14 : 0); /* Q is read from shared memory, too */
     us = fmax(us, softened);
     us *= s->registers > 180 && c->depth_v < 192 ? 1.1 : 1;
     us *= c->join && c->depth_v > 64 ? 1.025 : 1;
     us *= c->turns ? (narrow ? 1.09 : 1.012) : 1;
-    us *= c->form == ATTENTION_ALONE ? 1.08 : 1;
+    us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.25 : 1.08;
     return fmax(us, brought);
 }
 
@@ -192,6 +201,25 @@ static double tile_us(const attention_constants *c)
     return store - (c->turns ? 0.45 : 0) - (c->join ? 0.1 : 0);
 }
 
+static int common_divisor(int a, int b)
+{
+    while (b != 0) {
+        const int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Steps of a tile that a limit adds to its share of pairs: it goes down the tile by as many keys as that has rows, of which half are waste,
+ * and ends within a step. And what hiding costs in those that it goes through, in steps. */
+static double edge_steps(const attention_constants *c, double queries, double *hidden)
+{
+    const double part = queries / c->step_keys, ragged = 1 - (double)common_divisor((int)queries, c->step_keys) / c->step_keys;
+    *hidden = 0.3 * (c->left + c->right) * (part + 1);
+    return (c->left + c->right) * 0.5 * (part + ragged);
+}
+
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
     const attention_constants c = constants_of(p, params);
@@ -200,10 +228,9 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
     const double workers = (double)spk_sm90_processors(device) * s.rings, splits = TUNED(params, SPLIT);
     const double whole = (double)t.all > 1 ? (double)t.all : 1, tiles = whole * splits;
     const double queries = fmax(fmin(s.rows, (double)block_queries(p)), 1), rows = queries * s.heads;
-    /* a limit goes down a tile by as many keys as it has rows: half of them are waste, and of a step half */
-    const double edges = (c.left + c.right) * 0.5 * fmax(queries / c.step_keys, 1);
-    const double seen = p->pairs * (double)p->batch / (whole * rows * c.step_keys) + edges;
-    const double steps = (edges > 0 ? seen : ceil(seen - 0.01)) / splits;
+    double hidden;
+    const double edges = edge_steps(&c, queries, &hidden), seen = p->pairs * (double)p->batch / (whole * rows * c.step_keys) + edges;
+    const double steps = (edges > 0 ? seen + fmin(hidden, 0.3 * seen) : ceil(seen - 0.01)) / splits;
     const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
     const bool uneven = c.left || c.right || c.masked;
     const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
