@@ -1,5 +1,6 @@
 /* The problems of `regret`: a fixed distribution. */
 #include <math.h>
+#include <string.h>
 
 #include "random.h"
 #include "regret.h"
@@ -96,6 +97,12 @@ static problem_flags draw_attention(random_state *r, const regret_wish *wish)
     return f;
 }
 
+/* Operations with a distribution of their own. */
+static const struct {
+    const char *name;
+    problem_flags (*draw)(random_state *r, const regret_wish *wish);
+} drawn[] = {{"attention", draw_attention}};
+
 problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish)
 {
     const int64_t longest = wish->gpu ? 8192 : 4096, widest = wish->gpu ? 8192 : 1024;
@@ -104,8 +111,9 @@ problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish
     problem_flags f = problem_defaults();
     extents e;
     f.op = wish->op;
-    if (operation_at(wish->op)->info.operation == SPK_ATTENTION)
-        return draw_attention(&r, wish);
+    for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
+        if (strcmp(drawn[i].name, operation_at(wish->op)->info.name) == 0)
+            return drawn[i].draw(&r, wish);
     if (random_chance(&r, 0.6)) {
         f.block.rows = f.block.cols = square[random_between(&r, 0, 5)];
     } else {

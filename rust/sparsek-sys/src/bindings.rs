@@ -1176,10 +1176,16 @@ pub struct spk_attention {
     pub stride_v: i64,
     pub stride_o: i64,
     pub stride_lse: i64,
+    pub sequences: i64,
+    pub key_lengths: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
+    pub page_keys: i64,
+    pub pages: i64,
+    pub tiles: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_attention"][::std::mem::size_of::<spk_attention>() - 240usize];
+    ["Size of spk_attention"][::std::mem::size_of::<spk_attention>() - 280usize];
     ["Alignment of spk_attention"][::std::mem::align_of::<spk_attention>() - 8usize];
     [
         "Offset of field: spk_attention::struct_size",
@@ -1280,6 +1286,24 @@ const _: () = {
     [
         "Offset of field: spk_attention::stride_lse",
     ][::std::mem::offset_of!(spk_attention, stride_lse) - 232usize];
+    [
+        "Offset of field: spk_attention::sequences",
+    ][::std::mem::offset_of!(spk_attention, sequences) - 240usize];
+    [
+        "Offset of field: spk_attention::key_lengths",
+    ][::std::mem::offset_of!(spk_attention, key_lengths) - 248usize];
+    [
+        "Offset of field: spk_attention::reserved",
+    ][::std::mem::offset_of!(spk_attention, reserved) - 252usize];
+    [
+        "Offset of field: spk_attention::page_keys",
+    ][::std::mem::offset_of!(spk_attention, page_keys) - 256usize];
+    [
+        "Offset of field: spk_attention::pages",
+    ][::std::mem::offset_of!(spk_attention, pages) - 264usize];
+    [
+        "Offset of field: spk_attention::tiles",
+    ][::std::mem::offset_of!(spk_attention, tiles) - 272usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1297,12 +1321,17 @@ pub struct spk_attention_args {
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
+    pub query_ends: *const ::std::os::raw::c_void,
+    pub key_ends: *const ::std::os::raw::c_void,
+    pub page_table: *const ::std::os::raw::c_void,
+    pub tile_numbers: *const ::std::os::raw::c_void,
+    pub tile_bits: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of spk_attention_args",
-    ][::std::mem::size_of::<spk_attention_args>() - 96usize];
+    ][::std::mem::size_of::<spk_attention_args>() - 136usize];
     [
         "Alignment of spk_attention_args",
     ][::std::mem::align_of::<spk_attention_args>() - 8usize];
@@ -1345,6 +1374,21 @@ const _: () = {
     [
         "Offset of field: spk_attention_args::stream",
     ][::std::mem::offset_of!(spk_attention_args, stream) - 88usize];
+    [
+        "Offset of field: spk_attention_args::query_ends",
+    ][::std::mem::offset_of!(spk_attention_args, query_ends) - 96usize];
+    [
+        "Offset of field: spk_attention_args::key_ends",
+    ][::std::mem::offset_of!(spk_attention_args, key_ends) - 104usize];
+    [
+        "Offset of field: spk_attention_args::page_table",
+    ][::std::mem::offset_of!(spk_attention_args, page_table) - 112usize];
+    [
+        "Offset of field: spk_attention_args::tile_numbers",
+    ][::std::mem::offset_of!(spk_attention_args, tile_numbers) - 120usize];
+    [
+        "Offset of field: spk_attention_args::tile_bits",
+    ][::std::mem::offset_of!(spk_attention_args, tile_bits) - 128usize];
 };
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
