@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,8 +206,99 @@ static void wide_windows_are_none(void **state)
     }
 }
 
+/* ---- the rows whose blocks have a tile each: attention_sm80, attention_simt */
+
+static int option(const spk_build *build, const char *name)
+{
+    char text[40];
+    snprintf(text, sizeof text, "-D%s=", name);
+    const char *at = strstr(build->options, text);
+    assert_non_null(at);
+    return atoi(at + strlen(text));
+}
+
+/* A candidate's program suits the problem: heads of a tile share what they read, no warp is without rows. */
+static void check_program(const spk_kernel *kernel, const spk_problem *p, const spk_params *params)
+{
+    spk_build build = {0};
+    kernel->ops->build(p, &device, params, &build);
+    const int heads = option(&build, "TILE_HEADS"), rows = option(&build, "TILE_ROWS") * heads, warps = option(&build, "WARPS"),
+              step = option(&build, "STEP_KEYS");
+    const attention_tiling t = spk_cuda_attention_tiling(p, option(&build, "TILE_ROWS"), heads, step);
+    const attention_task task = spk_cuda_attention_task(p, NULL);
+    assert_int_equal(spk_cuda_attention_shared_heads(p) % heads, 0);
+    assert_int_equal(rows % warps, 0);
+    assert_true(t.all > 0 && t.head_tiles * heads == task.heads);
+    assert_int_equal(option(&build, "MASKED"), p->pattern != NULL);
+    assert_int_equal(option(&build, "LIMITED"), task.left != 0 || task.right != 0);
+    assert_int_equal(option(&build, "SCRUB"), option(&build, "LIMITED"));
+    assert_true(build.shared_bytes > 0 && build.shared_bytes < 232448);
+    assert_true(kernel->ops->predict_us(p, &device, params) > 0);
+}
+
+static void tiles_suit_every_problem(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"attention_sm80", "attention_simt"};
+    spk_rng rng;
+    spk_rng_seed(&rng, 815);
+    for (int i = 0; i < 200; i++) {
+        drawn d = draw(&rng);
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            const spk_kernel *kernel = find(names[n]);
+            int fit = 0;
+            assert_non_null(kernel);
+            for (int c = 0; c < spk_params_count(kernel); c++) {
+                const char *why = NULL;
+                spk_params params;
+                spk_params_get(kernel, c, &params);
+                if (!kernel->ops->applicable(&d.problem, &device, &params, &why)) {
+                    assert_non_null(why);
+                    continue;
+                }
+                check_program(kernel, &d.problem, &params);
+                fit++;
+            }
+            assert_true(fit > 0);
+        }
+        spk_pattern_release(&d.mask);
+    }
+}
+
+/* How much is read at once follows from the distances; a run whose pointers lie worse is another candidate's, but where threads load. */
+static void any_distance_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ld;
+        int vector;
+    } cases[] = {{64, 8}, {72, 8}, {68, 4}, {66, 2}, {65, 1}};
+    static _Alignas(16) char memory[64];
+    const spk_kernel *kernel = find("attention_sm80"), *simt = find("attention_simt");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_F16, .depth = 64, .queries = 40, .keys = 50, .heads = 1,
+                                 .ldk = cases[i].ld};
+        spk_bound bound = {.kernel = kernel, .device = &device};
+        spk_build build = {0};
+        spk_args args = {0};
+        const char *why = NULL;
+        assert_int_equal(spk_problem_read(&spk_op_attention, NULL, &a, NULL, &bound.problem), SPK_OK);
+        spk_params_get(kernel, 0, &bound.params);
+        assert_true(kernel->ops->applicable(&bound.problem, &device, &bound.params, &why));
+        kernel->ops->build(&bound.problem, &device, &bound.params, &build);
+        assert_int_equal(option(&build, "VECTOR"), cases[i].vector);
+        for (int shift = 0; shift < 8; shift++) {
+            args.at[ATTENTION_Q] = args.at[ATTENTION_V] = memory;
+            args.at[ATTENTION_K] = memory + 2 * (ptrdiff_t)shift;
+            assert_int_equal(kernel->ops->takes(&bound, &args), shift % cases[i].vector == 0);
+        }
+        assert_null(simt->ops->takes);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(wide_windows_are_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(wide_windows_are_none),
+                                       cmocka_unit_test(tiles_suit_every_problem), cmocka_unit_test(any_distance_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,6 +169,46 @@ static void sddmm_runs(void **unused)
     release_small(&s);
 }
 
+/* A block a tile of queries; with SPLIT the parts are merged by a launch of their own. */
+static void attention_runs(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *choice, *launched;
+        int launches;
+        unsigned grid;
+    } cases[] = {{"attention_sm80 WARPS=4 SIXTEENS=1 STEP=64 Q_HELD=0 SPLIT=1", "attention_sm80", 1, 2 * 4 * 2},
+                 {"attention_sm80 WARPS=4 SIXTEENS=2 STEP=64 Q_HELD=1 SPLIT=1", "attention_sm80", 1, 4 * 2},
+                 {"attention_sm80 WARPS=4 SIXTEENS=1 STEP=32 Q_HELD=0 SPLIT=4", "attention_merge", 2, 128 * 4 * 2},
+                 {"attention_simt ROWS=32 WARPS=4 STEP=32 SPLIT=1", "attention_simt", 1, 4 * 4 * 2},
+                 {"attention_simt ROWS=32 WARPS=4 STEP=32 SPLIT=4", "attention_merge", 2, 128 * 4 * 2}};
+    small s;
+    if (!have_nvrtc())
+        return;
+    make_small(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const spk_attention problem = {
+            SPK_SIZED(spk_attention), .dtype = SPK_F16, .queries = 128, .keys = 128, .depth = 64, .heads = 4, .heads_kv = 2, .batch = 2};
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = cases[i].choice};
+        spk_plan *plan = NULL;
+        GOOD(spk_plan_create(s.context, NULL, &problem, &options, &plan));
+        const size_t bytes = spk_plan_workspace_bytes(plan);
+        char *work = NULL;
+        GOOD(spk_memory_allocate(s.context, bytes + 64, (void **)&work));
+        const spk_attention_args args = {
+            SPK_SIZED(spk_attention_args), .q = s.memory,  .k = s.memory + (1 << 18), .v = s.memory + (1 << 19),
+            .o = s.memory + (3 << 18),     .scale = 0.125, .workspace = work,         .workspace_bytes = bytes};
+        const int before = s.state->launches;
+        GOOD(spk_run(plan, &args, NULL));
+        assert_int_equal(s.state->launches, before + cases[i].launches);
+        assert_string_equal(s.state->launched, cases[i].launched);
+        assert_int_equal(s.state->grid, cases[i].grid);
+        spk_memory_release(s.context, (void **)&work);
+        spk_plan_destroy(&plan);
+    }
+    release_small(&s);
+}
+
 /* ------------------------------------------------------------------------------------------------ cuBLAS block by block */
 
 typedef struct product {
@@ -346,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(misaligned_goes_to_the_second),
                                        cmocka_unit_test(a_batch_is_one_launch),
                                        cmocka_unit_test(sddmm_runs),
+                                       cmocka_unit_test(attention_runs),
                                        cmocka_unit_test(blocks_in_passes),
                                        cmocka_unit_test(cublas_fails),
                                        cmocka_unit_test(only_the_proved_run)};

@@ -12,6 +12,9 @@
 
 enum { RESERVED_BYTES = 1024, ALIGNMENT_BYTES = 128, REGISTERS = 65536, MOST_TOGETHER = 16, PIECE = 8 };
 
+static const double L2_TIMES = 2, /* as many bytes as from memory */
+    FETCHED = 0.85;               /* of these, by threads that also multiply */
+
 typedef struct state {
     spk_cuda_index index;
     CUfunction function, merge;
@@ -122,10 +125,19 @@ int spk_attention_tiles_together(const spk_device *device, const attention_tiles
     return least < 1 ? 1 : least < MOST_TOGETHER ? least : MOST_TOGETHER;
 }
 
+/* K and V of a step. once: nothing else reads these keys, else L2 has them. */
+static double brought_us(const spk_problem *p, const spk_device *device, const attention_tiles_shape *s, bool once)
+{
+    const double gbs = device->stream_gbs > 0 ? device->stream_gbs : 2000, bytes_us = FETCHED * gbs * 1e3 / processors_of(device);
+    const double elements = (double)s->c.step_keys * (s->c.depth + s->c.depth_v);
+    return elements * (double)spk_dtype_bytes(p->operand[ATTENTION_K].dtype) / (once ? bytes_us : L2_TIMES * bytes_us);
+}
+
 double spk_attention_tiles_predict(const spk_problem *p, const spk_device *device, const attention_tiles_shape *s,
                                    attention_tiles_load load)
 {
-    const double whole = fmax((double)tiling_of(p, s).all, 1), tiles = whole * s->splits, processors = processors_of(device);
+    const attention_tiling t = tiling_of(p, s);
+    const double whole = fmax((double)t.all, 1), tiles = whole * s->splits, processors = processors_of(device);
     const double queries = fmax(fmin(s->c.tile_rows, (double)block_queries(p)), 1);
     /* a limit goes down a tile by as many keys as it has rows: half of them are waste, and of a step half */
     const double edges = s->c.limited ? 0.5 * fmax(queries / s->c.step_keys, 1) : 0;
@@ -134,8 +146,8 @@ double spk_attention_tiles_predict(const spk_problem *p, const spk_device *devic
     const double waves = ceil(each / load.together), last = fmax(fmin(each, load.together), 1);
     const double turns = s->c.limited || s->c.masked ? 0.2 * waves * load.together + 0.8 * fmax(each, 1) : waves * last;
     /* one block alone waits for its memory and for itself */
-    const double slow = last >= 2 ? 1 : load.alone;
-    return 4 + (s->splits > 1 ? 3 + 0.05 * s->splits : 0) + turns * (steps * load.step_us * slow + load.tile_us);
+    const double step_us = fmax(load.step_us * (last >= 2 ? 1 : load.alone), brought_us(p, device, s, t.row_tiles == 1));
+    return 4 + (s->splits > 1 ? 3 + 0.05 * s->splits : 0) + turns * (steps * step_us + load.tile_us);
 }
 
 /* ---- the program */
