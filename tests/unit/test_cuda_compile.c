@@ -199,7 +199,7 @@ static bool draw_gemm(spk_rng *rng, draw *out)
     return true;
 }
 
-/* With a mask of blocks and without, limits, depths that fill lines of 64 and others. */
+/* With a mask of blocks and without, limits, depths that fill lines of 64 and others, lines of K that begin at whole vectors and others. */
 static bool draw_attention(spk_rng *rng, draw *out)
 {
     static const int64_t depths[] = {64, 128, 256, 16, 72, 80, 96, 192};
@@ -208,6 +208,7 @@ static bool draw_attention(spk_rng *rng, draw *out)
               masked = (int)spk_rng_below(rng, 2), band = (int)spk_rng_below(rng, 4), flags = (int)spk_rng_below(rng, 8);
     spk_pattern *mask = masked ? patterns[block][0] : NULL;
     static const spk_dtype types[] = {SPK_BF16, SPK_F16, SPK_F32, SPK_F64};
+    static const int64_t apart[] = {0, 0, 8, 4, 2, 1}; /* lines of K; without a mask */
     const spk_attention attention = {SPK_SIZED(spk_attention),
                                      .dtype = types[dtype],
                                      .queries = mask != NULL ? mask->rows : 4096,
@@ -216,6 +217,7 @@ static bool draw_attention(spk_rng *rng, draw *out)
                                      .depth_v = spk_rng_below(rng, 3) == 0 ? depths[spk_rng_below(rng, DEPTHS)] : 0,
                                      .heads = 8,
                                      .heads_kv = spk_rng_below(rng, 2) == 0 ? 2 : 8,
+                                     .ldk = depths[which] + (masked ? 0 : apart[block % 6]),
                                      .diagonal = SPK_DIAGONAL_TOP_LEFT,
                                      .causal = band & 1,
                                      .window_left = band & 2 ? 512 : 0,

@@ -38,7 +38,8 @@ typedef struct attention_tiles_constants {
 
 enum { ATTENTION_NOTES = 4 }; /* steps whose keys are known at a time, at most */
 
-/* Shared memory for which nobody asks: what is noted of steps. */
+/* What is noted of steps, behind the tiles in shared memory. (Static shared memory would count against the 48 KiB that a launch may have
+ * without asking for them.) */
 SPK_BOTH int attention_notes_bytes(int step_keys)
 {
     return ATTENTION_NOTES * (step_keys + step_keys / 32) * 4;

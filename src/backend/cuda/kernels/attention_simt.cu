@@ -283,12 +283,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     attention_simt(const __grid_constant__ attention_task task, const __grid_constant__ attention_cut cut)
 {
     extern __shared__ __align__(16) float memory[];
-    __shared__ step_notes notes;
+    step_notes &notes = *(step_notes *)(memory + SHAPE.tiles);
+    previous_launch_done(); /* before the lists, too: they may be of a pattern that the device has made */
     const tile_place place = own_tile(task, cut);
     const key_walk walk = walk_of(task, cut, place);
     warp_rows rows;
     rows.begin();
-    previous_launch_done();
     if (walk.steps > 0 && (VECTOR == 1 || cut.whole))
         multiply_steps<VECTOR>(rows, task, place, walk, notes, memory);
     else if (walk.steps > 0)

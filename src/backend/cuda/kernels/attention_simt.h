@@ -8,15 +8,15 @@
  * different banks; those of V are whole turns of a warp. */
 typedef struct attention_simt_shape {
     int rows;                     /* of a warp */
-    int depth4, pitch, columns_v; /* floats of a line of Q, K, V; */
-    int q, k, v, p;               /* of a tile, with that of exponentials */
+    int depth4, pitch, columns_v; /* floats of a line of Q, K, V */
+    int q, k, v, p, tiles;        /* of a tile, with that of exponentials; of all */
     int shared_bytes;
     int registers; /* of a thread's sums and scores */
 } attention_simt_shape;
 
 SPK_BOTH attention_simt_shape attention_simt_shape_of(attention_tiles_constants t)
 {
-    attention_simt_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    attention_simt_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     const int rows = t.tile_rows * t.tile_heads;
     s.rows = rows / t.warps;
     s.depth4 = (t.depth + 3) / 4 * 4;
@@ -26,7 +26,8 @@ SPK_BOTH attention_simt_shape attention_simt_shape_of(attention_tiles_constants 
     s.k = t.step_keys * s.pitch;
     s.v = t.step_keys * s.columns_v;
     s.p = rows * t.step_keys;
-    s.shared_bytes = (s.q + s.k + s.v + s.p) * 4;
+    s.tiles = s.q + s.k + s.v + s.p;
+    s.shared_bytes = s.tiles * 4 + attention_notes_bytes(t.step_keys);
     s.registers = s.rows * (s.columns_v / 32 + t.step_keys / 32);
     return s;
 }

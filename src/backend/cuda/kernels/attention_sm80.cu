@@ -24,8 +24,8 @@ static_assert(ROWS == WARPS * SIXTEENS * 16 && DEPTH % 8 == 0 && DEPTH_V % 8 == 
 
 /* ---- tiles in shared memory: addresses */
 
-/* LINES lines of COLUMNS elements, zeros from DEEP on; line(l): where it begins, NULL: it is all zeros. */
-template <int LINES, int COLUMNS, int DEEP, int PITCHED, class L> inline void copy_tile(unsigned to, L line)
+/* LINES lines of COLUMNS elements, zeros from DEEP on; line(l): where it begins, NULL: it is all zeros. any: an address that exists. */
+template <int LINES, int COLUMNS, int DEEP, int PITCHED, class L> inline void copy_tile(unsigned to, const void *any, L line)
 {
     constexpr int CHUNKS = COLUMNS / VECTOR;
 #pragma unroll 4
@@ -33,13 +33,13 @@ template <int LINES, int COLUMNS, int DEEP, int PITCHED, class L> inline void co
         const int l = chunk / CHUNKS, column = chunk % CHUNKS * VECTOR;
         const element_a *from = line(l);
         const bool exist = from != nullptr && column < DEEP;
-        copy_async<VECTOR>(to + (l * PITCHED + column) * 2, exist ? from + column : from, exist);
+        copy_async<VECTOR>(to + (l * PITCHED + column) * 2, exist ? from + column : (const element_a *)any, exist);
     }
 }
 
 inline void copy_q(unsigned to, const attention_task &task, const tile_place &place)
 {
-    copy_tile<ROWS, DEPTH16, DEPTH, PITCH>(to, [&](int l) -> const element_a * {
+    copy_tile<ROWS, DEPTH16, DEPTH, PITCH>(to, task.q, [&](int l) -> const element_a * {
         const tile_row row = row_of(place, l);
         return row.valid ? row_at<const element_a>(task.q, task.q_strides, place.item, row.head, row.query) : nullptr;
     });
@@ -52,9 +52,9 @@ inline void copy_step(unsigned k_tile, unsigned v_tile, const attention_task &ta
     const element_a *k = row_at<const element_a>(task.k, task.k_strides, place.item, head, 0),
                     *v = row_at<const element_a>(task.v, task.v_strides, place.item, head, 0);
     copy_tile<STEP_KEYS, DEPTH16, DEPTH, PITCH>(
-        k_tile, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? k + keys[l] * task.k_strides.row : nullptr; });
+        k_tile, task.k, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? k + keys[l] * task.k_strides.row : nullptr; });
     copy_tile<STEP_KEYS, DEPTH_V, DEPTH_V, PITCH_V>(
-        v_tile, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? v + keys[l] * task.v_strides.row : nullptr; });
+        v_tile, task.v, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? v + keys[l] * task.v_strides.row : nullptr; });
 }
 
 /* ---- a warp's rows */
@@ -377,7 +377,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_sm80(const __grid_constant__ attention_task task, const __grid_constant__ attention_cut cut)
 {
     extern __shared__ __align__(128) unsigned char memory[];
-    __shared__ step_notes notes;
+    step_notes &notes = *(step_notes *)(memory + SHAPE.tiles_bytes);
+    previous_launch_done(); /* before the lists, too: they may be of a pattern that the device has made */
     const tile_place place = own_tile(task, cut);
     const key_walk walk = walk_of(task, cut, place);
     const score_scale scale = scale_of(task);
@@ -390,7 +391,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int j = 0; j < SUMS; j++)
             o[i][j] = 0;
     }
-    previous_launch_done();
     if (walk.steps > 0)
         multiply_steps(o, rows, task, scale, place, walk, notes, stages(memory));
 #pragma unroll

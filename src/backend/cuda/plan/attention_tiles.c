@@ -10,7 +10,7 @@
 #include "backend/cuda/plan/launch.h"
 #include "op/attention/attention.h"
 
-enum { RESERVED_BYTES = 1024, ALIGNMENT_BYTES = 128, REGISTERS = 65536, MOST_TOGETHER = 16, PIECE = 8 };
+enum { RESERVED_BYTES = 1024, REGISTERS = 65536, MOST_TOGETHER = 16, PIECE = 8 };
 
 static const double L2_TIMES = 2, /* as many bytes as from memory */
     FETCHED = 0.85;               /* of these, by threads that also multiply */
@@ -92,16 +92,11 @@ static int processors_of(const spk_device *device)
     return device->processors > 0 ? device->processors : 132;
 }
 
-static int block_bytes(const attention_tiles_shape *s)
-{
-    return s->shared_bytes + attention_notes_bytes(s->c.step_keys) + ALIGNMENT_BYTES;
-}
-
 const char *spk_attention_tiles_refusal(const spk_problem *p, const spk_device *device, const attention_tiles_shape *s)
 {
     const int most = device->state != NULL ? spk_cuda_of(device)->shared_bytes : 0;
     const double tiles = (double)tiling_of(p, s).all, parts = tiles * s->splits;
-    if (most > 0 && block_bytes(s) > most)
+    if (most > 0 && s->shared_bytes > most)
         return "its tiles do not fit into shared memory";
     if (parts > INT_MAX)
         return "it counts tiles with 31 bits";
@@ -120,7 +115,7 @@ int spk_attention_tiles_together(const spk_device *device, const attention_tiles
 {
     const int memory =
         device->state != NULL && spk_cuda_of(device)->shared_processor_bytes > 0 ? spk_cuda_of(device)->shared_processor_bytes : 164 * 1024;
-    const int by_memory = memory / (block_bytes(s) + RESERVED_BYTES), by_registers = REGISTERS / (s->c.warps * 32 * registers);
+    const int by_memory = memory / (s->shared_bytes + RESERVED_BYTES), by_registers = REGISTERS / (s->c.warps * 32 * registers);
     const int least = by_memory < by_registers ? by_memory : by_registers;
     return least < 1 ? 1 : least < MOST_TOGETHER ? least : MOST_TOGETHER;
 }

@@ -10,7 +10,7 @@
 typedef struct attention_tiles_shape {
     attention_tiles_constants c;
     int splits;
-    int shared_bytes; /* that are asked for: the row sets it */
+    int shared_bytes; /* the row sets it */
 } attention_tiles_shape;
 
 /* Of tiles of `rows` rows: queries of a block row of the mask, and of several heads where one has fewer. most_vector: elements that are
