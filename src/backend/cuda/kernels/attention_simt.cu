@@ -279,7 +279,7 @@ inline void multiply_steps(warp_rows &rows, const attention_task &task, const ti
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_simt(const __grid_constant__ attention_task task, const __grid_constant__ attention_cut cut)
 {
     extern __shared__ __align__(16) float memory[];
