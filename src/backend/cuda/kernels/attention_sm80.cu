@@ -221,8 +221,12 @@ inline bool is_finite(unsigned short bits)
 inline void scrub(float (&o)[SIXTEENS][SUMS], element_a *v_tile, const attention_task &task, const tile_place &place, const int *keys)
 {
     bool found = false;
-    for (int at = threadIdx.x; at < STEP_KEYS * DEPTH_V; at += THREADS)
-        found |= !is_finite(v_tile[at / DEPTH_V * PITCH_V + at % DEPTH_V].bits);
+    for (int at = threadIdx.x; at < STEP_KEYS * EIGHTS; at += THREADS) {
+        const pieces<element_a, 8> eight = load_pieces<element_a, 8>(v_tile + at / EIGHTS * PITCH_V + at % EIGHTS * 8);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            found |= !is_finite(eight.at[i].bits);
+    }
     if (!__syncthreads_or(found))
         return;
     for (int key = 0; key < STEP_KEYS; key++) {
