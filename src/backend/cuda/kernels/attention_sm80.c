@@ -9,7 +9,16 @@
 
 #define TUNED(params, name) SPK_TUNED(attention_sm80, params, name)
 
-enum { LEAST_DEPTH = 16, MOST_DEPTH = 256, MOST_VECTOR = 8, MOST_SUMS = 160, OTHER_REGISTERS = 80, MOST_REGISTERS = 255 };
+enum {
+    LEAST_DEPTH = 16,
+    MOST_DEPTH = 256,
+    MOST_VECTOR = 8,
+    MOST_SUMS = 160,
+    MOST_SUMS_SCRUBBED = 144,
+    MOST_SUMS_SCRUBBED_TWICE = 136,
+    OTHER_REGISTERS = 80,
+    MOST_REGISTERS = 255
+};
 
 static attention_sm80_constants own_constants(const spk_params *params)
 {
@@ -40,13 +49,21 @@ static const char *problem_refusal(const spk_problem *p)
     return spk_attention_tiles_problem_refusal(p);
 }
 
+/* Registers of a thread's sums, scores and Q for which there is room: none of them is free while V is searched and cleaned. */
+static int most_sums(const attention_tiles_shape *tiles, const spk_params *params)
+{
+    if (!tiles->c.scrub)
+        return MOST_SUMS;
+    return TUNED(params, SIXTEENS) == 2 ? MOST_SUMS_SCRUBBED_TWICE : MOST_SUMS_SCRUBBED;
+}
+
 static bool applicable(const spk_problem *p, const spk_device *device, const spk_params *params, const char **why)
 {
     *why = problem_refusal(p);
     if (*why != NULL)
         return false;
     const attention_tiles_shape tiles = shape_of(p, params);
-    if (own_shape(&tiles, params).registers > MOST_SUMS)
+    if (own_shape(&tiles, params).registers > most_sums(&tiles, params))
         *why = "a thread would keep too many sums";
     else
         *why = spk_attention_tiles_refusal(p, device, &tiles);
