@@ -1,11 +1,12 @@
 /* Attention in tiles, in device code: which tile a block has, which keys its steps have, which of them a query sees, and where results go.
- * What decides about keys is in walk_of, key_at, seen_by and sees alone.
+ * What decides about keys is in walk_of, key_at, seen_by and sees alone. Keys are counted from the first of the tile's sequence.
  *
  * Keys that some query of a tile sees are numbered one after the other, whatever the blocks of the mask: a step has the next STEP_KEYS of
  * them. The constants: attention_tiles.h. */
 #ifndef SPK_DEVICE_ATTENTION_TILES_CUH
 #define SPK_DEVICE_ATTENTION_TILES_CUH
 
+#include "backend/cuda/device/attention_packed.cuh"
 #include "backend/cuda/device/attention_tiles.h"
 #include "backend/cuda/device/problem.cuh"
 
@@ -20,6 +21,7 @@ static_assert(STEP_KEYS % 32 == 0, "a lane looks up a key");
 /* Queries [row, end) of the heads from `head` on; part: of its keys. */
 struct tile_place {
     int item, head, row, end, part;
+    attention_sequence sequence;
 };
 
 inline tile_place find_tile(const attention_task &task, const attention_cut &cut, int tile)
@@ -32,6 +34,14 @@ inline tile_place find_tile(const attention_task &task, const attention_cut &cut
     place.row = block * cut.block_rows + row_tile % cut.block_tiles * TILE_ROWS;
     place.end = min((block + 1) * cut.block_rows, task.queries);
     place.part = SPLIT ? tile % cut.splits : 0;
+    int number = 0;
+    if (PACKED) {
+        const packed_tile found = find_packed_tile(task, TILE_ROWS, row_tile);
+        number = found.number;
+        place.row = found.row;
+        place.end = found.end;
+    }
+    place.sequence = attention_sequence_of(&task, place.item, number);
     return place;
 }
 
@@ -67,20 +77,31 @@ template <class T> inline T *row_at(const void *array, const attention_strides &
 struct key_walk {
     int first, sunk, from, count; /* count: of keys, those of blocks whole */
     int begin, end, sinks;        /* all queries of the tile see [begin, end) and [0, sinks) */
+    int keys;                     /* that there are */
     int first_step, steps;        /* of the block's part */
 };
 
-inline attention_seen seen_by(const attention_task &task, int query)
+/* What a query sees, but for tiles of bits. */
+struct query_sight {
+    attention_seen seen;
+    int query;
+};
+
+inline query_sight seen_by(const attention_task &task, const tile_place &place, int query)
 {
-    attention_seen seen = {0, 0, task.keys};
+    const attention_sequence &s = place.sequence;
+    query_sight sight = {{0, 0, RAGGED ? s.keys : task.keys}, query};
     if (LIMITED)
-        seen = attention_seen_of(&task, query);
-    return seen;
+        sight.seen = attention_seen_of(&task, query - s.query + s.shift, s.keys);
+    return sight;
 }
 
-inline bool sees(const attention_seen &seen, int key)
+/* tile: of bits, that the key's block has; -1: none. */
+inline bool sees(const attention_task &task, const query_sight &sight, int key, int tile)
 {
-    return key < seen.end && (!LIMITED || key >= seen.begin || key < seen.sinks);
+    const attention_seen &seen = sight.seen;
+    return key < seen.end && (!LIMITED || key >= seen.begin || key < seen.sinks) &&
+           (!TILED || attention_bit(&task, tile, sight.query, key));
 }
 
 /* Blocks of the list, counted by the warp, for whose first key `test` holds. */
@@ -102,7 +123,7 @@ inline void walk_blocks(key_walk &walk, const attention_task &task, const tile_p
     int stop = __ldg(task.offsets + list + 1);
     walk.first = __ldg(task.offsets + list);
     walk.from = walk.first;
-    if (LIMITED) {
+    if (LIMITED || RAGGED) {
         const int first = walk.first, width = task.block_cols, begin = upper.begin, end = lower.end, sinks = lower.sinks;
         const int before = count_blocks(task, first, stop, [=](int key) { return key + width <= begin; });
         const int within = count_blocks(task, first, stop, [=](int key) { return key < end; });
@@ -118,7 +139,9 @@ inline key_walk walk_of(const attention_task &task, const attention_cut &cut, co
     key_walk walk = {};
     if (place.row >= place.end)
         return walk;
-    const attention_seen upper = seen_by(task, place.row), lower = seen_by(task, min(place.row + TILE_ROWS, place.end) - 1);
+    const attention_seen upper = seen_by(task, place, place.row).seen,
+                         lower = seen_by(task, place, min(place.row + TILE_ROWS, place.end) - 1).seen;
+    walk.keys = RAGGED ? place.sequence.keys : task.keys;
     walk.end = upper.end;
     walk.begin = lower.begin;
     walk.sinks = LIMITED ? min(task.sinks, upper.end) : 0;
@@ -135,34 +158,66 @@ inline key_walk walk_of(const attention_task &task, const attention_cut &cut, co
     return walk;
 }
 
-/* Key number `number` of the walk; NO_KEY: there is none. */
-inline int key_at(const attention_task &task, const key_walk &walk, int number)
+/* Key number `number` of the walk; NO_KEY: there is none. tile: of bits, that its block has. */
+inline int key_at(const attention_task &task, const key_walk &walk, int number, int &tile)
 {
+    tile = -1;
     if (number >= walk.count)
         return NO_KEY;
     if (!MASKED)
         return number < walk.sunk ? number : walk.from + number - walk.sunk;
     const int block = number / task.block_cols, at = block < walk.sunk ? walk.first + block : walk.from + block - walk.sunk;
     const int key = __ldg(task.columns + at) * task.block_cols + number - block * task.block_cols;
-    return key < task.keys ? key : NO_KEY; /* what overhangs is not there */
+    if (TILED)
+        tile = __ldg(task.tile_numbers + at);
+    return key < walk.keys ? key : NO_KEY; /* what overhangs is not there */
 }
 
-inline bool all_see(const key_walk &walk, int key)
+inline bool all_see(const key_walk &walk, int key, int tile)
 {
-    return key < walk.end && (!LIMITED || key >= walk.begin || key < walk.sinks);
+    return key < walk.end && (!LIMITED || key >= walk.begin || key < walk.sinks) && (!TILED || tile < 0);
+}
+
+/* The row of K and V that a key has. */
+inline int row_of_key(const attention_task &task, const tile_place &place, int key)
+{
+    const int row = PAGED ? attention_row(&task, PACKED ? place.sequence.number : place.item, key) : key;
+    return PACKED ? row + place.sequence.key : row;
 }
 
 /* ---- what is known of steps, in shared memory */
 
 struct step_notes {
     int keys[ATTENTION_NOTES][STEP_KEYS];
+#if TILED
+    int tiles[ATTENTION_NOTES][STEP_KEYS]; /* of bits */
+#endif
     unsigned hidden[ATTENTION_NOTES][KEY_GROUPS]; /* other than 0: some query does not see some key of the group */
 };
-static_assert(sizeof(step_notes) == attention_notes_bytes(STEP_KEYS), "the host counts other notes");
+static_assert(sizeof(step_notes) == attention_notes_bytes(STEP_KEYS, TILED), "the host counts other notes");
+
+/* The keys of one step, as a kernel's parts get them. */
+struct step_keys {
+    const int *keys, *tiles;
+    __device__ __forceinline__ step_keys(const step_notes &notes, int step) : keys(notes.keys[step % ATTENTION_NOTES]), tiles(nullptr)
+    {
+#if TILED
+        tiles = notes.tiles[step % ATTENTION_NOTES];
+#endif
+    }
+    __device__ __forceinline__ int operator[](int i) const
+    {
+        return keys[i];
+    }
+    __device__ __forceinline__ int tile(int i) const
+    {
+        return TILED ? tiles[i] : -1;
+    }
+};
 
 /* The keys of a step that the thread looks up: their loads are on their way until they are noted. */
 struct looked_up {
-    int key[WARP_GROUPS];
+    int key[WARP_GROUPS], tile[WARP_GROUPS];
 };
 
 inline looked_up look_up(const attention_task &task, const key_walk &walk, int step)
@@ -171,9 +226,10 @@ inline looked_up look_up(const attention_task &task, const key_walk &walk, int s
 #pragma unroll
     for (int i = 0; i < WARP_GROUPS; i++) {
         const int group = threadIdx.x / 32 + i * WARPS;
-        keys.key[i] = group < KEY_GROUPS && step < walk.steps
-                          ? key_at(task, walk, (walk.first_step + step) * STEP_KEYS + group * 32 + threadIdx.x % 32)
-                          : NO_KEY;
+        keys.key[i] = NO_KEY;
+        keys.tile[i] = -1;
+        if (group < KEY_GROUPS && step < walk.steps)
+            keys.key[i] = key_at(task, walk, (walk.first_step + step) * STEP_KEYS + group * 32 + threadIdx.x % 32, keys.tile[i]);
     }
     return keys;
 }
@@ -185,7 +241,10 @@ inline void note_keys(step_notes &notes, const key_walk &walk, int step, const l
         const int group = threadIdx.x / 32 + i * WARPS;
         if (group < KEY_GROUPS) { /* the same for all of a warp */
             notes.keys[step % ATTENTION_NOTES][group * 32 + threadIdx.x % 32] = keys.key[i];
-            const unsigned hidden = __ballot_sync(~0u, !all_see(walk, keys.key[i]));
+#if TILED
+            notes.tiles[step % ATTENTION_NOTES][group * 32 + threadIdx.x % 32] = keys.tile[i];
+#endif
+            const unsigned hidden = __ballot_sync(~0u, !all_see(walk, keys.key[i], keys.tile[i]));
             if (threadIdx.x % 32 == 0)
                 notes.hidden[step % ATTENTION_NOTES][group] = hidden;
         }

@@ -17,6 +17,8 @@
  *   CAPPED, WANT_LSE        1: scores are capped; LSE is wanted
  *   SPLIT                   1: the keys of a tile are shared out over several blocks, whose results are merged afterwards
  *   SCRUB                   1: V may hold infinities and NaN in rows that only some queries of a tile see
+ *   PACKED, RAGGED          1: a run says where sequences end; how many keys an item or a sequence has
+ *   PAGED, TILED            1: a table says where a page of keys lies; some blocks of the mask have tiles of bits
  */
 #define ATTENTION_TILES_CONSTANTS(C) \
     C(WARPS, warps)                  \
@@ -31,7 +33,11 @@
     C(CAPPED, capped)                \
     C(WANT_LSE, want_lse)            \
     C(SPLIT, split)                  \
-    C(SCRUB, scrub)
+    C(SCRUB, scrub)                  \
+    C(PACKED, packed)                \
+    C(RAGGED, ragged)                \
+    C(PAGED, paged)                  \
+    C(TILED, tiled)
 typedef struct attention_tiles_constants {
     ATTENTION_TILES_CONSTANTS(SPK_CONSTANT_MEMBER)
 } attention_tiles_constants;
@@ -40,9 +46,9 @@ enum { ATTENTION_NOTES = 4 }; /* steps whose keys are known at a time, at most *
 
 /* What is noted of steps, behind the tiles in shared memory. (Static shared memory would count against the 48 KiB that a launch may have
  * without asking for them.) */
-SPK_BOTH int attention_notes_bytes(int step_keys)
+SPK_BOTH int attention_notes_bytes(int step_keys, int tiled)
 {
-    return ATTENTION_NOTES * (step_keys + step_keys / 32) * 4;
+    return ATTENTION_NOTES * (step_keys * (tiled ? 2 : 1) + step_keys / 32) * 4;
 }
 
 /* How the work is cut: tiles of an item's heads, of the queries of a block row of the mask (or of all), of a head. */

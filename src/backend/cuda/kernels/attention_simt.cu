@@ -44,15 +44,18 @@ template <int W> inline void copy_q(float *to, const attention_task &task, const
 }
 
 /* keys: of the step. */
-template <int W> inline void copy_step(float *k_tile, float *v_tile, const attention_task &task, const tile_place &place, const int *keys)
+template <int W>
+inline void copy_step(float *k_tile, float *v_tile, const attention_task &task, const tile_place &place, const step_keys &keys)
 {
     const int head = place.head / task.sharing;
     const element_a *k = row_at<const element_a>(task.k, task.k_strides, place.item, head, 0),
                     *v = row_at<const element_a>(task.v, task.v_strides, place.item, head, 0);
-    copy_tile<W, STEP_KEYS, DEPTH4, DEPTH, PITCH>(
-        k_tile, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? k + keys[l] * task.k_strides.row : nullptr; });
-    copy_tile<W, STEP_KEYS, COLUMNS_V, DEPTH_V, COLUMNS_V>(
-        v_tile, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? v + keys[l] * task.v_strides.row : nullptr; });
+    copy_tile<W, STEP_KEYS, DEPTH4, DEPTH, PITCH>(k_tile, [&](int l) -> const element_a * {
+        return keys[l] != NO_KEY ? k + row_of_key(task, place, keys[l]) * task.k_strides.row : nullptr;
+    });
+    copy_tile<W, STEP_KEYS, COLUMNS_V, DEPTH_V, COLUMNS_V>(v_tile, [&](int l) -> const element_a * {
+        return keys[l] != NO_KEY ? v + row_of_key(task, place, keys[l]) * task.v_strides.row : nullptr;
+    });
 }
 
 /* ---- a warp's rows */
@@ -138,14 +141,16 @@ inline void scale_scores(float (&s)[WARP_ROWS][LANE_KEYS], const attention_task 
 }
 
 /* What a query does not see gets a score of minus infinity. */
-inline void hide(float (&s)[WARP_ROWS][LANE_KEYS], const attention_task &task, const tile_place &place, const int *keys)
+inline void hide(float (&s)[WARP_ROWS][LANE_KEYS], const attention_task &task, const tile_place &place, const step_keys &keys)
 {
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
-        const attention_seen seen = seen_by(task, row_of(place, threadIdx.x / 32 * WARP_ROWS + r).query);
+        const query_sight sight = seen_by(task, place, row_of(place, threadIdx.x / 32 * WARP_ROWS + r).query);
 #pragma unroll
         for (int i = 0; i < LANE_KEYS; i++)
-            s[r][i] = sees(seen, keys[threadIdx.x % 32 + 32 * i]) ? s[r][i] : -__int_as_float(0x7f800000);
+            s[r][i] = sees(task, sight, keys[threadIdx.x % 32 + 32 * i], keys.tile(threadIdx.x % 32 + 32 * i))
+                          ? s[r][i]
+                          : -__int_as_float(0x7f800000);
     }
 }
 
@@ -197,14 +202,14 @@ inline void multiply_v(warp_rows &rows, const float *p, const float *v_tile)
 
 /* The same where V holds infinities or NaN that some rows do not see: zero times them would be NaN. */
 inline void multiply_seen_v(warp_rows &rows, const float *p, const float *v_tile, const attention_task &task, const tile_place &place,
-                            const int *keys)
+                            const step_keys &keys)
 {
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++) {
-        const attention_seen seen = seen_by(task, row_of(place, threadIdx.x / 32 * WARP_ROWS + r).query);
+        const query_sight sight = seen_by(task, place, row_of(place, threadIdx.x / 32 * WARP_ROWS + r).query);
 #pragma unroll 1
         for (int key = 0; key < STEP_KEYS; key++)
-            if (sees(seen, keys[key])) /* the same for all of a warp */
+            if (sees(task, sight, keys[key], keys.tile(key))) /* the same for all of a warp */
 #pragma unroll
                 for (int c = 0; c < LANE_COLUMNS; c++)
                     rows.o[r][c] += p[r * STEP_KEYS + key] * v_tile[key * COLUMNS_V + threadIdx.x % 32 + 32 * c];
@@ -259,7 +264,7 @@ inline void multiply_steps(warp_rows &rows, const attention_task &task, const ti
 #pragma unroll 1
     for (int step = 0; step < walk.steps; step++) {
         float s[WARP_ROWS][LANE_KEYS];
-        const int *keys = notes.keys[step % ATTENTION_NOTES];
+        const step_keys keys(notes, step);
         __syncthreads(); /* none reads the tiles, and all see the step's keys */
         const looked_up ahead = look_up(task, walk, step + 1);
         copy_step<W>(k_tile, v_tile, task, place, keys);

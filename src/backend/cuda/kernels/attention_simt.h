@@ -27,7 +27,7 @@ SPK_BOTH attention_simt_shape attention_simt_shape_of(attention_tiles_constants 
     s.v = t.step_keys * s.columns_v;
     s.p = rows * t.step_keys;
     s.tiles = s.q + s.k + s.v + s.p;
-    s.shared_bytes = s.tiles * 4 + attention_notes_bytes(t.step_keys);
+    s.shared_bytes = s.tiles * 4 + attention_notes_bytes(t.step_keys, t.tiled);
     s.registers = s.rows * (s.columns_v / 32 + t.step_keys / 32);
     return s;
 }

@@ -46,15 +46,17 @@ inline void copy_q(unsigned to, const attention_task &task, const tile_place &pl
 }
 
 /* keys: of the step. V is as long as it is: what is not multiplied is not brought. */
-inline void copy_step(unsigned k_tile, unsigned v_tile, const attention_task &task, const tile_place &place, const int *keys)
+inline void copy_step(unsigned k_tile, unsigned v_tile, const attention_task &task, const tile_place &place, const step_keys &keys)
 {
     const int head = place.head / task.sharing;
     const element_a *k = row_at<const element_a>(task.k, task.k_strides, place.item, head, 0),
                     *v = row_at<const element_a>(task.v, task.v_strides, place.item, head, 0);
-    copy_tile<STEP_KEYS, DEPTH16, DEPTH, PITCH>(
-        k_tile, task.k, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? k + keys[l] * task.k_strides.row : nullptr; });
-    copy_tile<STEP_KEYS, DEPTH_V, DEPTH_V, PITCH_V>(
-        v_tile, task.v, [&](int l) -> const element_a * { return keys[l] != NO_KEY ? v + keys[l] * task.v_strides.row : nullptr; });
+    copy_tile<STEP_KEYS, DEPTH16, DEPTH, PITCH>(k_tile, task.k, [&](int l) -> const element_a * {
+        return keys[l] != NO_KEY ? k + row_of_key(task, place, keys[l]) * task.k_strides.row : nullptr;
+    });
+    copy_tile<STEP_KEYS, DEPTH_V, DEPTH_V, PITCH_V>(v_tile, task.v, [&](int l) -> const element_a * {
+        return keys[l] != NO_KEY ? v + row_of_key(task, place, keys[l]) * task.v_strides.row : nullptr;
+    });
 }
 
 /* ---- a warp's rows */
@@ -196,15 +198,16 @@ inline void bend(float (&s)[SCORES], const score_scale &scale)
 }
 
 /* What a query does not see gets a score of minus infinity. */
-inline void hide(float (&s)[SCORES], const attention_task &task, const tile_place &place, int sixteen, const int *keys)
+inline void hide(float (&s)[SCORES], const attention_task &task, const tile_place &place, int sixteen, const step_keys &keys)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const attention_seen seen = seen_by(task, row_of(place, thread_row(sixteen, half)).query);
+        const query_sight sight = seen_by(task, place, row_of(place, thread_row(sixteen, half)).query);
 #pragma unroll
         for (int i = 0; i < SCORES / 2; i++) {
             float &score = s[i / 2 * 4 + half * 2 + i % 2];
-            score = sees(seen, keys[i / 2 * 8 + threadIdx.x % 4 * 2 + i % 2]) ? score : -__int_as_float(0x7f800000);
+            const int at = i / 2 * 8 + threadIdx.x % 4 * 2 + i % 2;
+            score = sees(task, sight, keys[at], keys.tile(at)) ? score : -__int_as_float(0x7f800000);
         }
     }
 }
@@ -218,7 +221,7 @@ inline bool is_finite(unsigned short bits)
 }
 
 /* Before a product with V: what is not finite goes to the sums of the rows that see it, and becomes zero in shared memory. By all. */
-inline void scrub(float (&o)[SIXTEENS][SUMS], element_a *v_tile, const attention_task &task, const tile_place &place, const int *keys)
+inline void scrub(float (&o)[SIXTEENS][SUMS], element_a *v_tile, const attention_task &task, const tile_place &place, const step_keys &keys)
 {
     bool found = false;
     for (int at = threadIdx.x; at < STEP_KEYS * EIGHTS; at += THREADS) {
@@ -235,7 +238,7 @@ inline void scrub(float (&o)[SIXTEENS][SUMS], element_a *v_tile, const attention
             bool seen[2];
 #pragma unroll
             for (int half = 0; half < 2; half++)
-                seen[half] = sees(seen_by(task, row_of(place, thread_row(i, half)).query), keys[key]);
+                seen[half] = sees(task, seen_by(task, place, row_of(place, thread_row(i, half)).query), keys[key], keys.tile(key));
 #pragma unroll
             for (int j = 0; j < SUMS; j++) {
                 const element_a v = v_tile[key * PITCH_V + j / 4 * 8 + threadIdx.x % 4 * 2 + j % 2];
@@ -328,7 +331,7 @@ struct stages {
 
 /* Scores of a step become exponentials, and what was summed before is scaled to them. */
 inline void exponentials(float (&s)[SIXTEENS][SCORES], float (&o)[SIXTEENS][SUMS], softmax_rows (&rows)[SIXTEENS],
-                         const attention_task &task, const score_scale &scale, const tile_place &place, const int *keys, bool hidden)
+                         const attention_task &task, const score_scale &scale, const tile_place &place, const step_keys &keys, bool hidden)
 {
 #pragma unroll
     for (int i = 0; i < SIXTEENS; i++) {
@@ -352,7 +355,7 @@ inline void multiply_steps(float (&o)[SIXTEENS][SUMS], softmax_rows (&rows)[SIXT
     note_keys(notes, walk, 1, look_up(task, walk, 1));
     __syncthreads();
     copy_q(at.q, task, place);
-    copy_step(at.k(0), at.v(0), task, place, notes.keys[0]);
+    copy_step(at.k(0), at.v(0), task, place, step_keys(notes, 0));
     copies_commit();
     copies_wait<0>();
     __syncthreads();
@@ -360,11 +363,11 @@ inline void multiply_steps(float (&o)[SIXTEENS][SUMS], softmax_rows (&rows)[SIXT
 #pragma unroll 1
     for (int step = 0; step < walk.steps; step++) {
         float s[SIXTEENS][SCORES];
-        const int *keys = notes.keys[step % ATTENTION_NOTES];
+        const step_keys keys(notes, step);
         copies_wait<0>();
         __syncthreads(); /* all see this step's tiles, and none reads the other stage */
         if (step + 1 < walk.steps)
-            copy_step(at.k(step + 1), at.v(step + 1), task, place, notes.keys[(step + 1) % ATTENTION_NOTES]);
+            copy_step(at.k(step + 1), at.v(step + 1), task, place, step_keys(notes, step + 1));
         copies_commit();
         const looked_up ahead = look_up(task, walk, step + 2);
         const bool hidden = hides(notes, step);

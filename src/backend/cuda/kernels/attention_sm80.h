@@ -36,7 +36,7 @@ SPK_BOTH attention_sm80_shape attention_sm80_shape_of(attention_tiles_constants 
     s.k_bytes = t.step_keys * s.pitch * 2;
     s.v_bytes = t.step_keys * s.pitch_v * 2;
     s.tiles_bytes = s.q_bytes + 2 * (s.k_bytes + s.v_bytes);
-    s.shared_bytes = s.tiles_bytes + attention_notes_bytes(t.step_keys);
+    s.shared_bytes = s.tiles_bytes + attention_notes_bytes(t.step_keys, t.tiled);
     s.registers = c.sixteens * (t.depth_v / 2 + t.step_keys / 2 + (c.q_held ? s.depth16 / 4 : 0));
     return s;
 }

@@ -6,6 +6,7 @@
  * from tile to tile. */
 #include "backend/cuda/kernels/attention_sm90.h"
 
+#include "backend/cuda/device/attention_packed.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/matrices.cuh"
 #include "backend/cuda/device/mma_registers.cuh"
@@ -77,36 +78,17 @@ inline tile_place find_tile(const attention_task &task, const attention_order &o
     return place;
 }
 
-/* Its sequence; with PACKED, by the warp, the queries of tile number `row_tile` of a head too: those of each sequence are tiles of their
- * own, and behind the last one there are none. */
+/* Its sequence; with PACKED, by the warp, the queries of tile number `row_tile` of a head too. */
 inline attention_sequence find_sequence(const attention_task &task, tile_place &place, int row_tile)
 {
-#if PACKED
-    const int lane = threadIdx.x % 32;
-    place.row = place.end = 0;
-    for (int base = 0; base < task.sequences; base += 32) {
-        const int number = base + lane, end = number < task.sequences ? __ldg(task.query_ends + number) : 0;
-        const int begin = number > 0 && number < task.sequences ? __ldg(task.query_ends + number - 1) : 0;
-        const int tiles = (end - begin + SHAPE.rows - 1) / SHAPE.rows;
-        int before = tiles; /* those of this sequence and of the lanes before */
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            const int other = __shfl_up_sync(~0u, before, step);
-            before += lane >= step ? other : 0;
-        }
-        const unsigned behind = __ballot_sync(~0u, before > row_tile);
-        if (behind != 0) {
-            const int found = __ffs(behind) - 1, part = row_tile - __shfl_sync(~0u, before - tiles, found);
-            place.row = __shfl_sync(~0u, begin, found) + part * SHAPE.rows;
-            place.end = __shfl_sync(~0u, end, found);
-            return attention_sequence_of(&task, place.item, base + found);
-        }
-        row_tile -= __shfl_sync(~0u, before, 31);
+    int number = 0;
+    if (PACKED) {
+        const packed_tile found = find_packed_tile(task, SHAPE.rows, row_tile);
+        number = found.number;
+        place.row = found.row;
+        place.end = found.end;
     }
-    return attention_sequence_of(&task, place.item, 0);
-#else
-    return attention_sequence_of(&task, place.item, 0);
-#endif
+    return attention_sequence_of(&task, place.item, number);
 }
 
 /* ---- the producer: a warp for each ring */

@@ -24,9 +24,11 @@ typedef struct state {
     unsigned blocks; /* of threads */
 } state;
 
-/* Queries of a block row of the mask, or all. */
+/* Queries of a block row of the mask, or all; of packed sequences those of one, on average. */
 static int64_t block_queries(const spk_problem *p)
 {
+    if (p->packing.sequences > 0)
+        return (p->m + p->packing.sequences - 1) / p->packing.sequences;
     return p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : p->m;
 }
 
@@ -54,6 +56,8 @@ static int vector_of(const spk_problem *p, int most)
 
 attention_tiles_shape spk_attention_tiles_of(const spk_problem *p, int rows, int warps, int step_keys, int splits, int most_vector)
 {
+    const spk_packing *packing = &p->packing;
+    const bool ragged = packing->sequences > 0 || packing->key_lengths != 0, tiled = p->lists.tiles > 0;
     const bool limited = spk_cuda_attention_limit(p, p->band.left) != 0 || spk_cuda_attention_limit(p, p->band.right) != 0;
     attention_tiles_shape s = {.c = {.warps = warps,
                                      .tile_heads = tile_heads(p, rows),
@@ -66,7 +70,11 @@ attention_tiles_shape spk_attention_tiles_of(const spk_problem *p, int rows, int
                                      .capped = p->band.soft_cap != 0,
                                      .want_lse = p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT,
                                      .split = splits > 1,
-                                     .scrub = limited && !p->assume_finite},
+                                     .scrub = (limited || ragged || packing->page_keys > 0 || tiled) && !p->assume_finite,
+                                     .packed = packing->sequences > 0,
+                                     .ragged = ragged,
+                                     .paged = packing->page_keys > 0,
+                                     .tiled = tiled},
                                .splits = splits};
     s.c.tile_rows = rows / s.c.tile_heads;
     return s;
@@ -74,7 +82,10 @@ attention_tiles_shape spk_attention_tiles_of(const spk_problem *p, int rows, int
 
 const char *spk_attention_tiles_problem_refusal(const spk_problem *p)
 {
-    if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
+    if (p->packing.sequences > 0 && p->pattern != NULL)
+        return "packed sequences have no mask of blocks here";
+    if (p->m > INT_MAX / 4 || p->packing.sequences > INT_MAX / 8 || p->n > INT_MAX / 4 ||
+        spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
         return "it counts queries, keys and heads with 29 bits";
     if (p->batch > INT_MAX)
         return "it counts items with 31 bits";
@@ -104,6 +115,8 @@ const char *spk_attention_tiles_refusal(const spk_problem *p, const spk_device *
         return "a lower tile holds all of a block row";
     if (s->c.step_keys >= 2 * p->n && s->c.step_keys > 32)
         return "a smaller step holds all keys";
+    if (s->splits > 1 && s->c.packed)
+        return "packed sequences are not shared out by keys";
     if (s->splits > 1 && (parts > 4.0 * processors_of(device) || p->n < (int64_t)s->splits * s->c.step_keys))
         return "there are tiles enough, or too few keys to be shared out";
     return NULL;
