@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
-"""Attention on an NVIDIA GPU beside PyTorch's scaled_dot_product_attention on cuDNN, in alternated rounds of one process.
+"""Attention on an NVIDIA GPU beside cuDNN (PyTorch's scaled_dot_product_attention), FlashAttention-4 and FlexAttention, in alternated rounds of one process.
 
-    bench/attention_gpu.py --library build/release/libsparsek.so --out FILE [--device cuda:0] [--rounds 15] [--limit-s 300] [--tune] [--only WORD]
+    bench/attention_gpu.py --library build/release/libsparsek.so --out FILE [--peers ours,cudnn,fa4,flex] [--device cuda:0] [--rounds 15] [--limit-s 300] [--case-s 60]
+                           [--tune] [--only WORD]
 
-Both run as CUDA graphs on the same numbers, bf16. A ratio is the peer's time over ours, the median over the rounds; TFLOP/s counts the pairs that the mask keeps. Where there
-is a mask of blocks, cuDNN takes no part. Errors are of some rows, beside float64. Without --tune the library's cost model chooses. Needs PyTorch.
+All run as CUDA graphs on the same numbers, bf16. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts the pairs that the mask keeps. Errors are of some
+rows, beside float64. A peer that is not installed, fails or takes longer than the case's time is recorded with the reason. FILE is written after every case; a case that it holds
+already, of the same library and device, does not run again. Without --tune the library's cost model chooses. Needs PyTorch; race/attention_peers.py says who takes part where.
 """
 import argparse
+import contextlib
 import ctypes as C
 import datetime
+import gc
 import json
 import math
 import os
 import pathlib
 import random
+import signal
 import statistics
 import sys
 import time
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from race.attention_peers import PEERS, bars, takes_part, version  # noqa: E402
 from race.library import I64, Indices, Library, TuneOptions, sized  # noqa: E402
 
 BF16, TOP_LEFT, ESTIMATE = 4, 1, 1
@@ -150,8 +155,21 @@ def graph_of(call, launches):
     torch.cuda.synchronize()
     with torch.cuda.graph(graph, stream=stream):
         for _ in range(launches):
-            call()
-    return graph
+            out = call()
+    return graph, out
+
+
+@contextlib.contextmanager
+def within(seconds):
+    """A TimeoutError after so many seconds: compiling and tuning a peer may take minutes."""
+    def late(number, frame):
+        raise TimeoutError(f"not ready after {seconds:.0f} s")
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, max(1e-3, seconds))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def microseconds(graph, launches):
@@ -163,77 +181,114 @@ def microseconds(graph, launches):
     return begin.elapsed_time(end) * 1e3 / launches
 
 
-def measured(library, c, device, rounds, tune):
-    generator = torch.Generator(device).manual_seed(1)
+def in_words(reason):
+    lines = str(reason).strip().splitlines()
+    return f"{type(reason).__name__}: {lines[0][:200] if lines else ''}"
+
+
+def measured(library, c, device, options):
+    generator, end = torch.Generator(device).manual_seed(1), time.perf_counter() + options.case_s
     q, k, v = (torch.randn(c["batch"], heads, rows, c["depth"], generator=generator, device=device).bfloat16()
                for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"])))
     lists = mask_lists(c) if c["block"] else None
-    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, tune)
     flops = 4 * kept_pairs(c, lists) * c["depth"]
     launches = max(1, min(20, int(5e11 / flops)))
-    calls = {"ours": ours.run}
-    if not lists and not c["window"]:
-        calls["cudnn"] = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(c["causal"]), enable_gqa=c["heads"] != c["heads_kv"])
-    graphs, failed = {}, {}
-    for name, call in calls.items():
+    graphs, failed, ours = {}, {}, None
+    for name in options.peers:
+        if not takes_part(name, c):
+            continue
         try:
-            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-                graphs[name] = graph_of(call, launches)
-        except RuntimeError as reason:
-            failed[name] = str(reason).splitlines()[0][:160]
+            with within(end - time.perf_counter()):
+                if name == "ours":
+                    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, options.tune)
+                    call = ours.run
+                else:
+                    call = PEERS[name](c, q, k, v, lists)
+                call()
+                torch.cuda.synchronize()
+            graphs[name] = graph_of(call, launches)
+        except Exception as reason: # whatever a peer raises, the others go on
+            failed[name] = in_words(reason)
             torch.cuda.synchronize()
     times = {name: [] for name in graphs}
     until = time.perf_counter() + 0.15
     while time.perf_counter() < until: # the clock that the power allows
-        for graph in graphs.values():
+        for graph, _ in graphs.values():
             graph.replay()
         torch.cuda.synchronize()
-    for number in range(rounds):
+    for number in range(options.rounds):
         for name in list(graphs)[::-1 if number % 2 else 1]:
-            times[name].append(microseconds(graphs[name], launches))
+            times[name].append(microseconds(graphs[name][0], launches))
     us = {name: statistics.median(values) for name, values in times.items()}
-    result = {**c, "chosen": ours.choice, "us": {name: round(value, 3) for name, value in us.items()}, "tflops": {name: round(flops / value / 1e6, 1) for name, value in us.items()},
-              "error": float(f"{error(c, lists, q, k, v, ours.out):.2g}")}
-    if "cudnn" in times:
-        result["ratio"] = round(statistics.median(b / a for a, b in zip(times["ours"], times["cudnn"])), 4)
+    errors = {name: float(f"{error(c, lists, q, k, v, out):.2g}") for name, (_, out) in graphs.items()}
+    result = {**c, "chosen": ours.choice if ours else None, "us": {name: round(value, 3) for name, value in us.items()},
+              "tflops": {name: round(flops / value / 1e6, 1) for name, value in us.items()}, "errors": errors,
+              "ratios": {name: round(statistics.median(b / a for a, b in zip(times["ours"], times[name])), 4) for name in times if name != "ours" and "ours" in times}}
     if failed:
         result["failed"] = failed
-    library.destroy_plan(ours.plan)
+    if ours:
+        library.destroy_plan(ours.plan)
     return result
+
+
+def earlier(path, document):
+    """What this file holds of the same library on the same device."""
+    try:
+        held = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return []
+    return held["attention"] if all(held[key] == document[key] for key in ("commit", "device", "rounds")) else []
+
+
+def spoken(r):
+    return ", ".join([f"{name} {r['us'][name]:.1f} us {r['tflops'][name]:.1f} TFLOP/s" + (f" ({r['ratios'][name]:.3f})" if name in r["ratios"] else "") +
+                      f" error {r['errors'][name]:.0e}" for name in r["us"]] + [f"{name}: {why}" for name, why in r.get("failed", {}).items()] + [r["chosen"] or ""])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=["ours", *PEERS], help="who races, in this order")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
+    parser.add_argument("--case-s", type=float, default=60, help="seconds of a case after which no further peer is made ready")
     parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
     parser.add_argument("--only", default="", help="cases whose name has this word")
     options = parser.parse_args()
-    device, library, results = torch.device(options.device), Library(options.library, options.device, ""), []
-    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "command": "bench/attention_gpu.py " + " ".join(sys.argv[1:]), "peer": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}",
-                "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds, "attention": results}
+    if not set(options.peers) <= {"ours", *PEERS}:
+        parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
+    device, library = torch.device(options.device), Library(options.library, options.device, "")
+    document = {"schema": 2, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "command": "bench/attention_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
+                "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
+    results = document["attention"] = earlier(options.out, document)
     end = time.perf_counter() + options.limit_s
     for c in CASES:
-        if options.only not in c["name"]:
+        wanted = {name for name in options.peers if takes_part(name, c)}
+        held = any(wanted <= {*r["us"], *r.get("failed", {})} for r in results if all(r.get(key) == value for key, value in c.items()))
+        if held or options.only not in c["name"]:
             continue
         if time.perf_counter() > end:
             print(f"{c['name']}: not measured, {options.limit_s:g} s are over", flush=True)
             continue
         try:
-            results.append(measured(library, c, device, options.rounds, options.tune))
+            result = measured(library, c, device, options)
         except (RuntimeError, torch.OutOfMemoryError) as reason:
-            print(f"{c['name']}: {reason}", flush=True)
+            print(f"{c['name']}: {in_words(reason)}", flush=True)
             continue
-        r = results[-1]
-        print(f"{r['name']:28} {r['us']['ours']:9.1f} us {r['tflops']['ours']:6.1f} TFLOP/s, cuDNN {r['tflops'].get('cudnn', '-'):>6}: {r.get('ratio', '-'):>6} error {r['error']:.0e} {r['chosen']}",
-              flush=True)
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
+        results[:] = [r for r in results if r["name"] != c["name"]] + [result]
+        print(f"{c['name']}: {spoken(result)}", flush=True)
+        document["bars"] = bars(results)
         temporary = options.out.with_suffix(".part")
         temporary.write_text(json.dumps(document, indent=1) + "\n")
         os.replace(temporary, options.out)
+    for name, groups in document.get("bars", {}).items():
+        print(f"{name} over ours: " + ", ".join(f"{group} {found['geometric_mean']:.3f} (least {found['least']:.3f}, {found['cases']} cases)" for group, found in groups.items()))
 
 
 if __name__ == "__main__":
