@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Attention on the CPU beside PyTorch's scaled_dot_product_attention, in alternated rounds.
 
-    bench/attention.py --library build/release/libsparsek.so --out FILE [--rounds 15] [--threads 2] [--budget 5]
+    bench/attention.py --library build/release/libsparsek.so --out FILE [--rounds 15] [--threads 2] [--budget 5] [--only WORD]
 
 Item, head, row, column for both; the same numbers; the same threads. A ratio is PyTorch's time over ours, the median over the rounds. Errors are the largest
-difference from PyTorch in float64 over the largest |V|. Needs PyTorch.
+difference from PyTorch in float64 over the largest |V|. A mask of blocks is one of elements to PyTorch. Needs PyTorch.
 """
 import argparse
 import ctypes as C
@@ -20,37 +20,32 @@ import time
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from attention_gpu import TOP_LEFT, case, kept_pairs, make_pattern, mask_lists  # noqa: E402
 from race.library import Library, TuneOptions, sized  # noqa: E402
 
-TOP_LEFT = 1
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
-CASES = [dict(heads=heads, heads_kv=kv, queries=s, keys=s, depth=depth, causal=causal, dtype=dtype)
-         for dtype in DTYPES
-         for heads, kv, s, depth in ((8, 8, 512, 64), (8, 8, 2048, 64), (4, 4, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
+CASES = [case("", heads, s, depth, heads_kv=kv, causal=causal) for heads, kv, s, depth in ((8, 8, 1024, 64), (8, 8, 2048, 64), (4, 4, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
          for causal in (0, 1)]
-CASES += [dict(heads=8, heads_kv=8, queries=1, keys=8192, depth=128, causal=0, dtype=dtype) for dtype in DTYPES]
+CASES += [case("", 8, 1, 128, keys=8192), case("", 4, 2048, 64, block=64, kept=3, lists=4), case("", 4, 4096, 128, block=128, kept=3, lists=4)]
 
 
 class Ours:
     """A plan of the library, tuned now, on tensors that it borrows."""
 
-    def __init__(self, library, case, q, k, v, budget):
-        given = {name: case[name] for name in ("heads", "heads_kv", "queries", "keys", "depth", "causal")}
+    def __init__(self, library, c, dtype, lists, q, k, v, budget):
+        given = {name: c[name] for name in ("heads", "heads_kv", "queries", "keys", "depth", "causal")}
         operation = library.operations["attention"]
-        problem = operation.problem(dtype={"f32": 1, "bf16": 4}[case["dtype"]], diagonal=TOP_LEFT, **given)
+        problem = operation.problem(dtype={"f32": 1, "bf16": 4}[dtype], diagonal=TOP_LEFT, mask_heads=c["lists"], **given)
         options = sized(TuneOptions, budget_s=budget)
         self.library, self.plan = library, C.c_void_p()
-        library.check(library.lib.spk_plan_create(library.context, None, problem, C.byref(options), C.byref(self.plan)))
+        library.check(library.lib.spk_plan_create(library.context, make_pattern(library, c, lists) if lists else None, problem, C.byref(options), C.byref(self.plan)))
         self.out = torch.empty_like(q)
-        self.choice = library.lib.spk_plan_choice(self.plan).decode()
-        self.args = operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=self.out.data_ptr(), scale=case["depth"] ** -0.5)
+        self.choice = library.choice(self.plan)
+        self.args = operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=self.out.data_ptr(), scale=c["depth"] ** -0.5)
 
     def run(self):
-        self.library.check(self.library.lib.spk_run(self.plan, self.args, None))
+        self.library.run(self.plan, self.args)
         return self.out
-
-    def close(self):
-        self.library.lib.spk_plan_destroy(C.byref(self.plan))
 
 
 def seconds(call):
@@ -59,28 +54,32 @@ def seconds(call):
     return time.perf_counter() - start
 
 
-def measured(library, case, rounds, budget):
+def measured(library, c, dtype, rounds, budget):
     torch.manual_seed(1)
-    dtype = DTYPES[case["dtype"]]
-    q, k, v = (torch.randn(1, heads, rows, case["depth"]).to(dtype)
-               for heads, rows in ((case["heads"], case["queries"]), (case["heads_kv"], case["keys"]), (case["heads_kv"], case["keys"])))
-    peer = lambda *x: torch.nn.functional.scaled_dot_product_attention(*x, is_causal=bool(case["causal"]), enable_gqa=case["heads"] != case["heads_kv"])  # noqa: E731
-    ours = Ours(library, case, q, k, v, budget)
+    q, k, v = (torch.randn(1, heads, rows, c["depth"]).to(DTYPES[dtype])
+               for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"])))
+    lists, mask = mask_lists(c) if c["block"] else None, None
+    if lists:
+        blocks = torch.zeros(len(lists), c["keys"] // c["block"], dtype=torch.bool)
+        for row, columns in zip(blocks, lists):
+            row[columns] = True
+        mask = blocks.repeat_interleave(c["block"], 0).repeat_interleave(c["block"], 1).unflatten(0, (c["lists"], -1)).unsqueeze(0)
+    peer = lambda *x: torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask, is_causal=bool(c["causal"]), enable_gqa=c["heads"] != c["heads_kv"])  # noqa: E731
+    ours = Ours(library, c, dtype, lists, q, k, v, budget)
+    calls = {"ours": ours.run, "pytorch": lambda: peer(q, k, v)}
     wanted = peer(*(x.double() for x in (q, k, v)))
-    errors = {name: float((got.double() - wanted).abs().max() / v.abs().max()) for name, got in (("ours", ours.run()), ("peer", peer(q, k, v)))}
-    pairs = []
-    for number in range(rounds):
-        both = {}
-        for name, call in (("ours", ours.run), ("peer", lambda: peer(q, k, v)))[::-1 if number % 2 else 1]:
-            both[name] = seconds(call)
-        pairs.append(both)
-    ours.close()
-    ratios = sorted(p["peer"] / p["ours"] for p in pairs)
-    kept = sum(min(i + 1, case["keys"]) for i in range(case["queries"])) if case["causal"] else case["queries"] * case["keys"]
-    flops, us = 4 * kept * case["depth"] * case["heads"], {name: statistics.median(p[name] for p in pairs) * 1e6 for name in ("ours", "peer")}
-    return {**case, "chosen": ours.choice, "us": round(us["ours"], 2), "peer_us": round(us["peer"], 2), "gflops": round(flops / us["ours"] / 1e3, 1),
-            "peer_gflops": round(flops / us["peer"] / 1e3, 1), "ratio": round(statistics.median(ratios), 4), "least": round(ratios[0], 4), "most": round(ratios[-1], 4),
-            "error": float(f"{errors['ours']:.3g}"), "peer_error": float(f"{errors['peer']:.3g}")}
+    errors = {name: float((call().double() - wanted).abs().max() / v.abs().max()) for name, call in calls.items()}
+    pairs = [{name: seconds(calls[name]) for name in list(calls)[::-1 if number % 2 else 1]} for number in range(rounds)]
+    library.destroy_plan(ours.plan)
+    ratios, flops, us = sorted(p["pytorch"] / p["ours"] for p in pairs), 4 * kept_pairs(c, lists) * c["depth"], {name: statistics.median(p[name] for p in pairs) * 1e6 for name in calls}
+    return {"dtype": dtype, **{key: value for key, value in c.items() if key != "name"}, "chosen": ours.choice, "us": {name: round(x, 1) for name, x in us.items()},
+            "gflops": {name: round(flops / x / 1e3, 1) for name, x in us.items()}, "ratios": {"pytorch": round(statistics.median(ratios), 4)}, "least": round(ratios[0], 4),
+            "most": round(ratios[-1], 4), "errors": {name: float(f"{x:.3g}") for name, x in errors.items()}}
+
+
+def spoken(dtype, c):
+    mask = "causal" if c["causal"] else f"b{c['block']}" if c["block"] else "full"
+    return f"{dtype} {c['heads']}/{c['heads_kv']} {c['queries']}x{c['keys']}x{c['depth']} {mask}"
 
 
 def main():
@@ -89,6 +88,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--only", default="", help="cases whose line has this word")
     parser.add_argument("--budget", type=float, default=5, help="seconds of tuning a case")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
@@ -96,13 +96,15 @@ def main():
     library = Library(options.library, "cpu", "")
     results = []
     with torch.no_grad():
-        for case in CASES:
-            results.append(measured(library, case, options.rounds, options.budget))
-            r = results[-1]
-            print(f"{r['dtype']:5} {r['heads']}/{r['heads_kv']} heads {r['queries']:5} x {r['keys']:5} x {r['depth']:3} {'causal' if r['causal'] else 'full':6} "
-                  f"{r['us']:10.1f} us {r['gflops']:7.1f} GFLOP/s, peer {r['peer_gflops']:7.1f}: {r['ratio']:.3f} ({r['least']:.2f} to {r['most']:.2f}) {r['chosen']}", flush=True)
+        for dtype, c in ((dtype, c) for dtype in DTYPES for c in CASES):
+            if options.only not in spoken(dtype, c):
+                continue
+            r = measured(library, c, dtype, options.rounds, options.budget)
+            results.append(r)
+            print(f"{spoken(dtype, c):42} {r['us']['ours']:10.1f} us {r['gflops']['ours']:7.1f} GFLOP/s, PyTorch {r['gflops']['pytorch']:7.1f}: {r['ratios']['pytorch']:.3f} "
+                  f"({r['least']:.2f} to {r['most']:.2f}) {r['chosen']}", flush=True)
     processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    document = {"schema": 2, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "command": "bench/attention.py " + " ".join(sys.argv[1:]), "peer": f"PyTorch {torch.__version__}",
                 "device": {"kind": "cpu", "name": processor[1] if processor else "", "threads": options.threads}, "attention": results}
     options.out.write_text(json.dumps(document, indent=1) + "\n")

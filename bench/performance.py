@@ -13,6 +13,7 @@ tests of the Python package (`bench/python/layers.py`, `tests.py`), two builds (
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
+import math
 import os
 import pathlib
 import sys
@@ -109,8 +110,8 @@ def masks_table(chosen):
 
 
 def attention_what(r):
-    """A case of bench/attention_gpu.py in words."""
-    words = [f"{r['queries']} x {r['keys']}" if r["queries"] != r["keys"] else str(r["queries"]), f"depth {r['depth']}",
+    """A case of bench/attention_gpu.py or bench/attention.py in words."""
+    words = ([r["dtype"]] if "dtype" in r else []) + [f"{r['queries']} x {r['keys']}" if r["queries"] != r["keys"] else str(r["queries"]), f"depth {r['depth']}",
              f"{r['heads']}/{r['heads_kv']} heads" + (f", {r['batch']} items" if r["batch"] > 1 else "")]
     if r["block"]:
         words.append(f"blocks of {r['block']}, " + ("uneven rows" if r["spread"] else percent(r["kept"] * r["block"] / r["keys"])) +
@@ -118,12 +119,24 @@ def attention_what(r):
     return ", ".join(words + (["causal"] if r["causal"] else []) + ([f"window of {r['window']}"] if r["window"] else []))
 
 
+ATTENTION_PEERS = {"cudnn": "cuDNN", "fa4": "FlashAttention-4", "flex": "FlexAttention", "pytorch": "PyTorch"}
+
+
 def attention_table(chosen):
-    """What bench/attention_gpu.py found: medians, TFLOP/s on the pairs that the mask keeps, cuDNN's time over ours where it takes part."""
-    return ["bf16; TFLOP/s counts the pairs that the mask keeps. The cost model chose, nothing was tuned. cuDNN takes no masks of blocks.", ""] + table(
-        ["queries, keys", "sparsek, us", "TFLOP/s", "cuDNN, TFLOP/s", "its time over ours", "error over the largest V", "which ran"],
-        [[attention_what(r), digits(r["us"]["ours"]), digits(r["tflops"]["ours"]), digits(r["tflops"].get("cudnn")), f"{digits(r['ratio'])}x" if "ratio" in r else "-",
-          f"{r['error']:.1g}", f"`{r['chosen']}`"] for _, d in chosen for r in d["attention"]])
+    """What bench/attention_gpu.py and bench/attention.py found: medians, the rate on the pairs that the mask keeps, each peer's and its time over ours where it takes part."""
+    rows = [r for _, d in chosen for r in d["attention"]]
+    peers, unit = [name for name in ATTENTION_PEERS if any(name in r["us"] for r in rows)], "gflops" if "gflops" in rows[0] else "tflops"
+    rate = {"gflops": "GFLOP/s", "tflops": "TFLOP/s"}[unit]
+
+    def ratio(r, name):
+        ratios = r.get("ratios", {"cudnn": r.get("ratio")}) # schema 1 had cuDNN alone
+        return f"{digits(ratios[name])}x" if ratios.get(name) else "-"
+    how = "bf16; " if unit == "tflops" else ""
+    return [f"{how}{rate} counts the pairs that the mask keeps. {'The cost model chose, nothing was tuned. ' if unit == 'tflops' else ''}"
+            f"{'cuDNN takes no masks of blocks.' if 'cudnn' in peers else 'A mask of blocks is one of elements to PyTorch.'}", ""] + table(
+        ["queries, keys", "sparsek, us", rate, *(head for name in peers for head in (f"{ATTENTION_PEERS[name]}, {rate}", "its time over ours")), "error over the largest V", "which ran"],
+        [[attention_what(r), digits(r["us"].get("ours")), digits(r[unit].get("ours")), *(text for name in peers for text in (digits(r[unit].get(name)), ratio(r, name))),
+          f"{r['errors'].get('ours', math.nan) if 'errors' in r else r['error']:.1g}", f"`{r['chosen']}`"] for r in rows])
 
 
 def topologies_table(chosen):
