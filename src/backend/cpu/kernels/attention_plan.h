@@ -51,12 +51,11 @@ enum { ATTENTION_SQUARE = 6 };
 static inline attention_cut attention_cut_of(const spk_problem *p, attention_tunables tuned)
 {
     const bool whole = p->pattern == NULL || p->pattern->block_rows >= p->m;
-    attention_cut cut = {.block = whole ? p->m : p->pattern->block_rows, .height = tuned.queries};
+    attention_cut cut = {.block = whole ? p->m : p->pattern->block_rows};
     if (cut.block == 0)
         return cut;
     cut.parts = (cut.block + tuned.queries - 1) / tuned.queries;
-    if (p->pattern != NULL)
-        cut.height = ((cut.block + cut.parts - 1) / cut.parts + ATTENTION_SQUARE - 1) / ATTENTION_SQUARE * ATTENTION_SQUARE;
+    cut.height = ((cut.block + cut.parts - 1) / cut.parts + ATTENTION_SQUARE - 1) / ATTENTION_SQUARE * ATTENTION_SQUARE;
     cut.height = cut.height < tuned.queries ? cut.height : tuned.queries;
     cut.tiles = (p->m + cut.block - 1) / cut.block * cut.parts;
     return cut;

@@ -1,7 +1,7 @@
 /* Template of the products of attention, after vector.h: C = A B, or C += A B, of dense tiles in the first caches. Columns of B and C are
  * whole vectors. */
 
-enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_BYTES == 64 ? 4 : 2 };
+enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_BYTES == 64 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
 
 SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t lda,
                                     const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
@@ -37,24 +37,33 @@ SPK_INLINE void T(attention_column)(int64_t rows, const int vectors, const bool 
         T(attention_square)(1, vectors, add, depth, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
 }
 
+/* Columns of B by as many as a square takes: `panel` elements from one such panel to the next. */
 SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool add, int64_t depth, const REAL *a, int64_t lda,
-                                     const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+                                     const REAL *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
 {
-    const int64_t step = T(attention_vectors) *T(lanes);
+    const int64_t step = T(attention_step);
     int64_t j = 0;
-    for (; j + step <= columns; j += step)
-        T(attention_column)(rows, T(attention_vectors), add, depth, a, lda, b + j, ldb, c + j, ldc);
-    for (; j < columns; j += T(lanes))
-        T(attention_column)(rows, 1, add, depth, a, lda, b + j, ldb, c + j, ldc);
+    for (; j + step <= columns; j += step, b += panel)
+        T(attention_column)(rows, T(attention_vectors), add, depth, a, lda, b, ldb, c + j, ldc);
+    for (; j < columns; j += T(lanes), b += T(lanes))
+        T(attention_column)(rows, 1, add, depth, a, lda, b, ldb, c + j, ldc);
 }
 
-static void T(attention_multiply)(int64_t rows, int64_t columns, bool add, int64_t depth, const REAL *a, int64_t lda, const REAL *b,
-                                  int64_t ldb, REAL *c, int64_t ldc)
+/* C = A B, where B lies in panels of `depth` rows each. */
+static void T(attention_multiply)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, REAL *c,
+                                  int64_t ldc)
 {
-    if (add)
-        T(attention_columns)(rows, columns, true, depth, a, lda, b, ldb, c, ldc);
-    else
-        T(attention_columns)(rows, columns, false, depth, a, lda, b, ldb, c, ldc);
+    T(attention_columns)(rows, columns, false, depth, a, lda, b, T(attention_step), T(attention_step) *depth, c, ldc);
+}
+
+/* C += A B, some rows of B at a time, which stay in the first cache. */
+static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb, REAL *c,
+                             int64_t ldc)
+{
+    const int64_t some = 16384 / (T(attention_vectors) *VECTOR_BYTES);
+    for (int64_t k = 0; k < depth; k += some)
+        T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, b + k * ldb, ldb, T(attention_step), c,
+                             ldc);
 }
 
 /* exp(x) of x <= 0, within 2 ulp; 0 where the result would not be normal; NaN stays NaN. As T(exp), with less to ask. */
@@ -63,7 +72,8 @@ SPK_INLINE T(vec) T(attention_exp)(T(vec) x)
 #if REAL_BITS == 64
     return T(exp)(x);
 #else
-    const REAL shifter = 12582912.0f, lowest = -87, log2_high = 0.693145751953125f, log2_low = 1.428606765330187e-6f;
+    /* The shifter's low bits are the exponent's bias: those of the sum become 2^n. */
+    const REAL shifter = 12583039.0f, lowest = -87, log2_high = 0.693145751953125f, log2_low = 1.428606765330187e-6f;
     const T(vec) zero = {0}, shifted = x * 1.44269504f + shifter, n = shifted - shifter, r = (x - n * log2_high) - n * log2_low;
     T(vec) sum = zero + 1.0f / 5040;
     sum = sum * r + 1.0f / 720;
@@ -73,34 +83,61 @@ SPK_INLINE T(vec) T(attention_exp)(T(vec) x)
     sum = sum * r + 0.5f;
     sum = sum * r + 1.0f;
     sum = sum * r + 1.0f;
-    const T(vec) power = (T(vec))(((T(bits))shifted - (T(bits))(zero + shifter) + 127) << 23);
-    return T(select)(x < lowest, zero, sum * power);
+    return (T(vec))((T(bits))(sum * (T(vec))((T(bits))shifted << 23)) & ~(x < lowest));
 #endif
 }
 
-/* Of all lanes, by halves. */
-SPK_INLINE T(vec) T(attention_halve)(T(vec) v, int by)
-{
-#ifdef __clang__ /* which has no shuffle by a vector, and makes one of this */
-    T(vec) other;
-    for (int lane = 0; lane < T(lanes); lane++)
-        other[lane] = v[lane ^ by];
-    return other;
+/* The greater, lane by lane; b where one is NaN. Then of all lanes, and the sum of all lanes: by halves. Intrinsics, as a comparison and a
+ * choice do not become one instruction. */
+#if defined(__AVX512F__) && VECTOR_BYTES == 64
+#if REAL_BITS == 64
+#define M512(name) _mm512_##name##_pd
 #else
-    T(bits) from;
-    for (int lane = 0; lane < T(lanes); lane++)
-        from[lane] = lane ^ by;
-    return __builtin_shuffle(v, from);
+#define M512(name) _mm512_##name##_ps
 #endif
+SPK_INLINE T(vec) T(attention_greater)(T(vec) a, T(vec) b)
+{
+    return (T(vec))M512(max)(a, b);
 }
 
 SPK_INLINE REAL T(attention_highest)(T(vec) v)
 {
+    return M512(reduce_max)(v);
+}
+
+SPK_INLINE REAL T(attention_total)(T(vec) v)
+{
+    return M512(reduce_add)(v);
+}
+#undef M512
+#else
+SPK_INLINE T(vec) T(attention_greater)(T(vec) a, T(vec) b)
+{
+#if defined(__AVX2__) && VECTOR_BYTES == 32 && REAL_BITS == 64
+    return (T(vec))_mm256_max_pd(a, b);
+#elif defined(__AVX2__) && VECTOR_BYTES == 32
+    return (T(vec))_mm256_max_ps(a, b);
+#else
+    return T(select)(a > b, a, b);
+#endif
+}
+
+/* Each lane's partner, `by` lanes away. */
+#if VECTOR_BYTES * 8 / REAL_BITS == 8
+#define PARTNERS(v, by)                                                \
+    (by == 4   ? __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3) \
+     : by == 2 ? __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5) \
+               : __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6))
+#elif VECTOR_BYTES * 8 / REAL_BITS == 4
+#define PARTNERS(v, by) (by == 2 ? __builtin_shufflevector(v, v, 2, 3, 0, 1) : __builtin_shufflevector(v, v, 1, 0, 3, 2))
+#else
+#define PARTNERS(v, by) __builtin_shufflevector(v, v, 1, 0)
+#endif
+SPK_INLINE REAL T(attention_highest)(T(vec) v)
+{
 #pragma GCC unroll 4
-    for (int by = T(lanes) / 2; by > 0; by /= 2) {
-        const T(vec) other = T(attention_halve)(v, by);
-        v = T(select)(other > v, other, v);
-    }
+    for (int by = T(lanes) / 2; by > 0; by /= 2)
+        v = T(attention_greater)(PARTNERS(v, by), v);
     return v[0];
 }
 
@@ -108,6 +145,8 @@ SPK_INLINE REAL T(attention_total)(T(vec) v)
 {
 #pragma GCC unroll 4
     for (int by = T(lanes) / 2; by > 0; by /= 2)
-        v += T(attention_halve)(v, by);
+        v += PARTNERS(v, by);
     return v[0];
 }
+#undef PARTNERS
+#endif

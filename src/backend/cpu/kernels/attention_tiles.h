@@ -38,8 +38,8 @@ SPK_INLINE void S(take_queries)(const S(attention) *t)
     }
 }
 
-/* A square of K, turned: keys from `key` on, of which `count` are there, and columns from `column` on, of which `depth` are there. */
-SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to, int64_t keys)
+/* A square of K, turned: keys of which `count` are there, and columns of which `depth` are there. */
+SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to)
 {
     T(vec) square[T(lanes)];
     if (count >= T(lanes) &&depth >= T(lanes)) {
@@ -49,25 +49,27 @@ SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, in
         T(transpose)(square);
 #pragma GCC unroll 16
         for (int r = 0; r < T(lanes); r++)
-            T(store)(to + r * keys, square[r]);
+            T(store)(to + r * T(attention_step), square[r]);
         return;
     }
     for (int c = 0; c < T(lanes); c++)
         square[c] = c >= count ? (T(vec)){0} : depth >= T(lanes) ? S(load)(from + c * ld) : S(load_part)(from + c * ld, depth);
     T(transpose)(square);
     for (int r = 0; r < T(lanes) &&r < depth; r++)
-        T(store)(to + r * keys, square[r]);
+        T(store)(to + r * T(attention_step), square[r]);
 }
 
-/* The keys at hand as columns, zeros behind those of a piece. */
+/* The keys at hand as columns, in panels for the product; zeros behind those of a piece. */
 SPK_INLINE void S(turn_keys)(const S(attention) *t)
 {
-    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->job->tuned.keys;
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, step = T(attention_step);
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
-        for (int64_t j = 0; j < piece->count; j += T(lanes))
+        for (int64_t j = 0; j < piece->count; j += T(lanes)) {
+            const int64_t at = piece->at + j;
+            REAL *to = t->own + t->job->room.k + at / step * step * depth + at % step;
             for (int64_t d = 0; d < depth; d += T(lanes))
-                S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d,
-                               t->own + t->job->room.k + d * keys + piece->at + j, keys);
+                S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d, to + d * step);
+        }
 }
 
 /* Whether V's rows can be read where they lie. */
@@ -154,7 +156,7 @@ SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
     T(vec) highest = T(splat)(before), total = {0};
     for (int64_t j = 0; j < keys; j += T(lanes)) {
         const T(vec) x = T(load)(scores + j);
-        highest = T(select)(x > highest, x, highest);
+        highest = T(attention_greater)(x, highest);
     }
     const REAL most = T(attention_highest)(highest), above = most == -(REAL)INFINITY ? 0 : most; /* no key yet: all become 0 */
     for (int64_t j = 0; j < keys; j += T(lanes)) {
@@ -210,7 +212,7 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     REAL *scores = t->own + room->scores;
     bool hidden = false;
     S(turn_keys)(t);
-    T(attention_multiply)(t->queries, t->used, false, depth, t->own, depth, t->own + room->k, keys, scores, keys);
+    T(attention_multiply)(t->queries, t->used, depth, t->own, depth, t->own + room->k, scores, keys);
     for (int64_t i = 0; i < t->queries; i++) {
         S(cap)(t, scores + i * keys);
         hidden = S(hide)(t, t->first + i, scores + i * keys) || hidden;
@@ -219,8 +221,7 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
         const S(rows) v = S(values_of)(t, piece);
         if (!hidden || t->problem->assume_finite || S(all_finite)(v.rows, v.ld, piece->count, columns))
-            T(attention_multiply)(t->queries, columns, true, piece->count, scores + piece->at, keys, v.rows, v.ld, t->own + room->out,
-                                  room->wide_v);
+            T(attention_add)(t->queries, columns, piece->count, scores + piece->at, keys, v.rows, v.ld, t->own + room->out, room->wide_v);
         else
             for (int64_t i = 0; i < t->queries; i++)
                 S(add_seen)(t, i, piece, v);
@@ -306,7 +307,8 @@ SPK_INLINE void S(attend_tile)(S(attention) *t, int64_t first, int64_t end)
     }
 }
 
-/* Tiles as long as there are any, of a head the last first: with causal it has the most keys. */
+/* Tiles as long as there are any, head by head, whose keys stay in the second cache; of a head the last first: with causal it has the most
+ * keys. */
 static void S(attend_some)(void *pointer, int64_t worker)
 {
     attention_job *job = pointer;
@@ -316,9 +318,9 @@ static void S(attend_some)(void *pointer, int64_t worker)
                       *o = &p->operand[ATTENTION_O], *lse = &p->operand[ATTENTION_LSE];
     REAL *own = (REAL *)job->args->workspace + worker * job->room.elements;
     for (int64_t tile; (tile = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->all_tiles;) {
-        const int64_t heads = job->all_tiles / cut->tiles, head = tile % heads, head_kv = head / spk_attention_sharing(p),
-                      at = cut->tiles - 1 - tile / heads, block_end = (at / cut->parts + 1) * cut->block,
-                      first = block_end - cut->block + at % cut->parts * cut->height, end = block_end < p->m ? block_end : p->m;
+        const int64_t head = tile / cut->tiles, head_kv = head / spk_attention_sharing(p), at = cut->tiles - 1 - tile % cut->tiles,
+                      block_end = (at / cut->parts + 1) * cut->block, first = block_end - cut->block + at % cut->parts * cut->height,
+                      end = block_end < p->m ? block_end : p->m;
         if (first >= end)
             continue;
         S(attention)
