@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Attention on an NVIDIA GPU beside cuDNN (PyTorch's scaled_dot_product_attention), FlashAttention-4 and FlexAttention, in alternated rounds of one process.
 
-    bench/attention_gpu.py --library build/release/libsparsek.so --out FILE [--peers ours,cudnn,fa4,flex] [--device cuda:0] [--rounds 15] [--limit-s 300] [--case-s 60]
-                           [--tune] [--only WORD]
+    bench/attention_gpu.py --library build/release/libsparsek.so --out FILE [--peers cudnn,fa4,flex] [--device cuda:0] [--rounds 15] [--limit-s 300] [--peer-s 90]
+                           [--flex-cases NAME ...] [--tune] [--only WORD ...]
 
-All run as CUDA graphs on the same numbers, bf16. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts the pairs that the mask keeps. Errors are of some
-rows, beside float64. A peer that is not installed, fails or takes longer than the case's time is recorded with the reason. FILE is written after every case; a case that it holds
+All run as CUDA graphs, where they can be captured, on the same numbers, bf16. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts the pairs that the mask keeps. Errors are of some
+rows, beside float64. A peer that is not installed, fails, is wrong or is not ready in time is recorded with the reason. FILE is written after every case; a case that it holds
 already, of the same library and device, does not run again. Without --tune the library's cost model chooses. Needs PyTorch; race/attention_peers.py says who takes part where.
 """
 import argparse
@@ -22,6 +22,7 @@ import signal
 import statistics
 import sys
 import time
+import types
 
 import torch
 
@@ -50,6 +51,9 @@ CASES += [case("seed-s512-d64", 8, 512, 64),
           case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024), case("window1024-s16384-d64", 16, 16384, 64, causal=1, window=1024),
           case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072),
           case("decode-32x8192-pages64", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=64), case("decode-32x8192-pages16", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=16)]
+
+FLEX_CASES = ("full-s4096-d64", "causal-s4096-d64", "full-s4096-d128", "causal-s4096-d128", "b128-13-s16384-d128", "b128-13-s16384-d64", "b64-13-s16384-d128",
+              "window1024-s16384-d128", "decode-32x8192")
 
 
 def mask_lists(c):
@@ -90,14 +94,13 @@ def in_pages(c, k, v):
 
 
 class Ours:
-    def __init__(self, library, c, pattern, q, k, v, tune):
+    def __init__(self, library, c, pattern, q, k, v, paged, tune):
         operation = library.operations["attention"]
         given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
         pointers = {"q": q.data_ptr(), "k": k.data_ptr(), "v": v.data_ptr()}
         if c["page"]:
-            given["key_lengths"], (paged, self.paged) = 1, in_pages(c, k, v)
-            given.update(paged)
-            pointers.update({name: array.data_ptr() for name, array in self.paged.items()})
+            given.update(paged[0], key_lengths=1)
+            pointers.update({name: array.data_ptr() for name, array in paged[1].items()})
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
         options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE)
         self.library, self.plan = library, C.c_void_p()
@@ -153,9 +156,13 @@ def graph_of(call, launches):
     with torch.cuda.stream(stream):
         call()
     torch.cuda.synchronize()
-    with torch.cuda.graph(graph, stream=stream):
-        for _ in range(launches):
-            out = call()
+    try:
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(launches):
+                out = call()
+    except RuntimeError: # then it is launched in turn
+        torch.cuda.synchronize()
+        return types.SimpleNamespace(replay=lambda: [call() for _ in range(launches)], eager=True), call()
     return graph, out
 
 
@@ -187,23 +194,23 @@ def in_words(reason):
 
 
 def measured(library, c, device, options):
-    generator, end = torch.Generator(device).manual_seed(1), time.perf_counter() + options.case_s
+    generator = torch.Generator(device).manual_seed(1)
     q, k, v = (torch.randn(c["batch"], heads, rows, c["depth"], generator=generator, device=device).bfloat16()
                for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"])))
-    lists = mask_lists(c) if c["block"] else None
+    lists, paged = mask_lists(c) if c["block"] else None, in_pages(c, k, v) if c["page"] else (None, None)
     flops = 4 * kept_pairs(c, lists) * c["depth"]
     launches = max(1, min(20, int(5e11 / flops)))
     graphs, failed, ours = {}, {}, None
     for name in options.peers:
-        if not takes_part(name, c):
+        if name not in joined(c, options):
             continue
         try:
-            with within(end - time.perf_counter()):
+            with within(options.peer_s):
                 if name == "ours":
-                    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, options.tune)
+                    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, paged, options.tune)
                     call = ours.run
                 else:
-                    call = PEERS[name](c, q, k, v, lists)
+                    call = PEERS[name](c, q, k, v, lists, paged[1])
                 call()
                 torch.cuda.synchronize()
             graphs[name] = graph_of(call, launches)
@@ -221,9 +228,14 @@ def measured(library, c, device, options):
             times[name].append(microseconds(graphs[name][0], launches))
     us = {name: statistics.median(values) for name, values in times.items()}
     errors = {name: float(f"{error(c, lists, q, k, v, out):.2g}") for name, (_, out) in graphs.items()}
-    result = {**c, "chosen": ours.choice if ours else None, "us": {name: round(value, 3) for name, value in us.items()},
-              "tflops": {name: round(flops / value / 1e6, 1) for name, value in us.items()}, "errors": errors,
-              "ratios": {name: round(statistics.median(b / a for a, b in zip(times["ours"], times[name])), 4) for name in times if name != "ours" and "ours" in times}}
+    failed.update({name: f"wrong: error {found:g}" for name, found in errors.items() if found > 0.02})
+    right = [name for name in graphs if name not in failed]
+    result = {**c, "chosen": ours.choice if ours else None, "us": {name: round(us[name], 3) for name in right},
+              "tflops": {name: round(flops / us[name] / 1e6, 1) for name in right}, "errors": errors,
+              "ratios": {name: round(statistics.median(b / a for a, b in zip(times["ours"], times[name])), 4) for name in right if name != "ours" and "ours" in right}}
+    eager = [name for name, (graph, _) in graphs.items() if hasattr(graph, "eager")]
+    if eager:
+        result["eager"] = eager
     if failed:
         result["failed"] = failed
     if ours:
@@ -240,6 +252,11 @@ def earlier(path, document):
     return held["attention"] if all(held[key] == document[key] for key in ("commit", "device", "rounds")) else []
 
 
+def joined(c, options):
+    """Who takes part in a case."""
+    return {name for name in options.peers if takes_part(name, c) and (name != "flex" or c["name"] in options.flex_cases)}
+
+
 def spoken(r):
     return ", ".join([f"{name} {r['us'][name]:.1f} us {r['tflops'][name]:.1f} TFLOP/s" + (f" ({r['ratios'][name]:.3f})" if name in r["ratios"] else "") +
                       f" error {r['errors'][name]:.0e}" for name in r["us"]] + [f"{name}: {why}" for name, why in r.get("failed", {}).items()] + [r["chosen"] or ""])
@@ -249,13 +266,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=["ours", *PEERS], help="who races, in this order")
+    parser.add_argument("--peers", type=lambda text: ["ours", *(name for name in text.split(",") if name not in ("", "ours"))], default=["ours", *PEERS], help="who races beside ours")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
-    parser.add_argument("--case-s", type=float, default=60, help="seconds of a case after which no further peer is made ready")
+    parser.add_argument("--peer-s", type=float, default=90, help="most seconds in which a peer gets ready for a case")
+    parser.add_argument("--flex-cases", nargs="*", default=FLEX_CASES, help="cases that FlexAttention is compiled for, each in a minute or more")
     parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
-    parser.add_argument("--only", default="", help="cases whose name has this word")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name has one of these words")
     options = parser.parse_args()
     if not set(options.peers) <= {"ours", *PEERS}:
         parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
@@ -266,9 +284,9 @@ def main():
     results = document["attention"] = earlier(options.out, document)
     end = time.perf_counter() + options.limit_s
     for c in CASES:
-        wanted = {name for name in options.peers if takes_part(name, c)}
+        wanted = joined(c, options)
         held = any(wanted <= {*r["us"], *r.get("failed", {})} for r in results if all(r.get(key) == value for key, value in c.items()))
-        if held or options.only not in c["name"]:
+        if held or not any(word in c["name"] for word in options.only):
             continue
         if time.perf_counter() > end:
             print(f"{c['name']}: not measured, {options.limit_s:g} s are over", flush=True)

@@ -1,5 +1,5 @@
 """Who else computes a case of bench/attention_gpu.py: cuDNN through PyTorch, FlashAttention-4's Hopper kernels, FlexAttention. A peer is a function of the case, Q, K and V as (item,
-head, row, column) and the mask's lists, which makes a call without arguments that answers with O in the same order. What it needs it imports then, so that one that is not
+head, row, column), the mask's lists and the arrays of K and V in pages, which makes a call without arguments that answers with O in the same order. What it needs it imports then, so that one that is not
 installed fails alone."""
 import importlib.metadata
 import math
@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
-def cudnn(c, q, k, v, lists):
+def cudnn(c, q, k, v, lists, paged):
     def call():
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(c["causal"]), enable_gqa=c["heads"] != c["heads_kv"])
@@ -26,8 +26,8 @@ def packed(c, rows, width, device):
     return tuple(x.unflatten(0, (-1, down)).repeat_interleave(shared, 0).unsqueeze(0).to(device) for x in (counts, indices))
 
 
-def fa4(c, q, k, v, lists):
-    from flash_attn.cute import flash_attn_func
+def fa4(c, q, k, v, lists, paged):
+    from flash_attn.cute import flash_attn_func, flash_attn_varlen_func
     from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
     q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v)) # its own order
     options = {"causal": bool(c["causal"])}
@@ -39,6 +39,8 @@ def fa4(c, q, k, v, lists):
 
     def call():
         with torch.no_grad():
+            if paged:
+                return flash_attn_varlen_func(q, paged["k"], paged["v"], page_table=paged["page_table"].view(c["batch"], -1), seqused_k=paged["key_ends"], **options)[0].transpose(1, 2)
             return flash_attn_func(q, k, v, **options)[0].transpose(1, 2)
     return call
 
@@ -55,7 +57,7 @@ def band_lists(c, block):
     return partial, full
 
 
-def flex(c, q, k, v, lists):
+def flex(c, q, k, v, lists, paged):
     from torch.nn.attention.flex_attention import BlockMask, flex_attention
     import torch._inductor.select_algorithm as select
     select.PRINT_AUTOTUNE = False
@@ -82,9 +84,8 @@ PEERS = {"cudnn": cudnn, "fa4": fa4, "flex": flex}
 
 
 def takes_part(name, c):
-    """cuDNN takes no masks through PyTorch; FlexAttention joins where there is one, or one query, for which it has other kernels."""
-    masked = bool(c["block"] or c["window"])
-    return {"cudnn": not masked, "flex": masked or c["queries"] == 1}.get(name, True)
+    """cuDNN takes no masks of blocks or windows through PyTorch."""
+    return name != "cudnn" or not (c["block"] or c["window"])
 
 
 def version(name):
@@ -97,8 +98,11 @@ def version(name):
             "flex": f"PyTorch {torch.__version__}, {installed('triton')}"}[name]
 
 
-def kind(c):
-    return "blocks" if c["block"] else "window" if c["window"] else "decode" if c["queries"] == 1 else "dense"
+def kinds(c):
+    """The groups of a case: those with a depth are of whole and causal attention at 64 and 128."""
+    if c["block"] or c["window"] or c["queries"] == 1:
+        return ("all", "blocks" if c["block"] else "window" if c["window"] else "decode")
+    return ("all", "dense", *(("d64 and d128", f"{'causal' if c['causal'] else 'full'} d{c['depth']}") if c["depth"] in (64, 128) and c["queries"] >= 4096 else ()))
 
 
 def bars(results):
@@ -107,7 +111,7 @@ def bars(results):
     for r in results:
         ratios = r.get("ratios", {})
         for name, ratio in [*ratios.items(), *([("best", min(ratios.values()))] if ratios else [])]:
-            for group in ("all", kind(r)):
+            for group in kinds(r):
                 found.setdefault(name, {}).setdefault(group, []).append(ratio)
     return {name: {group: {"cases": len(some), "geometric_mean": round(math.exp(sum(map(math.log, some)) / len(some)), 4), "least": min(some)} for group, some in groups.items()}
             for name, groups in found.items()}
