@@ -13,7 +13,11 @@
 
 void args_add(args *a, const char *title, const args_option *options, int count)
 {
-    for (int i = 0; i < count && a->count < ARGS_MAX_OPTIONS; i++) {
+    if (a->count + count > ARGS_MAX_OPTIONS) { /* an option that is left out in silence is worse */
+        fprintf(stderr, "sparsek %s: more options than ARGS_MAX_OPTIONS\n", a->command);
+        abort();
+    }
+    for (int i = 0; i < count; i++) {
         a->group[a->count] = i == 0 ? title : NULL;
         a->list[a->count++] = options[i];
     }
