@@ -270,7 +270,9 @@ static int take(const args *a, const args_option *o, const char *text)
         return args_read_block(text, o->to) ? ARGS_GO
                                             : wrong(a, "--%s: '%s' is no block size: ROWS or ROWSxCOLS, each 1 to 256", o->name, text);
     case ARGS_CELLS:
-        return args_read_cells(text, o->to) ? ARGS_GO : wrong(a, "--%s: '%s' is no grid: CELLS or XxYxZ, each 1 or more", o->name, text);
+        return args_read_cells(text, o->to)
+                   ? ARGS_GO
+                   : wrong(a, "--%s: '%s' is neither a number of 1 or more nor three of them, XxYxZ", o->name, text);
     case ARGS_CHOICE: {
         int index = args_choice(o->values, text);
         if (index < 0)

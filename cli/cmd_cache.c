@@ -15,13 +15,14 @@
 #include "table.h"
 #include "term.h"
 
-static const char about[] = "The store of what was learned.\n\n"
-                            "  path          where it is\n"
-                            "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
-                            "  export FILE   all of it as JSON; '-': to standard output\n"
-                            "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
-                            "  verify        checks the database and every entry; exits 1 where an entry is bad\n"
-                            "  clear         forgets everything (it costs time to learn again, nothing else)";
+static const char about[] =
+    "The store of what was learned.\n\n"
+    "  path          where it is\n"
+    "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
+    "  export FILE   all of it as JSON; '-': to standard output\n"
+    "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
+    "  verify        checks the database and every entry; exits 1 where one is bad, 3 where the store cannot be read\n"
+    "  clear         forgets everything (it costs time to learn again, nothing else)";
 
 typedef struct listing {
     json_t *results;
@@ -154,6 +155,22 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
     return EXIT_DONE;
 }
 
+static int visit_nothing(void *user, const spk_store_entry *entry)
+{
+    (void)user;
+    (void)entry;
+    return 0;
+}
+
+/* A store that cannot even be listed is an input that is wrong, as `list` says; one that can be has bad entries. */
+static int judge(cli *app, int64_t bad)
+{
+    if (bad == 0)
+        return EXIT_DONE;
+    const int code = cli_status(app, NULL, spk_store_list(app->context, visit_nothing, NULL), NULL);
+    return code ? code : EXIT_SHORT;
+}
+
 static int verify(cli *app, json_t *results)
 {
     int64_t good = 0, bad = 0;
@@ -165,7 +182,7 @@ static int verify(cli *app, json_t *results)
     json_push(results, o);
     if (cli_talks(app))
         printf("%lld good entries, %lld bad\n", (long long)good, (long long)bad);
-    return bad > 0 ? EXIT_SHORT : EXIT_DONE;
+    return judge(app, bad);
 }
 
 static int path_of(cli *app, json_t *results)

@@ -1,7 +1,9 @@
 /* sparsek run: computes on files, written like the inputs. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "json.h"
 #include "matrix.h"
 #include "run.h"
@@ -71,7 +73,12 @@ static int check_scalars(const cli *app, const run_flags *f)
     const operation *op = operation_at(f->op);
     for (int i = 0; i < f->scalar_count; i++) {
         const int scalar = run_scalar_named(op, f->scalars[i].name), operand = scalar >= 0 ? op->scalars[scalar].operand : -1;
-        if (f->scalars[i].value == 1)
+        const int flag = run_scalar_flag(f->scalars[i].name);
+        const bool given = !isnan(f->scalars[i].value);
+        if (scalar >= 0 && flag >= 0 && given != settings_is_given(settings_at(flag), &f->set[flag]))
+            return cli_fail(app, EXIT_USAGE, "--%s goes with --%s", given ? f->scalars[i].name : settings_at(flag)->option,
+                            given ? settings_at(flag)->option : f->scalars[i].name);
+        if (!given)
             continue;
         if (scalar < 0)
             return refuse(app, f->scalars[i].name, has_scalar, f->scalars[i].name);
@@ -215,6 +222,28 @@ static int check_inputs(const cli *app, const run_flags *f, const args *a)
     return streams > 1 ? cli_fail(app, EXIT_USAGE, "'-' stands for %d inputs, and there is one standard input", streams) : EXIT_DONE;
 }
 
+static int check_replaced(const cli *app, const char *path, const char *input)
+{
+    if (!input || !files_same(path, input))
+        return EXIT_DONE;
+    return cli_fail(app, EXIT_USAGE, "the output %s: is the same file as the input %s, which this command reads", path, input);
+}
+
+/* A result replaces no input but those that its operand may be: C, for one, which D is made of. */
+static int check_inputs_stay(const cli *app, const run_flags *f, const args *a, const char *path, int output)
+{
+    const operation *op = operation_at(f->op);
+    int code = check_replaced(app, path, f->at);
+    for (int i = 0; i < a->operand_count && code == EXIT_DONE; i++)
+        code = check_replaced(app, path, a->operands[i]);
+    for (int i = 0; i < f->slot_count && code == EXIT_DONE; i++) {
+        const int operand = run_slot_operand(&f->slots[i], op);
+        if (operand < 0 || !(op->operands[output].may_be >> operand & 1))
+            code = check_replaced(app, path, f->slots[i].path);
+    }
+    return code;
+}
+
 static int check_other(const cli *app, const run_output *o)
 {
     if (matrix_output_file(app, o->path) == MATRIX_FILE_SMTX)
@@ -237,11 +266,19 @@ static int execute(cli *app, const run_flags *f, const args *a)
 {
     if (matrix_output_file(app, f->out) == MATRIX_FILE_SMTX)
         return cli_fail(app, EXIT_USAGE, "%s: .smtx holds positions only; D needs .npy, .mtx or .safetensors", f->out);
+    const operation *op = operation_at(f->op);
     int code = check_inputs(app, f, a);
     if (code == EXIT_DONE)
+        code = check_inputs_stay(app, f, a, f->out, operation_output(op, 0));
+    if (code == EXIT_DONE)
         code = matrix_check_output(app, f->out);
-    for (int i = 0; i < f->other_count && code == EXIT_DONE; i++)
-        code = f->others[i].path ? check_other(app, &f->others[i]) : EXIT_DONE;
+    for (int i = 0; i < f->other_count && code == EXIT_DONE; i++) {
+        if (!f->others[i].path)
+            continue;
+        code = check_inputs_stay(app, f, a, f->others[i].path, run_output_named(op, f->others[i].name));
+        if (code == EXIT_DONE)
+            code = check_other(app, &f->others[i]);
+    }
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code)

@@ -91,6 +91,11 @@ int files_add(const cli *app, file_use use, const char *option, const char *path
     return EXIT_DONE;
 }
 
+bool files_same(const char *a, const char *b)
+{
+    return !is_stream(a) && !is_stream(b) && same_file(a, b);
+}
+
 const char *files_input(const char *path)
 {
     return strcmp(path, "-") == 0 ? "/dev/stdin" : path;

@@ -20,6 +20,9 @@ int files_add(const cli *app, file_use use, const char *option, const char *path
 const char *files_input(const char *path);
 const char *files_output(const char *path);
 
+/* Whether two paths are one file, through links; streams never are. */
+bool files_same(const char *a, const char *b);
+
 bool files_is_stdout(const char *path); /* "-" or "/dev/stdout" */
 
 /* A matrix or a result goes to standard output: the text stays out. */

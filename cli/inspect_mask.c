@@ -10,6 +10,7 @@
 
 typedef struct mask_facts {
     int64_t rows, cols, shortest, longest, empty_rows; /* of blocks; rows of the grid */
+    int64_t square;                                    /* lists, were queries as many as keys; 0: they cannot be */
     double kept, mean, balance;
 } mask_facts;
 
@@ -26,6 +27,8 @@ static mask_facts look(const spk_matrix_desc *d)
     f.mean = f.rows ? (double)d->nnz / (double)f.rows : 0;
     f.kept = f.rows && f.cols ? f.mean / (double)f.cols : 0;
     f.balance = f.mean > 0 ? (double)f.longest / f.mean : 0;
+    const int64_t side = (d->cols + d->block_rows - 1) / d->block_rows;
+    f.square = side && f.rows % side == 0 && (f.rows > side || d->rows == d->cols) ? f.rows / side : 0;
     return f;
 }
 
@@ -43,6 +46,7 @@ static json_t *facts_json(const char *path, const char *text, const spk_matrix_d
     json_put(mask, "row_max", json_integer(f->longest));
     json_put(mask, "balance", json_number(f->balance));
     json_put(mask, "empty_rows", json_integer(f->empty_rows));
+    json_put(mask, "square_lists", f->square ? json_integer(f->square) : json_null());
     json_put(o, "file", json_text(path));
     json_put(o, "format", json_text(text));
     json_put(o, "mask", mask);
@@ -57,14 +61,24 @@ int inspect_mask(cli *app, const spk_matrix *matrix, const char *path, const cha
     const spk_matrix_desc grid = {
         SPK_SIZED(spk_matrix_desc),   .format = SPK_CSR,           .dtype = d.dtype, .rows = f.rows, .cols = f.cols, .nnz = d.nnz,
         .row_offsets = d.row_offsets, .col_indices = d.col_indices};
-    char *text = matrix_text(matrix), *file = cli_quoted(path), *command = cli_format("sparsek bench %s --op attention", file);
+    char *text = matrix_text(matrix), *file = cli_quoted(path), *command = cli_format("sparsek bench %s --op attention", file),
+         *fit = problem_list_counts(f.rows);
+    if (f.square > 1) {
+        free(command);
+        command =
+            cli_format("sparsek bench %s --op attention --heads %lld --mask-heads %lld", file, (long long)f.square, (long long)f.square);
+    }
     int code = svg ? spy_write_svg(app, &grid, path, svg) : EXIT_DONE;
     if (code == EXIT_DONE && cli_talks(app)) {
         printf("%s: %s\n\n", cli_clean(path), text);
         printf("  keeps            %.3g %% of %lld x %lld blocks\n", 100 * f.kept, (long long)f.rows, (long long)f.cols);
         printf("  a block row has  %lld to %lld blocks, mean %.4g; %lld %s empty\n", (long long)f.shortest, (long long)f.longest, f.mean,
                (long long)f.empty_rows, f.empty_rows == 1 ? "is" : "are");
-        printf("  balance          %.2f (the longest over the mean)\n\n", f.balance);
+        printf("  balance          %.2f (the longest over the mean)\n", f.balance);
+        printf("  lists            the file does not say: %s, one below the other\n", fit);
+        if (f.square)
+            printf("                   %lld where queries are as many as keys\n", (long long)f.square);
+        putchar('\n');
         spy_print(&grid, term_width(1));
         printf("\nMeasure it: %s\n", cli_clean(command));
     }
@@ -76,5 +90,6 @@ int inspect_mask(cli *app, const spk_matrix *matrix, const char *path, const cha
     free(text);
     free(file);
     free(command);
+    free(fit);
     return code;
 }

@@ -338,6 +338,8 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     int code = problem_check_flags(app, f, NULL);
     if (code == EXIT_DONE && problem_has_pattern(f))
         code = make_pattern(app, f, &p, &dtype);
+    if (code == EXIT_DONE && p.pattern)
+        code = problem_check_lists(app, f, &p.info);
     if (code == EXIT_DONE) {
         fill(f, dtype, &p);
         code = cli_status(app, NULL, describe(app, f, &p), NULL);

@@ -62,6 +62,12 @@ int64_t problem_lists(const problem_flags *flags);
 int64_t problem_rows_of_lists(const problem_flags *flags, int64_t queries, int64_t block);
 int64_t problem_rows_of_list(const problem_flags *flags, const spk_pattern_info *mask);
 
+/* Into how many lists of as many block rows a mask can be cut: "1, 2, 5 or 10". The caller frees it. */
+char *problem_list_counts(int64_t block_rows);
+
+/* EXIT_USAGE after a message where the lists that were asked for are not that. */
+int problem_check_lists(const cli *app, const problem_flags *flags, const spk_pattern_info *mask);
+
 /* Whether the problem has a field of the size: whether a pattern has it, too, or not. */
 bool problem_is_given_size(const spk_size_info *size);
 

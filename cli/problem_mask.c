@@ -1,6 +1,8 @@
 /* An optional pattern: a mask of blocks, in lists one below the other. */
 #include "problem.h"
 
+#include <stdlib.h>
+
 #include "matrix.h"
 
 /* What describes a generated pattern; NULL: nothing does. */
@@ -55,6 +57,41 @@ int64_t problem_rows_of_list(const problem_flags *f, const spk_pattern_info *mas
 {
     const int64_t lists = problem_lists(f), rows = mask->rows - (lists - 1) * (mask->grid_rows / lists) * mask->block_rows;
     return rows > 0 ? rows : 0;
+}
+
+char *problem_list_counts(int64_t block_rows)
+{
+    enum { MOST = 8 };
+    int64_t all[MOST];
+    int count = 0;
+    for (int64_t i = 1; i <= block_rows && count < MOST; i++)
+        if (block_rows % i == 0)
+            all[count++] = i;
+    const bool whole = count == 0 || all[count - 1] == block_rows;
+    char *text = cli_format("%s", count ? "1" : "any number");
+    for (int i = 1; i < count; i++) {
+        char *longer = cli_format("%s%s%lld", text, whole && i == count - 1 ? " or " : ", ", (long long)all[i]);
+        free(text);
+        text = longer;
+    }
+    if (whole)
+        return text;
+    char *cut = cli_format("%s and so on", text);
+    free(text);
+    return cut;
+}
+
+int problem_check_lists(const cli *app, const problem_flags *f, const spk_pattern_info *mask)
+{
+    const int64_t lists = problem_lists(f);
+    if (mask->grid_rows % lists == 0)
+        return EXIT_DONE;
+    char *fit = problem_list_counts(mask->grid_rows);
+    (void)cli_fail(app, EXIT_USAGE,
+                   "%s: its %lld rows of blocks are not %lld lists of as many (--mask-heads times --mask-items); %s would fit",
+                   f->file ? f->file : "the mask", (long long)mask->grid_rows, (long long)lists, fit);
+    free(fit);
+    return EXIT_USAGE;
 }
 
 bool problem_is_given_size(const spk_size_info *size)

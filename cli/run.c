@@ -77,6 +77,22 @@ int run_output_named(const operation *op, const char *name)
     return -1;
 }
 
+static bool same_but_dashes(const char *key, const char *name)
+{
+    for (; *key; key++)
+        if (*key != '_' && *key != *name++)
+            return false;
+    return *name == 0;
+}
+
+int run_scalar_flag(const char *name)
+{
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_CHOICE && same_but_dashes(settings_at(i)->key, name))
+            return i;
+    return -1;
+}
+
 static bool has_scalar(const run_flags *f, const char *name)
 {
     for (int i = 0; i < f->scalar_count; i++)
@@ -93,8 +109,11 @@ void run_list_scalars(run_flags *f)
             const spk_scalar_info *s = &op->scalars[i];
             if (has_scalar(f, s->name))
                 continue;
-            char *help = cli_format("factor of %s (default: 1)", s->operand >= 0 ? op->operands[s->operand].title : "the product");
-            f->scalars[f->scalar_count++] = (run_scalar){s->name, help, 1};
+            const int flag = run_scalar_flag(s->name);
+            char *help = flag >= 0
+                             ? cli_format("of --%s, and needed there", settings_at(flag)->option)
+                             : cli_format("factor of %s (default: 1)", s->operand >= 0 ? op->operands[s->operand].title : "the product");
+            f->scalars[f->scalar_count++] = (run_scalar){s->name, help, NAN};
         }
 }
 
@@ -409,7 +428,8 @@ int run_now(cli *app, const run_flags *f, run_data *r)
     operation_struct given = operation_args(r->op);
     for (int i = 0; i < f->scalar_count; i++)
         if (run_scalar_named(r->op, f->scalars[i].name) >= 0)
-            operation_set_scalar(r->op, &given, run_scalar_named(r->op, f->scalars[i].name), f->scalars[i].value);
+            operation_set_scalar(r->op, &given, run_scalar_named(r->op, f->scalars[i].name),
+                                 isnan(f->scalars[i].value) ? 1 : f->scalars[i].value);
     return cli_status(app, NULL, run_plan(app, r, &given), NULL);
 }
 

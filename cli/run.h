@@ -17,7 +17,7 @@ typedef struct run_slot {
 typedef struct run_scalar {
     const char *name;
     char *help;
-    double value; /* 1 where it is not given */
+    double value; /* NaN: not given */
 } run_scalar;
 
 /* An output beside an operation's first, which a file is written of where one is given. */
@@ -70,6 +70,9 @@ void run_list_outputs(run_flags *f);
 /* The scalar, or the output, of this name; -1: the operation has none. */
 int run_scalar_named(const operation *op, const char *name);
 int run_output_named(const operation *op, const char *name);
+
+/* The flag that a scalar is of, by their names (soft_cap: softcap), as an index of settings_at; -1: none. */
+int run_scalar_flag(const char *name);
 
 /* The inputs of an operation that are always there, in order: how many. */
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS]);

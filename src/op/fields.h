@@ -102,9 +102,11 @@
     {                                                                                                                  \
         FIELD_OF(name, SPK_FIELD_HEADS, operand), .option = #name, .usual = usual_, .help = help_, .high = 2147483647 \
     }
-#define FIELD_COUNT(name, help_)                                                                              \
-    {                                                                                                         \
-        FIELD_OF(name, SPK_FIELD_COUNT, -1), .option = #name, .usual = "0", .help = help_, .high = 2147483647 \
+#define FIELD_COUNT(name, help) FIELD_COUNT_SAID(name, "0", help)
+/* With words for what 0, the default, means. */
+#define FIELD_COUNT_SAID(name, usual_, help_)                                                                    \
+    {                                                                                                            \
+        FIELD_OF(name, SPK_FIELD_COUNT, -1), .option = #name, .usual = usual_, .help = help_, .high = 2147483647 \
     }
 #define FIELD_FLAG(name, help) FIELD_CHOICE(name, 1, #name, "no|yes", NULL, NULL, help)
 #define FIELD_HEAD_STRIDE(name, operand)                                          \

@@ -123,6 +123,9 @@ class Bench(CliTest):
         self.assertEqual((p["queries"], p["keys"], p["file"], p["nnzb"]), (160, 80, "mask.safetensors", 5))
         p = self.bench("bench", "mask.safetensors", "--op", "attention", "--depth=16", "--heads=2", "--mask-heads=2", "--budget=0.1")["results"][0]["problem"]
         self.assertEqual((p["queries"], p["mask_heads"]), (80, 2))
+        self.assertIn("its 10 rows of blocks are not 3 lists of as many (--mask-heads times --mask-items); 1, 2, 5 or 10 would fit",
+                      self.cli("bench", "mask.safetensors", "--op", "attention", "--heads=3", "--mask-heads=3", code=2).stderr)
+        self.assertIn("mask_heads times mask_items = 2 would fit", self.cli("bench", "mask.safetensors", "--op", "attention", "--queries=75", code=2).stderr)
         self.assertIn("the pattern has 160 rows: 1 list of 149 queries", self.cli("bench", "mask.safetensors", "--op", "attention", "--queries=149", code=2).stderr)
 
     def test_batches(self):

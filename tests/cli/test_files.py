@@ -68,7 +68,10 @@ class Gen(CliTest):
                 self.assertEqual((mask["nnzb"], mask["grid_rows"] % 2), (result["nnzb"], 0))
                 self.assertAlmostEqual(mask["kept"], mask["nnzb"] / (mask["grid_rows"] * mask["grid_cols"]))
                 self.assertAlmostEqual(mask["balance"], mask["row_max"] * mask["grid_rows"] / mask["nnzb"])
-                self.assertIn("no values", self.cli("inspect", "m.safetensors").stdout)
+                self.assertEqual(mask["square_lists"], 2 if shape == "video" else None)
+                told = self.cli("inspect", "m.safetensors").stdout
+                self.assertIn("no values", told)
+                self.assertIn("the file does not say: 1, 2, 3, 6, 9 or 18," if shape == "video" else "the file does not say: 1, 2, 13 or 26,", told)
                 p = self.json("tune", "m.safetensors", "--op", "attention", "--heads", "2", "--mask-heads", "2", "--depth", "16", "--budget", "0.05")["results"][0]
                 self.assertEqual((p["problem"]["queries"], p["problem"]["nnzb"]), (rows - 208 if shape != "video" else 144, result["nnzb"]))
         line = ["m.safetensors", "--op", "attention", "--heads", "2", "--mask-heads", "2", "--depth", "16"]
@@ -84,7 +87,8 @@ class Gen(CliTest):
                           (["mask", "--shape", "causal", "--sinks", "4"], "--sinks does not go with --shape causal"),
                           (["mask", "--shape", "video"], "--shape video needs --cells"), (["mask", "--shape", "documents", "--tokens", "3,4"], "--tokens: of documents"),
                           (["mask", "--shape", "video", "--cells", "3", "--rows", "27"], "its size comes from --cells"),
-                          (["mask", "--shape", "causal", "--experts", "4"], "--experts with experts"), (["mask", "--shape", "round"], "round")):
+                          (["mask", "--shape", "causal", "--experts", "4"], "--experts with experts"), (["mask", "--shape", "round"], "round"),
+                          (["mask", "--shape", "window", "--window", "0"], "'0' is neither a number of 1 or more nor three of them")):
             self.assertIn(why, self.cli("gen", *line, "-o", "m.safetensors", code=2).stderr)
         self.assertIn("sparsek gen mask", self.cli("bench", "--op", "attention", "--pattern", "mask", code=2).stderr)
 
@@ -227,6 +231,32 @@ class Run(CliTest):
             sums.append([math.log(sum(e))])
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
         self.check_close(self.read_array(self.path("lse.mtx")), sums)
+        line = ["run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--budget", "0.1"]
+        for more, why in ((["--softcap", "3"], "--softcap goes with --soft-cap"), (["--softcap", "1"], "--softcap goes with --soft-cap"),
+                          (["--soft-cap"], "--soft-cap goes with --softcap")):
+            self.assertIn(why, self.cli(*line, "-o", "o.mtx", *more, code=2).stderr)
+        self.cli(*line, "--scale", "0.25", "--soft-cap", "--softcap", "2", "-o", "o.mtx")
+        row = [math.exp(2 * math.tanh(0.125 * sum(x * y for x, y in zip(q[0], other)))) for other in k]
+        self.check_close(self.read_array(self.path("o.mtx"))[:1], [[sum(w * v[j][c] for j, w in enumerate(row)) / sum(row) for c in range(3)]])
+
+    def test_a_product_replaces_what_it_is_added_to_alone(self):
+        q, k = self.matrices(6, 4, 6)
+        for name, array in (("q.mtx", q), ("k.mtx", q), ("v.mtx", q), ("a.mtx", q), ("b.mtx", k)):
+            self.write_array(name, array)
+        self.write("mask.mtx", "%%MatrixMarket matrix coordinate pattern general\n6 6 1\n1 1\n")
+        os.symlink("v.mtx", self.path("link.mtx"))
+        before = {p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}
+        line = ["run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2"]
+        for more in (["-o", "q.mtx"], ["-o", "./k.mtx"], ["-o", "link.mtx"], ["-o", "mask.mtx"], ["-o", "o.mtx", "--lse", "k.mtx"]):
+            self.assertIn("which this command reads", self.cli(*line, *more, code=2).stderr)
+        for more in (["-o", "b.mtx"], ["-o", "a.mtx"], ["-o", "d.mtx", "--bias-row", "d.mtx"]):
+            self.assertIn("which this command reads", self.cli("run", "a.mtx", "b.mtx", "--op", "gemm", *more, code=2).stderr)
+        self.assertEqual({p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}, before)
+        product = [[1 + sum(x * y for x, y in zip(row, column)) for column in zip(*k)] for row in q]
+        for more in (["--c", "d.mtx"], ["--residual", "d.mtx"]):
+            self.write_array("d.mtx", [[1.0] * len(k[0])] * 6)
+            self.cli("run", "a.mtx", "b.mtx", "--op", "gemm", *more, "-o", "d.mtx", "--budget", "0.1")
+            self.check_close(self.read_array(self.path("d.mtx")), product)
 
     def test_attention_in_blocks(self):
         """The blocks of a matrix are the mask; what no block holds is not seen, whatever it is."""

@@ -1,5 +1,6 @@
 /* Attention: a caller's spk_attention as a problem, and what follows from it. m: queries, n: keys, k: columns of Q and K. */
 #include <float.h>
+#include <stdio.h>
 
 #include "op/attention/attention.h"
 #include "op/fields.h"
@@ -120,6 +121,13 @@ static void fit(spk_problem *p)
     p->pairs = count_pairs(p);
 }
 
+static bool holds_lists(const spk_problem *p, const spk_pattern *mask, int64_t lists)
+{
+    const int64_t padded = spk_attention_list_rows(p) * mask->block_rows;
+    const double whole = (double)lists * (double)padded; /* of two integers that may not fit together */
+    return lists == 1 ? mask->rows == p->m : (double)mask->rows <= whole && (double)mask->rows >= whole - (double)(padded - p->m);
+}
+
 /* Lists of the pattern: the queries of a head each, and all keys. */
 static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_problem *p)
 {
@@ -143,15 +151,18 @@ static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_prob
         return spk_fail(SPK_ERR_ARGUMENT, "mask_items = %lld: it is 1 or batch = %lld", (long long)of_items, (long long)p->batch);
     p->pattern = mask;
     p->lists = (spk_lists){.heads = of_heads, .item_step = of_items > 1 ? of_heads : 0, .tiles = a->tiles};
-    const int64_t lists = of_heads * of_items, rows = spk_attention_list_rows(p), padded = rows * mask->block_rows;
+    const int64_t lists = of_heads * of_items, padded = spk_attention_list_rows(p) * mask->block_rows;
     if (mask->cols != p->n)
         return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld columns: keys = %lld", (long long)mask->cols, (long long)p->n);
-    const double whole = (double)lists * (double)padded; /* of two integers that may not fit together */
-    if ((double)mask->rows > whole || (double)mask->rows < whole - (double)(padded - p->m) || (lists == 1 && mask->rows != p->m))
-        return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld rows: %lld list%s of %lld queries, in blocks of %d, want %.0f",
-                        (long long)mask->rows, (long long)lists, lists == 1 ? "" : "s", (long long)p->m, mask->block_rows,
-                        lists == 1 ? (double)p->m : whole);
-    return SPK_OK;
+    if (holds_lists(p, mask, lists))
+        return SPK_OK;
+    char fit[64] = "";
+    const int64_t all = padded > 0 ? (mask->rows + padded - 1) / padded : 0;
+    if (all > 0 && holds_lists(p, mask, all))
+        snprintf(fit, sizeof fit, "; mask_heads times mask_items = %lld would fit", (long long)all);
+    return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld rows: %lld list%s of %lld queries, in blocks of %d, want %.0f%s",
+                    (long long)mask->rows, (long long)lists, lists == 1 ? "" : "s", (long long)p->m, mask->block_rows,
+                    lists == 1 ? (double)p->m : (double)lists * (double)padded, fit);
 }
 
 static spk_status read_band(const spk_attention *a, spk_problem *p)
