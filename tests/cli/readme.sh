@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The C example in the README is examples/spmm.c, letter by letter; it compiles and prints what the README says. So does examples/training.c, and its three
-# products are right. Usage: readme.sh BUILD_FOLDER
+# products are right. So does the program of docs/attention.md. Usage: readme.sh BUILD_FOLDER
 set -euo pipefail
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
@@ -20,6 +20,11 @@ diff "$work/readme.out" <(
     echo y && printf '%7.1f%7.1f%7.1f%7.1f\n' 7 16 2 2 18 37 8 12 3 6 0 -2
     echo dx && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 2 3 1 0 0 4 5 6 4 1 0 -1 -2 -3 -1 0 2
     echo "dW, a block a line" && printf '%7.1f%7.1f%7.1f%7.1f%7.1f%7.1f\n' 1 1 0 1 2 3 1 1 2 4 5 6 8 10 12 0 0 -1)
+
+# docs/attention.md's program in C.
+awk '/^```c$/ {inside = 1; next} /^```$/ {inside = 0} inside' docs/attention.md >"$work/attention.c"
+gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude "$work/attention.c" -o "$work/attention" -L"$build" -lsparsek -lm -Wl,-rpath,"$build"
+SPARSEK_STORE="$work/readme-store.db" "$work/attention" | diff - <(echo "O 2 6, exp(LSE) 2 4")
 
 # The kernel of docs/adding-a-kernel.md still fits the headers, and its row the table.
 mkdir -p "$work/src/backend/cpu"
