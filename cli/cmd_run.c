@@ -33,6 +33,17 @@ static int output_options(args_option *options, run_flags *f)
     return f->other_count;
 }
 
+/* A field about ends or tables, which no file gives. */
+static bool of_line(const setting *s)
+{
+    for (int i = 0; operation_at(i); i++) {
+        const spk_field_info *field = settings_field(s, operation_at(i));
+        if (field && field->operand >= 0 && run_is_line(&operation_at(i)->operands[field->operand]))
+            return true;
+    }
+    return false;
+}
+
 static int field_options(args_option *options, run_flags *f)
 {
     args_option all[SETTINGS_MOST];
@@ -40,7 +51,8 @@ static int field_options(args_option *options, run_flags *f)
     (void)settings_options(all, f->set);
     for (int i = 0; i < settings_count(); i++) {
         const spk_field_kind kind = settings_at(i)->kind;
-        if ((kind == SPK_FIELD_CHOICE || kind == SPK_FIELD_TRANS || kind == SPK_FIELD_REAL) && !settings_is_of_groups(settings_at(i)))
+        if ((kind == SPK_FIELD_CHOICE || kind == SPK_FIELD_TRANS || kind == SPK_FIELD_REAL) && !settings_is_of_groups(settings_at(i)) &&
+            !of_line(settings_at(i)))
             options[count++] = all[i];
     }
     f->slot_count = run_list_slots(f->slots);

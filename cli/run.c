@@ -135,11 +135,16 @@ void run_list_outputs(run_flags *f)
         }
 }
 
+bool run_is_line(const spk_operand_info *operand)
+{
+    return strncmp(operand->extents, "1 x ", 4) == 0;
+}
+
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS])
 {
     int count = 0;
     for (int i = 0; i < op->info.operand_count; i++)
-        if (op->operands[i].role == SPK_ROLE_IN && !operation_field(op, SPK_FIELD_PART, i) && !operation_field(op, SPK_FIELD_GROUPS, i))
+        if (op->operands[i].role == SPK_ROLE_IN && !run_is_line(&op->operands[i]) && !operation_field(op, SPK_FIELD_PART, i))
             operands[count++] = i;
     return count;
 }

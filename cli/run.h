@@ -74,6 +74,9 @@ int run_output_named(const operation *op, const char *name);
 /* The flag that a scalar is of, by their names (soft_cap: softcap), as an index of settings_at; -1: none. */
 int run_scalar_flag(const char *name);
 
+/* Not a matrix but a line beside them: a bias, offsets of groups, ends of sequences. */
+bool run_is_line(const spk_operand_info *operand);
+
 /* The inputs of an operation that are always there, in order: how many. */
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS]);
 

@@ -109,6 +109,11 @@
         FIELD_OF(name, SPK_FIELD_COUNT, -1), .option = #name, .usual = usual_, .help = help_, .high = 2147483647 \
     }
 #define FIELD_FLAG(name, help) FIELD_CHOICE(name, 1, #name, "no|yes", NULL, NULL, help)
+/* Of a flag that an operand is read by, which other fields may ask for, too. */
+#define FIELD_FLAG_OF(name, operand, help_)                                                                                    \
+    {                                                                                                                          \
+        FIELD_OF(name, SPK_FIELD_CHOICE, operand), .option = #name, .values = "no|yes", .help = help_, .high = 1 \
+    }
 #define FIELD_HEAD_STRIDE(name, operand)                                          \
     {                                                                             \
         FIELD_OF(name, SPK_FIELD_HEAD_STRIDE, operand), .high = SPK_MOST_ELEMENTS \

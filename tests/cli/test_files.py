@@ -235,6 +235,7 @@ class Run(CliTest):
         for more, why in ((["--softcap", "3"], "--softcap goes with --soft-cap"), (["--softcap", "1"], "--softcap goes with --soft-cap"),
                           (["--soft-cap"], "--soft-cap goes with --softcap")):
             self.assertIn(why, self.cli(*line, "-o", "o.mtx", *more, code=2).stderr)
+        self.assertIn("unknown option --key-lengths", self.cli(*line, "-o", "o.mtx", "--key-lengths", code=2).stderr)  # no file gives them
         self.cli(*line, "--scale", "0.25", "--soft-cap", "--softcap", "2", "-o", "o.mtx")
         row = [math.exp(2 * math.tanh(0.125 * sum(x * y for x, y in zip(q[0], other)))) for other in k]
         self.check_close(self.read_array(self.path("o.mtx"))[:1], [[sum(w * v[j][c] for j, w in enumerate(row)) / sum(row) for c in range(3)]])
