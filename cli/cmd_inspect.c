@@ -36,7 +36,8 @@ static int parse(cli *app, inspect_flags *f, args *a, int argc, char **argv)
         {"n", 0, ARGS_INT, &f->n, "COLS", 1, 2147483647, "columns of B in the estimate (default: 128)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "type in the estimate (default: the file's)"},
         {"spy", 0, ARGS_FILE, &f->svg, "FILE", 0, 0, "write the spy plot as SVG"},
-        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors: which tensor (default: the only one)"},
+        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0,
+         "safetensors: which tensor (default: the only one); a part of names lists those that have it"},
     };
     args_add(a, "Inspection", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);

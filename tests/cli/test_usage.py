@@ -66,7 +66,7 @@ WRONG = [
     ("bench --experts 4", 2, "--experts and --tokens go with --pattern experts"),
     ("bench --pattern experts --experts 3 --tokens 1,2", 2, "--tokens names 2 experts, --experts 3"),
     ("bench --pattern experts --tokens 9-3", 2, "neither a range like 16-256 nor a list"),
-    ("bench --cells 4x4 --pattern elasticity", 2, "--cells: '4x4' is no grid"),
+    ("bench --cells 4x4 --pattern elasticity", 2, "--cells: '4x4' is neither a number"),
     ("bench --device cuda:9999", 4, "cuda:9999"),
     ("bench --device tpu", 2, 'device = "tpu": the devices are "cpu", "cuda" and "cuda:N"'),
     ("bench --dtype tf32", 2, "--dtype: 'tf32' is no data type (f32, f64, f16, bf16)"),

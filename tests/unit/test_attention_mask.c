@@ -321,10 +321,10 @@ static void wrong_ones_are_refused(void **state)
     refused(&a, "the pattern has 20 rows: 1 list of 21 queries, in blocks of 8, want 21");
     a = good;
     a.mask_heads = 2;
-    refused(&a, "the pattern has 20 rows: 2 lists of 20 queries, in blocks of 8, want 48");
+    refused(&a, "the pattern has 20 rows: 2 lists of 20 queries, in blocks of 8, want 48; mask_heads times mask_items = 1 would fit");
     a.mask_heads = 4;
     a.mask_items = 2;
-    refused(&a, "the pattern has 20 rows: 8 lists of 20 queries, in blocks of 8, want 192");
+    refused(&a, "the pattern has 20 rows: 8 lists of 20 queries, in blocks of 8, want 192; mask_heads times mask_items = 1 would fit");
     a = good; /* the mask's own limit is all that is wrong with these */
     a.queries = 17;
     refused(&a, "the pattern has 20 rows: 1 list of 17 queries, in blocks of 8, want 17");

@@ -165,8 +165,18 @@ static void test_pick_of_many(void **state)
     assert_non_null(strstr(message, "'a.layer.with.many.parts.and.a.name.of.some.length.00', "));
     assert_non_null(strstr(message, " and "));
     assert_int_equal(sscanf(strrchr(message, '\''), "' and %d %100s", &more, last), 2);
-    assert_string_equal(last, "more");
+    assert_string_equal(last, "more;");
     assert_int_equal(whole + more, 20);
+    assert_int_equal(read_file(header, NULL, 0, "length.1", 0, MB, &m), SPK_ERR_ARGUMENT); /* a part of ten of the names */
+    message = spk_error_message(0);
+    assert_non_null(
+        strstr(message, "holds no tensor 'length.1', but with it in the name 'a.layer.with.many.parts.and.a.name.of.some.length.10', "));
+    assert_null(strstr(message, "length.09'"));
+    assert_int_equal(sscanf(strrchr(message, '\''), "' and %d", &more), 1);
+    whole = 0;
+    for (const char *at = message; (at = strstr(at, ".length.1")) != NULL; at++)
+        whole += at[10] == '\'';
+    assert_int_equal(whole + more, 10);
 }
 
 static void check_header(const char *header, size_t size, const char *message)

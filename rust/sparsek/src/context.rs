@@ -5,7 +5,7 @@ use crate::types::{count, sized};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -352,6 +352,54 @@ impl Context {
     pub fn resume(&self) {
         // SAFETY: the context is alive.
         unsafe { sys::spk_context_resume(self.raw()) };
+    }
+
+    /// Writes all that the store knows as JSON; the number of classes of problems.
+    ///
+    /// ```
+    /// let context = sparsek::Context::builder().store_in_memory().build()?;
+    /// let path = std::env::temp_dir().join(format!("sparsek-doc-export-{}.json", std::process::id()));
+    /// assert_eq!(context.export_store(&path)?, 0); // nothing was learned yet
+    /// assert_eq!(context.import_store(&path)?, 0);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn export_store(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: the path lives during the call.
+        self.counted(|count| unsafe { sys::spk_store_export(self.raw(), path.as_ptr(), count) })
+    }
+
+    /// Takes the classes of an export: the newer entry of a class stays, but what is finished goes before what is provisional.
+    /// The number of classes that were taken. A bad file changes nothing.
+    ///
+    /// ```
+    /// let context = sparsek::Context::builder().store_in_memory().build()?;
+    /// assert!(context.import_store("/there/is/no.json").is_err());
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn import_store(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: the path lives during the call.
+        self.counted(|count| unsafe { sys::spk_store_import(self.raw(), path.as_ptr(), count) })
+    }
+
+    /// Forgets all that the store knows, which costs time and nothing else; the number of classes that went.
+    ///
+    /// ```
+    /// let context = sparsek::Context::builder().store_in_memory().build()?;
+    /// assert_eq!(context.clear_store()?, 0);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn clear_store(&self) -> Result<u64> {
+        // SAFETY: the context is alive.
+        self.counted(|count| unsafe { sys::spk_store_clear(self.raw(), count) })
+    }
+
+    fn counted(&self, call: impl FnOnce(*mut i64) -> sys::spk_status) -> Result<u64> {
+        let mut count = 0;
+        self.check(call(&mut count))?;
+        Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// Where the store is; `None` in memory, where there is no file and none can be made, and once the file there has been refused

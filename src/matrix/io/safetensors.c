@@ -14,6 +14,7 @@ typedef struct name_list {
     char text[NAMES_BYTES + 32];
     size_t used;
     int64_t count, shown;
+    bool near; /* of those alone that hold what was asked for */
 } name_list;
 
 static void add_name(name_list *names, const char *name)
@@ -46,6 +47,17 @@ static int by_letters(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* All names; where one is asked for that is a part of some, those alone: a message has no room for hundreds. */
+static void list_names(const char *asked, const char *const *all, size_t count, name_list *names)
+{
+    for (size_t i = 0; i < count; i++)
+        if (asked != NULL && asked[0] != '\0' && strstr(all[i], asked) != NULL)
+            add_name(names, all[i]);
+    names->near = names->count > 0;
+    for (size_t i = 0; i < count && !names->near; i++)
+        add_name(names, all[i]);
+}
+
 /* What there is to read: *bsr counts, the only one's name is in *only_bsr, *only_plain. The names are in the order of their letters. */
 static spk_status survey(const spk_tensors *t, name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
 {
@@ -71,8 +83,7 @@ static spk_status survey(const spk_tensors *t, name_list *names, const char **on
     }
     if (count > 0)
         qsort(all, count, sizeof *all, by_letters);
-    for (size_t i = 0; i < count; i++)
-        add_name(names, all[i]);
+    list_names(t->in->tensor, all, count, names);
     spk_free(t->in->mem, all);
     if (names->count > names->shown)
         snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - names->shown));
@@ -108,10 +119,12 @@ static spk_status choose(const spk_tensors *t, const char **name, const char **n
             return SPK_OK;
         char quoted[SPK_QUOTE_ROOM];
         spk_io_quote(quoted, *name, strlen(*name));
-        return spk_fail(SPK_ERR_ARGUMENT, "%s: holds no tensor %s, but %s", file, quoted, names.text);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s: holds no tensor %s, but%s %s", file, quoted, names.near ? " with it in the name" : "",
+                        names.text);
     }
     if (bsr > 1 || (bsr == 0 && names.count > 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s: name one of its tensors: %s", file, names.text);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s: name one of its tensors: %s%s", file, names.text,
+                        names.count > names.shown ? "; a part of a name lists those that have it" : "");
     *name = bsr ? only_bsr : only_plain;
     *note = bsr ? bsr_note(t, *name) : NULL;
     return SPK_OK;

@@ -2,7 +2,7 @@
 mod view;
 
 use crate::context::Context;
-use crate::error::{Error, Result, c_path, check, text};
+use crate::error::{Error, Result, c_path, c_text, check, text};
 use crate::extent::check_length;
 use crate::sys;
 use crate::types::{Dtype, Element, Index, Layout, size, sized};
@@ -118,6 +118,26 @@ impl Matrix {
         let path = c_path(path.as_ref())?;
         // SAFETY: the path lives during the call; NULL stands for the default options.
         Matrix::own(context, |out| unsafe { sys::spk_matrix_read(context.raw(), path.as_ptr(), ptr::null(), out) })
+    }
+
+    /// Reads one of the tensors of a `.safetensors` file: a dense one, or a block-sparse matrix.
+    ///
+    /// ```
+    /// let context = sparsek::Context::new()?;
+    /// let path = std::env::temp_dir().join(format!("sparsek-doc-tensor-{}.safetensors", std::process::id()));
+    /// sparsek::Matrix::from_dense(&context, (2, 1), &[1f32, 2.])?.write(&path)?;
+    /// assert_eq!(sparsek::Matrix::read_tensor(&context, &path, "matrix")?.values::<f32>()?, [1., 2.]);
+    /// let error = sparsek::Matrix::read_tensor(&context, &path, "mat").err().unwrap();
+    /// assert!(error.to_string().contains("'matrix'"), "{error}");
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn read_tensor(context: &Context, path: impl AsRef<Path>, tensor: &str) -> Result<Matrix> {
+        let (path, tensor) = (c_path(path.as_ref())?, c_text("tensor", tensor)?);
+        let mut options = sized!(spk_read_options);
+        options.tensor = tensor.as_ptr();
+        // SAFETY: path, options and name live during the call.
+        Matrix::own(context, |out| unsafe { sys::spk_matrix_read(context.raw(), path.as_ptr(), &options, out) })
     }
 
     /// Writes by extension: at any moment the path holds the old file or the whole new one.
