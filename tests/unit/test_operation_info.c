@@ -51,9 +51,13 @@ static void check_whole(const spk_operation_info *op)
             assert_true(b < op->problem_bytes);
         }
     }
-    for (size_t b = sizeof(size_t) + 2 * sizeof(int); b < op->problem_bytes; b++)
-        if (!taken[b])
+    for (size_t b = sizeof(size_t) + 2 * sizeof(int); b < op->problem_bytes; b++) {
+        const bool fills_up = b % 8 == 4 && taken[b - 1] && !taken[b + 1] && !taken[b + 2] && !taken[b + 3]; /* `reserved`, beside an int */
+        if (fills_up)
+            b += 3;
+        else if (!taken[b])
             fail_msg("%s: byte %zu is of no field of the table", op->problem_type, b);
+    }
 }
 
 static void check_field(const spk_operation_info *op, const spk_field_info *f)
