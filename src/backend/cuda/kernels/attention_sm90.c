@@ -12,7 +12,14 @@
 
 #define TUNED(params, name) SPK_TUNED(attention_sm90, params, name)
 
-enum { ROWS = 64, MOST_DEPTH = 256, MOST_SUMS_OF_TWO = 190, MOST_SUMS_OF_THREE = 128, MOST_BESIDE_MORE = 110 };
+enum {
+    ROWS = 64,
+    MOST_DEPTH = 256,
+    MOST_SUMS_OF_TWO = 196,
+    MOST_OF_TWO_BESIDE_MORE = 190,
+    MOST_SUMS_OF_THREE = 128,
+    MOST_BESIDE_MORE = 110
+};
 static const double BRIEF_BYTES = 32 << 20; /* a problem that L2 holds */
 
 typedef struct state {
@@ -109,7 +116,9 @@ static int most_sums(const attention_constants *c)
 {
     const bool more =
         c->masked || c->sinks || c->capped || c->split || c->scrub || c->packed || c->lengths || c->paged || (c->want_lse && c->join);
-    return c->consumers < 3 ? MOST_SUMS_OF_TWO : more ? MOST_BESIDE_MORE : MOST_SUMS_OF_THREE;
+    if (c->consumers < 3)
+        return more || c->turns || c->join || c->left || c->right ? MOST_OF_TWO_BESIDE_MORE : MOST_SUMS_OF_TWO;
+    return more ? MOST_BESIDE_MORE : MOST_SUMS_OF_THREE;
 }
 
 static const char *shape_refusal(const attention_constants *c, const attention_shape *s)

@@ -25,10 +25,10 @@ constexpr bool LIMITED = LEFT || RIGHT;
 constexpr bool RAGGED = PACKED || LENGTHS; /* a run says how many keys there are */
 constexpr bool MOVED = PACKED || PAGED;    /* a key's row of K and V has another number */
 /* 65,536 in all; a compiler that has fewer for sums makes products wait for each other */
-constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? 224
+constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? (SHAPE.registers > 184 ? 232 : 224)
                                    : SHAPE.registers > 116 ? 160
                                                            : 152,
-              PRODUCER_REGISTERS = CONSUMERS == 2          ? 56
+              PRODUCER_REGISTERS = CONSUMERS == 2          ? (SHAPE.registers > 184 ? 40 : 56)
                                    : SHAPE.registers > 116 ? 32
                                                            : 56;
 constexpr int K_STEPS = SHAPE.depth16 / 16, V_STEPS = STEP_KEYS / 16;
