@@ -115,7 +115,7 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
     const double peak = fmax(device->peak_gflops_f32, 1) * 1e3, stream = fmax(device->stream_gbs, 1) * 1e3;
     /* than plain multiply-adds of f32, as cuDNN 9.19 is on an H200 */
     const double faster = (p->k <= 64 ? 6.7 : 9.2) * (p->band.left > 0 ? 0.72 : limited ? 0.87 : 1);
-    return 8 + fmax(spk_problem_flops(p) / (peak * faster), spk_problem_bytes(p) / stream);
+    return 8 + fmax(spk_problem_flops(p) / (peak * faster), spk_problem_bytes(p) / (1.06 * stream));
 }
 
 /* ------------------------------------------------------------------------------------------------ binding */
