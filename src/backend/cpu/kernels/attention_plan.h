@@ -88,7 +88,7 @@ static inline bool attention_applicable(const spk_problem *p, attention_tunables
     return *why == NULL;
 }
 
-/* Cycles of multiplying, exponentials, and turning K; lanes: of the vectors. */
+/* Cycles of multiplying, turning K, and exponentials with what a query takes for each step of keys; lanes: of the vectors. */
 static inline double attention_cost(const spk_problem *p, const spk_device *device, attention_tunables tuned, int lanes, bool fused)
 {
     const cost_machine machine = cost_of_machine(device, fused);
@@ -97,7 +97,8 @@ static inline double attention_cost(const spk_problem *p, const spk_device *devi
                  height = (double)cut.height < (double)p->m ? (double)cut.height : (double)p->m;
     const double multiplied = pairs * (double)(p->k + p->depth_v) / lanes / machine.multiplies * (height < 6 ? 2 : 1.15);
     const double turned = pairs / (height > 0 ? height : 1) * (1.2 * (double)p->k + 0.4 * (double)p->depth_v) * 8 / lanes;
-    const double cycles = multiplied + turned + pairs * (p->band.soft_cap ? 20 + 14.0 / lanes : 14.0 / lanes) + tiles * 300;
+    const double weighed = pairs * ((p->band.soft_cap ? 20 + 14.0 / lanes : 14.0 / lanes) + 60.0 / tuned.keys);
+    const double cycles = multiplied + turned + weighed + tiles * 300;
     return cost_finish(p, device, &machine, cycles, tiles, 1);
 }
 
