@@ -104,7 +104,7 @@ def main():
             print(f"{spoken(dtype, c):42} {r['us']['ours']:10.1f} us {r['gflops']['ours']:7.1f} GFLOP/s, PyTorch {r['gflops']['pytorch']:7.1f}: {r['ratios']['pytorch']:.3f} "
                   f"({r['least']:.2f} to {r['most']:.2f}) {r['chosen']}", flush=True)
     processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    document = {"schema": 2, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "command": "bench/attention.py " + " ".join(sys.argv[1:]), "peer": f"PyTorch {torch.__version__}",
                 "device": {"kind": "cpu", "name": processor[1] if processor else "", "threads": options.threads}, "attention": results}
     options.out.write_text(json.dumps(document, indent=1) + "\n")

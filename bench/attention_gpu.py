@@ -278,7 +278,7 @@ def main():
     if not set(options.peers) <= {"ours", *PEERS}:
         parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
     device, library = torch.device(options.device), Library(options.library, options.device, "")
-    document = {"schema": 2, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "command": "bench/attention_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
                 "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
     results = document["attention"] = earlier(options.out, document)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm proved check check-gemm sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -40,7 +40,10 @@ run() {
 for step in "${steps[@]}"; do
     case "$step" in
     roofs) run 120 python3 bench/roofs.py --out "$results/$name-roofs.json" ;;
-    overhead) run 60 "$build/bench/bench_overhead_gpu" >"$results/$name-overhead.json" ;;
+    overhead)
+        run 60 "$build/bench/bench_overhead_gpu" >"$results/$name-overhead.json"
+        run 60 "$build/bench/bench_overhead_attention" >"$results/$name-overhead-attention.json"
+        ;;
     topologies)
         for experts in 8 64; do
             for indices in host deferred; do
@@ -63,6 +66,11 @@ for step in "${steps[@]}"; do
         ;;
     tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" -n 8 ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
+    regret-attention)
+        run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"
+        ;;
+    attention-device) run 120 python3 tests/device/attention.py --library "$library" --json "$results/$name-attention-device.json" ;;
+    check-attention) run 560 "$build/sparsek" check --device "$device" --op attention --cases 2000 --alike 60 --json "$results/$name-check-attention-2000.json" ;;
     regret-gemm)
         run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"
         ;;

@@ -43,10 +43,13 @@ ROOF_NAMES = (("hbm_read_gbps", "memory, read (a sum), GB/s"), ("hbm_copy_gbps",
               ("dense_f16_tflops", "dense f16 product, 8192^3, TFLOP/s"), ("graph_node_us", "one more tiny kernel in a graph, us"))
 HOST_NAMES = (("pattern_us", "a pattern of {nnzb} blocks"), ("plan_from_store_us", "a plan from a warm store"),
               ("plan_one_column_from_store_us", "the same for N = 1"), ("launch_us", "launching an empty kernel through the driver"),
-              ("run_over_launch_us", "`spk_run_spmm` of {choice}, over that launch"),
+              ("run_over_launch_us", "a run of {choice}, over that launch"),
               ("run_one_column_over_launch_us", "`spk_run_spmm` of {choice_one_column}, over that launch"), ("matmul_over_run_us", "`spk_matmul` on a known pattern, "
               "over `spk_run_spmm`"), ("empty_matmul_us", "`spk_matmul` of an empty product"), ("fresh_context_first_product_us", "a fresh context and its first product"),
-              ("fresh_pattern_and_plan_us", "a fresh pattern and plan of a known class (of {fresh_patterns}; {tuned_again} tuned again)"))
+              ("fresh_pattern_and_plan_us", "a fresh pattern and plan of a known class (of {fresh_patterns}; {tuned_again} tuned again)"),
+              ("masked_plan_from_store_us", "a plan of attention under a mask that is on the device, from a warm store"),
+              ("product_us", "that attention, 4096 x 4096, 8 heads, 25 % of blocks of 64, by {choice_of_mask}"), ("with_new_mask_us", "the same with another mask at every step, pattern and plan included"),
+              ("new_mask_over_product_us", "the second over the first"))
 
 
 def section(device, files):
@@ -63,7 +66,7 @@ def section(device, files):
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
-                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("masks", "Attention under masks of blocks", masks_table),
+                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("masks", "Attention under masks of blocks", masks_table), ("properties", "Attention: what a check of single runs does not see", properties_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
@@ -100,6 +103,13 @@ def against_table(chosen):
     return table(["file", "what", "of commit", "before", "now", "now over before (least to most)"],
                  [[stem, AGAINST_NAMES.get(name, name), f"`{d['commit']}` against `{d['against']}`", digits(f["old"], 4), digits(f["new"], 4),
                    f"{digits(f['ratio'])}x ({digits(f['least'])} to {digits(f['most'])})"] for stem, d in chosen for name, f in d["figures"].items()])
+
+
+def properties_table(chosen):
+    """What tests/device/attention.py found: how many runs differed from the first, and how far merged halves of the keys are off."""
+    return table(["what", "problem", "runs", "differ", "off: LSE, O"],
+                 [[r["what"], r["problem"], str(r.get("runs", 1)), str(r["differ"]), f"{digits(r['lse_off'])}, {digits(r['o_off'])}" if "lse_off" in r else "-"]
+                  for _, d in chosen for r in d["results"]])
 
 
 def masks_table(chosen):

@@ -167,7 +167,7 @@ def main():
         print(", ".join(f"{name} {value}" for name, value in result.items()))
     if options.json:
         options.json.write_text(json.dumps({"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                                            "command": "tests/device/attention.py " + " ".join(sys.argv[1:]), "device": torch.cuda.get_device_name(), "results": results}, indent=1) + "\n")
+                                            "command": "tests/device/attention.py " + " ".join(sys.argv[1:]), "device": {"kind": "cuda", "name": torch.cuda.get_device_name()}, "results": results}, indent=1) + "\n")
     return int(any(result.get("differ") for result in results))
 
 
