@@ -9,10 +9,38 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 #include "base/clock.h"
 #include "base/free_memory.h"
+
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+enum { XCOMP_SUPPORTED = 0x1021, XCOMP_REQUEST = 0x1023, XCOMP_TILES = 18 }; /* of Linux' asm/prctl.h, and the registers' bit */
+
+static bool has_tiles(void)
+{
+    unsigned eax, ebx, ecx, edx = 0, wanted = 1u << 22 | 1u << 24; /* AMX-BF16, AMX-TILE */
+    uint64_t kept = 0;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & wanted) == wanted &&
+           syscall(SYS_arch_prctl, XCOMP_SUPPORTED, &kept) == 0 && (kept >> XCOMP_TILES & 1);
+}
+
+bool spk_request_tiles(void)
+{
+    return syscall(SYS_arch_prctl, XCOMP_REQUEST, XCOMP_TILES) == 0;
+}
+#else
+static bool has_tiles(void)
+{
+    return false;
+}
+
+bool spk_request_tiles(void)
+{
+    return false;
+}
+#endif
 
 unsigned spk_probe_isa(void)
 {
@@ -29,7 +57,7 @@ unsigned spk_probe_isa(void)
         isa |= SPK_ISA_F16C;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
-        isa |= SPK_ISA_AVX512F;
+        isa |= SPK_ISA_AVX512F | (has_tiles() ? SPK_ISA_AMX_BF16 : 0);
 #elif defined(__aarch64__)
     isa |= SPK_ISA_NEON;
 #endif

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 
 unsigned spk_probe_isa(void);                           /* SPK_ISA_ bits that processor and system offer */
+bool spk_request_tiles(void);                           /* asks the system to keep AMX' registers for this process, from now on */
 int spk_isa_names(unsigned isa, const char *names[16]); /* static strings; returns how many */
 void spk_probe_name(char *name, size_t size);
 double spk_probe_ghz(void);               /* of a busy core, measured once a process (some 2 ms) */

@@ -49,6 +49,7 @@ SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool a
         T(attention_column)(rows, 1, add, depth, a, lda, b, ldb, c + j, ldc);
 }
 
+#if !PAIRED
 /* C = A B, where B lies in panels of `depth` rows each. */
 static void T(attention_multiply)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, REAL *c,
                                   int64_t ldc)
@@ -65,6 +66,7 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
         T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, b + k * ldb, ldb, T(attention_step), c,
                              ldc);
 }
+#endif
 
 /* exp(x) of x <= 0, within 2 ulp; 0 where the result would not be normal; NaN stays NaN. As T(exp), with less to ask. */
 SPK_INLINE T(vec) T(attention_exp)(T(vec) x)

@@ -25,6 +25,14 @@ typedef struct S(attention) {
     S(piece) piece[S(MOST_PIECES)];
 } S(attention);
 
+#if PAIRED /* the scale is the scores' */
+SPK_INLINE void S(take_queries)(const S(attention) *t)
+{
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_Q].ld;
+    for (int64_t i = 0; i < t->queries; i++)
+        memcpy((STORED *)t->own + i * depth, t->q + (t->first + i) * ld, (size_t)depth * sizeof(STORED));
+}
+#else
 /* Rows of Q, times the scale. */
 SPK_INLINE void S(take_queries)(const S(attention) *t)
 {
@@ -37,6 +45,7 @@ SPK_INLINE void S(take_queries)(const S(attention) *t)
             to[d] *= scale;
     }
 }
+#endif
 
 /* A square of K, turned: keys of which `count` are there, and columns of which `depth` are there. */
 SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to)
@@ -59,6 +68,29 @@ SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, in
         T(store)(to + r * T(attention_step), square[r]);
 }
 
+#if PAIRED
+/* The keys at hand as columns of pairs, which are turned as if each were one number. */
+SPK_INLINE void S(turn_keys)(const S(attention) *t)
+{
+    const int64_t pairs = t->problem->k / 2, ld = t->problem->operand[ATTENTION_K].ld, step = T(attention_step);
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < piece->count; j += T(lanes)) {
+            const int64_t at = piece->at + j;
+            REAL *to = t->own + t->job->room.k + at / step * step * pairs + at % step;
+            for (int64_t d = 0; d < pairs; d += T(lanes)) {
+                T(vec) square[T(lanes)];
+#pragma GCC unroll 16
+                for (int c = 0; c < T(lanes); c++)
+                    square[c] = j + c < piece->count ? T(load)((const REAL *)(const void *)(t->k + (piece->row + j + c) * ld + 2 * d))
+                                                     : (T(vec)){0};
+                T(transpose)(square);
+#pragma GCC unroll 16
+                for (int r = 0; r < T(lanes); r++)
+                    T(store)(to + (d + r) * step, square[r]);
+            }
+        }
+}
+#else
 /* The keys at hand as columns, in panels for the product; zeros behind those of a piece. */
 SPK_INLINE void S(turn_keys)(const S(attention) *t)
 {
@@ -71,6 +103,7 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
                 S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d, to + d * step);
         }
 }
+#endif
 
 /* Whether V's rows can be read where they lie. */
 SPK_INLINE bool S(values_in_place)(const S(attention) *t)
@@ -143,6 +176,11 @@ SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores)
 
 SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
 {
+#if PAIRED
+    const REAL scale = (REAL)t->job->args->scalar[ATTENTION_SCALE];
+    for (int64_t j = 0; j < t->used; j += T(lanes))
+        T(store)(scores + j, T(load)(scores + j) * scale);
+#endif
     const double cap = t->job->args->scalar[ATTENTION_SOFTCAP];
     for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->used; j++)
         scores[j] = (REAL)(cap * tanh((double)scores[j] / cap));
@@ -159,11 +197,21 @@ SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
         highest = T(attention_greater)(x, highest);
     }
     const REAL most = T(attention_highest)(highest), above = most == -(REAL)INFINITY ? 0 : most; /* no key yet: all become 0 */
+#if PAIRED /* bfloat16 from here on, zeros behind the last to a whole tile */
+    STORED *paired = (STORED *)(void *)scores;
+    for (int64_t j = 0; j < keys; j += 2 * T(lanes)) {
+        const T(vec) e = T(attention_exp)(T(load)(scores + j) - above);
+        const T(vec) second = j + T(lanes) < keys ? T(attention_exp)(T(load)(scores + j + T(lanes)) - above) : (T(vec)){0};
+        S(store_two)(paired + j, e, second);
+        total += e + second;
+    }
+#else
     for (int64_t j = 0; j < keys; j += T(lanes)) {
         const T(vec) e = T(attention_exp)(T(load)(scores + j) - above);
         T(store)(scores + j, e);
         total += e;
     }
+#endif
     if (most != before) {
         const T(vec) factor = T(attention_exp)(T(splat)(before - most));
         REAL *out = t->own + t->job->room.out + i * wide;
@@ -175,6 +223,42 @@ SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
     t->sum[i] += T(attention_total)(total);
 }
 
+#if PAIRED
+/* Rows of V as pairs, zeros behind those of a piece and behind the last to a whole tile. Whether every number of them is finite. */
+SPK_INLINE bool S(pair_values)(const S(attention) *t)
+{
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
+    uint32_t *pairs = (uint32_t *)(void *)(t->own + t->job->room.v);
+    T(words) most = {0};
+    int64_t at = 0;
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < (piece->count + T(lanes) - 1) / T(lanes) *T(lanes); j += 2, at += 2)
+            for (int64_t c = 0; c < columns; c += T(lanes)) {
+                const STORED *from = t->v + (piece->row + j) * ld + c;
+                const T(words) low = j < piece->count ? S(lengthen)(*(const S(halves) *)from) : (T(words)){0},
+                               high = j + 1 < piece->count ? S(lengthen)(*(const S(halves) *)(from + ld)) : (T(words)){0};
+                *(T(words) *)(pairs + at / 2 * wide + c) = low | high << 16;
+                most |= (T(words))((T(bits))(low & 0x7f80) == 0x7f80) | (T(words))((T(bits))(high & 0x7f80) == 0x7f80);
+            }
+    for (; at % ATTENTION_TILES != 0; at += 2)
+        memset(pairs + at / 2 * wide, 0, (size_t)columns * sizeof *pairs);
+    return _mm512_test_epi32_mask((__m512i)most, (__m512i)most) == 0;
+}
+
+/* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
+SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *piece)
+{
+    const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, t->first + i);
+    const int64_t ld = t->problem->operand[ATTENTION_V].ld;
+    const STORED *weights = (const STORED *)(const void *)(t->own + t->job->room.scores + i * t->job->tuned.keys) + piece->at;
+    REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
+    for (int64_t j = 0; j < piece->count; j++) {
+        if (S(sees)(t, &seen, piece, t->first + i, piece->first + j))
+            for (int64_t c = 0; c < t->problem->depth_v; c += T(lanes))
+                T(store)(out + c, T(load)(out + c) + S(get)(weights + j) * S(load)(t->v + (piece->row + j) * ld + c));
+    }
+}
+#else
 /* Rows of V, with numbers to the end of a vector. */
 typedef struct S(rows) {
     const REAL *rows;
@@ -203,6 +287,7 @@ SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *pi
                 T(store)(out + c, T(load)(out + c) + scores[j] * T(load)(v.rows + j * v.ld + c));
     }
 }
+#endif
 
 /* The keys at hand: scores, exponentials, O. */
 SPK_INLINE void S(take_keys)(S(attention) *t)
@@ -212,12 +297,26 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     REAL *scores = t->own + room->scores;
     bool hidden = false;
     S(turn_keys)(t);
+#if PAIRED
+    S(attention_tiles)(t->queries, t->used, false, depth, t->own, depth * 2, (const uint32_t *)(const void *)(t->own + room->k),
+                       T(attention_step), T(attention_step) *depth / 2, scores, keys);
+#else
     T(attention_multiply)(t->queries, t->used, depth, t->own, depth, t->own + room->k, scores, keys);
+#endif
     for (int64_t i = 0; i < t->queries; i++) {
         S(cap)(t, scores + i * keys);
         hidden = S(hide)(t, t->first + i, scores + i * keys) || hidden;
         S(weigh)(t, i, scores + i * keys);
     }
+#if PAIRED
+    if (S(pair_values)(t) || !hidden || t->problem->assume_finite)
+        S(attention_tiles)(t->queries, columns, true, t->used, scores, keys * 4, (const uint32_t *)(const void *)(t->own + room->v),
+                           room->wide_v, T(attention_step), t->own + room->out, room->wide_v);
+    else
+        for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+            for (int64_t i = 0; i < t->queries; i++)
+                S(add_seen)(t, i, piece);
+#else
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
         const S(rows) v = S(values_of)(t, piece);
         if (!hidden || t->problem->assume_finite || S(all_finite)(v.rows, v.ld, piece->count, columns))
@@ -226,6 +325,7 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
             for (int64_t i = 0; i < t->queries; i++)
                 S(add_seen)(t, i, piece, v);
     }
+#endif
     t->pieces = t->used = 0;
 }
 
@@ -317,6 +417,9 @@ static void S(attend_some)(void *pointer, int64_t worker)
     const spk_operand *q = &p->operand[ATTENTION_Q], *k = &p->operand[ATTENTION_K], *v = &p->operand[ATTENTION_V],
                       *o = &p->operand[ATTENTION_O], *lse = &p->operand[ATTENTION_LSE];
     REAL *own = (REAL *)job->args->workspace + worker * job->room.elements;
+#if PAIRED
+    S(attention_begin)();
+#endif
     for (int64_t tile; (tile = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->all_tiles;) {
         const int64_t head = tile / cut->tiles, head_kv = head / spk_attention_sharing(p), at = cut->tiles - 1 - tile % cut->tiles,
                       block_end = (at / cut->parts + 1) * cut->block, first = block_end - cut->block + at % cut->parts * cut->height,
@@ -337,4 +440,7 @@ static void S(attend_some)(void *pointer, int64_t worker)
              .sum = own + job->room.most + job->tuned.queries};
         S(attend_tile)(&t, first, end - first < cut->height ? end : first + cut->height);
     }
+#if PAIRED
+    _tile_release();
+#endif
 }
