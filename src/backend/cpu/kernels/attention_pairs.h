@@ -61,6 +61,6 @@ SPK_INLINE void S(attention_tiles)(int64_t rows, int64_t columns, const bool add
 /* Two vectors as 32 bfloat16 numbers. */
 SPK_INLINE void S(store_two)(STORED *to, T(vec) low, T(vec) high)
 {
-    S(store)(to, low);
-    S(store)(to + T(lanes), high);
+    const __m512bh both = _mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+    memcpy(to, &both, sizeof both);
 }
