@@ -54,6 +54,50 @@ static void computes_the_definition(void **state)
     }
 }
 
+/* The tiles of bfloat16 beside the reference, on the same numbers; some of V may be none. */
+static void tiles_compute_as_the_reference(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"attention_bf16_avx512 QUERIES=32 KEYS=128 SERIAL=0",
+                                          "attention_bf16_avx512 QUERIES=96 KEYS=256 SERIAL=0"};
+    static uint16_t from[3][MOST], to[2][MOST];
+    spk_rng rng;
+    spk_rng_seed(&rng, 23);
+    if (!can_run(choices[0]))
+        skip();
+    for (int turn = 0; turn < 40; turn++) {
+        spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .batch = 1, .depth = 32 + 32 * below(&rng, 3),
+                           .depth_v = 32 + 32 * below(&rng, 2)};
+        a.queries = 96 + below(&rng, 60);
+        a.keys = 1 + below(&rng, 300);
+        a.heads_kv = 1 + below(&rng, 2);
+        a.heads = a.heads_kv * (1 + below(&rng, 2));
+        a.soft_cap = below(&rng, 4) == 0;
+        a.diagonal = SPK_DIAGONAL_TOP_LEFT;
+        a.causal = (int)below(&rng, 2);
+        a.window_left = below(&rng, 2) * (1 + below(&rng, 90));
+        a.sinks = a.window_left ? below(&rng, 2) * (1 + below(&rng, 40)) : 0;
+        for (int i = 0; i < 3; i++)
+            ok(spk_fill_random(context, SPK_BF16, MOST, (uint64_t)(3 * turn + i), from[i]));
+        if (turn % 3 == 0)
+            from[2][below(&rng, a.keys * a.depth_v)] = turn % 2 ? 0x7fc0 : 0x7f80;
+        for (int i = 0; i < 2; i++) {
+            const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i ? choices[turn % 2] : "attention_reference"};
+            const spk_attention_args args = {
+                SPK_SIZED(spk_attention_args), .q = from[0], .k = from[1], .v = from[2], .o = to[i], .scale = 0.2, .softcap = 2};
+            memset(to[i], 0xff, sizeof to[i]);
+            ok(spk_compute(context, NULL, &a, &args, &pin));
+        }
+        for (int64_t i = 0; i < a.heads * a.queries * a.depth_v; i++) {
+            float got, wanted;
+            memcpy(&got, &(uint32_t){(uint32_t)to[1][i] << 16}, sizeof got);
+            memcpy(&wanted, &(uint32_t){(uint32_t)to[0][i] << 16}, sizeof wanted);
+            if (!(fabsf(got - wanted) <= 0.02f) && !(isnan(got) && isnan(wanted)) && got != wanted)
+                fail_msg("turn %d: O[%d] = %.9g, wanted %.9g", turn, (int)i, (double)got, (double)wanted);
+        }
+    }
+}
+
 /* What no query sees has no influence; what one sees alone, none on the others. */
 static void hidden_numbers_have_no_influence(void **state)
 {
@@ -173,6 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes_the_definition),
+        cmocka_unit_test(tiles_compute_as_the_reference),
         cmocka_unit_test(hidden_numbers_have_no_influence),
         cmocka_unit_test(equal_bits),
         cmocka_unit_test(empty_ones),
