@@ -24,7 +24,7 @@ from attention_gpu import TOP_LEFT, case, kept_pairs, make_pattern, mask_lists  
 from race.library import Library, TuneOptions, sized  # noqa: E402
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
-CASES = [case("", heads, s, depth, heads_kv=kv, causal=causal) for heads, kv, s, depth in ((8, 8, 1024, 64), (8, 8, 2048, 64), (4, 4, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
+CASES = [case("", heads, s, depth, heads_kv=kv, causal=causal) for heads, kv, s, depth in ((8, 8, 1024, 64), (8, 8, 2048, 64), (8, 8, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
          for causal in (0, 1)]
 CASES += [case("", 8, 1, 128, keys=8192), case("", 4, 2048, 64, block=64, kept=3, lists=4), case("", 4, 4096, 128, block=128, kept=3, lists=4)]
 
