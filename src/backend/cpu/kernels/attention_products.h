@@ -61,7 +61,7 @@ static void T(attention_multiply)(int64_t rows, int64_t columns, int64_t depth, 
 static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb, REAL *c,
                              int64_t ldc)
 {
-    const int64_t some = 16384 / (T(attention_vectors) *VECTOR_BYTES);
+    const int64_t some = 64;
     for (int64_t k = 0; k < depth; k += some)
         T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, b + k * ldb, ldb, T(attention_step), c,
                              ldc);

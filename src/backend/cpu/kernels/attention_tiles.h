@@ -103,6 +103,31 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
                 S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d, to + d * step);
         }
 }
+
+/* The scores of so few queries that turning K would take longer: a vector of partial sums for each key, of which a square is turned. */
+SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
+{
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld;
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < piece->count; j += T(lanes))
+            for (int64_t i = 0; i < t->queries; i++) {
+                const REAL *q = t->own + i * depth;
+                T(vec) square[T(lanes)] = {{0}}, sum = {0};
+                for (int c = 0; c < T(lanes) &&j + c < piece->count; c++) {
+                    const STORED *row = t->k + (piece->row + j + c) * ld;
+                    int64_t d = 0;
+                    for (; d + T(lanes) <= depth; d += T(lanes))
+                        square[c] += T(load)(q + d) * S(load)(row + d);
+                    if (d < depth)
+                        square[c] += T(load_part)(q + d, depth - d) * S(load_part)(row + d, depth - d);
+                }
+                T(transpose)(square);
+#pragma GCC unroll 16
+                for (int c = 0; c < T(lanes); c++)
+                    sum += square[c];
+                T(store)(scores + i * t->job->tuned.keys + piece->at + j, sum);
+            }
+}
 #endif
 
 /* Whether V's rows can be read where they lie. */
@@ -296,12 +321,17 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     const int64_t keys = t->job->tuned.keys, depth = t->problem->k, columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
     REAL *scores = t->own + room->scores;
     bool hidden = false;
-    S(turn_keys)(t);
 #if PAIRED
+    S(turn_keys)(t);
     S(attention_tiles)(t->queries, t->used, false, depth, t->own, depth * 2, (const uint32_t *)(const void *)(t->own + room->k),
                        T(attention_step), T(attention_step) *depth / 2, scores, keys);
 #else
-    T(attention_multiply)(t->queries, t->used, depth, t->own, depth, t->own + room->k, scores, keys);
+    if (t->queries < 3 && depth > 0) {
+        S(score_few)(t, scores);
+    } else {
+        S(turn_keys)(t);
+        T(attention_multiply)(t->queries, t->used, depth, t->own, depth, t->own + room->k, scores, keys);
+    }
 #endif
     for (int64_t i = 0; i < t->queries; i++) {
         S(cap)(t, scores + i * keys);
