@@ -104,29 +104,46 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
         }
 }
 
-/* The scores of so few queries that turning K would take longer: a vector of partial sums for each key, of which a square is turned. */
+enum { S(FEW_QUERIES) = 5 }; /* for so many it does not pay to turn keys */
+
+/* Sums of products of a query with some keys, of which `count` are there. */
+SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth)
+{
+    T(vec) sum[T(lanes)], total = {0};
+#pragma GCC unroll 16
+    for (int c = 0; c < T(lanes); c++)
+        sum[c] = (T(vec)){0};
+    int64_t d = 0;
+    for (; count >= T(lanes) &&d + T(lanes) <= depth; d += T(lanes)) {
+        const T(vec) x = T(load)(q + d);
+#pragma GCC unroll 16
+        for (int c = 0; c < T(lanes); c++)
+            sum[c] += x * S(load)(from + c * ld + d);
+    }
+    for (; d < depth; d += T(lanes)) {
+        const int64_t left = depth - d < T(lanes) ? depth - d : T(lanes);
+        const T(vec) x = T(load_part)(q + d, left);
+#pragma GCC unroll 16
+        for (int c = 0; c < T(lanes); c++)
+            if (c < count)
+                sum[c] += x * S(load_part)(from + c * ld + d, left);
+    }
+    T(transpose)(sum);
+#pragma GCC unroll 16
+    for (int c = 0; c < T(lanes); c++)
+        total += sum[c];
+    return total;
+}
+
+/* Scores of few queries with the keys at hand. */
 SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
 {
-    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld;
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->job->tuned.keys;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
         for (int64_t j = 0; j < piece->count; j += T(lanes))
-            for (int64_t i = 0; i < t->queries; i++) {
-                const REAL *q = t->own + i * depth;
-                T(vec) square[T(lanes)] = {{0}}, sum = {0};
-                for (int c = 0; c < T(lanes) &&j + c < piece->count; c++) {
-                    const STORED *row = t->k + (piece->row + j + c) * ld;
-                    int64_t d = 0;
-                    for (; d + T(lanes) <= depth; d += T(lanes))
-                        square[c] += T(load)(q + d) * S(load)(row + d);
-                    if (d < depth)
-                        square[c] += T(load_part)(q + d, depth - d) * S(load_part)(row + d, depth - d);
-                }
-                T(transpose)(square);
-#pragma GCC unroll 16
-                for (int c = 0; c < T(lanes); c++)
-                    sum += square[c];
-                T(store)(scores + i * t->job->tuned.keys + piece->at + j, sum);
-            }
+            for (int64_t i = 0; i < t->queries; i++)
+                T(store)(scores + i * keys + piece->at + j,
+                         S(score_keys)(t->own + i * depth, t->k + (piece->row + j) * ld, ld, piece->count - j, depth));
 }
 #endif
 
@@ -326,7 +343,7 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     S(attention_tiles)(t->queries, t->used, false, depth, t->own, depth * 2, (const uint32_t *)(const void *)(t->own + room->k),
                        T(attention_step), T(attention_step) *depth / 2, scores, keys);
 #else
-    if (t->queries < 3 && depth > 0) {
+    if (t->queries <= S(FEW_QUERIES) &&depth > 0) {
         S(score_few)(t, scores);
     } else {
         S(turn_keys)(t);
