@@ -40,7 +40,8 @@ enum { FEW_BYTES = 16 };
 /* What a row may do all the same, and why. */
 static const struct {
     const char *row, *why;
-} may_use_stack[] = {{"", ""}};
+} may_spill[] = {
+    {"reference_cuda_attention", "a yardstick, in which nothing is tuned: what its calls of tanh and log may overwrite goes to the stack"}};
 
 static const struct arch {
     const char *name;
@@ -447,10 +448,10 @@ static void add_jobs(const subject *row, const struct arch *arch, int limit)
 
 /* ------------------------------------------------------------------------------------------------ compiling, on all cores */
 
-static bool stack_allowed(const char *row)
+static bool spilling_allowed(const char *row)
 {
-    for (size_t i = 0; i < sizeof may_use_stack / sizeof may_use_stack[0]; i++)
-        if (strcmp(may_use_stack[i].row, row) == 0)
+    for (size_t i = 0; i < sizeof may_spill / sizeof may_spill[0]; i++)
+        if (strcmp(may_spill[i].row, row) == 0)
             return true;
     return false;
 }
@@ -481,7 +482,7 @@ static void read_log(job *one, char *log)
         }
         if (used != NULL && sscanf(used, "Used %d registers", &registers) == 1 && registers > one->registers)
             one->registers = registers; /* a program may have several functions */
-        const bool spills = stores > most || loads > most || (stack > most && !stack_allowed(one->row));
+        const bool spills = (stores > most || loads > most || stack > most) && !spilling_allowed(one->row);
         if ((c75 != NULL || strstr(line, "warning") != NULL || spills) && one->wrong[0] == '\0')
             snprintf(one->wrong, sizeof one->wrong, "%s", line);
     }
