@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls.h"
 #include "timing.h"
 
 enum { PARAMETER_BYTES = 512, CALLS = 10 };
@@ -27,16 +28,8 @@ static struct {
                   handle stream, void **parameters, void **extra);
 } cu;
 
-static spk_context *context;
 static handle stream, empty_kernel;
 
-#define TRY(call)                                                        \
-    do {                                                                 \
-        if ((call) != SPK_OK) {                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
-            exit(1);                                                     \
-        }                                                                \
-    } while (0)
 #define DRIVER(call)                                               \
     do {                                                           \
         int error_ = (call);                                       \

@@ -8,19 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "timing.h"
 
 enum { SIZE = 2048, BLOCK = 16, N = 8, ROUNDS = 501 };
-
-static spk_context *context;
-
-#define TRY(call)                                                        \
-    do {                                                                 \
-        if ((call) != SPK_OK) {                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
-            exit(1);                                                     \
-        }                                                                \
-    } while (0)
 
 static spk_matrix *fresh_matrix(uint64_t seed)
 {

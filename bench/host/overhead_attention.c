@@ -112,6 +112,15 @@ static double steps_us(const attention *a, const spk_bsr_indices *indices)
     return us;
 }
 
+static void release(attention *a)
+{
+    void *all[] = {(void *)a->args.q, (void *)a->args.k, (void *)a->args.v, a->args.o, a->args.workspace};
+    DRIVER(cu.synchronize(stream));
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        spk_memory_release(context, &all[i]);
+    spk_plan_destroy(&a->plan);
+}
+
 int main(void)
 {
     static double launch[ROUNDS], run[ROUNDS], over[ROUNDS], plan[ROUNDS], masked_plan[ROUNDS], product[ROUNDS], fresh[ROUNDS],
@@ -130,7 +139,7 @@ int main(void)
     const spk_bsr_indices indices = make_mask();
     spk_pattern *mask = NULL;
     TRY(spk_pattern_create(context, &indices, &mask));
-    const attention brief = make(512, NULL), masked = make(QUERIES, mask);
+    attention brief = make(512, NULL), masked = make(QUERIES, mask);
     for (int i = -10; i < ROUNDS; i++) {
         const int at = i < 0 ? 0 : i;
         launch[at] = launches_us();
@@ -153,5 +162,13 @@ int main(void)
            spk_version(), spk_commit(), date, device.name, spk_plan_choice(brief.plan), spk_plan_choice(masked.plan),
            median(launch, ROUNDS), median(run, ROUNDS), median(over, ROUNDS), median(plan, ROUNDS), median(masked_plan, ROUNDS),
            median(product, ROUNDS), median(fresh, ROUNDS), median(more, ROUNDS));
+    release(&brief);
+    release(&masked);
+    spk_pattern_destroy(&mask);
+    spk_context_destroy(&context);
+    unlink(path);
+    strcat(path, ".lock");
+    unlink(path);
+    rmdir(folder);
     return 0;
 }

@@ -13,20 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "timing.h"
 
 enum { BLOCK = 128, MODEL = 2048, HIDDEN = 4096, FEWEST = 16, MOST = 256, STEPS = 1000, MOST_EXPERTS = 64 };
 enum { GRID_ROWS = MOST_EXPERTS * MOST / BLOCK, PER_ROW = HIDDEN / BLOCK };
-
-static spk_context *context;
-
-#define TRY(call)                                                        \
-    do {                                                                 \
-        if ((call) != SPK_OK) {                                          \
-            fprintf(stderr, "%s: %s\n", #call, spk_last_error(context)); \
-            exit(1);                                                     \
-        }                                                                \
-    } while (0)
 
 static unsigned draw(unsigned below)
 {

@@ -2,31 +2,11 @@
 #ifndef SPK_TEST_ATTENTION_CASE_H
 #define SPK_TEST_ATTENTION_CASE_H
 
-#include <sparsek/sparsek.h>
+#include "context_case.h"
 
 enum { MOST = 90000 };
 
-static spk_context *context;
 static float q[MOST], k[MOST], v[MOST], o[MOST], lse[MOST];
-
-static int set_up(void **state)
-{
-    (void)state;
-    return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    spk_context_destroy(&context);
-    return 0;
-}
-
-static void ok(spk_status status)
-{
-    if (status != SPK_OK)
-        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
-}
 
 /* Where row `row` of a head of an item begins: by_row: item, row, head, column; else item, head, row, column. */
 static int64_t place(bool by_row, int64_t item, int64_t head, int64_t row, int64_t heads, int64_t rows, int64_t cols)

@@ -13,28 +13,7 @@
 
 #include "base/rng.h"
 #include "matrix/matrix.h"
-#include "sparsek/sparsek.h"
-
-static spk_context *context;
-
-static int set_up(void **state)
-{
-    (void)state;
-    return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    spk_context_destroy(&context);
-    return 0;
-}
-
-static void ok(spk_status status)
-{
-    if (status != SPK_OK)
-        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
-}
+#include "context_case.h"
 
 static inline int64_t pick(spk_rng *rng, int64_t from, int64_t to)
 {

@@ -12,32 +12,13 @@
 #include <sparsek/sparsek.h>
 
 #include "base/rng.h"
+#include "context_case.h"
 
 enum { D = 8, MOST_ROWS = 600, MOST_INDEX = 600, MOST_BLOCKS = 256, HEADS = 2 };
 
-static spk_context *context;
 static float q[MOST_ROWS * D * HEADS], k[MOST_ROWS * D * HEADS], v[MOST_ROWS * D * HEADS], o[MOST_ROWS * D * HEADS];
 static int32_t query_ends[MOST_INDEX], key_ends[MOST_INDEX], page_table[MOST_INDEX], tile_numbers[MOST_BLOCKS], tile_bits[4096];
 static int64_t row_offsets[MOST_BLOCKS], columns[MOST_BLOCKS];
-
-static int set_up(void **state)
-{
-    (void)state;
-    return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    spk_context_destroy(&context);
-    return 0;
-}
-
-static void ok(spk_status status)
-{
-    if (status != SPK_OK)
-        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
-}
 
 static int64_t below(spk_rng *rng, int64_t limit)
 {
