@@ -83,6 +83,50 @@ template <int count> SPK_INLINE bool soften(float (&s)[count], softmax_rows &row
     return __any_sync(~0u, factor[0] != 1 || factor[1] != 1);
 }
 
+/* The rows' largest scores, those of s counted in. factor: what earlier sums are to be multiplied by. Chains are short: scores of the next
+ * step wait for this one's. */
+template <int count> SPK_INLINE void raise(const float (&s)[count], softmax_rows &rows, float (&factor)[2], float scale2)
+{
+    float most[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float chain[4] = {s[half * 2], s[half * 2 + 1], s[half * 2 + 4], s[half * 2 + 5]};
+#pragma unroll
+        for (int i = half * 2 + 8; i < count; i += 4) {
+            chain[i / 4 % 2 * 2] = fmaxf(chain[i / 4 % 2 * 2], s[i]);
+            chain[i / 4 % 2 * 2 + 1] = fmaxf(chain[i / 4 % 2 * 2 + 1], s[i + 1]);
+        }
+        most[half] = fmaxf(fmaxf(fmaxf(chain[0], chain[1]), fmaxf(chain[2], chain[3])), rows.most[half]);
+    }
+#pragma unroll
+    for (int lane = 1; lane < 4; lane *= 2) {
+        const float other[2] = {__shfl_xor_sync(~0u, most[0], lane), __shfl_xor_sync(~0u, most[1], lane)};
+        most[0] = fmaxf(most[0], other[0]);
+        most[1] = fmaxf(most[1], other[1]);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        factor[half] = power_of_two((rows.most[half] - most[half]) * scale2);
+        rows.most[half] = most[half];
+    }
+}
+
+/* Scores s (times scale2: in powers of two) become exponentials relative to the rows' largest ones, which raise has found. */
+template <int count> SPK_INLINE void exponentiate(float (&s)[count], softmax_rows &rows, const float (&factor)[2], float scale2)
+{
+    const float shift[2] = {rows.most[0] * scale2, rows.most[1] * scale2};
+    rows.sum[0] *= factor[0];
+    rows.sum[1] *= factor[1];
+#pragma unroll
+    for (int i = 0; i < count; i += 2) {
+        const int half = i / 2 % 2;
+        s[i] = power_of_two(fmaf(s[i], scale2, -shift[half]));
+        s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift[half]));
+        rows.sum[half] += s[i];
+        rows.sum[half] += s[i + 1];
+    }
+}
+
 /* Four lanes have four pairs of columns of each of four groups of eight columns; then lane q has the four pairs of group q. */
 SPK_INLINE void quad_transpose(unsigned (&x)[4])
 {

@@ -14,6 +14,7 @@
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/device/softmax.cuh"
 #include "backend/cuda/device/tma.cuh"
+#include "backend/cuda/device/uniform.cuh"
 
 using namespace sm90;
 
@@ -444,14 +445,12 @@ inline void pack(unsigned (&p)[STEP_KEYS / 4], const float (&s)[STEP_KEYS / 2])
         p[i] = DTYPE_A == BF16 ? pack_bf16(s[2 * i], s[2 * i + 1]) : pack_f16(s[2 * i], s[2 * i + 1]);
 }
 
-/* Q of the warpgroup: an address in shared memory, or, with Q_HELD, fragments. */
+/* Q of the warpgroup: with Q_HELD fragments; without, it stays in shared memory. */
 struct query_tile {
-    unsigned address;
     unsigned held[Q_HELD ? K_STEPS * 4 : 1];
 
     __device__ __forceinline__ void take(unsigned from)
     {
-        address = from;
 #if Q_HELD
         const int row = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 16, column_byte = threadIdx.x % 32 / 16 * 16;
 #pragma unroll
@@ -468,11 +467,11 @@ struct query_tile {
 
 /* s = Q K^T of a stage; o += P V. Each is one group of products, which is asked for here and waited for elsewhere. A descriptor of a tile
  * counts in 16 bytes: what lies further on is added to it. */
-inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned k_tile)
+inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned q_tile, unsigned k_tile)
 {
     const unsigned long long b = k_major<128>(k_tile);
 #if !Q_HELD
-    const unsigned long long a = k_major<128>(q.address);
+    const unsigned long long a = k_major<128>(q_tile);
 #endif
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++) {
@@ -662,20 +661,24 @@ struct consumer {
     const attention_order &order;
     ring_shared &shared;
     const ring_tiles at;
+    const int group; /* the warpgroup's number */
     const score_scale scale;
     ring<STAGES> k, v;
     ring<Q_SLOTS> q;
 
-    __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at)
-        : task(task), order(order), shared(shared), at(at), scale(scale_of(task)), k(shared.k), v(shared.v), q(shared.q)
+    __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
+                                        int group)
+        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k(shared.k), v(shared.v), q(shared.q)
     {
     }
-    __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : threadIdx.x / 128; }
+    __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : group; }
+    /* Of the tile that is multiplied: its slot is given back after its last product with K. */
+    __device__ __forceinline__ unsigned q_tile() const { return at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes; }
     __device__ __forceinline__ unsigned k_tile() const { return at.k + k.stage * SHAPE.k_bytes; }
     __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
-    __device__ __forceinline__ void release_k()
+    __device__ __forceinline__ void release_k(bool really = true)
     {
-        if (threadIdx.x % 128 == 0)
+        if (threadIdx.x % 128 == 0 && really)
             k.release(k.stage);
         k.advance();
     }
@@ -693,15 +696,17 @@ struct consumer {
             q.release(q.stage);
         q.advance();
     }
-    __device__ __forceinline__ void wait_turn() const { turn_wait<TURNS>(threadIdx.x / 128); }
-    __device__ __forceinline__ void pass_turn() const { turn_pass<TURNS>((threadIdx.x / 128 + 1) % CONSUMERS); }
+    __device__ __forceinline__ void wait_turn() const { turn_wait<TURNS>(group); }
+    __device__ __forceinline__ void pass_turn() const { turn_pass<TURNS>((group + 1) % CONSUMERS); }
 
     /* The next tile and its Q. */
     __device__ __forceinline__ tile_note next_tile(query_tile &query)
     {
-        q.wait_full();
-        const tile_note next = shared.tiles[q.stage];
-        query.take(at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes);
+        wait_full_warp(q);
+        tile_note next = shared.tiles[q.stage];
+        next.tile = uniform(next.tile);
+        next.steps = uniform(next.steps);
+        query.take(q_tile());
         if (Q_HELD || next.steps == 0)
             release_q();
         return next;
@@ -719,16 +724,18 @@ struct consumer {
         return part_of(place);
     }
 
-    /* Scores of a step become exponentials. note: the step's. */
-    __device__ __forceinline__ bool exponentials(float (&s)[STEP_KEYS / 2], const step_note &note, softmax_rows &rows, float (&factor)[2])
+    /* Scores of a step, whose largest are found. note: the step's. */
+    __device__ __forceinline__ void take_scores(float (&s)[STEP_KEYS / 2], const step_note &note, bool hidden, softmax_rows &rows,
+                                                float (&factor)[2])
     {
         mma_settle(s);
         cap_scores(s, scale);
-        if (note.hidden)
+        if (__builtin_expect(hidden, 0)) {
             hide(s, task, note);
-        if (TILED && note.hidden)
-            hide_bits(s, task, note);
-        return soften(s, rows, factor, scale.outer2);
+            if (TILED)
+                hide_bits(s, task, note);
+        }
+        raise(s, rows, factor, scale.outer2);
     }
     __device__ __forceinline__ void clean_v(float (&o)[DEPTH_V / 2], int &more)
     {
@@ -755,7 +762,7 @@ inline void consumer::run()
     query_tile query;
     tile_note tile = next_tile(query);
     bool begun = false; /* the tile's first exponentials are in p */
-    if (TURNS && threadIdx.x / 128 == CONSUMERS - 1)
+    if (TURNS && group == CONSUMERS - 1)
         pass_turn();
     while (tile.tile >= 0) {
         if (tile.steps == 0) {
@@ -770,40 +777,48 @@ inline void consumer::run()
         }
         if (!begun) {
             rows.begin();
-            k.wait_full();
+            wait_full_warp(k);
             const step_note &note = note_of(shared, k);
             wait_turn();
             mma_fence();
-            multiply_k(s, query, k_tile());
+            multiply_k(s, query, Q_HELD ? 0 : uniform(q_tile()), k_tile());
             pass_turn();
             mma_wait<0>();
             release_k();
             if (!Q_HELD && tile.steps == 1)
                 release_q();
-            exponentials(s, note, rows, factor);
+            take_scores(s, note, note.hidden, rows, factor);
+            exponentiate(s, rows, factor, scale.outer2);
             pack(p, s);
         }
         int more = 0;
+        const unsigned q_at = Q_HELD ? 0 : uniform(q_tile());
         for (int step = 1; step < tile.steps; step++) {
-            k.wait_full();
-            v.wait_full();
+            wait_full_warp(k);
+            if (SCRUB)
+                wait_full_warp(v);
             const step_note &note = note_of(shared, k);
+            const bool hidden = __any_sync(~0u, note.hidden);
             clean_v(o, more);
             wait_turn();
             mma_fence();
-            multiply_k(s, query, k_tile());
+            multiply_k(s, query, q_at, k_tile());
+            if (!SCRUB) {
+                wait_full_warp(v);
+                mma_fence();
+            }
             multiply_v(o, p, v_tile(), more);
             pass_turn();
             mma_wait<1>();
-            release_k();
             if (!Q_HELD && step == tile.steps - 1)
                 release_q();
-            const bool grown = exponentials(s, note, rows, factor);
+            take_scores(s, note, hidden, rows, factor);
+            release_k(rows.most[0] > -2e30f);
+            exponentiate(s, rows, factor, scale.outer2);
             mma_wait<0>();
             mma_settle(o);
             release_v();
-            if (grown)
-                shrink(o, factor);
+            shrink(o, factor);
             pack(p, s);
             more = 1;
         }
@@ -812,21 +827,22 @@ inline void consumer::run()
         next_rows.begin();
         if (JOIN)
             next = next_tile(query);
-        v.wait_full();
+        wait_full_warp(v);
         clean_v(o, more);
         if (JOIN && next.steps > 0) {
-            k.wait_full();
+            wait_full_warp(k);
             const step_note &note = note_of(shared, k);
             wait_turn();
             mma_fence();
-            multiply_k(s, query, k_tile());
+            multiply_k(s, query, Q_HELD ? 0 : uniform(q_tile()), k_tile());
             multiply_v(o, p, v_tile(), more);
             pass_turn();
             mma_wait<1>();
             release_k();
             if (!Q_HELD && next.steps == 1)
                 release_q();
-            exponentials(s, note, next_rows, factor);
+            take_scores(s, note, note.hidden, next_rows, factor);
+            exponentiate(s, next_rows, factor, scale.outer2);
         } else {
             wait_turn();
             mma_fence();
@@ -843,7 +859,7 @@ inline void consumer::run()
         rows = next_rows;
         tile = JOIN ? next : next_tile(query);
     }
-    if (TURNS && threadIdx.x / 128 == 0)
+    if (TURNS && group == 0)
         wait_turn();
 }
 
@@ -874,11 +890,12 @@ extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
     if (order.early)
         next_launch_may_start();
     previous_launch_done();
-    if (threadIdx.x < CONSUMERS * 128) {
+    const int group = uniform(threadIdx.x / 128);
+    if (group < CONSUMERS) {
         if (CONSUMERS > 1)
             registers_more<CONSUMER_REGISTERS>();
-        const int ring = RINGS > 1 ? threadIdx.x / 128 : 0;
-        consumer(task, order, shared[ring], tiles_of(tiles, ring)).run();
+        const int ring = RINGS > 1 ? group : 0;
+        consumer(task, order, shared[ring], tiles_of(tiles, ring), group).run();
     } else {
         if (CONSUMERS > 1)
             registers_fewer<PRODUCER_REGISTERS>();

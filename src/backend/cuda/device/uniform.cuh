@@ -1,0 +1,37 @@
+/* What all lanes of a warp have in common. wgmma takes descriptors from uniform registers. A value stays in them only where the compiler
+ * knows that all lanes have it: a branch or a loop that lanes may leave one by one, as a wait for an mbarrier is, makes everything behind
+ * it a value of each lane, which each product then has to move. */
+#ifndef SPK_DEVICE_UNIFORM_CUH
+#define SPK_DEVICE_UNIFORM_CUH
+
+#include "backend/cuda/device/pipeline.cuh"
+
+namespace sm90 {
+
+/* x, which is the same in all lanes. */
+SPK_INLINE int uniform(int x)
+{
+    return (int)__reduce_or_sync(~0u, (unsigned)x);
+}
+
+/* barrier_wait by all of a warp, which goes on together. */
+SPK_INLINE void barrier_wait_warp(unsigned barrier, unsigned parity)
+{
+    unsigned done;
+    do {
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    } while (!__all_sync(~0u, done));
+}
+
+/* ring::wait_full by all of a warp. */
+template <int stages> SPK_INLINE void wait_full_warp(const ring<stages> &at)
+{
+    barrier_wait_warp(at.full_barrier(), at.phase);
+}
+
+} // namespace sm90
+
+#endif
