@@ -14,6 +14,17 @@ SPK_INLINE int uniform(int x)
     return (int)__reduce_or_sync(~0u, (unsigned)x);
 }
 
+/* The lower half of a tile's descriptor, which says where the tile is: found once, since the compiler would make it anew for each product;
+ * and the descriptor of the tile `bytes` further on. */
+SPK_INLINE unsigned descriptor_low(unsigned long long descriptor)
+{
+    return (unsigned)uniform((int)descriptor);
+}
+SPK_INLINE unsigned long long descriptor_at(unsigned long long kind, unsigned low, unsigned bytes)
+{
+    return kind >> 32 << 32 | (low + bytes / 16);
+}
+
 /* barrier_wait by all of a warp, which goes on together. */
 SPK_INLINE void barrier_wait_warp(unsigned barrier, unsigned parity)
 {

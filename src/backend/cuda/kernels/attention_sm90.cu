@@ -467,12 +467,8 @@ struct query_tile {
 
 /* s = Q K^T of a stage; o += P V. Each is one group of products, which is asked for here and waited for elsewhere. A descriptor of a tile
  * counts in 16 bytes: what lies further on is added to it. */
-inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned q_tile, unsigned k_tile)
+inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned long long a, unsigned long long b)
 {
-    const unsigned long long b = k_major<128>(k_tile);
-#if !Q_HELD
-    const unsigned long long a = k_major<128>(q_tile);
-#endif
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++) {
         const int b_further = (k / 4 * (STEP_KEYS * 128) + k % 4 * 32) / 16;
@@ -485,9 +481,8 @@ inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned 
     mma_commit();
 }
 
-inline void multiply_v(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], unsigned v_tile, int more)
+inline void multiply_v(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], unsigned long long b, int more)
 {
-    const unsigned long long b = mn_major<STEP_KEYS>(v_tile);
 #pragma unroll
     for (int k = 0; k < V_STEPS; k++)
         mma_registers<DEPTH_V>::run<1>(o, p + k * 4, b + k * (2048 / 16), k == 0 ? more : 1);
@@ -663,18 +658,22 @@ struct consumer {
     const ring_tiles at;
     const int group; /* the warpgroup's number */
     const score_scale scale;
+    const unsigned k_low, v_low; /* of the descriptors of stage 0 */
     ring<STAGES> k, v;
     ring<Q_SLOTS> q;
 
     __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
                                         int group)
-        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k(shared.k), v(shared.v), q(shared.q)
+        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k_low(descriptor_low(k_major<128>(at.k))),
+          v_low(descriptor_low(mn_major<STEP_KEYS>(at.v))), k(shared.k), v(shared.v), q(shared.q)
     {
     }
     __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : group; }
     /* Of the tile that is multiplied: its slot is given back after its last product with K. */
     __device__ __forceinline__ unsigned q_tile() const { return at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes; }
-    __device__ __forceinline__ unsigned k_tile() const { return at.k + k.stage * SHAPE.k_bytes; }
+    __device__ __forceinline__ unsigned long long q_descriptor() const { return descriptor_at(k_major<128>(0), descriptor_low(k_major<128>(q_tile())), 0); }
+    __device__ __forceinline__ unsigned long long k_descriptor() const { return descriptor_at(k_major<128>(0), k_low, k.stage * SHAPE.k_bytes); }
+    __device__ __forceinline__ unsigned long long v_descriptor() const { return descriptor_at(mn_major<STEP_KEYS>(0), v_low, v.stage * SHAPE.v_bytes); }
     __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
     __device__ __forceinline__ void release_k(bool really = true)
     {
@@ -744,6 +743,9 @@ struct consumer {
             scrub(o, more, v_tile(), task, note_of(shared, v));
 #endif
     }
+    template <bool hidden>
+    __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
+                                                  softmax_rows &rows, const query_tile &query, unsigned long long q_at, int &more, bool last);
     __device__ __forceinline__ void run();
 };
 
@@ -752,6 +754,41 @@ inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
 #pragma unroll
     for (int i = 0; i < DEPTH_V / 2; i++)
         o[i] *= factor[i / 2 % 2];
+}
+
+/* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. */
+template <bool hidden>
+inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
+                                    const query_tile &query, unsigned long long q_at, int &more, bool last)
+{
+    float factor[2];
+    const step_note &note = note_of(shared, k);
+    const unsigned long long k_at = k_descriptor();
+#if SCRUB
+    wait_full_warp(v);
+    clean_v(o, more);
+#endif
+    wait_turn();
+    mma_fence();
+    multiply_k(s, query, q_at, k_at);
+#if !SCRUB
+    wait_full_warp(v);
+    mma_fence();
+#endif
+    multiply_v(o, p, v_descriptor(), more);
+    pass_turn();
+    mma_wait<1>();
+    if (!Q_HELD && Q_SLOTS == 1 && last)
+        release_q();
+    take_scores(s, note, hidden, rows, factor);
+    release_k(rows.most[0] > -2e30f);
+    exponentiate(s, rows, factor, scale.outer2);
+    mma_wait<0>();
+    mma_settle(o);
+    release_v();
+    shrink(o, factor);
+    pack(p, s);
+    more = 1;
 }
 
 inline void consumer::run()
@@ -781,7 +818,7 @@ inline void consumer::run()
             const step_note &note = note_of(shared, k);
             wait_turn();
             mma_fence();
-            multiply_k(s, query, Q_HELD ? 0 : uniform(q_tile()), k_tile());
+            multiply_k(s, query, q_descriptor(), k_descriptor());
             pass_turn();
             mma_wait<0>();
             release_k();
@@ -792,36 +829,16 @@ inline void consumer::run()
             pack(p, s);
         }
         int more = 0;
-        const unsigned q_at = Q_HELD ? 0 : uniform(q_tile());
+        const unsigned long long q_at = q_descriptor();
         for (int step = 1; step < tile.steps; step++) {
             wait_full_warp(k);
-            if (SCRUB)
-                wait_full_warp(v);
-            const step_note &note = note_of(shared, k);
-            const bool hidden = __any_sync(~0u, note.hidden);
-            clean_v(o, more);
-            wait_turn();
-            mma_fence();
-            multiply_k(s, query, q_at, k_tile());
-            if (!SCRUB) {
-                wait_full_warp(v);
-                mma_fence();
-            }
-            multiply_v(o, p, v_tile(), more);
-            pass_turn();
-            mma_wait<1>();
-            if (!Q_HELD && step == tile.steps - 1)
-                release_q();
-            take_scores(s, note, hidden, rows, factor);
-            release_k(rows.most[0] > -2e30f);
-            exponentiate(s, rows, factor, scale.outer2);
-            mma_wait<0>();
-            mma_settle(o);
-            release_v();
-            shrink(o, factor);
-            pack(p, s);
-            more = 1;
+            if (__any_sync(~0u, note_of(shared, k).hidden))
+                multiply_step<true>(s, o, p, rows, query, q_at, more, step == tile.steps - 1);
+            else
+                multiply_step<false>(s, o, p, rows, query, q_at, more, step == tile.steps - 1);
         }
+        if (!Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
+            release_q();
         tile_note next = {-1, 0, 0, 0};
         softmax_rows next_rows;
         next_rows.begin();
@@ -834,8 +851,8 @@ inline void consumer::run()
             const step_note &note = note_of(shared, k);
             wait_turn();
             mma_fence();
-            multiply_k(s, query, Q_HELD ? 0 : uniform(q_tile()), k_tile());
-            multiply_v(o, p, v_tile(), more);
+            multiply_k(s, query, q_descriptor(), k_descriptor());
+            multiply_v(o, p, v_descriptor(), more);
             pass_turn();
             mma_wait<1>();
             release_k();
@@ -846,7 +863,7 @@ inline void consumer::run()
         } else {
             wait_turn();
             mma_fence();
-            multiply_v(o, p, v_tile(), more);
+            multiply_v(o, p, v_descriptor(), more);
             pass_turn();
         }
         mma_wait<0>();
