@@ -651,6 +651,11 @@ inline void finish(const attention_task &task, const attention_order &order, con
 
 /* ---- a warpgroup's work */
 
+/* What was seen of the next step while exponentials were computed: which stages are full; k: whether keys are hidden, too. */
+struct ready_stages {
+    bool k, v, hidden;
+};
+
 struct consumer {
     const attention_task &task;
     const attention_order &order;
@@ -695,6 +700,7 @@ struct consumer {
             q.release(q.stage);
         q.advance();
     }
+    __device__ __forceinline__ bool is_hidden() const { return __any_sync(~0u, note_of(shared, k).hidden); }
     __device__ __forceinline__ void wait_turn() const { turn_wait<TURNS>(group); }
     __device__ __forceinline__ void pass_turn() const { turn_pass<TURNS>((group + 1) % CONSUMERS); }
 
@@ -745,7 +751,8 @@ struct consumer {
     }
     template <bool hidden>
     __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
-                                                  softmax_rows &rows, const query_tile &query, unsigned long long q_at, int &more, bool last);
+                                                  softmax_rows &rows, const query_tile &query, unsigned long long q_at, int &more,
+                                                  ready_stages &ready, bool last);
     __device__ __forceinline__ void run();
 };
 
@@ -759,20 +766,22 @@ inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
 /* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. */
 template <bool hidden>
 inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
-                                    const query_tile &query, unsigned long long q_at, int &more, bool last)
+                                    const query_tile &query, unsigned long long q_at, int &more, ready_stages &ready, bool last)
 {
     float factor[2];
     const step_note &note = note_of(shared, k);
     const unsigned long long k_at = k_descriptor();
 #if SCRUB
-    wait_full_warp(v);
+    if (!ready.v)
+        wait_full_warp(v);
     clean_v(o, more);
 #endif
     wait_turn();
     mma_fence();
     multiply_k(s, query, q_at, k_at);
 #if !SCRUB
-    wait_full_warp(v);
+    if (!ready.v)
+        wait_full_warp(v);
     mma_fence();
 #endif
     multiply_v(o, p, v_descriptor(), more);
@@ -786,6 +795,9 @@ inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_
     mma_wait<0>();
     mma_settle(o);
     release_v();
+    ready.k = is_full_warp(k);
+    ready.hidden = is_hidden();
+    ready.v = is_full_warp(v);
     shrink(o, factor);
     pack(p, s);
     more = 1;
@@ -830,12 +842,16 @@ inline void consumer::run()
         }
         int more = 0;
         const unsigned long long q_at = q_descriptor();
+        ready_stages ready = {false, false, false};
         for (int step = 1; step < tile.steps; step++) {
-            wait_full_warp(k);
-            if (__any_sync(~0u, note_of(shared, k).hidden))
-                multiply_step<true>(s, o, p, rows, query, q_at, more, step == tile.steps - 1);
+            if (!ready.k) {
+                wait_full_warp(k);
+                ready.hidden = is_hidden();
+            }
+            if (ready.hidden)
+                multiply_step<true>(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
             else
-                multiply_step<false>(s, o, p, rows, query, q_at, more, step == tile.steps - 1);
+                multiply_step<false>(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
         }
         if (!Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
             release_q();
