@@ -25,25 +25,31 @@ SPK_INLINE unsigned long long descriptor_at(unsigned long long kind, unsigned lo
     return kind >> 32 << 32 | (low + bytes / 16);
 }
 
-/* Whether all of a warp find that the phase of this parity is complete. It may wait for a moment. */
-SPK_INLINE bool barrier_try_warp(unsigned barrier, unsigned parity)
+/* Whether all of a warp find that the phase of this parity is complete: at once, or, where it is not, after a moment. */
+template <bool at_once> SPK_INLINE bool barrier_try_warp(unsigned barrier, unsigned parity)
 {
     unsigned done;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
+    if (at_once)
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    else
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
     return __all_sync(~0u, done);
 }
 
 /* ring::wait_full by all of a warp, which goes on together; is_full: without waiting. */
 template <int stages> SPK_INLINE bool is_full_warp(const ring<stages> &at)
 {
-    return barrier_try_warp(at.full_barrier(), at.phase);
+    return barrier_try_warp<true>(at.full_barrier(), at.phase);
 }
 template <int stages> SPK_INLINE void wait_full_warp(const ring<stages> &at)
 {
-    while (!is_full_warp(at)) {
+    while (!barrier_try_warp<false>(at.full_barrier(), at.phase)) {
     }
 }
 
