@@ -14,16 +14,23 @@ SPK_INLINE int uniform(int x)
     return (int)__reduce_or_sync(~0u, (unsigned)x);
 }
 
-/* The lower half of a tile's descriptor, which says where the tile is: found once, since the compiler would make it anew for each product;
- * and the descriptor of the tile `bytes` further on. */
-SPK_INLINE unsigned descriptor_low(unsigned long long descriptor)
-{
-    return (unsigned)uniform((int)descriptor);
-}
-SPK_INLINE unsigned long long descriptor_at(unsigned long long kind, unsigned low, unsigned bytes)
-{
-    return kind >> 32 << 32 | (low + bytes / 16);
-}
+/* A tile's descriptor, found once: the compiler would make it anew for each product, or each half of it for itself. */
+struct uniform_descriptor {
+    unsigned low, high;
+    __device__ __forceinline__ explicit uniform_descriptor(unsigned long long descriptor)
+        : low(uniform((int)descriptor)), high(uniform((int)(descriptor >> 32)))
+    {
+    }
+    /* Of the tile so many bytes further on. */
+    __device__ __forceinline__ unsigned long long at(unsigned bytes = 0) const
+    {
+        unsigned long long descriptor;
+        asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low + bytes / 16), "r"(high));
+        return descriptor;
+    }
+    __device__ __forceinline__ uniform_descriptor further(unsigned bytes) const { return uniform_descriptor(low + bytes / 16, high); }
+    __device__ __forceinline__ uniform_descriptor(unsigned low, unsigned high) : low(low), high(high) {}
+};
 
 /* Whether all of a warp find that the phase of this parity is complete: at once, or, where it is not, after a moment. */
 template <bool at_once> SPK_INLINE bool barrier_try_warp(unsigned barrier, unsigned parity)

@@ -467,25 +467,25 @@ struct query_tile {
 
 /* s = Q K^T of a stage; o += P V. Each is one group of products, which is asked for here and waited for elsewhere. A descriptor of a tile
  * counts in 16 bytes: what lies further on is added to it. */
-inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, unsigned long long a, unsigned long long b)
+inline void multiply_k(float (&s)[STEP_KEYS / 2], const query_tile &q, uniform_descriptor a, uniform_descriptor b)
 {
 #pragma unroll
     for (int k = 0; k < K_STEPS; k++) {
-        const int b_further = (k / 4 * (STEP_KEYS * 128) + k % 4 * 32) / 16;
+        const int b_further = k / 4 * (STEP_KEYS * 128) + k % 4 * 32;
 #if Q_HELD
-        mma_registers<STEP_KEYS>::run<0>(s, q.held + k * 4, b + b_further, k > 0);
+        mma_registers<STEP_KEYS>::run<0>(s, q.held + k * 4, b.at(b_further), k > 0);
 #else
-        mma<STEP_KEYS>::run<0, 0>(s, a + (k / 4 * 8192 + k % 4 * 32) / 16, b + b_further, k > 0);
+        mma<STEP_KEYS>::run<0, 0>(s, a.at(k / 4 * 8192 + k % 4 * 32), b.at(b_further), k > 0);
 #endif
     }
     mma_commit();
 }
 
-inline void multiply_v(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], unsigned long long b, int more)
+inline void multiply_v(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], uniform_descriptor b, int more)
 {
 #pragma unroll
     for (int k = 0; k < V_STEPS; k++)
-        mma_registers<DEPTH_V>::run<1>(o, p + k * 4, b + k * (2048 / 16), k == 0 ? more : 1);
+        mma_registers<DEPTH_V>::run<1>(o, p + k * 4, b.at(k * 2048), k == 0 ? more : 1);
     mma_commit();
 }
 
@@ -663,22 +663,22 @@ struct consumer {
     const ring_tiles at;
     const int group; /* the warpgroup's number */
     const score_scale scale;
-    const unsigned k_low, v_low; /* of the descriptors of stage 0 */
+    const uniform_descriptor k_first, v_first; /* of stage 0 */
     ring<STAGES> k, v;
     ring<Q_SLOTS> q;
 
     __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
                                         int group)
-        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k_low(descriptor_low(k_major<128>(at.k))),
-          v_low(descriptor_low(mn_major<STEP_KEYS>(at.v))), k(shared.k), v(shared.v), q(shared.q)
+        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k_first(k_major<128>(at.k)),
+          v_first(mn_major<STEP_KEYS>(at.v)), k(shared.k), v(shared.v), q(shared.q)
     {
     }
     __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : group; }
     /* Of the tile that is multiplied: its slot is given back after its last product with K. */
     __device__ __forceinline__ unsigned q_tile() const { return at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes; }
-    __device__ __forceinline__ unsigned long long q_descriptor() const { return descriptor_at(k_major<128>(0), descriptor_low(k_major<128>(q_tile())), 0); }
-    __device__ __forceinline__ unsigned long long k_descriptor() const { return descriptor_at(k_major<128>(0), k_low, k.stage * SHAPE.k_bytes); }
-    __device__ __forceinline__ unsigned long long v_descriptor() const { return descriptor_at(mn_major<STEP_KEYS>(0), v_low, v.stage * SHAPE.v_bytes); }
+    __device__ __forceinline__ uniform_descriptor q_descriptor() const { return uniform_descriptor(k_major<128>(q_tile())); }
+    __device__ __forceinline__ uniform_descriptor k_descriptor() const { return k_first.further(k.stage * SHAPE.k_bytes); }
+    __device__ __forceinline__ uniform_descriptor v_descriptor() const { return v_first.further(v.stage * SHAPE.v_bytes); }
     __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
     __device__ __forceinline__ void release_k(bool really = true)
     {
@@ -751,7 +751,7 @@ struct consumer {
     }
     template <bool hidden>
     __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
-                                                  softmax_rows &rows, const query_tile &query, unsigned long long q_at, int &more,
+                                                  softmax_rows &rows, const query_tile &query, uniform_descriptor q_at, int &more,
                                                   ready_stages &ready, bool last);
     __device__ __forceinline__ void run();
 };
@@ -766,11 +766,11 @@ inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
 /* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. */
 template <bool hidden>
 inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
-                                    const query_tile &query, unsigned long long q_at, int &more, ready_stages &ready, bool last)
+                                    const query_tile &query, uniform_descriptor q_at, int &more, ready_stages &ready, bool last)
 {
     float factor[2];
     const step_note &note = note_of(shared, k);
-    const unsigned long long k_at = k_descriptor();
+    const uniform_descriptor k_at = k_descriptor();
 #if SCRUB
     if (!ready.v)
         wait_full_warp(v);
@@ -841,7 +841,7 @@ inline void consumer::run()
             pack(p, s);
         }
         int more = 0;
-        const unsigned long long q_at = q_descriptor();
+        const uniform_descriptor q_at = q_descriptor();
         ready_stages ready = {false, false, false};
         for (int step = 1; step < tile.steps; step++) {
             if (!ready.k) {
