@@ -14,50 +14,44 @@ SPK_INLINE int uniform(int x)
     return (int)__reduce_or_sync(~0u, (unsigned)x);
 }
 
-/* A tile's descriptor, found once: the compiler would make it anew for each product, or each half of it for itself. */
+/* A tile's descriptor. Found once: the compiler would find it again for each product. In halves: which of them changes is known. */
 struct uniform_descriptor {
     unsigned low, high;
+
+    __device__ __forceinline__ uniform_descriptor(unsigned low, unsigned high) : low(low), high(high) {}
     __device__ __forceinline__ explicit uniform_descriptor(unsigned long long descriptor)
         : low(uniform((int)descriptor)), high(uniform((int)(descriptor >> 32)))
     {
     }
-    /* Of the tile so many bytes further on. */
-    __device__ __forceinline__ unsigned long long at(unsigned bytes = 0) const
+    /* Of the tile so many bytes further on; and for an instruction. */
+    __device__ __forceinline__ uniform_descriptor further(unsigned bytes) const { return uniform_descriptor(low + bytes / 16, high); }
+    __device__ __forceinline__ unsigned long long at(unsigned bytes) const
     {
         unsigned long long descriptor;
         asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low + bytes / 16), "r"(high));
         return descriptor;
     }
-    __device__ __forceinline__ uniform_descriptor further(unsigned bytes) const { return uniform_descriptor(low + bytes / 16, high); }
-    __device__ __forceinline__ uniform_descriptor(unsigned low, unsigned high) : low(low), high(high) {}
 };
 
-/* Whether all of a warp find that the phase of this parity is complete: at once, or, where it is not, after a moment. */
-template <bool at_once> SPK_INLINE bool barrier_try_warp(unsigned barrier, unsigned parity)
-{
-    unsigned done;
-    if (at_once)
-        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-    else
-        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-    return __all_sync(~0u, done);
-}
-
-/* ring::wait_full by all of a warp, which goes on together; is_full: without waiting. */
+/* Whether all of a warp find a stage full (ring::wait_full), at once; and a wait for it, after which they go on together. */
 template <int stages> SPK_INLINE bool is_full_warp(const ring<stages> &at)
 {
-    return barrier_try_warp<true>(at.full_barrier(), at.phase);
+    unsigned done;
+    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                 : "=r"(done)
+                 : "r"(at.full_barrier()), "r"(at.phase)
+                 : "memory");
+    return __all_sync(~0u, done);
 }
 template <int stages> SPK_INLINE void wait_full_warp(const ring<stages> &at)
 {
-    while (!barrier_try_warp<false>(at.full_barrier(), at.phase)) {
-    }
+    unsigned done;
+    do {
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done)
+                     : "r"(at.full_barrier()), "r"(at.phase)
+                     : "memory");
+    } while (!__all_sync(~0u, done));
 }
 
 } // namespace sm90

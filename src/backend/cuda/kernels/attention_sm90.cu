@@ -676,13 +676,18 @@ struct consumer {
     __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : group; }
     /* Of the tile that is multiplied: its slot is given back after its last product with K. */
     __device__ __forceinline__ unsigned q_tile() const { return at.q + (own() * Q_SLOTS + q.stage) * SHAPE.q_bytes; }
-    __device__ __forceinline__ uniform_descriptor q_descriptor() const { return uniform_descriptor(k_major<128>(q_tile())); }
+    __device__ __forceinline__ uniform_descriptor q_descriptor() const
+    {
+        return Q_HELD ? uniform_descriptor(0, 0) : uniform_descriptor(k_major<128>(q_tile()));
+    }
     __device__ __forceinline__ uniform_descriptor k_descriptor() const { return k_first.further(k.stage * SHAPE.k_bytes); }
     __device__ __forceinline__ uniform_descriptor v_descriptor() const { return v_first.further(v.stage * SHAPE.v_bytes); }
     __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
-    __device__ __forceinline__ void release_k(bool really = true)
+    /* most: a row's largest score, which is above this limit. Instructions that wait for a product with V stay behind the release, and
+     * this one behind the search for the largest score, which would otherwise wait for that product, too. */
+    __device__ __forceinline__ void release_k(float most = 0)
     {
-        if (threadIdx.x % 128 == 0 && really)
+        if (threadIdx.x % 128 == 0 && most > -2e30f)
             k.release(k.stage);
         k.advance();
     }
@@ -763,7 +768,8 @@ inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
         o[i] *= factor[i / 2 % 2];
 }
 
-/* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. */
+/* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. The softmax
+ * is one block without branches: what waits for nothing is computed while exponentials are, which take the longest. */
 template <bool hidden>
 inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
                                     const query_tile &query, uniform_descriptor q_at, int &more, ready_stages &ready, bool last)
@@ -788,9 +794,9 @@ inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_
     pass_turn();
     mma_wait<1>();
     if (!Q_HELD && Q_SLOTS == 1 && last)
-        release_q();
+        release_q(); /* for the next tile's, at once; with two slots after the last step */
     take_scores(s, note, hidden, rows, factor);
-    release_k(rows.most[0] > -2e30f);
+    release_k(rows.most[0]);
     exponentiate(s, rows, factor, scale.outer2);
     mma_wait<0>();
     mma_settle(o);
