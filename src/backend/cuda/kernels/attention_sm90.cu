@@ -768,8 +768,8 @@ inline void shrink(float (&o)[DEPTH_V / 2], const float (&factor)[2])
         o[i] *= factor[i / 2 % 2];
 }
 
-/* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. The softmax
- * is one block without branches: what waits for nothing is computed while exponentials are, which take the longest. */
+/* Where K's stage is full: the product of a step with K and of the step before with V. hidden: some query does not see some key. The
+ * softmax is one block without branches: what waits for nothing is computed while exponentials are, which take the longest. */
 template <bool hidden>
 inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
                                     const query_tile &query, uniform_descriptor q_at, int &more, ready_stages &ready, bool last)
