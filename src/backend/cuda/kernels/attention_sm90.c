@@ -7,6 +7,7 @@
 #include "backend/cuda/helpers/attention_merge.h"
 #include "backend/cuda/plan/attention.h"
 #include "backend/cuda/plan/build.h"
+#include "backend/cuda/plan/attention_sm90_model.h"
 #include "backend/cuda/plan/sm90.h"
 #include "op/attention/attention.h"
 
@@ -173,77 +174,10 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
     return *why == NULL;
 }
 
-/* ---- the model: of one multiprocessor, fitted to times on an H200 */
-
-static const double FLOPS_US = 6.67e6, STEP_US = 0.1625, EXPONENTIALS_US = 15.2e3, L2_BYTES_US = 62e3, HBM_BYTES_US = 33e3;
-
-/* Exponentials and what goes with them, of a step. Three warpgroups are at their best where none waits for Q from shared memory. */
-static double softened_us(const attention_constants *c)
-{
-    const double elements = (double)ROWS * c->consumers * c->step_keys;
-    if (c->consumers < 3)
-        return (elements / EXPONENTIALS_US + 0.1 * c->consumers) * (c->q_held && c->depth <= 64 ? 0.975 : 1);
-    if (c->q_held)
-        return elements / (EXPONENTIALS_US * 1.3) + 0.077 * c->consumers;
-    return (elements / (EXPONENTIALS_US * 1.18) + 0.1 * c->consumers) * (c->step_keys < 128 ? 1.06 : 1);
-}
-
-/* One step of each of a block's warpgroups. once: nothing else reads these keys. */
-static double step_us(const attention_constants *c, const attention_shape *s, bool once)
-{
-    const double multiplied = 2.0 * ROWS * c->consumers * c->step_keys * (s->depth16 + c->depth_v) / FLOPS_US + STEP_US * c->consumers,
-                 softened = softened_us(c), brought = (double)s->rings * (s->k_bytes + s->v_bytes) / (once ? HBM_BYTES_US : L2_BYTES_US);
-    const bool narrow = c->step_keys <= 80 && c->depth_v < 192;
-    double us = multiplied + (c->consumers == 1 ? 0.25 : 0) + (narrow && !c->q_held ? 0.14 : 0); /* Q is read from shared memory, too */
-    us = fmax(us, softened);
-    us *= s->registers > 180 && c->depth_v < 192 ? 1.1 : 1;
-    us *= c->join && c->depth_v > 64 ? 1.025 : 1;
-    us *= c->turns ? (narrow ? 1.09 : 1.012) : 1;
-    us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.25 : 1.08;
-    return fmax(us, brought);
-}
-
-/* Beginning and end of a tile, which the other warpgroups' products hide in part. */
-static double tile_us(const attention_constants *c)
-{
-    const double store = 0.6 + 0.008 * c->depth_v;
-    return store - (c->turns ? 0.45 : 0) - (c->join ? 0.1 : 0);
-}
-
-static int common_divisor(int a, int b)
-{
-    while (b != 0) {
-        const int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Steps of a tile that a limit adds to its share of pairs: it goes down the tile by as many keys as that has rows, of which half are waste,
- * and ends within a step. And what hiding costs in those that it goes through, in steps. */
-static double edge_steps(const attention_constants *c, double queries, double *hidden)
-{
-    const double part = queries / c->step_keys, ragged = 1 - (double)common_divisor((int)queries, c->step_keys) / c->step_keys;
-    *hidden = 0.3 * (c->left + c->right) * (part + 1);
-    return (c->left + c->right) * 0.5 * (part + ragged);
-}
-
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
     const attention_constants c = constants_of(p, params);
-    const attention_shape s = attention_shape_of(c);
-    const attention_tiling t = spk_cuda_attention_tiling(p, s.rows, s.heads, c.step_keys);
-    const double workers = (double)spk_sm90_processors(device) * s.rings, splits = TUNED(params, SPLIT);
-    const double whole = (double)t.all > 1 ? (double)t.all : 1, tiles = whole * splits;
-    const double queries = fmax(fmin(s.rows, (double)block_queries(p)), 1), rows = queries * s.heads;
-    double hidden;
-    const double edges = edge_steps(&c, queries, &hidden), seen = p->pairs * (double)p->batch / (whole * rows * c.step_keys) + edges;
-    const double steps = (edges > 0 ? seen + fmin(hidden, 0.3 * seen) : ceil(seen - 0.01)) / splits;
-    const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
-    const bool uneven = c.left || c.right || c.masked;
-    const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
-    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(&c, &s, t.row_tiles == 1) + tile_us(&c));
+    return spk_cuda_attention_sm90_us(p, &c, block_queries(p), TUNED(params, SPLIT), spk_sm90_processors(device));
 }
 
 /* ---- the program */

@@ -1,0 +1,12 @@
+/* How long attention_sm90 takes. It stands apart from the row, whose proofs hold while the model learns. */
+#ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_SM90_MODEL_H
+#define SPK_BACKEND_CUDA_PLAN_ATTENTION_SM90_MODEL_H
+
+#include "backend/cuda/kernels/attention_sm90.h"
+#include "op/problem.h"
+
+/* Microseconds that a program takes. block_queries: those that share a list of keys; splits: parts of a tile's keys. */
+double spk_cuda_attention_sm90_us(const spk_problem *problem, const attention_constants *constants, int64_t block_queries, int splits,
+                                  int processors);
+
+#endif
