@@ -25,8 +25,12 @@ static const char *isa_reason(unsigned missing)
 static bool applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
                        const char **why)
 {
+    if (kernel->ops->applicable == NULL)
+        return true;
+    if (kernel->ops->batched)
+        return kernel->ops->applicable(problem, device, params, why);
     const spk_problem item = spk_problem_item(problem);
-    return kernel->ops->applicable == NULL || kernel->ops->applicable(kernel->ops->batched ? problem : &item, device, params, why);
+    return kernel->ops->applicable(&item, device, params, why);
 }
 
 bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,

@@ -115,6 +115,16 @@ void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *b
 spk_status spk_params_parse(const spk_kernel *kernel, const char *text, spk_params *params);
 bool spk_params_names(const char *text, const char *name); /* whether the text has a value for the tunable */
 
+/* A row's tunables, read once for who goes through its candidates: number i in [0, candidates). Of a tunable's values those beyond
+ * SPK_MOST_VALUES are none, here and in spk_params_count. */
+enum { SPK_MOST_VALUES = 24 };
+typedef struct spk_tunables {
+    int count, candidates;
+    int counts[SPK_MAX_TUNABLES], values[SPK_MAX_TUNABLES][SPK_MOST_VALUES];
+} spk_tunables;
+void spk_tunables_read(const spk_kernel *kernel, spk_tunables *tunables);
+spk_params spk_tunables_params(const spk_tunables *tunables, int candidate);
+
 /* 16 hex digits over the kernel's source hash, its name and the parameters' text. */
 void spk_candidate_hash(const spk_kernel *kernel, const spk_params *params, char out[17]);
 

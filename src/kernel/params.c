@@ -23,7 +23,7 @@ static int split(const char *text, tunable out[SPK_MAX_TUNABLES])
         tunable *t = &out[count++];
         *t = (tunable){text, (int)(equals - text), equals + 1, 1};
         for (text = equals + 1; *text != '\0' && *text != ' '; text++)
-            t->count += *text == ',';
+            t->count += *text == ',' && t->count < SPK_MOST_VALUES;
         while (*text == ' ')
             text++;
     }
@@ -47,15 +47,37 @@ int spk_params_count(const spk_kernel *kernel)
     return product;
 }
 
-void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params)
+void spk_tunables_read(const spk_kernel *kernel, spk_tunables *out)
 {
     tunable tunables[SPK_MAX_TUNABLES];
-    int count = split(kernel->tunables, tunables);
-    *params = (spk_params){{0}};
-    for (int i = count - 1; i >= 0; i--) {
-        params->v[i] = value_at(&tunables[i], candidate % tunables[i].count);
-        candidate /= tunables[i].count;
+    *out = (spk_tunables){.count = split(kernel->tunables, tunables), .candidates = 1};
+    for (int i = 0; i < out->count; i++) {
+        const char *text = tunables[i].values;
+        out->counts[i] = tunables[i].count;
+        out->candidates *= tunables[i].count;
+        for (int k = 0; k < tunables[i].count; k++, text++) { /* over the comma */
+            char *end = NULL;
+            out->values[i][k] = (int)strtol(text, &end, 10);
+            text = end;
+        }
     }
+}
+
+spk_params spk_tunables_params(const spk_tunables *tunables, int candidate)
+{
+    spk_params params = {{0}};
+    for (int i = tunables->count - 1; i >= 0; i--) {
+        params.v[i] = tunables->values[i][candidate % tunables->counts[i]];
+        candidate /= tunables->counts[i];
+    }
+    return params;
+}
+
+void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params)
+{
+    spk_tunables tunables;
+    spk_tunables_read(kernel, &tunables);
+    *params = spk_tunables_params(&tunables, candidate);
 }
 
 void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size)

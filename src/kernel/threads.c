@@ -14,9 +14,15 @@ static double work_of(const spk_problem *problem)
     return spk_problem_flops(problem) + flops_a_byte * spk_problem_bytes(problem);
 }
 
+/* Which of a row's tunables says whether one thread runs; -1: none. */
+static int serial_of(const spk_kernel *kernel)
+{
+    return kernel->backend == SPK_BACKEND_CPU ? spk_params_index(kernel, "SERIAL") : -1;
+}
+
 bool spk_is_serial(const spk_kernel *kernel, const spk_params *params)
 {
-    const int at = spk_params_index(kernel, "SERIAL");
+    const int at = serial_of(kernel);
     return at >= 0 && params->v[at] != 0;
 }
 
@@ -36,7 +42,7 @@ bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, c
 
 bool spk_runs_alone(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
 {
-    const int at = device->executor.threads > 1 ? spk_params_index(kernel, "SERIAL") : -1;
+    const int at = device->executor.threads > 1 ? serial_of(kernel) : -1;
     return at >= 0 && (params->v[at] != 0 || (!spk_threads_for_any_work && work_of(problem) < least_work));
 }
 

@@ -22,6 +22,10 @@ static void text_is_whole(void **state)
             if (name == 0 || name >= length || word[name] != '=' || strspn(word + name + 1, "0123456789,") != length - name - 1 ||
                 word[length - 1] == ',')
                 fail_msg("%s: tunables \"%s\" at \"%.*s\"", table[r].name, table[r].tunables, (int)length, word);
+            int values = 1;
+            for (const char *c = word; c < word + length; c++)
+                values += *c == ',';
+            assert_in_range(values, 1, SPK_MOST_VALUES);
             word += length;
         }
         if (table[r].tunables[0] == ' ')
@@ -43,8 +47,38 @@ static void names_are_places(void **state)
     assert_string_equal(spk_kernel_by_name("reference")->tunables, "");
 }
 
+/* Candidates span all combinations, the last tunable fastest, and their text leads back to them. */
+static void candidates_are_combinations(void **state)
+{
+    (void)state;
+    static const spk_kernel row = {.name = "row", .tunables = "A=1,20 B=7 C=0,5,300"};
+    static const int last[] = {0, 5, 300};
+    spk_tunables tunables;
+    spk_tunables_read(&row, &tunables);
+    assert_int_equal(tunables.candidates, 6);
+    assert_int_equal(spk_params_count(&row), 6);
+    for (int i = 0; i < 6; i++) {
+        char text[SPK_MAX_PARAMS_TEXT];
+        spk_params back, got;
+        const spk_params params = spk_tunables_params(&tunables, i);
+        assert_int_equal(params.v[0], i < 3 ? 1 : 20);
+        assert_int_equal(params.v[1], 7);
+        assert_int_equal(params.v[2], last[i % 3]);
+        spk_params_get(&row, i, &got);
+        spk_params_text(&row, &params, text, sizeof text);
+        assert_int_equal(spk_params_parse(&row, text, &back), SPK_OK);
+        assert_memory_equal(&params, &got, sizeof params);
+        assert_memory_equal(&params, &back, sizeof params);
+    }
+    static const spk_kernel none = {.name = "none", .tunables = ""};
+    spk_tunables_read(&none, &tunables);
+    assert_int_equal(tunables.candidates, 1);
+    assert_int_equal(spk_tunables_params(&tunables, 0).v[0], 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text_is_whole), cmocka_unit_test(names_are_places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text_is_whole), cmocka_unit_test(names_are_places),
+                                       cmocka_unit_test(candidates_are_combinations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,11 +34,15 @@ bool spk_proved_elsewhere(const spk_device *device, const spk_kernel *kernel, co
 int spk_proved_count(const spk_device *device, const spk_kernel *rows, int row_count)
 {
     int count = 0;
-    for (int r = 0; r < row_count; r++)
-        for (int i = 0; rows[r].backend == SPK_BACKEND_CUDA && i < spk_params_count(&rows[r]); i++) {
-            spk_params params;
-            spk_params_get(&rows[r], i, &params);
+    for (int r = 0; r < row_count; r++) {
+        spk_tunables tunables;
+        if (rows[r].backend != SPK_BACKEND_CUDA)
+            continue;
+        spk_tunables_read(&rows[r], &tunables);
+        for (int i = 0; i < tunables.candidates; i++) {
+            const spk_params params = spk_tunables_params(&tunables, i);
             count += spk_proved_elsewhere(device, &rows[r], &params);
         }
+    }
     return count;
 }

@@ -143,7 +143,7 @@ static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *
 {
     spk_contender *contenders = NULL;
     int count = 0, best = -1;
-    SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
+    SPK_TRY(spk_contenders_eligible(tuner, problem, options, &contenders, &count));
     *complete = spk_evidence_lacks(report, contenders, count) == 0;
     spk_contenders_release(tuner, &contenders, count);
     SPK_TRY(best_proved(tuner, problem, options, report, choice, &best));

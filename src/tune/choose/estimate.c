@@ -82,6 +82,17 @@ static spk_status from_nearest(const spk_tuner *tuner, const spk_problem *proble
     return SPK_OK;
 }
 
+/* SPK_ERR_NO_CANDIDATE, with what keeps each row out. */
+static spk_status none_applicable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
+{
+    spk_contender *contenders = NULL;
+    int count = 0;
+    SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
+    const spk_status status = spk_no_candidate(contenders, count, options);
+    spk_contenders_release(tuner, &contenders, count);
+    return status;
+}
+
 /* Candidates that could run here, and none of them is proved. */
 static spk_status none_proved(const spk_tuner *tuner, const spk_contender *contenders, int first)
 {
@@ -103,10 +114,10 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
         return SPK_OK;
     spk_contender *contenders = NULL;
     int count = 0;
-    SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
+    SPK_TRY(spk_contenders_eligible(tuner, problem, options, &contenders, &count));
     const int first = spk_contenders_predicted_best(contenders, count);
     int best = first;
-    spk_status status = first < 0 ? spk_no_candidate(contenders, count, options) : SPK_OK;
+    spk_status status = first < 0 ? none_applicable(tuner, problem, options) : SPK_OK;
     if (first >= 0 && !spk_problem_is_empty(problem))
         status = spk_proved_best(tuner, problem, contenders, count, &best);
     if (status == SPK_OK && best < 0)

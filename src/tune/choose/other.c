@@ -67,7 +67,7 @@ void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, con
         return;
     spk_contender *contenders = NULL;
     int count = 0;
-    if (spk_contenders_make(tuner, problem, &any, &contenders, &count) != SPK_OK)
+    if (spk_contenders_eligible(tuner, problem, &any, &contenders, &count) != SPK_OK)
         return;
     for (int i = 0; i < count; i++)
         contenders[i].eligible = suits(&contenders[i]);

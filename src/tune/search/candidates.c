@@ -91,11 +91,16 @@ bool spk_is_restricted(const spk_tune_options *options)
     return !is_empty(options->only) || !is_empty(options->exclude);
 }
 
+/* What holds of all candidates of a row alike. */
+static bool row_may_win(const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel, const char **why)
+{
+    return spk_kernel_allowed(kernel, options, why) && spk_candidate_eligible(kernel, problem, why);
+}
+
 bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel,
                  const spk_params *params, const char **why)
 {
-    return spk_candidate_applicable(kernel, params, problem, tuner->device, why) && spk_kernel_allowed(kernel, options, why) &&
-           spk_candidate_eligible(kernel, problem, why);
+    return spk_candidate_applicable(kernel, params, problem, tuner->device, why) && row_may_win(problem, options, kernel, why);
 }
 
 double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
@@ -117,7 +122,7 @@ static void look_at(const spk_tuner *tuner, const spk_problem *problem, const sp
         c->status = SPK_CANDIDATE_NOT_APPLICABLE;
     } else {
         c->predicted_us = spk_predict(c->kernel, &c->params, problem, tuner->device);
-        c->eligible = spk_may_win(tuner, problem, options, c->kernel, &c->params, &why);
+        c->eligible = row_may_win(problem, options, c->kernel, &why);
         c->wanted = c->eligible;
         if (!c->eligible)
             c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
@@ -133,29 +138,82 @@ static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, con
     return kernel->operation == problem->op->id && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
 }
 
-spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
-                               spk_contender **contenders, int *count)
+/* Contenders, and the room for them. */
+typedef struct gathered {
+    spk_contender *all;
+    int count, room;
+} gathered;
+
+static spk_status next(const spk_tuner *tuner, gathered *g, spk_contender **contender)
 {
-    int rows = 0, total = 0, made = 0;
+    if (g->count == g->room) {
+        const int room = g->room > 0 ? 2 * g->room : 64;
+        SPK_TRY(spk_realloc(tuner->mem, &g->all, (size_t)room, sizeof *g->all));
+        g->room = room;
+    }
+    *contender = &g->all[g->count++];
+    **contender = (spk_contender){.kernel = NULL};
+    return SPK_OK;
+}
+
+static spk_status gather(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool only_eligible,
+                         gathered *g)
+{
+    int rows = 0, order = 0;
+    const char *why = NULL;
     const spk_kernel *table = spk_tuner_table(tuner, &rows);
-    for (int row = 0; row < rows; row++)
-        total += candidates_of(tuner, problem, &table[row]);
-    spk_contender *all = NULL;
-    SPK_TRY(spk_calloc(tuner->mem, (size_t)total, sizeof *all, &all));
     for (int row = 0; row < rows; row++) {
-        int candidates = candidates_of(tuner, problem, &table[row]);
-        for (int i = 0; i < candidates; i++) {
-            spk_contender *c = &all[made];
-            c->kernel = &table[row];
+        const spk_kernel *kernel = &table[row];
+        const int candidates = candidates_of(tuner, problem, kernel);
+        spk_tunables tunables;
+        if (candidates > 0)
+            spk_tunables_read(kernel, &tunables);
+        for (int i = 0; i < candidates; i++, order++) {
+            const spk_params params = spk_tunables_params(&tunables, i);
+            spk_contender *c = NULL;
+            if (only_eligible && !spk_may_win(tuner, problem, options, kernel, &params, &why))
+                continue;
+            SPK_TRY(next(tuner, g, &c));
+            c->kernel = kernel;
             c->row = row;
-            c->order = made++;
-            spk_params_get(c->kernel, i, &c->params);
+            c->order = order;
+            c->params = params;
             look_at(tuner, problem, options, c);
         }
     }
-    *contenders = all;
-    *count = total;
     return SPK_OK;
+}
+
+static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool only_eligible, int room,
+                       spk_contender **contenders, int *count)
+{
+    gathered g = {.room = room};
+    spk_status status = room > 0 ? spk_alloc(tuner->mem, (size_t)room, sizeof *g.all, &g.all) : SPK_OK;
+    if (status == SPK_OK)
+        status = gather(tuner, problem, options, only_eligible, &g);
+    if (status != SPK_OK) {
+        spk_free(tuner->mem, g.all);
+        return status;
+    }
+    *contenders = g.all;
+    *count = g.count;
+    return SPK_OK;
+}
+
+spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                               spk_contender **contenders, int *count)
+{
+    int rows = 0, total = 0;
+    const spk_kernel *table = spk_tuner_table(tuner, &rows);
+    for (int row = 0; row < rows; row++)
+        total += candidates_of(tuner, problem, &table[row]);
+    return make(tuner, problem, options, false, total, contenders, count);
+}
+
+spk_status spk_contenders_eligible(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                   spk_contender **contenders, int *count)
+{
+    return make(tuner, problem, options, true, 0, contenders, count);
 }
 
 void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count)

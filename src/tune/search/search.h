@@ -31,6 +31,9 @@ double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk
 /* Every candidate of the operation's rows for this kind of device, in the table's order, with its status before anything ran. */
 spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
                                spk_contender **contenders, int *count);
+/* Only those that may win: some dozens of an operation's thousands. NULL where there is none. */
+spk_status spk_contenders_eligible(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                   spk_contender **contenders, int *count);
 void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count);
 
 /* The least predicted of those that may win (ties: priority, then the table); -1 for none. */
