@@ -48,6 +48,7 @@ HOST_NAMES = (("pattern_us", "a pattern of {nnzb} blocks"), ("plan_from_store_us
               "over `spk_run_spmm`"), ("empty_matmul_us", "`spk_matmul` of an empty product"), ("fresh_context_first_product_us", "a fresh context and its first product"),
               ("fresh_pattern_and_plan_us", "a fresh pattern and plan of a known class (of {fresh_patterns}; {tuned_again} tuned again)"),
               ("masked_plan_from_store_us", "a plan of attention under a mask that is on the device, from a warm store"),
+              ("masked_plan_again_us", "the same within a second of the last one"),
               ("product_us", "that attention, 4096 x 4096, 8 heads, 25 % of blocks of 64, by {choice_of_mask}"), ("with_new_mask_us", "the same with another mask at every step, pattern and plan included"),
               ("new_mask_over_product_us", "the second over the first"))
 

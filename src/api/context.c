@@ -74,6 +74,7 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     spk_store_heed(made->store, &made->interrupted);
     SPK_GOTO(spk_plan_cache_make(&made->mem, &made->plans));
     SPK_GOTO(spk_recent_make(&made->mem, &made->recent));
+    SPK_GOTO(spk_decisions_make(&made->mem, &made->decisions));
     *out = made;
     return SPK_OK;
 done:
@@ -87,6 +88,7 @@ void spk_context_destroy(spk_context **context)
         return;
     spk_context *c = *context;
     spk_recent_release(&c->recent);
+    spk_decisions_release(&c->decisions);
     spk_plan_cache_release(&c->plans);
     spk_store_close(&c->store);
     if (c->device != NULL)

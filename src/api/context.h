@@ -10,6 +10,7 @@
 
 struct spk_plan_cache;
 struct spk_recent;
+struct spk_decisions;
 
 struct spk_context {
     spk_mem mem;
@@ -23,6 +24,7 @@ struct spk_context {
     void *progress_user;
     struct spk_plan_cache *plans;
     struct spk_recent *recent;
+    struct spk_decisions *decisions;
 };
 
 /* Begins an entry point: later failures of this thread belong to the context. Refuses NULL, and calls from the caller's callbacks. */
@@ -66,8 +68,9 @@ spk_status spk_plan_enter_run(const spk_plan *plan, void *stream);
 /* For the one-call form: one reference more to the cached plan, or to one that is made and cached. */
 spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 
-/* Binds plan->other where plan->bound needs one (plan_other.c). Where none can be had there is none. */
-void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options);
+/* Binds plan->other where plan->bound, which was made of `first`, needs one, and says what it is (plan_other.c); other->kernel is NULL
+ * where there is none. */
+void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options, const spk_choice *first, spk_choice *other);
 
 /* ---- plan cache (cache.c) */
 
@@ -81,6 +84,36 @@ spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *p
 void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
                         spk_plan *plan);
 void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id);
+
+/* ---- decisions made lately (decisions.c): for a problem that differs in its pattern only, and in nothing that the host knows of that */
+
+/* The candidates of a plan; other.kernel NULL: it has no second one. */
+typedef struct spk_decided {
+    spk_choice first, other;
+} spk_decided;
+
+enum { SPK_ASKED_TEXT_BYTES = 192 };
+
+/* What a decision follows from, without padding. */
+typedef struct spk_asked {
+    spk_problem problem;       /* its pattern is NULL */
+    spk_pattern_facts pattern; /* all zero: there is none */
+    double budget_s, tolerance;
+    int effort, unknown;
+    char text[SPK_ASKED_TEXT_BYTES]; /* only, exclude and choice, each with its end */
+} spk_asked;
+
+spk_status spk_decisions_make(const spk_mem *mem, struct spk_decisions **decisions);
+void spk_decisions_release(struct spk_decisions **decisions);
+
+/* false: nothing is remembered of these options, nor of patterns whose indices the host has, as they may change what is best. */
+bool spk_asked_make(const spk_problem *problem, const spk_tune_options *options, spk_asked *asked);
+
+/* What was decided within the last second, where this process has written to no store since. */
+bool spk_decisions_find(struct spk_decisions *decisions, const spk_asked *asked, spk_decided *decided);
+
+/* writes: spk_store_writes before the decision. Does nothing where memory is short. */
+void spk_decisions_add(struct spk_decisions *decisions, const spk_asked *asked, uint64_t writes, const spk_decided *decided);
 
 /* ---- questions asked lately (recent.c), before anything of them is checked */
 

@@ -6,27 +6,39 @@
 #include "api/context.h"
 #include "base/clock.h"
 
-spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **out)
+static void describe(spk_plan *plan, const spk_choice *choice)
 {
-    spk_tuner tuner = spk_context_tuner(context);
-    spk_choice choice;
-    if (problem->pattern != NULL)
-        SPK_TRY(spk_pattern_check(problem->pattern));
-    SPK_TRY(spk_tune_choose(&tuner, problem, options, &choice));
+    plan->from_store = choice->from_store;
+    plan->why = choice->why;
+    spk_params_text(choice->kernel, &choice->params, plan->params, sizeof plan->params);
+    snprintf(plan->choice, sizeof plan->choice, "%s%s%s", choice->kernel->name, plan->params[0] != '\0' ? " " : "", plan->params);
+}
+
+static void take_workspace(spk_plan *plan)
+{
+    const size_t first = plan->bound.workspace_bytes, other = plan->other.workspace_bytes;
+    plan->workspace_bytes = first > other ? first : other;
+}
+
+/* A plan of what was decided. with_other: that of the second candidate, too; else it is decided now. */
+static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_decided *decided,
+                       bool with_other, spk_plan **out)
+{
+    const spk_tuner tuner = spk_context_tuner(context);
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
     made->context = context;
     atomic_store(&made->references, 1);
-    made->from_store = choice.from_store;
-    made->why = choice.why;
-    spk_params_text(choice.kernel, &choice.params, made->params, sizeof made->params);
-    snprintf(made->choice, sizeof made->choice, "%s%s%s", choice.kernel->name, made->params[0] != '\0' ? " " : "", made->params);
+    describe(made, &decided->first);
     spk_status status;
     double start = spk_now_us();
-    SPK_GOTO(spk_tune_bind(&tuner, problem, &choice, &made->bound));
+    SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->first, &made->bound));
     made->prepare_us = spk_now_us() - start;
-    made->workspace_bytes = made->bound.workspace_bytes;
-    spk_plan_bind_other(made, options);
+    if (!with_other)
+        spk_plan_bind_other(made, options, &decided->first, &decided->other);
+    else if (decided->other.kernel != NULL)
+        SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->other, &made->other));
+    take_workspace(made);
     if (made->workspace_bytes > 0)
         SPK_GOTO(spk_scratch_make(&context->mem, context->device, made->workspace_bytes, &made->scratch));
     *out = made;
@@ -34,6 +46,48 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
 done:
     spk_plan_release(&made);
     return status;
+}
+
+/* Not where the indices have come to the host meanwhile, or may have: what follows from them holds for this pattern alone. */
+static bool is_as_asked(const spk_problem *problem, const spk_asked *asked)
+{
+    spk_pattern_facts now;
+    return problem->pattern == NULL || (spk_pattern_is_remote(problem->pattern, &now) && memcmp(&now, &asked->pattern, sizeof now) == 0);
+}
+
+/* A second candidate may have failed to come for want of memory. */
+static bool is_complete(const spk_plan *plan)
+{
+    return plan->bound.kernel->ops->takes == NULL || plan->other.kernel != NULL;
+}
+
+/* One whose proof has no name yet gets it. */
+static void remember(spk_context *context, const spk_problem *problem, const spk_asked *asked, uint64_t writes, spk_decided *decided)
+{
+    const spk_tuner tuner = spk_context_tuner(context);
+    if (decided->first.proof[0] == '\0')
+        spk_tune_name_proof(&tuner, problem, &decided->first);
+    if (is_as_asked(problem, asked))
+        spk_decisions_add(context->decisions, asked, writes, decided);
+}
+
+spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **out)
+{
+    const spk_tuner tuner = spk_context_tuner(context);
+    spk_asked asked;
+    spk_decided decided;
+    if (problem->pattern != NULL)
+        SPK_TRY(spk_pattern_check(problem->pattern));
+    const bool asks = spk_asked_make(problem, options, &asked) && !atomic_load(&context->interrupted);
+    /* what does not bind any more is decided anew */
+    if (asks && spk_decisions_find(context->decisions, &asked, &decided) && make(context, problem, options, &decided, true, out) == SPK_OK)
+        return SPK_OK;
+    const uint64_t writes = spk_store_writes();
+    SPK_TRY(spk_tune_choose(&tuner, problem, options, &decided.first));
+    SPK_TRY(make(context, problem, options, &decided, false, out));
+    if (asks && decided.first.lasting && is_complete(*out))
+        remember(context, problem, &asked, writes, &decided);
+    return SPK_OK;
 }
 
 void spk_plan_release(spk_plan **plan)

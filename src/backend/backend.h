@@ -67,6 +67,8 @@ struct spk_prepared;
 struct spk_kernel;
 struct spk_params;
 
+enum { SPK_PROOF_NAME_BYTES = 40 };
+
 /* What is known of a candidate: nothing; that it has run well in a helper process; that it did harm there. */
 typedef enum spk_proof { SPK_PROOF_NONE, SPK_PROOF_GOOD, SPK_PROOF_REFUTED } spk_proof;
 
@@ -114,6 +116,11 @@ typedef struct spk_backend {
      * every candidate may run. */
     spk_proof (*proof)(spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel,
                        const struct spk_params *params, char *why, size_t size);
+    /* The proof of a candidate for a problem by name, for who asks again and again: whether this process has seen that it is good, and has
+     * not seen it refuted since. Far less work than `proof`. Both NULL: there are no proofs. */
+    void (*proof_name)(const spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel,
+                       const struct spk_params *params, char name[SPK_PROOF_NAME_BYTES]);
+    bool (*proof_stands)(const spk_device *device, const char *name);
     /* Clock and power at one of the last samples, or now; 0: unknown. NULL: never known. */
     void (*facts)(spk_device *device, double *clock_mhz, double *power_w);
     /* How many candidates of these rows may run here without a helper process to prove them first, as they were proved elsewhere. NULL:

@@ -62,6 +62,14 @@ spk_status spk_pattern_fetch(const spk_pattern *pattern);
 /* features, or those that were measured when remote indices were fetched. */
 spk_features spk_pattern_measured(const spk_pattern *pattern);
 
+/* All that the host knows of a pattern whose indices only a device has, without padding: nothing else tells two of them apart. false: the
+ * host has the indices. */
+typedef struct spk_pattern_facts {
+    int64_t rows, cols, block_rows, block_cols, nnzb;
+    spk_features features;
+} spk_pattern_facts;
+bool spk_pattern_is_remote(const spk_pattern *pattern, spk_pattern_facts *facts);
+
 spk_pattern *spk_pattern_share(spk_pattern *pattern); /* one more reference (atomic) */
 void spk_pattern_release(spk_pattern **pattern);      /* accepts NULL */
 

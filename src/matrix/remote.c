@@ -95,8 +95,26 @@ spk_status spk_pattern_fetch(const spk_pattern *pattern)
     return status;
 }
 
+static bool is_fetched(const spk_pattern *pattern)
+{
+    return pattern->fetched != NULL && __atomic_load_n(&pattern->fetched->done, __ATOMIC_ACQUIRE);
+}
+
 spk_features spk_pattern_measured(const spk_pattern *pattern)
 {
-    const bool fetched = pattern->fetched != NULL && __atomic_load_n(&pattern->fetched->done, __ATOMIC_ACQUIRE);
-    return fetched ? pattern->fetched->measured : pattern->features;
+    return is_fetched(pattern) ? pattern->fetched->measured : pattern->features;
+}
+
+bool spk_pattern_is_remote(const spk_pattern *pattern, spk_pattern_facts *facts)
+{
+    if (pattern->fetched == NULL || is_fetched(pattern))
+        return false;
+    *facts = (spk_pattern_facts){.rows = pattern->rows,
+                                 .cols = pattern->cols,
+                                 .block_rows = pattern->block_rows,
+                                 .block_cols = pattern->block_cols,
+                                 .nnzb = pattern->nnzb,
+                                 .features = pattern->features};
+    facts->features.longest_row = __atomic_load_n(&pattern->features.longest_row, __ATOMIC_RELAXED); /* fetching sets it */
+    return true;
 }

@@ -77,6 +77,13 @@ void spk_store_heed(spk_store *store, const atomic_int *interrupted)
 
 /* ------------------------------------------------------------------------------------------------ what the other files use */
 
+static atomic_uint_fast64_t writes;
+
+uint64_t spk_store_writes(void)
+{
+    return atomic_load(&writes);
+}
+
 void spk_store_enter(spk_store *store)
 {
     pthread_mutex_lock(&store->mutex);
@@ -89,6 +96,9 @@ void spk_store_leave(spk_store *store)
     if (count > 0)
         memcpy(texts, store->pending, (size_t)count * sizeof texts[0]);
     store->pending_count = 0;
+    if (store->wrote)
+        atomic_fetch_add(&writes, 1);
+    store->wrote = false;
     pthread_mutex_unlock(&store->mutex);
     for (int i = 0; i < count; i++)
         spk_tell_log(store->log, store->log_user, 1, texts[i]);
@@ -117,6 +127,7 @@ int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void
             return code;
     }
     spk_db_begin(store->memory, make);
+    store->wrote |= make;
     return make ? spk_db_transaction(store->memory, job, arg) : job(store->memory, arg);
 }
 

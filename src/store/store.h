@@ -32,6 +32,10 @@ spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decis
  * promises, device), least distance over those behind it. */
 spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found);
 
+/* Grows whenever this process has written to any store: what was learned of one before may be old then. Another process's writes do not
+ * show. */
+uint64_t spk_store_writes(void);
+
 /* All evidence; *report is NULL where the class is unknown. */
 spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report);
 /* the same; a file that cannot be read is an error, and *bad says that there is one which makes no sense, or under no key */

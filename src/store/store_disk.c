@@ -257,8 +257,10 @@ static void adapt_wait(spk_store *store, int code)
 
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg)
 {
-    if (mode != SPK_DISK_READ)
+    if (mode != SPK_DISK_READ) {
         memset(store->nears, 0, sizeof store->nears);
+        store->wrote = true;
+    }
     for (int attempt = 0;; attempt++) {
         int code = open_disk(store, mode);
         if (code == SQLITE_OK) {

@@ -146,6 +146,7 @@ struct spk_store {
     unsigned warned;
     int pending_count;
     char pending[SPK_STORE_PENDING][512];
+    bool wrote; /* since spk_store_enter */
     spk_store_hold holds[SPK_STORE_LOCKS];
     spk_store_near nears[SPK_STORE_NEARS]; /* empty after every write */
 };

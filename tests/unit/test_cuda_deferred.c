@@ -13,9 +13,12 @@
 
 #include <cmocka.h>
 
+#include "api/context.h"
 #include "backend/cuda/driver.h"
 #include "backend/cuda/helpers/check_indices.h"
+#include "backend/cuda/proof_store.h"
 #include "base/mem.h"
+#include "op/product.h"
 #include "cuda_double.h"
 #include "prove_all.h"
 
@@ -438,6 +441,113 @@ static void plans_share_a_copy(void **unused)
     spk_pattern_destroy(&pattern);
 }
 
+/* ------------------------------------------------------------------------------------------------ decisions for masks that come and go */
+
+static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+
+static bool remembered(spk_pattern *pattern, spk_decided *decided)
+{
+    spk_problem problem;
+    spk_tune_options options;
+    spk_asked asked;
+    GOOD(spk_tune_options_read(&estimate, &options));
+    GOOD(spk_problem_read(&spk_op_spmm, pattern, &product, &options, &problem));
+    spk_problem_fold(&problem);
+    return spk_asked_make(&problem, &options, &asked) && spk_decisions_find(context->decisions, &asked, decided);
+}
+
+static bool same_candidate(const spk_bound *bound, const spk_choice *choice)
+{
+    return bound->kernel == choice->kernel && memcmp(&bound->params, &choice->params, sizeof bound->params) == 0;
+}
+
+static void one_decision_for_equal_masks(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    arrays *there;
+    spk_bsr_indices indices = on_device(&right, &there), longer = indices;
+    spk_pattern *first = NULL, *second = NULL, *other = NULL;
+    spk_plan *plan = NULL;
+    spk_decided decided;
+    longer.longest_row = 4;
+    GOOD(spk_pattern_create(context, &indices, &first));
+    GOOD(spk_pattern_create(context, &indices, &second));
+    GOOD(spk_pattern_create(context, &longer, &other));
+    assert_false(remembered(first, &decided));
+    GOOD(spk_plan_spmm(context, first, &product, &estimate, &plan));
+    assert_true(remembered(second, &decided));
+    assert_true(same_candidate(&plan->bound, &decided.first));
+    assert_true(decided.first.proof[0] != '\0');
+    spk_plan_destroy(&plan);
+    GOOD(spk_plan_spmm(context, second, &product, &estimate, &plan));
+    assert_true(same_candidate(&plan->bound, &decided.first));
+    assert_ptr_equal(plan->other.kernel, decided.other.kernel);
+    assert_ptr_equal(plan->bound.problem.pattern, second);
+    spk_plan_destroy(&plan);
+    assert_false(remembered(other, &decided));
+    spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+    GOOD(spk_pattern_get_info(second, &info)); /* the host knows more of it now */
+    assert_false(remembered(second, &decided));
+    assert_true(remembered(first, &decided));
+    const int live = state->live_memory;
+    for (int64_t fail = 0;; fail++) { /* of a remembered decision, too */
+        assert_true(remembered(first, &decided));
+        spk_mem_fail_after(fail);
+        const spk_status status = spk_plan_spmm(context, first, &product, &estimate, &plan);
+        spk_mem_fail_after(-1);
+        assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
+        const bool whole = status == SPK_OK && (plan->other.kernel != NULL) == (decided.other.kernel != NULL);
+        spk_plan_destroy(&plan);
+        assert_int_equal(state->live_memory, live);
+        if (whole)
+            break;
+    }
+    spk_pattern_destroy(&first);
+    spk_pattern_destroy(&second);
+    spk_pattern_destroy(&other);
+    spk_memory_release(context, (void **)&there);
+}
+
+/* What was proved when it was decided for, and refuted since, is not bound. */
+static void a_refutation_ends_it(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    char cache[] = "/tmp/spk-deferred-XXXXXX", old[300], command[64];
+    snprintf(old, sizeof old, "%s", getenv("SPARSEK_CACHE_DIR") != NULL ? getenv("SPARSEK_CACHE_DIR") : "");
+    assert_non_null(mkdtemp(cache)); /* what is refuted here shall be so nowhere else */
+    setenv("SPARSEK_CACHE_DIR", cache, 1);
+    arrays *there;
+    const spk_bsr_indices indices = on_device(&right, &there);
+    spk_pattern *pattern = NULL;
+    for (int second = 0; second < 2; second++) {
+        spk_plan *plan = NULL;
+        spk_decided decided;
+        GOOD(spk_pattern_create(context, &indices, &pattern));
+        GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
+        spk_plan_destroy(&plan);
+        assert_true(remembered(pattern, &decided));
+        const spk_choice *choice = second ? &decided.other : &decided.first;
+        if (choice->kernel != NULL) {
+            const spk_prepared candidate = {.kernel = choice->kernel, .params = choice->params};
+            spk_proof_keep(context->device, &candidate, choice->proof, "it took the proving process with it");
+        }
+        GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
+        assert_false(same_candidate(second ? &plan->other : &plan->bound, choice) && choice->kernel != NULL);
+        spk_plan_destroy(&plan);
+        assert_true(remembered(pattern, &decided)); /* the one that took its place */
+        spk_pattern_destroy(&pattern);
+    }
+    spk_memory_release(context, (void **)&there);
+    spk_proofs_forget();
+    setenv("SPARSEK_CACHE_DIR", old, 1);
+    snprintf(command, sizeof command, "rm -r %s", cache);
+    assert_int_equal(system(command), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_context, close_context)
 
 int main(void)
@@ -450,6 +560,8 @@ int main(void)
                                        TEST(refusals),
                                        TEST(failures_leave_nothing),
                                        TEST(the_callers_memory),
-                                       TEST(plans_share_a_copy)};
+                                       TEST(plans_share_a_copy),
+                                       TEST(one_decision_for_equal_masks),
+                                       TEST(a_refutation_ends_it)};
     return cmocka_run_group_tests(tests, prove_all, forget_all);
 }

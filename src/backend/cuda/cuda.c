@@ -2,6 +2,7 @@
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/program.h"
 #include "backend/cuda/proof.h"
+#include "backend/cuda/proof_store.h"
 #include "backend/cuda/proved.h"
 #include "backend/cuda/vendor/vendor.h"
 
@@ -476,6 +477,8 @@ const spk_backend spk_backend_cuda = {
     .key_text = cuda_key_text,
     .prepare = spk_cuda_prepare,
     .proof = spk_cuda_proof,
+    .proof_name = spk_proof_key,
+    .proof_stands = spk_cuda_proof_stands,
     .library_found = spk_cuda_library_found,
     .library_count = spk_cuda_libraries_count,
     .library_info = cuda_library_info,

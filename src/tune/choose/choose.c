@@ -110,6 +110,9 @@ static spk_status is_proved(const spk_tuner *tuner, const spk_problem *problem, 
 {
     char why[200];
     spk_proof proof = SPK_PROOF_NONE;
+    *proved = spk_proof_stands(tuner, choice);
+    if (*proved)
+        return SPK_OK;
     SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, &proof, why, sizeof why));
     *proved = proof == SPK_PROOF_GOOD;
     return SPK_OK;
@@ -124,6 +127,7 @@ static spk_status best_proved(const spk_tuner *tuner, const spk_problem *problem
         spk_evidence *e = &report->candidates[*best];
         bool proved = false;
         if (spk_evidence_current(tuner, e->name, e->params, e->hash, &choice->kernel, &choice->params)) {
+            spk_tune_name_proof(tuner, problem, choice);
             if (tries < SPK_MOST_PROVED)
                 SPK_TRY(is_proved(tuner, problem, choice, &proved));
             else
@@ -167,8 +171,10 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
         return SPK_OK;
     bool strict = options->tolerance > 0; /* then the error that was measured counts */
     bool usable = !strict && spk_decision_usable(tuner, problem, options, &decision, &made);
-    if (usable)
+    if (usable) {
+        spk_tune_name_proof(tuner, problem, &made);
         SPK_TRY(is_proved(tuner, problem, &made, &usable));
+    }
     if (!usable || (whole && can_tune(options) && !was_seen(hash))) {
         spk_report *report = NULL;
         if (spk_store_load(tuner->store, key, &report) != SPK_OK || report == NULL)
@@ -181,6 +187,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
         if (!complete && (whole || strict) && can_tune(options))
             return SPK_OK;
     }
+    made.class = whole ? hash : 0;
     if (usable)
         *choice = made;
     *found = usable;
@@ -397,6 +404,13 @@ done:
     return status;
 }
 
+/* How many threads run, where nothing is measured, is a matter of the moment; a pinned choice without a proof is told of, and proved where
+ * that can be done by now. */
+static bool is_lasting(const spk_choice *choice)
+{
+    return choice->from_store || (spk_params_index(choice->kernel, "SERIAL") < 0 && strcmp(choice->why, spk_why_unproved) != 0);
+}
+
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
 {
     spk_class class;
@@ -410,6 +424,7 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
         SPK_TRY(status);
     }
     *choice = made;
+    choice->lasting = found && is_lasting(&made);
     return SPK_OK;
 }
 

@@ -22,6 +22,8 @@ spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *prob
 spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
                                  const spk_choice *choice, spk_report *report);
 
+extern const char spk_why_unproved[]; /* of a pinned choice that could not be proved */
+
 /* estimate.c: choices for which nothing is measured. class NULL: the store is not asked. */
 spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
 spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
@@ -42,7 +44,11 @@ enum { SPK_MOST_PROVED = 3 }; /* candidates that are proved for one plan, each a
 spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
                           size_t size);
 
-/* The same; what is not known is proved now, unless that failed within the last minute (proof.c). An error is an interruption. */
+/* Whether a choice is proved, by the name of its proof: false where it has none. */
+bool spk_proof_stands(const spk_tuner *tuner, const spk_choice *choice);
+
+/* What is known of a candidate; what is not is proved now, unless that failed within the last minute (proof.c). An error is an
+ * interruption. */
 spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
                      spk_proof *proof, char *why, size_t size);
 

@@ -6,6 +6,7 @@
 #include "tune/choose/choose.h"
 
 enum { TOLD = 256 };
+const char spk_why_unproved[] = "pinned, not proved";
 
 /* ------------------------------------------------------------------------------------------------ pinned */
 
@@ -42,7 +43,7 @@ static spk_status look_at_proof(const spk_tuner *tuner, const spk_problem *probl
                         "choice = \"%s\": it never runs in this process, as it did harm in the one that proved it: %s", options->choice,
                         why);
     if (proof == SPK_PROOF_NONE) {
-        choice->why = "pinned, not proved";
+        choice->why = spk_why_unproved;
         tell_unproved(tuner, options, choice, why);
     }
     return SPK_OK;

@@ -2,43 +2,44 @@
  * other. What was found for a class is remembered in the process, as looking at every candidate takes longer than all else that a plan from
  * the store needs. */
 #include <pthread.h>
+#include <string.h>
 
-#include "base/hash.h"
 #include "tune/choose/choose.h"
 
 enum { MOST_BOUND = 3, REMEMBERED = 256 };
 
-/* program: what was compiled and proved. Another problem of the class may need another. */
+/* proof: its name, which says what was compiled; another problem of the class may need another program. */
 typedef struct found {
-    uint64_t class, program;
-    const spk_kernel *kernel;
-    spk_params params;
+    uint64_t class;
+    spk_choice choice;
 } found;
 
 static found answers[REMEMBERED]; /* a lost one only costs another look */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void remember(const spk_tuner *tuner, const spk_problem *problem, uint64_t class, const spk_bound *bound)
+static void remember(uint64_t class, const spk_choice *choice)
 {
-    const found made = {.class = class,
-                        .program = spk_program_hash(tuner, problem, bound->kernel, &bound->params),
-                        .kernel = bound->kernel,
-                        .params = bound->params};
     pthread_mutex_lock(&lock);
-    answers[class % REMEMBERED] = made;
+    answers[class % REMEMBERED] = (found){class, *choice};
     pthread_mutex_unlock(&lock);
 }
 
 static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, uint64_t class,
-                            spk_bound *other)
+                            spk_choice *other, spk_bound *bound)
 {
     const char *why = NULL;
     pthread_mutex_lock(&lock);
     const found known = answers[class % REMEMBERED];
     pthread_mutex_unlock(&lock);
-    return known.class == class && known.kernel != NULL && spk_may_win(tuner, problem, options, known.kernel, &known.params, &why) &&
-           spk_program_hash(tuner, problem, known.kernel, &known.params) == known.program &&
-           spk_tune_bind(tuner, problem, &(spk_choice){.kernel = known.kernel, .params = known.params}, other) == SPK_OK;
+    if (known.class != class || known.choice.kernel == NULL ||
+        !spk_may_win(tuner, problem, options, known.choice.kernel, &known.choice.params, &why))
+        return false;
+    spk_choice now = {.kernel = known.choice.kernel, .params = known.choice.params};
+    spk_tune_name_proof(tuner, problem, &now);
+    if (strcmp(now.proof, known.choice.proof) != 0 || spk_tune_bind(tuner, problem, &now, bound) != SPK_OK)
+        return false;
+    *other = now;
+    return true;
 }
 
 /* Of libraries none: they are only opened where they were chosen. What repacks values would have to be told of new ones too. */
@@ -55,15 +56,31 @@ static void leave_row(spk_contender *contenders, int count, int row)
             contenders[i].eligible = false;
 }
 
-void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_bound *other)
+/* The class of what the plan would have without `only`, which names what is to be tuned, not what must do the work that it cannot do, and
+ * without a pinned choice: mostly the one that the first candidate was looked up under. false: there is none. */
+static bool class_of(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                     uint64_t *hash)
 {
-    spk_tune_options any = *options; /* `only` names what is to be tuned, not what must do the work that it cannot do */
-    any.only = any.choice = NULL;
     spk_class class;
+    *hash = options->only == NULL ? first->class : 0;
+    if (*hash != 0)
+        return true;
+    spk_tune_options any = *options;
+    any.only = NULL;
     if (spk_class_keys(tuner, problem, &any, &class) != SPK_OK)
-        return;
-    const uint64_t hash = spk_class_hash(tuner, class.key);
-    if (bind_remembered(tuner, problem, &any, hash, other))
+        return false;
+    *hash = spk_class_hash(tuner, class.key);
+    return true;
+}
+
+void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                         spk_choice *other, spk_bound *bound)
+{
+    spk_tune_options any = *options;
+    uint64_t class = 0;
+    any.only = any.choice = NULL;
+    other->kernel = bound->kernel = NULL;
+    if (!class_of(tuner, problem, options, first, &class) || bind_remembered(tuner, problem, &any, class, other, bound))
         return;
     spk_contender *contenders = NULL;
     int count = 0;
@@ -71,15 +88,18 @@ void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, con
         return;
     for (int i = 0; i < count; i++)
         contenders[i].eligible = suits(&contenders[i]);
-    for (int tries = 0; tries < MOST_BOUND && other->kernel == NULL; tries++) {
+    for (int tries = 0; tries < MOST_BOUND && bound->kernel == NULL; tries++) {
         int best = -1;
         if (spk_proved_best(tuner, problem, contenders, count, &best) != SPK_OK || best < 0)
             break;
-        const spk_choice choice = {.kernel = contenders[best].kernel, .params = contenders[best].params};
-        if (spk_tune_bind(tuner, problem, &choice, other) != SPK_OK)
+        *other = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params};
+        spk_tune_name_proof(tuner, problem, other);
+        if (spk_tune_bind(tuner, problem, other, bound) != SPK_OK)
             leave_row(contenders, count, contenders[best].row);
     }
     spk_contenders_release(tuner, &contenders, count);
-    if (other->kernel != NULL)
-        remember(tuner, problem, hash, other);
+    if (bound->kernel != NULL)
+        remember(class, other);
+    else
+        other->kernel = NULL;
 }

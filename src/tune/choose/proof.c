@@ -176,10 +176,22 @@ static spk_status refuse(const spk_choice *choice, spk_proof proof, const char *
     return spk_fail(SPK_ERR_NO_CANDIDATE, "choice = \"%s%s%s\": it is not proved (%s)", name, space, params, why);
 }
 
+void spk_tune_name_proof(const spk_tuner *tuner, const spk_problem *problem, spk_choice *choice)
+{
+    const spk_backend *backend = tuner->device->backend;
+    if (backend->proof_name != NULL)
+        backend->proof_name(tuner->device, problem, choice->kernel, &choice->params, choice->proof);
+}
+
+bool spk_proof_stands(const spk_tuner *tuner, const spk_choice *choice)
+{
+    return choice->proof[0] != '\0' && tuner->device->backend->proof_stands(tuner->device, choice->proof);
+}
+
 spk_status spk_tune_bind(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, spk_bound *bound)
 {
     char why[200];
-    if (!spk_problem_is_empty(problem)) { /* of an empty one nothing runs */
+    if (!spk_problem_is_empty(problem) && !spk_proof_stands(tuner, choice)) { /* of an empty one nothing runs */
         const spk_proof proof = spk_proof_known(tuner, problem, choice->kernel, &choice->params, why, sizeof why);
         if (proof == SPK_PROOF_REFUTED || (proof == SPK_PROOF_NONE && !choice->pinned))
             return refuse(choice, proof, why);

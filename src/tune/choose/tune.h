@@ -13,6 +13,9 @@ typedef struct spk_choice {
     const spk_kernel *kernel;
     spk_params params;
     bool from_store, pinned;
+    bool lasting;                     /* the same question has the same answer until a store is written to */
+    char proof[SPK_PROOF_NAME_BYTES]; /* "", or the name of its proof for this problem: while that stands, binding asks no further */
+    uint64_t class;                   /* spk_class_hash of the class that it was looked up under; 0: of none */
     /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved" */
     const char *why;
 } spk_choice;
@@ -21,9 +24,13 @@ typedef struct spk_choice {
  * one, and for one that was refuted, pinned or not (proof.c). */
 spk_status spk_tune_bind(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, spk_bound *bound);
 
-/* Binds the best of the cost model's candidates that takes any pointers and is proved into `other`, whose kernel is NULL; leaves it so
- * where there is none (other.c). */
-void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_bound *other);
+/* Sets choice->proof, where there are proofs: of this problem, and of others that the host cannot tell from it. */
+void spk_tune_name_proof(const spk_tuner *tuner, const spk_problem *problem, spk_choice *choice);
+
+/* Binds the best of the cost model's candidates that takes any pointers and is proved; other->kernel and bound->kernel are NULL where there
+ * is none (other.c). first: what the plan runs otherwise. */
+void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                         spk_choice *other, spk_bound *bound);
 
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
