@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "kernel/kernel.h"
 
 typedef struct tunable {
@@ -80,6 +81,17 @@ void spk_params_get(const spk_kernel *kernel, int candidate, spk_params *params)
     *params = spk_tunables_params(&tunables, candidate);
 }
 
+/* As much as there is room for. */
+static void append(char *buffer, size_t size, size_t *used, const char *text, size_t length)
+{
+    if (*used + 1 >= size)
+        return;
+    const size_t room = size - 1 - *used, taken = length < room ? length : room;
+    memcpy(buffer + *used, text, taken);
+    *used += taken;
+    buffer[*used] = '\0';
+}
+
 void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *buffer, size_t size)
 {
     tunable tunables[SPK_MAX_TUNABLES];
@@ -87,9 +99,13 @@ void spk_params_text(const spk_kernel *kernel, const spk_params *params, char *b
     size_t used = 0;
     if (size > 0)
         buffer[0] = '\0';
-    for (int i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%.*s=%d", i > 0 ? " " : "", tunables[i].name_length, tunables[i].name,
-                                 params->v[i]);
+    for (int i = 0; i < count; i++) {
+        char value[SPK_NUMBER_TEXT];
+        const size_t digits = spk_number_text(params->v[i], value);
+        append(buffer, size, &used, " ", i > 0);
+        append(buffer, size, &used, tunables[i].name, (size_t)tunables[i].name_length + 1); /* with its '=' */
+        append(buffer, size, &used, value, digits);
+    }
 }
 
 int spk_params_index(const spk_kernel *kernel, const char *name)

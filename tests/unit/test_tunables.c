@@ -70,6 +70,12 @@ static void candidates_are_combinations(void **state)
         assert_memory_equal(&params, &got, sizeof params);
         assert_memory_equal(&params, &back, sizeof params);
     }
+    char brief[8];
+    const spk_params params = spk_tunables_params(&tunables, 5);
+    spk_params_text(&row, &params, brief, sizeof brief);
+    assert_string_equal(brief, "A=20 B="); /* as much as there is room for */
+    spk_params_text(&row, &params, brief, 1);
+    assert_string_equal(brief, "");
     static const spk_kernel none = {.name = "none", .tunables = ""};
     spk_tunables_read(&none, &tunables);
     assert_int_equal(tunables.candidates, 1);

@@ -50,13 +50,25 @@ void spk_cuda_programs_release(const spk_cuda_driver *driver, struct spk_cuda_pr
     spk_free(&mem, all);
 }
 
-static program *find(const struct spk_cuda_programs *all, const spk_build *build)
+static bool is_of(const program *one, const spk_build *build)
 {
-    for (program *one = all->first; one != NULL; one = one->next)
-        if (one->build.shared_bytes == build->shared_bytes && strcmp(one->build.file, build->file) == 0 &&
-            strcmp(one->build.entry, build->entry) == 0 && strcmp(one->build.options, build->options) == 0)
-            return one;
-    return NULL;
+    return one->build.shared_bytes == build->shared_bytes && strcmp(one->build.file, build->file) == 0 &&
+           strcmp(one->build.entry, build->entry) == 0 && strcmp(one->build.options, build->options) == 0;
+}
+
+/* Who is found goes to the front: tuning leaves dozens of programs, and a few are asked for at every step. */
+static program *find(struct spk_cuda_programs *all, const spk_build *build)
+{
+    program **link = &all->first;
+    while (*link != NULL && !is_of(*link, build))
+        link = &(*link)->next;
+    program *one = *link;
+    if (one != NULL) {
+        *link = one->next;
+        one->next = all->first;
+        all->first = one;
+    }
+    return one;
 }
 
 static void drop(struct spk_cuda_programs *all, program *which)
