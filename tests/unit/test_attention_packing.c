@@ -299,6 +299,7 @@ static void wrong_ones_are_refused(void **state)
     refused(&a, "page_keys = 8 with pages = 0");
     a.pages = 2;
     page_table[0] = 0, page_table[1] = 2, page_table[2] = 1;
+    key_ends[0] = 0; /* which this problem does not have */
     refused(&a, "args.page_table[1] = 2: the limits are 0 and pages - 1 = 1");
     a.stride_k = 800;
     refused(&a, "stride_k = 800: all items share the pages");

@@ -138,11 +138,12 @@ static spk_status check_lengths(const int32_t *lengths, int64_t count, int64_t m
 static spk_status check_pages(const spk_problem *p, const spk_args *args)
 {
     const spk_packing *packing = &p->packing;
+    const bool lengths = packing->sequences > 0 || packing->key_lengths != 0; /* else key_ends may be anything */
     const int64_t count = packing->sequences > 0 ? packing->sequences : p->batch,
                   each = (p->n + packing->page_keys - 1) / packing->page_keys;
-    const int32_t *table = spk_attention_index(args, ATTENTION_PAGE_TABLE), *lengths = spk_attention_index(args, ATTENTION_KEY_ENDS);
+    const int32_t *table = spk_attention_index(args, ATTENTION_PAGE_TABLE), *key_ends = spk_attention_index(args, ATTENTION_KEY_ENDS);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t keys = lengths != NULL ? lengths[i] : p->n;
+        const int64_t keys = lengths ? key_ends[i] : p->n;
         for (int64_t page = 0; page * packing->page_keys < keys; page++)
             if (table[i * each + page] < 0 || table[i * each + page] >= packing->pages)
                 return spk_fail(SPK_ERR_ARGUMENT, "args.page_table[%lld] = %d: the limits are 0 and pages - 1 = %lld",
