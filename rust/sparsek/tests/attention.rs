@@ -1,4 +1,5 @@
-//! Attention against the definition: bands, sinks, shared heads, layouts, masks of blocks, LSE, rows that see nothing, refusals.
+//! Attention against the definition: bands, sinks, shared heads, layouts, masks of blocks, LSE, rows that see nothing,
+//! packed sequences, key lengths, pages, tiles of bits, refusals.
 mod common;
 
 use common::{Number, assert_near, context, estimate, numbers};
@@ -119,18 +120,34 @@ impl Case {
         [numbers(q, 1), numbers(k, 2), numbers(v, 3)]
     }
 
-    /// At once, from a plan and by pointers, beside the definition and the oracle.
+    /// At once, from a plan and by pointers, beside the definition.
     #[track_caller]
     fn check<T: Number>(&self, context: &Context, problem: &Attention, mask: Mask)
     where
         T::Sum: Number,
     {
         let [q, k, v] = self.operands::<T>();
-        let (exact, exact_lse) = self.formula(&q, &k, &v, mask);
-        let (length, rows) = (exact.len(), exact_lse.len());
+        self.check_arrays(context, problem, mask, [&q, &k, &v], [&q, &k, &v], Arrays::default());
+    }
+
+    /// The same of other operands. K and V as the formula has them: of all keys of all items, one behind the other.
+    #[track_caller]
+    fn check_arrays<T: Number>(
+        &self,
+        context: &Context,
+        problem: &Attention,
+        mask: Mask,
+        given: [&[T]; 3],
+        plain: [&[T]; 3],
+        arrays: Arrays,
+    ) where
+        T::Sum: Number,
+    {
+        let (exact, exact_lse) = self.formula(plain[0], plain[1], plain[2], mask);
+        let [q, k, v] = given;
         for way in 0..3 {
-            let (mut o, mut lse) = (vec![T::of(9.0); length], vec![T::Sum::of(9.0); rows]);
-            let args = AttentionArgs::new(&q, &k, &v, &mut o).lse(&mut lse).softcap(self.softcap);
+            let (mut o, mut lse) = (vec![T::of(9.0); exact.len()], vec![T::Sum::of(9.0); exact_lse.len()]);
+            let args = arrays.given(AttentionArgs::new(q, k, v, &mut o)).lse(&mut lse).softcap(self.softcap);
             let args = if let Some(scale) = self.scale { args.scale(scale) } else { args };
             match way {
                 0 => context.attention(problem, args, &estimate()).unwrap(),
@@ -138,6 +155,9 @@ impl Case {
                 _ => {
                     let mut pointers = AttentionPointers::new(q.as_ptr(), k.as_ptr(), v.as_ptr(), o.as_mut_ptr());
                     (pointers.scale, pointers.softcap, pointers.lse) = (self.scale, self.softcap, lse.as_mut_ptr());
+                    (pointers.query_ends, pointers.key_ends) = (arrays.query_ends.as_ptr(), arrays.key_ends.as_ptr());
+                    pointers.page_table = arrays.page_table.as_ptr();
+                    (pointers.tile_numbers, pointers.tile_bits) = (arrays.tiles.0.as_ptr(), arrays.tiles.1.as_ptr());
                     let plan = context.plan_attention(problem, &estimate()).unwrap();
                     // SAFETY: the arrays have the lengths of the problem.
                     unsafe { plan.run_pointers(&pointers, std::ptr::null_mut()) }.unwrap();
@@ -146,6 +166,22 @@ impl Case {
             assert_near(o, &exact);
             assert_near_or_none(&lse, &exact_lse);
         }
+    }
+}
+
+/// What is read at every run.
+#[derive(Clone, Copy, Default)]
+struct Arrays<'a> {
+    query_ends: &'a [i32],
+    key_ends: &'a [i32],
+    page_table: &'a [i32],
+    tiles: (&'a [i32], &'a [u32]),
+}
+
+impl<'a> Arrays<'a> {
+    fn given<T: Element>(&self, args: AttentionArgs<'a, T>) -> AttentionArgs<'a, T> {
+        let args = args.query_ends(self.query_ends).key_ends(self.key_ends).page_table(self.page_table);
+        args.tiles(self.tiles.0, self.tiles.1)
     }
 }
 
@@ -393,6 +429,282 @@ fn what_is_no_problem_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Argument);
     let args = |o| AttentionArgs::new(&[1f32], &[1.], &[1.], o).scale(f64::NAN);
     refused(context.attention(&Attention::new(1, 1, 1), args(&mut [0.]), &estimate()), "scale");
+}
+
+/// Where sequences of these lengths end.
+fn ends(lengths: &[usize]) -> Vec<i32> {
+    let mut end = 0;
+    lengths.iter().map(|&length| ((end += length), end as i32).1).collect()
+}
+
+/// Rows for which `hidden` holds become NaN, of [heads, rows, depth].
+fn spoiled<T: Number>(from: &[T], rows: usize, depth: usize, hidden: impl Fn(usize) -> bool) -> Vec<T> {
+    let value = |(i, &value): (usize, &T)| if hidden(i / depth % rows) { T::of(f64::NAN) } else { value };
+    from.iter().enumerate().map(value).collect()
+}
+
+const LENGTHS: [usize; 6] = [0, 1, 63, 64, 65, 0];
+
+fn packed<T: Number>(queries: &[usize], keys: &[usize])
+where
+    T::Sum: Number,
+{
+    let context = context();
+    let (query_ends, key_ends) = (ends(queries), ends(keys));
+    let place = |ends: &[i32], row: usize| {
+        let number = ends.partition_point(|&end| end as usize <= row);
+        (number, row - if number > 0 { ends[number - 1] as usize } else { 0 })
+    };
+    let sized = Case { items: 1, heads_kv: 2, queries: queries.iter().sum(), keys: keys.iter().sum(), ..PLAIN };
+    for by_rows in [false, true] {
+        for diagonal in [Diagonal::TopLeft, Diagonal::BottomRight] {
+            for (causal, left, right, sinks) in [(false, 0, 0, 0), (true, 0, 0, 0), (true, 9, 0, 2), (false, 4, 3, 0)] {
+                let case = Case { causal, left, right, sinks, diagonal: Some(diagonal), by_rows, ..sized };
+                let sees = |_: usize, _: usize, query: usize, key: usize| {
+                    let ((number, query), (of, key)) = (place(&query_ends, query), place(&key_ends, key));
+                    number == of && Case { queries: queries[of], keys: keys[of], ..case }.sees(query, key)
+                };
+                let plain = Case { causal: false, left: 0, right: 0, sinks: 0, ..case };
+                let [q, k, v] = plain.operands::<T>();
+                let arrays = Arrays { query_ends: &query_ends, key_ends: &key_ends, ..Arrays::default() };
+                let problem = case.problem().sequences(queries.len());
+                plain.check_arrays(&context, &problem, &sees, [&q, &k, &v], [&q, &k, &v], arrays);
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_sequences() {
+    packed::<f64>(&LENGTHS, &LENGTHS);
+    packed::<f32>(&[3, 0, 70, 1, 2], &[5, 7, 64, 0, 130]);
+    packed::<bf16>(&[65, 1], &[1, 129]);
+}
+
+#[test]
+fn rows_behind_the_last_sequence_are_not_touched() {
+    let context = context();
+    let case = Case { items: 1, queries: 20, keys: 30, ..PLAIN };
+    let [q, k, v] = case.operands::<f32>();
+    let (q, k, v) =
+        (spoiled(&q, 20, 16, |row| row >= 15), spoiled(&k, 30, 16, |r| r >= 9), spoiled(&v, 30, 16, |r| r >= 9));
+    let (mut o, mut lse) = (vec![7f32; case.lengths()[3]], vec![7f32; 4 * 20]);
+    let args = AttentionArgs::new(&q, &k, &v, &mut o).lse(&mut lse).query_ends(&[5, 15]).key_ends(&[4, 9]);
+    context.attention(&case.problem().sequences(2), args, &estimate()).unwrap();
+    for (row, lse) in lse.iter().enumerate() {
+        let behind = row % 20 >= 15;
+        assert_eq!(*lse == 7.0, behind);
+        assert_eq!(o[row * 16..][..16].iter().all(|&o| o == 7.0), behind);
+        assert!(lse.is_finite() && o[row * 16..][..16].iter().all(|o| o.is_finite()));
+    }
+}
+
+#[test]
+fn key_lengths() {
+    let context = context();
+    let lengths = [0, 1, 63, 64, 65, 70];
+    for queries in [1, 9] {
+        let sized = Case { items: 6, heads_kv: 2, queries, keys: 70, ..PLAIN };
+        for (causal, left, sinks) in [(false, 0, 0), (true, 0, 0), (true, 20, 3)] {
+            for diagonal in [Diagonal::TopLeft, Diagonal::BottomRight] {
+                let case = Case { causal, left, sinks, diagonal: Some(diagonal), ..sized };
+                let plain = Case { causal: false, left: 0, sinks: 0, ..case };
+                let sees = |item: usize, _: usize, query: usize, key: usize| {
+                    key < lengths[item] && Case { keys: lengths[item], ..case }.sees(query, key)
+                };
+                let [q, k, v] = plain.operands::<f64>();
+                let hidden = |row: usize| row % 70 >= lengths[row / (70 * 2)];
+                let (k, v) = (spoiled(&k, 6 * 2 * 70, 16, hidden), spoiled(&v, 6 * 2 * 70, 16, hidden));
+                let ends: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
+                let arrays = Arrays { key_ends: &ends, ..Arrays::default() };
+                plain.check_arrays(&context, &case.problem().key_lengths(), &sees, [&q, &k, &v], [&q, &k, &v], arrays);
+            }
+        }
+    }
+}
+
+/// Pages of 16 keys in another order, of [items, heads, keys, depth] or with rows of heads; all else of the pages is NaN.
+fn paged<T: Number>(case: &Case, from: &[T], lengths: &[usize], table: &[i32], pages: usize) -> Vec<T> {
+    let (heads, depth, each) = (case.heads_kv, case.depth, case.keys.div_ceil(16));
+    let mut made = vec![T::of(f64::NAN); pages * 16 * heads * depth];
+    for (item, &length) in lengths.iter().enumerate() {
+        for (key, head) in (0..length).flat_map(|key| (0..heads).map(move |head| (key, head))) {
+            let row = table[item * each + key / 16] as usize * 16 + key % 16;
+            let to = if case.by_rows { row * heads + head } else { head * pages * 16 + row };
+            let begin = case.at((item, head, key), heads, case.keys, depth);
+            made[to * depth..][..depth].copy_from_slice(&from[begin..][..depth]);
+        }
+    }
+    made
+}
+
+/// Page numbers of each list, in an order of no pattern; numbers of pages that no key is in are wrong.
+fn table(lengths: &[usize], each: usize, pages: usize) -> Vec<i32> {
+    let mut next = 0;
+    let number = |i: usize| {
+        if i % each * 16 >= lengths[i / each] {
+            return -77;
+        }
+        next += 1;
+        (next * 7 % pages) as i32
+    };
+    (0..lengths.len() * each).map(number).collect()
+}
+
+#[test]
+fn pages_in_another_order() {
+    let context = context();
+    let lengths = [0, 1, 63, 64, 65, 70];
+    let (table, pages) = (table(&lengths, 5, 23), 23);
+    for by_rows in [false, true] {
+        let case = Case { items: 6, heads_kv: 2, queries: 3, keys: 70, by_rows, ..PLAIN };
+        let [q, k, v] = case.operands::<f32>();
+        let (of_k, of_v) = (paged(&case, &k, &lengths, &table, pages), paged(&case, &v, &lengths, &table, pages));
+        let sees = |item: usize, _: usize, _: usize, key: usize| key < lengths[item];
+        let ends: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
+        let arrays = Arrays { key_ends: &ends, page_table: &table, ..Arrays::default() };
+        let problem = case.problem().pages(16, pages).key_lengths();
+        case.check_arrays(&context, &problem, &sees, [&q, &of_k, &of_v], [&q, &k, &v], arrays);
+    }
+    // All keys of all items.
+    let case = Case { items: 2, queries: 3, keys: 35, ..PLAIN };
+    let [q, k, v] = case.operands::<f64>();
+    let table = [4, 0, 2, 5, 1, 3];
+    let (of_k, of_v) = (paged(&case, &k, &[35, 35], &table, 6), paged(&case, &v, &[35, 35], &table, 6));
+    let arrays = Arrays { page_table: &table, ..Arrays::default() };
+    case.check_arrays(&context, &case.problem().pages(16, 6), UNMASKED, [&q, &of_k, &of_v], [&q, &k, &v], arrays);
+}
+
+#[test]
+fn packed_sequences_with_pages() {
+    let context = context();
+    let (queries, keys) = ([1, 7, 0, 2], [65, 16, 3, 0]);
+    let (table, pages) = (table(&keys, 5, 11), 11);
+    let case = Case { items: 1, heads_kv: 2, queries: 10, keys: 4 * 70, ..PLAIN }; // the formula's keys: 70 for each sequence
+    let [q, k, v] = case.operands::<f32>();
+    let of_sequences = Case { items: 4, keys: 70, ..case };
+    let by_sequence = |from: &[f32]| -> Vec<f32> {
+        let row = |i: usize| (i / 16 / 70 / 2 * 70 + i / 16 % 70) + i / 16 / 70 % 2 * 280;
+        (0..4 * 2 * 70 * 16).map(|i| from[row(i) * 16 + i % 16]).collect()
+    };
+    let of_k = paged(&of_sequences, &by_sequence(&k), &keys, &table, pages);
+    let of_v = paged(&of_sequences, &by_sequence(&v), &keys, &table, pages);
+    let query_ends = ends(&queries);
+    let sees = |_: usize, _: usize, query: usize, key: usize| {
+        let number = query_ends.partition_point(|&end| end as usize <= query);
+        number == key / 70 && key % 70 < keys[number]
+    };
+    let key_ends: Vec<i32> = keys.iter().map(|&keys| keys as i32).collect();
+    let arrays = Arrays { query_ends: &query_ends, key_ends: &key_ends, page_table: &table, ..Arrays::default() };
+    let problem = Case { keys: 70, ..case }.problem().sequences(4).pages(16, pages);
+    case.check_arrays(&context, &problem, &sees, [&q, &of_k, &of_v], [&q, &k, &v], arrays);
+}
+
+#[test]
+fn tiles_of_bits() {
+    let context = context();
+    for block in [(8, 8), (5, 40), (16, 33), (1, 32)] {
+        for (of_heads, of_items) in [(1, 1), (2, 1), (4, 2)] {
+            let case = Case { heads_kv: 2, keys: 90, causal: true, diagonal: Some(Diagonal::BottomRight), ..PLAIN };
+            let (pattern, mask) = lists(&context, &case, block, of_heads * of_items);
+            let words = block.1.div_ceil(32);
+            let numbers: Vec<i32> = (0..pattern.nnzb()).map(|i| (i * 5 % 4) as i32 - 1).collect();
+            let bits: Vec<u32> = (0..3 * block.0 * words).map(|i| (i as u32 + 1).wrapping_mul(2654435761)).collect();
+            let rows: Vec<&Vec<bool>> = mask.iter().flatten().collect();
+            let before = |row: usize, col: usize| {
+                let above = rows[..row].iter().flat_map(|row| row.iter()).filter(|&&stored| stored).count();
+                above + rows[row][..col].iter().filter(|&&stored| stored).count()
+            };
+            let sees = |item: usize, head: usize, query: usize, key: usize| {
+                let list = if of_items > 1 { item } else { 0 } * of_heads + head / (4 / of_heads);
+                let (row, col) = (query / block.0, key / block.1);
+                if !mask[list][row][col] {
+                    return false;
+                }
+                let number = numbers[before(list * mask[list].len() + row, col)];
+                let word = (number.max(0) as usize * block.0 + query % block.0) * words + key % block.1 / 32;
+                number < 0 || bits[word] >> (key % block.1 % 32) & 1 == 1
+            };
+            let problem = case.problem().mask_lists(&pattern, of_heads, of_items).tiles(3);
+            let [q, k, v] = case.operands::<f64>();
+            let arrays = Arrays { tiles: (&numbers, &bits), ..Arrays::default() };
+            case.check_arrays(&context, &problem, &sees, [&q, &k, &v], [&q, &k, &v], arrays);
+        }
+    }
+}
+
+#[test]
+fn wrong_numbers_are_refused() {
+    let context = context();
+    let mask = Pattern::new(&context, (4, 6), (2, 3), &[0, 1, 3], &[0, 0, 1]).unwrap();
+    let run = |problem: &Attention, arrays: Arrays| {
+        let (one, mut o) = (vec![1f32; 64], vec![0f32; 64]);
+        let plan = context.plan_attention::<f32>(problem, &estimate())?;
+        let by_plan = plan.run(arrays.given(AttentionArgs::new(&one, &one, &one, &mut o)));
+        let at_once =
+            context.attention(problem, arrays.given(AttentionArgs::new(&one, &one, &one, &mut o)), &estimate());
+        let oracle = context.oracle_attention(problem, arrays.given(AttentionArgs::new(&one, &one, &one, &mut o)));
+        assert_eq!(by_plan.is_ok(), at_once.is_ok());
+        assert_eq!(by_plan.is_ok(), oracle.is_ok());
+        at_once
+    };
+    let none = Arrays::default();
+    let packed = Attention::new(4, 6, 2).sequences(2);
+    let of = |query_ends, key_ends| Arrays { query_ends, key_ends, ..none };
+    run(&packed, of(&[1, 4], &[6, 6])).unwrap();
+    refused(run(&packed, none), "query_ends has 0 elements: the problem needs 2");
+    refused(run(&packed, of(&[4], &[6, 6])), "query_ends has 1 elements: the problem needs 2");
+    refused(run(&packed, of(&[1, 4], &[6])), "key_ends has 1 elements: the problem needs 2");
+    refused(run(&packed, of(&[1, 5], &[6, 6])), "query_ends[1] = 5: the sequence begins at 1, and there are 4 queries");
+    refused(run(&packed, of(&[3, 2], &[6, 6])), "query_ends[1] = 2: the sequence begins at 3");
+    refused(run(&packed, of(&[-1, 4], &[6, 6])), "query_ends[0] = -1");
+    refused(run(&packed, of(&[1, 4], &[6, 7])), "key_ends[1] = 7: the sequence begins at 6, and there are 6 keys");
+    refused(run(&Attention::new(4, 6, 2).batch(2).sequences(2), none), "batch = 2 with sequences = 2");
+    refused(run(&Attention::new(4, 4, 2).sequences(2).causal(), none), "diagonal = 0");
+
+    let lengths = Attention::new(1, 6, 2).batch(2).key_lengths();
+    run(&lengths, of(&[], &[6, 0])).unwrap();
+    run(&lengths, of(&[9, 9, 9], &[6, 0])).unwrap(); // nobody asks for the others
+    refused(run(&lengths, of(&[], &[6])), "key_ends has 1 elements: the problem needs 2");
+    refused(run(&lengths, of(&[], &[6, 7])), "key_ends[1] = 7: the limits are 0 and keys = 6");
+    refused(run(&lengths, of(&[], &[-1, 6])), "key_ends[0] = -1");
+
+    let pages = Attention::new(1, 6, 2).batch(2).pages(4, 3);
+    let of = |page_table| Arrays { page_table, ..none };
+    run(&pages, of(&[0, 1, 2, 2])).unwrap();
+    refused(run(&pages, of(&[0, 1, 2])), "page_table has 3 elements: the problem needs 4");
+    refused(run(&pages, of(&[0, 1, 2, 3])), "page_table[3] = 3: the limits are 0 and pages - 1 = 2");
+    refused(run(&pages, of(&[-1, 1, 2, 2])), "page_table[0] = -1");
+    refused(run(&Attention::new(1, 6, 2).pages(4, 0), none), "page_keys = 4 with pages = 0");
+    refused(run(&Attention::new(1, 6, 2).pages(0, 4), none), "page_keys = 0 with pages = 4");
+    refused(run(&Attention::new(1, 6, 2).batch(2).pages(4, 3).stride_k(24), none), "stride_k = 24");
+    let (short, mut o) = (vec![1f32; 23], vec![0f32; 4]);
+    let args = AttentionArgs::new(&short[..4], &short, &short, &mut o).page_table(&[0, 1, 2, 2]);
+    refused(context.attention(&pages, args, &estimate()), "k has 23 elements: the problem needs 24");
+
+    let tiles = Attention::new(4, 6, 2).mask(&mask).tiles(2);
+    let of = |numbers, bits| Arrays { tiles: (numbers, bits), ..none };
+    run(&tiles, of(&[-1, 0, 1], &[7; 4])).unwrap();
+    refused(run(&tiles, of(&[-1, 0], &[7; 4])), "tile_numbers has 2 elements: the problem needs 3");
+    refused(run(&tiles, of(&[-1, 0, 1], &[7; 3])), "tile_bits has 3 elements: the problem needs 4");
+    refused(run(&tiles, of(&[-1, 0, 2], &[7; 4])), "tile_numbers[2] = 2: the limits are -1 and tiles - 1 = 1");
+    refused(run(&tiles, of(&[-2, 0, 1], &[7; 4])), "tile_numbers[0] = -2");
+    refused(run(&Attention::new(4, 6, 2).tiles(2), none), "tiles = 2: there is no pattern");
+
+    for huge in [usize::MAX, usize::MAX / 2, 1 << 62, 1 << 40] {
+        for problem in [
+            Attention::new(4, 6, 2).sequences(huge),
+            Attention::new(4, 6, 2).pages(huge, 1),
+            Attention::new(4, 6, 2).pages(1, huge),
+            Attention::new(4, 6, 2).pages(huge, huge),
+            Attention::new(4, 6, 2).batch(huge).key_lengths(),
+            Attention::new(4, 6, 2).mask(&mask).tiles(huge),
+        ] {
+            let (one, mut o) = (vec![1f32; 64], vec![0f32; 64]);
+            let args = AttentionArgs::new(&one, &one, &one, &mut o).query_ends(&[4]).key_ends(&[6]).page_table(&[0; 6]);
+            assert!(context.attention(&problem, args.tiles(&[0; 3], &[0; 6]), &estimate()).is_err(), "{problem:?}");
+        }
+    }
 }
 
 #[test]

@@ -2,10 +2,13 @@
 use crate::error::Result;
 use crate::extent::{Headed, check_length};
 use crate::operands::Target;
+use crate::pattern::Pattern;
 use crate::sys;
-use crate::types::{Element, sized};
+use crate::types::{Element, size, sized};
+use std::ffi::c_void;
 use std::fmt;
 use std::mem::MaybeUninit;
+use std::ptr;
 
 /// Elements that each operand needs; `None` where no memory holds them. And what else of the problem a run asks for.
 #[derive(Clone, Copy)]
@@ -16,6 +19,11 @@ pub(super) struct Extents {
     pub o: Option<usize>,
     lse: Option<usize>,
     want_lse: bool,
+    query_ends: Option<usize>,
+    key_ends: Option<usize>,
+    page_table: Option<usize>,
+    tile_numbers: Option<usize>,
+    tile_bits: Option<usize>,
     pub depth: i64,
 }
 
@@ -26,25 +34,51 @@ pub(super) fn scale_of(given: Option<f64>, depth: i64) -> f64 {
 
 impl Extents {
     #[inline]
-    pub fn of(problem: &sys::spk_attention) -> Extents {
+    pub fn of(problem: &sys::spk_attention, mask: Option<&Pattern>) -> Extents {
         let p = problem;
         let heads = p.heads.max(1);
         let heads_kv = if p.heads_kv != 0 { p.heads_kv } else { heads };
         let depth_v = if p.depth_v != 0 { p.depth_v } else { p.depth };
-        let (queries, keys) = ((p.queries, heads), (p.keys, heads_kv));
-        let elements = |(lines, heads), length, ld, head_stride, stride| {
-            Headed { lines, length, ld, heads, head_stride, stride }.elements(p.batch)
+        let elements = |(lines, heads, batch), length, ld, head_stride, stride| {
+            Headed { lines: lines?, length, ld, heads, head_stride, stride }.elements(batch)
         };
+        // All items share the pages.
+        let of_pages = p.pages.checked_mul(p.page_keys);
+        let keys = if p.page_keys > 0 { (of_pages, heads_kv, 1) } else { (Some(p.keys), heads_kv, p.batch) };
+        let queries = (Some(p.queries), heads, p.batch);
+        let lists = if p.sequences > 0 { p.sequences } else { p.batch.max(1) };
+        let of_item = p.keys / p.page_keys.max(1) + i64::from(p.keys % p.page_keys.max(1) != 0);
+        let (blocks, words) = mask.map_or((0, 0), |mask| {
+            let (rows, cols) = mask.block();
+            (size(mask.nnzb()), size(rows * cols.div_ceil(32)))
+        });
         Extents {
             q: elements(queries, p.depth, p.ldq, p.head_stride_q, p.stride_q),
             k: elements(keys, p.depth, p.ldk, p.head_stride_k, p.stride_k),
             v: elements(keys, depth_v, p.ldv, p.head_stride_v, p.stride_v),
             o: elements(queries, depth_v, p.ldo, p.head_stride_o, p.stride_o),
-            lse: elements((1, heads), p.queries, 0, p.head_stride_lse, p.stride_lse),
+            lse: elements((Some(1), heads, p.batch), p.queries, 0, p.head_stride_lse, p.stride_lse),
             want_lse: p.want_lse != 0,
+            query_ends: asked(p.sequences > 0, Some(p.sequences)),
+            key_ends: asked(p.sequences > 0 || p.key_lengths != 0, Some(lists)),
+            page_table: asked(p.page_keys > 0, of_item.checked_mul(lists)),
+            tile_numbers: asked(p.tiles > 0, Some(blocks)),
+            tile_bits: asked(p.tiles > 0, words.checked_mul(p.tiles)),
             depth: p.depth,
         }
     }
+}
+
+/// `count` numbers, where the problem asks for them.
+fn asked(asks: bool, count: Option<i64>) -> Option<usize> {
+    if asks { usize::try_from(count?).ok() } else { Some(0) }
+}
+
+/// Null where none are needed.
+#[inline]
+fn checked_indices<I>(name: &str, slice: &[I], needed: Option<usize>) -> Result<*const c_void> {
+    check_length(name, slice.len(), needed)?;
+    Ok(if needed == Some(0) { ptr::null() } else { slice.as_ptr().cast() })
 }
 
 /// The operands of a run in host memory.
@@ -71,6 +105,11 @@ pub struct AttentionArgs<'a, T: Element> {
     lse: Option<&'a mut [T::Sum]>,
     scale: Option<f64>,
     softcap: f64,
+    query_ends: &'a [i32],
+    key_ends: &'a [i32],
+    page_table: &'a [i32],
+    tile_numbers: &'a [i32],
+    tile_bits: &'a [u32],
 }
 
 /// Lengths, not elements.
@@ -79,7 +118,10 @@ impl<T: Element> fmt::Debug for AttentionArgs<'_, T> {
         let mut out = f.debug_struct("AttentionArgs");
         out.field("q", &self.q.len()).field("k", &self.k.len()).field("v", &self.v.len()).field("o", &self.o.len());
         out.field("lse", &self.lse.as_ref().map(|lse| lse.len()));
-        out.field("scale", &self.scale).field("softcap", &self.softcap).finish()
+        out.field("scale", &self.scale).field("softcap", &self.softcap);
+        out.field("query_ends", &self.query_ends.len()).field("key_ends", &self.key_ends.len());
+        out.field("page_table", &self.page_table.len());
+        out.field("tile_numbers", &self.tile_numbers.len()).field("tile_bits", &self.tile_bits.len()).finish()
     }
 }
 
@@ -96,7 +138,8 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     }
 
     /// As [`AttentionArgs::new`], with an O that nobody wrote yet. After a run that succeeded the result is in it; what lies
-    /// between its rows, heads or items stays unwritten.
+    /// between its rows, heads or items stays unwritten, and so do rows behind the last of
+    /// [packed sequences](crate::Attention::sequences).
     ///
     /// ```
     /// # use sparsek::{Attention, AttentionArgs, Context, TuneOptions};
@@ -114,7 +157,9 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     }
 
     fn to(q: &'a [T], k: &'a [T], v: &'a [T], o: Target<'a, T>) -> Self {
-        AttentionArgs { q, k, v, o, lse: None, scale: None, softcap: 0.0 }
+        let ([query_ends, key_ends, page_table, tile_numbers], tile_bits) = ([&[] as &[i32]; 4], &[] as &[u32]);
+        let (lse, scale, softcap) = (None, None, 0.0);
+        AttentionArgs { q, k, v, o, lse, scale, softcap, query_ends, key_ends, page_table, tile_numbers, tile_bits }
     }
 
     /// The factor of the scores, finite.
@@ -155,8 +200,67 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
         self
     }
 
-    /// Pointers for the library, every one to as many elements as `needed` says. LSE is left out where the problem has none, as its
-    /// length means nothing then.
+    /// For [`Attention::sequences`](crate::Attention::sequences), a number for each: the queries that it and those before it have.
+    /// The first sequence has the rows `0 .. query_ends[0]` of Q and O. (Of offsets that begin with 0 these are all but the first.)
+    ///
+    /// ```
+    /// # let (q, k, v, mut o) = ([1f32; 3], [1f32; 4], [1f32; 4], [0f32; 3]);
+    /// // Two sequences: of two queries on three keys, and of one on one.
+    /// let args = sparsek::AttentionArgs::new(&q, &k, &v, &mut o).query_ends(&[2, 3]).key_ends(&[3, 4]);
+    /// # let _ = args;
+    /// ```
+    pub fn query_ends(mut self, ends: &'a [i32]) -> Self {
+        self.query_ends = ends;
+        self
+    }
+
+    /// With [`Attention::sequences`](crate::Attention::sequences), a number for each: the keys that it and those before it have.
+    /// With [`Attention::key_lengths`](crate::Attention::key_lengths), a number for each item, and with
+    /// [`Attention::pages`](crate::Attention::pages), for each item or sequence: its keys, at most as many as the problem has.
+    ///
+    /// ```
+    /// # let (q, k, v, mut o) = ([1f32; 2], [1f32; 6], [1f32; 6], [0f32; 2]);
+    /// // Two items of three keys; the second one has only the first of them.
+    /// let args = sparsek::AttentionArgs::new(&q, &k, &v, &mut o).key_ends(&[3, 1]);
+    /// # let _ = args;
+    /// ```
+    pub fn key_ends(mut self, ends: &'a [i32]) -> Self {
+        self.key_ends = ends;
+        self
+    }
+
+    /// For [`Attention::pages`](crate::Attention::pages): the numbers of the pages of each item or sequence, in order, ceil(keys /
+    /// page keys) for each. Numbers behind its last key count for nothing.
+    ///
+    /// ```
+    /// # let (q, k, v, mut o) = ([1f32; 2], [1f32; 64], [1f32; 64], [0f32; 2]);
+    /// // Two items of up to 32 keys, in pages of 16 keys: those of the first are in pages 3 and 0.
+    /// let args = sparsek::AttentionArgs::new(&q, &k, &v, &mut o).page_table(&[3, 0, 1, 2]);
+    /// # let _ = args;
+    /// ```
+    pub fn page_table(mut self, pages: &'a [i32]) -> Self {
+        self.page_table = pages;
+        self
+    }
+
+    /// For [`Attention::tiles`](crate::Attention::tiles). `numbers` has one for each block of the mask, in the pattern's order: -1 for
+    /// all pairs of the block, or the number of its tile. A tile in `bits` is block rows lines of ceil(block columns / 32) words: bit
+    /// j % 32 of word j / 32 of a line, the lowest first, is key j of the block, 1 where the line's query sees it.
+    ///
+    /// ```
+    /// # let (q, k, v, mut o) = ([1f32; 4], [1f32; 4], [1f32; 4], [0f32; 4]);
+    /// // Three blocks of 2 x 2; in the first and in the last the second key is hidden from the first query.
+    /// let args = sparsek::AttentionArgs::new(&q, &k, &v, &mut o).tiles(&[0, -1, 0], &[0b01, 0b11]);
+    /// # let _ = args;
+    /// ```
+    pub fn tiles(mut self, numbers: &'a [i32], bits: &'a [u32]) -> Self {
+        self.tile_numbers = numbers;
+        self.tile_bits = bits;
+        self
+    }
+
+    /// Pointers for the library, every one to as many elements as `needed` says. LSE and the arrays of a run are left out where the
+    /// problem has none, as their lengths mean nothing then.
     #[inline]
     pub(super) fn checked(&mut self, needed: &Extents) -> Result<sys::spk_attention_args> {
         let mut raw = sized!(spk_attention_args, SPK_ATTENTION);
@@ -172,6 +276,11 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
             check_length("lse", lse.len(), needed.lse)?;
             raw.lse = lse.as_mut_ptr().cast();
         }
+        raw.query_ends = checked_indices("query_ends", self.query_ends, needed.query_ends)?;
+        raw.key_ends = checked_indices("key_ends", self.key_ends, needed.key_ends)?;
+        raw.page_table = checked_indices("page_table", self.page_table, needed.page_table)?;
+        raw.tile_numbers = checked_indices("tile_numbers", self.tile_numbers, needed.tile_numbers)?;
+        raw.tile_bits = checked_indices("tile_bits", self.tile_bits, needed.tile_bits)?;
         Ok(raw)
     }
 }

@@ -31,7 +31,7 @@ impl Context {
     ) -> Result<()> {
         self.check_host()?;
         let raw_problem = problem.typed::<T>();
-        let raw = args.checked(&Extents::of(&raw_problem))?;
+        let raw = args.checked(&Extents::of(&raw_problem, problem.mask.as_ref()))?;
         // SAFETY: as in AttentionPlan::run and Context::plan_attention.
         unsafe { self.compute_attention(problem, &raw_problem, &raw, options) }
     }
@@ -100,7 +100,7 @@ impl Context {
         mut args: AttentionArgs<'_, T>,
     ) -> Result<Vec<f64>> {
         let (raw_problem, pattern) = (problem.typed::<T>(), problem.pattern(self)?);
-        let needed = Extents::of(&raw_problem);
+        let needed = Extents::of(&raw_problem, problem.mask.as_ref());
         let raw = args.checked(&needed)?;
         let mut tolerance = 0.0;
         // SAFETY: as in Context::plan_attention. It refuses what is no problem, before memory is taken for one.

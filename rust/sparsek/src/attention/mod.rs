@@ -218,6 +218,86 @@ impl Attention {
         self.mask(pattern)
     }
 
+    /// Sequences of uneven lengths, one behind the other in Q, K, V and O: `queries` and `keys` are those of all together, and the
+    /// batch is 1; 0: none. Where each one ends is read at every run: [`AttentionArgs::query_ends`], [`AttentionArgs::key_ends`]. A
+    /// query sees keys of its own sequence only; causality, windows and sinks count within it, and the first two want a
+    /// [`Attention::diagonal`]. A mask is over all queries and keys. Rows behind the last end are neither read nor written.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, Diagonal, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // Two queries and one; all scores are 0.
+    /// let (q, k, v, mut o) = ([0f32; 3], [0f32; 3], [1f32, 3., 9.], [0f32; 3]);
+    /// let problem = Attention::new(3, 3, 1).sequences(2).causal().diagonal(Diagonal::TopLeft);
+    /// let args = AttentionArgs::new(&q, &k, &v, &mut o).query_ends(&[2, 3]).key_ends(&[2, 3]);
+    /// context.attention(&problem, args, &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [1., 2., 9.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn sequences(mut self, sequences: usize) -> Self {
+        self.raw.sequences = size(sequences);
+        self
+    }
+
+    /// Item i has its first [`AttentionArgs::key_ends`]`[i]` keys only, at most `keys`; which is read at every run. Causality and
+    /// windows want a [`Attention::diagonal`] then.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// let (q, k, v, mut o) = ([0f32; 2], [0f32; 4], [1f32, 3., 5., f32::NAN], [0f32; 2]);
+    /// let problem = Attention::new(1, 2, 1).batch(2).key_lengths();
+    /// let args = AttentionArgs::new(&q, &k, &v, &mut o).key_ends(&[2, 1]);
+    /// context.attention(&problem, args, &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [2., 5.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn key_lengths(mut self) -> Self {
+        self.raw.key_lengths = 1;
+        self
+    }
+
+    /// K and V are `pages` pages of `page_keys` rows each, one behind the other, which all items share; 0 and 0: they are no pages.
+    /// There are at most 2^31 - 1 rows in all. Row r of page p is row p `page_keys` + r.
+    /// [`AttentionArgs::page_table`] says at every run which pages each item has (or each sequence; then `keys` is the most that one
+    /// has, and [`AttentionArgs::key_ends`] their numbers). Rows behind an item's last key have no influence.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // Three pages of two keys; the item's three keys are in pages 2 and 0.
+    /// let (q, k, v, mut o) = ([0f32], [0f32; 6], [3f32, f32::NAN, f32::NAN, f32::NAN, 1., 2.], [0f32]);
+    /// let problem = Attention::new(1, 4, 1).pages(2, 3).key_lengths();
+    /// let args = AttentionArgs::new(&q, &k, &v, &mut o).page_table(&[2, 0]).key_ends(&[3]);
+    /// context.attention(&problem, args, &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [2.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn pages(mut self, page_keys: usize, pages: usize) -> Self {
+        (self.raw.page_keys, self.raw.pages) = (size(page_keys), size(pages));
+        self
+    }
+
+    /// So many tiles of bits: with a mask, each of its blocks keeps all of its pairs of a query and a key, or those that a tile says;
+    /// 0: none. [`AttentionArgs::tiles`] has them at every run.
+    ///
+    /// ```
+    /// use sparsek::{Attention, AttentionArgs, Context, Pattern, TuneOptions};
+    /// let context = Context::builder().store_in_memory().build()?;
+    /// // One block of two queries and two keys: the first query sees the first key, the second one both.
+    /// let mask = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
+    /// let (q, k, v, mut o) = ([0f32; 2], [0f32; 2], [1f32, 3.], [0f32; 2]);
+    /// let problem = Attention::new(2, 2, 1).mask(&mask).tiles(1);
+    /// let args = AttentionArgs::new(&q, &k, &v, &mut o).tiles(&[0], &[0b01, 0b11]);
+    /// context.attention(&problem, args, &TuneOptions::new().estimate())?;
+    /// assert_eq!(o, [1., 2.]);
+    /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    pub fn tiles(mut self, tiles: usize) -> Self {
+        self.raw.tiles = size(tiles);
+        self
+    }
+
     /// One Q for all items of the batch.
     ///
     /// ```

@@ -117,7 +117,8 @@ impl Context {
             sys::spk_plan_create(self.raw(), pattern, (&raw const raw_problem).cast(), &raw_options.raw, &mut raw)
         };
         self.check(status)?;
-        let (plan, needed) = (RawPlan::own(raw, self, problem.mask.as_ref()), Extents::of(&raw_problem));
+        let mask = problem.mask.as_ref();
+        let (plan, needed) = (RawPlan::own(raw, self, mask), Extents::of(&raw_problem, mask));
         Ok(AttentionPlan { plan, needed, types: PhantomData })
     }
 }

@@ -28,6 +28,16 @@ pub struct AttentionPointers<T: Element> {
     pub scale: Option<f64>,
     /// The bound of the scores; 0: none.
     pub softcap: f64,
+    /// See [`AttentionArgs::query_ends`](crate::AttentionArgs::query_ends); null where the problem has no sequences.
+    pub query_ends: *const i32,
+    /// See [`AttentionArgs::key_ends`](crate::AttentionArgs::key_ends); null where the problem has neither sequences nor key lengths.
+    pub key_ends: *const i32,
+    /// See [`AttentionArgs::page_table`](crate::AttentionArgs::page_table); null where the problem has no pages.
+    pub page_table: *const i32,
+    /// See [`AttentionArgs::tiles`](crate::AttentionArgs::tiles); null where the problem has none.
+    pub tile_numbers: *const i32,
+    /// See [`AttentionArgs::tiles`](crate::AttentionArgs::tiles); null where the problem has none.
+    pub tile_bits: *const u32,
     /// Null: the plan's own, of which there is one for each stream.
     pub workspace: *mut c_void,
     /// Bytes of the workspace, at least [`PlanInfo::workspace_bytes`](crate::PlanInfo::workspace_bytes).
@@ -43,8 +53,22 @@ impl<T: Element> AttentionPointers<T> {
     /// # let _ = pointers;
     /// ```
     pub fn new(q: *const T, k: *const T, v: *const T, o: *mut T) -> Self {
-        let (lse, workspace, workspace_bytes) = (ptr::null_mut(), ptr::null_mut(), 0);
-        AttentionPointers { q, k, v, o, lse, scale: None, softcap: 0.0, workspace, workspace_bytes }
+        AttentionPointers {
+            q,
+            k,
+            v,
+            o,
+            lse: ptr::null_mut(),
+            scale: None,
+            softcap: 0.0,
+            query_ends: ptr::null(),
+            key_ends: ptr::null(),
+            page_table: ptr::null(),
+            tile_numbers: ptr::null(),
+            tile_bits: ptr::null(),
+            workspace: ptr::null_mut(),
+            workspace_bytes: 0,
+        }
     }
 
     /// depth: of the problem.
@@ -53,6 +77,9 @@ impl<T: Element> AttentionPointers<T> {
         (raw.q, raw.k, raw.v, raw.o) = (self.q.cast(), self.k.cast(), self.v.cast(), self.o.cast());
         raw.lse = self.lse.cast();
         (raw.scale, raw.softcap) = (scale_of(self.scale, depth), self.softcap);
+        (raw.query_ends, raw.key_ends) = (self.query_ends.cast(), self.key_ends.cast());
+        raw.page_table = self.page_table.cast();
+        (raw.tile_numbers, raw.tile_bits) = (self.tile_numbers.cast(), self.tile_bits.cast());
         (raw.workspace, raw.workspace_bytes) = (self.workspace, self.workspace_bytes);
         raw
     }
