@@ -21,6 +21,8 @@ Side = int | None
 
 _MOST = 1 << 40  # keys: more are in no tensor
 _NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
+_NO_PACKING: tuple[Any, Any, Any] = (None, None, None)
+_NO_TILES: tuple[Any, Any] = (None, None)
 _DIAGONALS = {"top_left": TOP_LEFT, "bottom_right": BOTTOM_RIGHT}
 
 public_attention = torch.ops.sparse_autotune.attention.default
@@ -72,8 +74,40 @@ def _diagonal_of(causal: Any, diagonal: Any) -> Diagonal | None:
     return diagonal  # type: ignore[no-any-return]
 
 
-def _band(causal: Any, window: Any, sinks: Any, diagonal: Any, queries: Any, keys: Any) -> tuple[int, int, int, int]:
-    """Keys to the left and to the right, first ones, flags."""
+def _packing_of(lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[tuple[Any, Any, Any], str]:
+    """query_ends, key_ends and page_table as the operators take them, and what the caller calls key_ends."""
+    for name, index in (("lengths", lengths), ("query_ends", query_ends), ("key_ends", key_ends), ("page_table", page_table)):
+        if index is not None:
+            check_dense(name, index)
+    if key_ends is not None:
+        if query_ends is None:
+            raise ValueError("key_ends: says where sequences end, and wants query_ends; lengths says how many keys each item has")
+        if page_table is not None:
+            raise ValueError("key_ends: with page_table the keys of sequences are not packed; give lengths, the number of each one's keys")
+        if lengths is not None:
+            raise ValueError("lengths: key_ends says where the keys of each sequence end; give one of both")
+        return (query_ends, key_ends, page_table), "key_ends"
+    if query_ends is None or page_table is not None:
+        if query_ends is not None and lengths is None:
+            raise ValueError("lengths: is missing; with page_table and query_ends it says how many keys each sequence has")
+        return (query_ends, lengths, page_table), "lengths"
+    if lengths is not None:
+        raise ValueError("lengths: the keys of packed sequences lie one behind the other; give key_ends")
+    return (query_ends, query_ends, None), "query_ends"
+
+
+def _beside(queries: Any, keys: Any, lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[str, int]:
+    """What does not say which key stands beside which query, "" where it is clear; and the flag that says it to the library then."""
+    if query_ends is not None:
+        of = "page_table" if page_table is not None else "key_ends" if key_ends is not None else ""
+        return (f"query_ends and {of}", 0) if of else ("", TOP_LEFT)  # each sequence has as many keys as queries
+    if lengths is not None:
+        return "lengths", 0
+    return f"{queries} queries and {keys} keys" if queries != keys else "", 0
+
+
+def _band(causal: Any, window: Any, sinks: Any, diagonal: Any, unclear: str, clear: int) -> tuple[int, int, int, int]:
+    """Keys to the left and to the right, first ones, flags. unclear, clear: of _beside."""
     flags = CAUSAL if causal else 0
     beside = _diagonal_of(causal, diagonal)
     left, right = (0, 0) if window is None else _window(window, bool(causal))
@@ -82,12 +116,12 @@ def _band(causal: Any, window: Any, sinks: Any, diagonal: Any, queries: Any, key
         raise ValueError("sinks: are seen whatever the window to the left says, but there is none")
     if beside is not None:
         return left, right, first, flags | _DIAGONALS[beside]
-    if (causal or left or right) and queries != keys:
+    if not (causal or left or right):
+        return left, right, first, flags
+    if unclear:
         what, give = ("causal: True", "causal") if causal else ("window:", "diagonal")
-        raise ValueError(
-            f"{what} with {queries} queries and {keys} keys does not say which key stands beside which query; give {give}='top_left' or 'bottom_right'"
-        )
-    return left, right, first, flags
+        raise ValueError(f"{what} with {unclear} does not say which key stands beside which query; give {give}='top_left' or 'bottom_right'")
+    return left, right, first, flags | clear
 
 
 def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
@@ -103,11 +137,15 @@ def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
     return mask.offsets, mask.columns, *mask.block, mask.heads, mask.batch
 
 
-def _named(error: RuntimeError, mask: Any) -> RuntimeError:
+def _named(error: RuntimeError, mask: Any, key_ends: str) -> RuntimeError:
+    """In the caller's words. key_ends: what the caller calls them."""
     text = str(error)
-    if type(error) is not RuntimeError or not isinstance(mask, BlockMask) or not text.startswith("sparse_autotune: "):
+    if type(error) is not RuntimeError or not text.startswith("sparse_autotune: "):
         return error
-    return RuntimeError(re.sub(r"\brow_offsets\b", "offsets", re.sub(r"\bcol_indices\b", "columns", text)))
+    names = {"key_ends": key_ends}
+    if isinstance(mask, BlockMask):
+        names |= {"row_offsets": "offsets", "col_indices": "columns"}
+    return RuntimeError(re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text))
 
 
 @overload
@@ -123,6 +161,10 @@ def attention(
     diagonal: Diagonal | None = ...,
     scale: float | None = ...,
     softcap: float = ...,
+    lengths: Tensor | None = ...,
+    query_ends: Tensor | None = ...,
+    key_ends: Tensor | None = ...,
+    page_table: Tensor | None = ...,
     return_lse: Literal[False] = ...,
     layout: Literal["bhsd", "bshd"] = ...,
 ) -> Tensor: ...
@@ -139,6 +181,10 @@ def attention(
     diagonal: Diagonal | None = ...,
     scale: float | None = ...,
     softcap: float = ...,
+    lengths: Tensor | None = ...,
+    query_ends: Tensor | None = ...,
+    key_ends: Tensor | None = ...,
+    page_table: Tensor | None = ...,
     return_lse: Literal[True],
     layout: Literal["bhsd", "bshd"] = ...,
 ) -> tuple[Tensor, Tensor]: ...
@@ -154,6 +200,10 @@ def attention(
     diagonal: Diagonal | None = None,
     scale: float | None = None,
     softcap: float = 0.0,
+    lengths: Tensor | None = None,
+    query_ends: Tensor | None = None,
+    key_ends: Tensor | None = None,
+    page_table: Tensor | None = None,
     return_lse: bool = False,
     layout: Literal["bhsd", "bshd"] = "bhsd",
 ) -> Tensor | tuple[Tensor, Tensor]:
@@ -166,13 +216,27 @@ def attention(
 
     A query sees a key unless one of these excludes it; keys that it does not see have no influence, whatever stands there. A query that sees none gives 0.
 
-    - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks that are not there.
+    - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks that are not there,
+      and, where the BlockMask has tiles of bits, keys whose bit is 0.
     - causal: "top_left": query i stands beside key i, "bottom_right": beside key i + keys - queries; keys behind that one. True only where there are as many
       queries as keys, where both are the same. There is no default.
     - window: how many keys a query sees on each side of the one beside it, which counts: window=1 is that one alone. (left, right) for each side; of a single
       number with causal, that to the left. None or 0: no limit. Without causal, and where there are not as many queries as keys, diagonal says which key is the
       one beside, in the words of causal.
     - sinks: so many first keys are seen whatever the window to the left says, which must be given; causal, the window to the right and the mask hold for them.
+
+    Four int32 tensors on the device of q are read at every call, so that what was measured for one set of numbers serves all. On a GPU nobody waits for them or
+    checks them: wrong ones reach beyond the tensors. Inside a CUDA graph they are read at each replay. With lengths, or where keys end elsewhere than queries,
+    causal=True and a window do not say which key is the one beside: give "top_left" or "bottom_right".
+
+    - lengths: [batch], item i has its first lengths[i] keys only.
+    - query_ends: [sequences], of sequences that are packed one behind the other in q, k and v, whose batch is 1: where each one ends, the first begins at 0
+      (cu_seqlens[1:]). A query sees keys of its own sequence only. Rows behind the last end are 0 and -inf in the results; nobody reads theirs.
+    - key_ends: [sequences], where the keys of each sequence end; None: where its queries do.
+    - page_table: [batch, pages of each item] ([sequences, ...] with query_ends): k and v are pages, in place of items, [pages, heads, rows, depth] in the order
+      of the layout, and page_table[i] are the numbers of those that item i has, in order. lengths says how many keys there are, None: all rows of the pages.
+      What lies behind them, numbers and rows, is not looked at. Pages are never copied: in memory each must begin where the rows of the one before it end, as
+      those of a contiguous [pages, rows, heads, depth] do (layout="bshd", or its transpose(1, 2)).
 
     scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural logarithm of the sum
     of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either layout; -inf where a query sees no key.
@@ -189,12 +253,17 @@ def attention(
     if _ops.any_autocast() and (cast := _ops.autocast_dtype(q)) is not None:
         q, k, v = q.to(cast), k.to(cast), v.to(cast)
     masked, left, right, first, flags, version = _NO_MASK, 0, 0, 0, 0, VERSION_UNKNOWN
+    packing, of_keys = _NO_PACKING, "key_ends"
+    if lengths is not None or query_ends is not None or key_ends is not None or page_table is not None:
+        packing, of_keys = _packing_of(lengths, query_ends, key_ends, page_table)
     if mask is not None or window is not None or diagonal is not None or sinks or not (causal is None or causal is False):
-        if q.dim() == 4 and k.dim() == 4:  # the operators refuse others
+        if q.dim() == 4 and k.dim() == 4 and (page_table is None or page_table.dim() == 2):  # the operators refuse others
             row = 2 if layout == "bhsd" else 1
-            left, right, first, flags = _band(causal, window, sinks, diagonal, q.shape[row], k.shape[row])
-            masked = _NO_MASK if mask is None else _mask_of(mask, q.shape[row], k.shape[row])
-    operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST)
+            queries, keys = q.shape[row], k.shape[row] if page_table is None else k.shape[row] * page_table.shape[1]
+            left, right, first, flags = _band(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
+            masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys)
+    tiles = (mask.tile_numbers, mask.tile_bits) if isinstance(mask, BlockMask) else _NO_TILES
+    operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, *packing, *tiles)
     try:
         if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
             return (public_attention_lse if return_lse else public_attention)(*operands)  # type: ignore[no-any-return]
@@ -202,4 +271,4 @@ def attention(
             version = _ops.version_of(masked[0], masked[1])
         return (raw_attention_lse if return_lse else raw_attention)(*operands, version)  # type: ignore[no-any-return]
     except RuntimeError as error:
-        raise _named(error, mask) from None
+        raise _named(error, mask, of_keys) from None

@@ -232,7 +232,48 @@ def _check_lists(sizes: tuple[Any, ...], row_offsets: Tensor, col_indices: Tenso
     _check_pattern(row_offsets, col_indices, rows, keys, block_rows, block_cols)
 
 
-def _attention_shapes(q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, want_lse) -> tuple[list[Any], list[Any]]:
+def _check_index(name: str, index: Tensor | None, dims: int, wanted: Any, of: str) -> None:
+    if index is None:
+        return
+    _require(index.dtype == torch.int32, f"{name}: its dtype must be int32, not {_name(index.dtype)}")
+    text = f"{name}: its shape is {list(index.shape)}; it must be [{wanted}{', pages of each]' if dims > 1 else ']'}: one for {of}"
+    _require(index.dim() == dims, text)
+    _require(index.shape[0] == wanted, text)
+
+
+def _check_packing(q: Tensor, batch: Any, query_ends: Tensor | None, key_ends: Tensor | None, page_table: Tensor | None) -> None:
+    _check_devices("q", q, query_ends=query_ends, key_ends=key_ends, page_table=page_table)
+    lists, of = batch, "each item"
+    if query_ends is not None:
+        _require(key_ends is not None, "key_ends: is missing; query_ends has the ends of sequences, whose keys must end somewhere, too")
+        text = f"query_ends: sequences lie one behind the other in a batch of 1; the shape of q is {list(q.shape)}"
+        _require(batch == 1, text)
+        _require(query_ends.dim() == 1, f"query_ends: its shape is {list(query_ends.shape)}; it must be [sequences]")
+        lists, of = query_ends.shape[0], "each sequence"
+        _check_index("query_ends", query_ends, 1, lists, of)
+    _check_index("key_ends", key_ends, 1, lists, of)
+    _check_index("page_table", page_table, 2, lists, of)
+
+
+def _check_tiles(q: Tensor, col_indices: Tensor | None, block_rows: int, block_cols: int, tile_numbers: Tensor | None, tile_bits: Tensor | None) -> None:
+    _check_devices("q", q, tile_numbers=tile_numbers, tile_bits=tile_bits)
+    if tile_numbers is None or tile_bits is None:
+        _require(tile_numbers is tile_bits, f"{'tile_numbers' if tile_numbers is None else 'tile_bits'}: is missing")
+        return
+    _require(col_indices is not None, "tile_numbers: there is no mask whose blocks have tiles")
+    _check_index("tile_numbers", tile_numbers, 1, col_indices.shape[0], "each block")  # type: ignore[union-attr]
+    _check_dtype("tile_bits", tile_bits, "tile_numbers", tile_numbers)
+    wanted = f"[tiles, {block_rows}, {(block_cols + 31) // 32}]: at least one tile, a line for each query of a block, a bit for each of its keys"
+    text = f"tile_bits: its shape is {list(tile_bits.shape)}; it must be {wanted}"
+    _require(tile_bits.dim() == 3, text)
+    for size, is_size in zip(tile_bits.shape[1:], (block_rows, (block_cols + 31) // 32), strict=True):
+        _require(size == is_size, text)
+    _require(tile_bits.shape[0] != 0, text)
+
+
+def _attention_shapes(
+    q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, query_ends, key_ends, page_table, want_lse
+) -> tuple[list[Any], list[Any]]:
     rows_first = bool(flags & ROWS_FIRST)
     _check_number("q", q)
     _check_devices("q", q, k=k, v=v, row_offsets=row_offsets, col_indices=col_indices)
@@ -241,12 +282,17 @@ def _attention_shapes(q, k, v, row_offsets, col_indices, block_rows, block_cols,
     batch, heads, queries, depth = _heads("q", q, rows_first)
     batch_k, heads_kv, keys, depth_k = _heads("k", k, rows_first)
     batch_v, heads_v, keys_v, depth_v = _heads("v", v, rows_first)
-    _check_same("k", k, "q", q, "batch and depth", (batch_k, batch), (depth_k, depth))
-    _check_same("v", v, "k", k, "batch, heads and rows", (batch_v, batch_k), (heads_v, heads_kv), (keys_v, keys))
+    paged = page_table is not None
+    _check_same("k", k, "q", q, "depth" if paged else "batch and depth", (batch_k, batch_k if paged else batch), (depth_k, depth))
+    _check_same("v", v, "k", k, f"{'pages' if paged else 'batch'}, heads and rows", (batch_v, batch_k), (heads_v, heads_kv), (keys_v, keys))
     divides = heads % heads_kv == 0 if heads_kv != 0 else heads == 0
     _require(divides, f"k: has {heads_kv} heads, which do not divide the {heads} of q")
     if want_lse:
         _require(depth_v != 0 or depth == 0, "v: has no columns, which return_lse wants")
+    _check_packing(q, batch, query_ends, key_ends, page_table)
+    if paged:
+        _require(batch_k != 0 and keys != 0, f"k: its shape is {list(k.shape)}: there is at least one page, of one row")
+        keys = keys * page_table.shape[1]
     if row_offsets is not None:
         _check_lists((batch, heads, heads_kv, queries, keys), row_offsets, col_indices, block_rows, block_cols, of_heads, of_items)
     return ([batch, queries, heads, depth_v] if rows_first else [batch, heads, queries, depth_v]), [batch, heads, queries]
@@ -254,10 +300,31 @@ def _attention_shapes(q, k, v, row_offsets, col_indices, block_rows, block_cols,
 
 def _fake_attention(want_lse: bool) -> Any:
     def fake(
-        q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags, version=None
+        q,
+        k,
+        v,
+        row_offsets,
+        col_indices,
+        block_rows,
+        block_cols,
+        mask_heads,
+        mask_items,
+        window_left,
+        window_right,
+        sinks,
+        scale,
+        softcap,
+        flags,
+        query_ends=None,
+        key_ends=None,
+        page_table=None,
+        tile_numbers=None,
+        tile_bits=None,
+        version=None,
     ):
         mask = (row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items)
-        made, of_lse = _attention_shapes(q, k, v, *mask, flags, want_lse)
+        made, of_lse = _attention_shapes(q, k, v, *mask, flags, query_ends, key_ends, page_table, want_lse)
+        _check_tiles(q, col_indices, block_rows, block_cols, tile_numbers, tile_bits)
         o = q.new_empty(made)
         return (o, q.new_empty(of_lse, dtype=torch.float64 if q.dtype == torch.float64 else torch.float32)) if want_lse else o
 

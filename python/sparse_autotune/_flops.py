@@ -40,10 +40,13 @@ def _gemm_flop(a, b, bias, residual, *rest, out_shape=None, **_kwargs) -> int:
 
 
 def _attention_flop(q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, *rest, out_shape=None, **_kwargs) -> int:
-    """Of all blocks of the mask; causality and windows are not looked at, as the counter does not with PyTorch's own."""
+    """Of all blocks of the mask, or all keys of all items; causality, windows, lengths and sequences are not looked at, as the counter does not with PyTorch's
+    own."""
     head, row = (2, 1) if rest[5] & ROWS_FIRST else (1, 2)
     lists = q[0] * q[head]
-    pairs = lists * q[row] * k[row] if col_indices is None else col_indices[0] * block_rows * block_cols * lists // (mask_heads * mask_items)
+    page_table = rest[8] if len(rest) > 8 else None
+    keys = k[row] if page_table is None else k[row] * page_table[1]
+    pairs = lists * q[row] * keys if col_indices is None else col_indices[0] * block_rows * block_cols * lists // (mask_heads * mask_items)
     return 2 * pairs * (q[3] + v[3])
 
 

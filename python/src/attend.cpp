@@ -45,15 +45,99 @@ Heads heads_of(const char *name, const Tensor &t, bool rows_first)
     return made;
 }
 
-void check_shapes(const Heads &q, const Heads &k, const Heads &v)
+void check_shapes(const Heads &q, const Heads &k, const Heads &v, bool paged)
 {
     const std::string of_k = text_of(sizes_of(k.tensor));
-    if (k.batch != q.batch || k.depth != q.depth)
-        refuse("k: its shape is " + of_k + ", that of q " + text_of(sizes_of(q.tensor)) + ": they have the same batch and depth");
+    if ((k.batch != q.batch && !paged) || k.depth != q.depth)
+        refuse("k: its shape is " + of_k + ", that of q " + text_of(sizes_of(q.tensor)) + ": they have the same " +
+               (paged ? "depth" : "batch and depth"));
     if (v.batch != k.batch || v.heads != k.heads || v.rows != k.rows)
-        refuse("v: its shape is " + text_of(sizes_of(v.tensor)) + ", that of k " + of_k + ": they have the same batch, heads and rows");
+        refuse("v: its shape is " + text_of(sizes_of(v.tensor)) + ", that of k " + of_k + ": they have the same " +
+               (paged ? "pages" : "batch") + ", heads and rows");
     if (k.heads == 0 ? q.heads != 0 : q.heads % k.heads != 0)
         refuse("k: has " + std::to_string(k.heads) + " heads, which do not divide the " + std::to_string(q.heads) + " of q");
+}
+
+/* Pages one behind the other are one item of all their rows. They are read where they lie: nobody wants a copy of a cache. */
+void join_pages(const char *name, const Tensor &given, Heads *h)
+{
+    const std::string shape = text_of(sizes_of(given));
+    if (h->batch == 0 || h->rows == 0)
+        refuse(std::string(name) + ": its shape is " + shape + ": there is at least one page, of one row");
+    const int64_t ld = h->rows > 1 ? h->ld : h->stride;
+    if (given.numel() > 0 && (h->tensor.get() != given.get() || (h->batch > 1 && (h->stride != h->rows * ld || ld < h->depth))))
+        refuse(std::string(name) +
+               ": pages are read where they lie, and each must begin where the rows of the one before it end; its shape is " + shape +
+               ", its strides " + strides_of(given));
+    h->ld = ld;
+    h->rows *= h->batch;
+    h->batch = 1;
+    h->stride = 0;
+}
+
+/* Of as many numbers as are wanted, or of as many rows of numbers. */
+Tensor index_of(const char *name, const Tensor &t, const Tensor &q, int64_t dims, int64_t wanted, const char *of)
+{
+    static const int32_t i32 = aoti_torch_dtype_int32();
+    check_device(name, t, q, "q");
+    if (dtype_of(t) != i32)
+        refuse(std::string(name) + ": its dtype must be int32, not " + dtype_name(dtype_of(t)));
+    if (t.dim() != dims || (wanted >= 0 && t.size(0) != wanted))
+        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(t)) + "; it must be [" +
+               (wanted >= 0 ? std::to_string(wanted) : of) + (dims > 1 ? ", pages of each]" : "]") +
+               (wanted >= 0 ? std::string(": one for ") + of : ""));
+    return torch::stable::contiguous(t);
+}
+
+/* Sequences, lengths, and pages. */
+void read_packing(Attend *call, const Heads &q, const Heads &k, int64_t page_keys, const AttendOptions &o)
+{
+    spk_attention &p = call->problem;
+    const bool packed = o.query_ends.has_value(), paged = o.page_table.has_value();
+    if (packed && !o.key_ends)
+        refuse("key_ends: is missing; query_ends has the ends of sequences, whose keys must end somewhere, too");
+    if (packed && q.batch != 1)
+        refuse("query_ends: sequences lie one behind the other in a batch of 1; the shape of q is " + text_of(sizes_of(q.tensor)));
+    if (packed) {
+        call->query_ends = index_of("query_ends", *o.query_ends, call->q, 1, -1, "sequences");
+        p.sequences = call->query_ends->numel();
+        call->args.query_ends = call->query_ends->const_data_ptr();
+    }
+    const int64_t lists = packed ? p.sequences : q.batch;
+    const char *of = packed ? "each sequence" : "each item";
+    if (o.key_ends) {
+        call->key_ends = index_of("key_ends", *o.key_ends, call->q, 1, lists, of);
+        p.key_lengths = !packed;
+        call->args.key_ends = call->key_ends->const_data_ptr();
+    }
+    if (!paged)
+        return;
+    call->page_table = index_of("page_table", *o.page_table, call->q, 2, lists, of);
+    p.page_keys = page_keys;
+    p.pages = k.rows / page_keys;
+    p.keys = call->page_table->size(1) * page_keys;
+    call->args.page_table = call->page_table->const_data_ptr();
+}
+
+void read_tiles(Attend *call, const AttendOptions &o)
+{
+    if (o.tile_numbers.has_value() != o.tile_bits.has_value())
+        refuse(std::string(o.tile_numbers ? "tile_bits" : "tile_numbers") + ": is missing");
+    if (!o.tile_numbers)
+        return;
+    if (!o.row_offsets)
+        refuse("tile_numbers: there is no mask whose blocks have tiles");
+    const int64_t words = (o.block_cols + 31) / 32;
+    call->tile_numbers = index_of("tile_numbers", *o.tile_numbers, call->q, 1, o.col_indices->numel(), "each block");
+    check_device("tile_bits", *o.tile_bits, call->q, "q");
+    check_dtype("tile_bits", *o.tile_bits, "tile_numbers", dtype_of(*o.tile_numbers));
+    if (o.tile_bits->dim() != 3 || o.tile_bits->size(0) == 0 || o.tile_bits->size(1) != o.block_rows || o.tile_bits->size(2) != words)
+        refuse("tile_bits: its shape is " + text_of(sizes_of(*o.tile_bits)) + "; it must be [tiles, " + std::to_string(o.block_rows) +
+               ", " + std::to_string(words) + "]: at least one tile, a line for each query of a block, a bit for each of its keys");
+    call->tile_bits = torch::stable::contiguous(*o.tile_bits);
+    call->problem.tiles = o.tile_bits->size(0);
+    call->args.tile_numbers = call->tile_numbers->const_data_ptr();
+    call->args.tile_bits = call->tile_bits->const_data_ptr();
 }
 
 /* Of as many heads and items as the operands have, or one. */
@@ -74,7 +158,7 @@ void read_mask(Attend *call, const Heads &q, const Heads &k, const AttendOptions
     if (!o.row_offsets)
         return;
     check_lists(q, k, o);
-    Shape shape = {q.rows, k.rows, o.block_rows, o.block_cols};
+    Shape shape = {q.rows, call->problem.keys, o.block_rows, o.block_cols};
     int64_t lists = 0;
     bool over = __builtin_mul_overflow(o.mask_heads, o.mask_items, &lists);
     if (lists != 1 && o.block_rows > 0) { /* each is of whole blocks */
@@ -138,8 +222,14 @@ Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const Attend
     check_device("v", v, q, "q");
     check_dtype("k", k, "q", call.dtype);
     check_dtype("v", v, "q", call.dtype);
-    const Heads of_q = heads_of("q", q, rows_first), of_k = heads_of("k", k, rows_first), of_v = heads_of("v", v, rows_first);
-    check_shapes(of_q, of_k, of_v);
+    const Heads of_q = heads_of("q", q, rows_first);
+    Heads of_k = heads_of("k", k, rows_first), of_v = heads_of("v", v, rows_first);
+    check_shapes(of_q, of_k, of_v, o.page_table.has_value());
+    const int64_t page_keys = of_k.rows;
+    if (o.page_table) {
+        join_pages("k", k, &of_k);
+        join_pages("v", v, &of_v);
+    }
     if (of_v.depth == 0 && of_q.depth != 0 && o.want_lse)
         refuse("v: has no columns, which return_lse wants");
     call.on = device_of(q);
@@ -148,10 +238,13 @@ Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const Attend
     call.v = of_v.tensor;
     fill_problem(&call.problem, of_q, of_k, of_v, o);
     call.problem.dtype = dtype;
+    call.args = spk_sized<spk_attention_args>();
+    read_packing(&call, of_q, of_k, page_keys, o);
     read_mask(&call, of_q, of_k, o);
+    read_tiles(&call, o);
+    call.row_dim = rows_first ? 1 : 2;
     call.out_sizes = {of_q.batch, rows_first ? of_q.rows : of_q.heads, rows_first ? of_q.heads : of_q.rows, of_v.depth};
     call.lse_sizes = {of_q.batch, of_q.heads, of_q.rows};
-    call.args = spk_sized<spk_attention_args>();
     call.args.q = call.q.const_data_ptr();
     call.args.k = call.k.const_data_ptr();
     call.args.v = call.v.const_data_ptr();

@@ -14,7 +14,12 @@ struct AttendOptions {
     int64_t window_left, window_right, sinks;
     std::optional<double> scale; /* none: 1 / sqrt(depth) */
     double softcap;
-    int64_t flags, version;
+    int64_t flags;
+    std::optional<Tensor> query_ends; /* packed sequences; key_ends, too */
+    std::optional<Tensor> key_ends;   /* without query_ends, or with pages: how many keys there are of each item or sequence */
+    std::optional<Tensor> page_table;
+    std::optional<Tensor> tile_numbers, tile_bits; /* both, with a mask */
+    int64_t version;
     bool want_lse;
 };
 
@@ -23,11 +28,13 @@ struct Attend {
     std::shared_ptr<Device> on;
     std::shared_ptr<Pattern> mask; /* nullptr: none */
     Tensor q, k, v;                /* keep the memory */
+    std::optional<Tensor> query_ends, key_ends, page_table, tile_numbers, tile_bits;
     spk_attention problem = {};
     spk_attention_args args = {};
     std::vector<int64_t> out_sizes, lse_sizes;
     int32_t dtype = 0, lse_dtype = 0;
     bool assume_finite = false;
+    int64_t row_dim = 2; /* of O: where its rows are */
     const std::shared_ptr<Device> &device() const { return on; }
     spk_pattern *handle() const { return mask ? mask->handle : nullptr; }
     std::shared_ptr<const void> kept() const { return mask ? std::shared_ptr<const void>(mask) : on; }

@@ -1,5 +1,7 @@
 /* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where
  * none is wanted. */
+#include <cmath>
+
 #include "attend.h"
 #include "capture.h"
 #include "ops.h"
@@ -192,6 +194,19 @@ void raw_gemm_out(const Tensor &a, const Tensor &b, const std::optional<Tensor> 
     run(call, out);
 }
 
+/* Rows from `begin` on of sequences that are packed are in none of them: as rows of queries that see no key. */
+void clear_rows(const Attend &call, const Tensor &out, const Tensor *lse, int64_t begin)
+{
+    const int64_t left = call.problem.queries - begin;
+    if (left <= 0)
+        return;
+    Tensor rest = torch::stable::narrow(const_cast<Tensor &>(out), call.row_dim, begin, left);
+    torch::stable::zero_(rest);
+    if (lse != nullptr)
+        torch::stable::fill_(torch::stable::narrow(const_cast<Tensor &>(*lse), 2, begin, left), -HUGE_VAL);
+}
+
+/* What lies behind the last sequence is known on the CPU; on CUDA nobody waits to ask. */
 void run(const Attend &call, const Tensor &out, const Tensor *lse)
 {
     if (out.numel() == 0 && (lse == nullptr || lse->numel() == 0))
@@ -199,16 +214,28 @@ void run(const Attend &call, const Tensor &out, const Tensor *lse)
     spk_attention_args args = call.args;
     args.o = out.mutable_data_ptr();
     args.lse = lse != nullptr ? lse->mutable_data_ptr() : nullptr;
+    if (!call.query_ends)
+        return run_with(call, args);
+    const int64_t sequences = call.problem.sequences;
+    if (call.device()->is_cuda() || sequences == 0)
+        clear_rows(call, out, lse, 0);
+    if (sequences == 0)
+        return;
     run_with(call, args);
+    if (!call.device()->is_cuda())
+        clear_rows(call, out, lse, static_cast<const int32_t *>(args.query_ends)[sequences - 1]);
 }
 
 /* The operators of attention take so much that it stands here once. */
 #define ATTENTION_PARAMETERS                                                                                                               \
     const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
         int64_t block_rows, int64_t block_cols, int64_t mask_heads, int64_t mask_items, int64_t window_left, int64_t window_right,         \
-        int64_t sinks, std::optional<double> scale, double softcap, int64_t flags
-#define ATTENTION_OPTIONS \
-    row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags
+        int64_t sinks, std::optional<double> scale, double softcap, int64_t flags, const std::optional<Tensor> &query_ends,                \
+        const std::optional<Tensor> &key_ends, const std::optional<Tensor> &page_table, const std::optional<Tensor> &tile_numbers,         \
+        const std::optional<Tensor> &tile_bits
+#define ATTENTION_OPTIONS                                                                                                              \
+    row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags, \
+        query_ends, key_ends, page_table, tile_numbers, tile_bits
 
 Tensor raw_attention(ATTENTION_PARAMETERS, int64_t version)
 {
@@ -274,6 +301,9 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
     "Tensor q, Tensor k, Tensor v, Tensor? row_offsets, Tensor? col_indices, int block_rows, int block_cols, int mask_heads, int " \
     "mask_items, "                                                                                                                 \
     "int window_left, int window_right, int sinks, float? scale, float softcap, int flags"
+#define ATTENTION_ARRAYS(unless)                                                                                            \
+    ", Tensor? query_ends" unless ", Tensor? key_ends" unless ", Tensor? page_table" unless ", Tensor? tile_numbers" unless \
+    ", Tensor? tile_bits" unless
 
 STABLE_TORCH_LIBRARY(sparse_autotune, library)
 {
@@ -289,10 +319,10 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm_out(" DENSE_OPERANDS ", int flags, Tensor(a!) out) -> ()");
-    library.def("attention(" ATTENTION_OPERANDS ") -> Tensor");
-    library.def("attention_lse(" ATTENTION_OPERANDS ") -> (Tensor, Tensor)");
-    library.def("_attention(" ATTENTION_OPERANDS ", int version) -> Tensor");
-    library.def("_attention_lse(" ATTENTION_OPERANDS ", int version) -> (Tensor, Tensor)");
+    library.def("attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> Tensor");
+    library.def("attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor)");
+    library.def("_attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> Tensor");
+    library.def("_attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor)");
     library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");

@@ -295,6 +295,10 @@ std::string in_python(std::string text)
         {"spk_matrix_canonicalize sums duplicates", "sa.BSR.from_scipy sums duplicates"},
         {"spk_matrix_canonicalize sorts them", "sa.BSR.from_scipy sorts them"},
         {"args.offsets", "offs"},
+        {"args.query_ends", "query_ends"},
+        {"args.key_ends", "key_ends"},
+        {"args.page_table", "page_table"},
+        {"args.tile_numbers", "tile_numbers"},
         {"--fresh (options.fresh)", "sa.tune(..., fresh=True)"},
     };
     for (const auto &[theirs, ours] : words)

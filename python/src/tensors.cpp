@@ -100,15 +100,11 @@ void check_device(const char *name, const Tensor &t, const Tensor &like, const c
         refuse(std::string(name) + ": must be on the device of " + like_name + ", " + device_name(like) + ", not on " + device_name(t));
 }
 
-namespace {
-
 std::string strides_of(const Tensor &t)
 {
     const auto strides = t.strides();
     return text_of({strides.begin(), strides.end()});
 }
-
-} // namespace
 
 void check_line(const char *name, const Tensor &t)
 {

@@ -58,6 +58,7 @@ int32_t dtype_of(const Tensor &t);
 std::string dtype_name(int32_t dtype);
 spk_dtype library_dtype(const char *name, int32_t dtype);
 std::string text_of(const std::vector<int64_t> &sizes);
+std::string strides_of(const Tensor &t);
 
 /* "NAME: its dtype must be that of LIKE, float32, not int32" */
 void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dtype);

@@ -56,14 +56,14 @@ def formula(q, k, v, seen=None, scale=None, softcap=0.0):
     return made.masked_fill(nothing, 0), torch.logsumexp(scores.masked_fill(~seen, -math.inf), -1)
 
 
-def agrees(q, k, v, seen=None, layout="bhsd", **words):
-    """sa.attention beside the formula; returns what it gave."""
+def agrees(q, k, v, seen=None, layout="bhsd", plain=None, **words):
+    """sa.attention beside the formula, of other k and v where they are `plain`; returns what it gave."""
     turned = [t.transpose(1, 2) for t in (q, k, v)] if layout == "bshd" else [q, k, v]
     o, lse = sa.attention(*turned, layout=layout, return_lse=True, **words)
     alone = sa.attention(*turned, layout=layout, **words)
     assert torch.equal(o, alone) and o.is_contiguous() and lse.is_contiguous()
     assert o.dtype is q.dtype and o.device == q.device and lse.dtype is (F64 if q.dtype is F64 else torch.float32)
-    want, want_lse = formula(q, k, v, seen, words.get("scale"), words.get("softcap", 0.0))
+    want, want_lse = formula(q, *(plain or (k, v)), seen, words.get("scale"), words.get("softcap", 0.0))
     close((o.transpose(1, 2) if layout == "bshd" else o).cpu(), want)
     lse = lse.cpu()
     assert torch.equal(lse == -math.inf, want_lse == -math.inf)
@@ -316,6 +316,167 @@ def test_block_mask():
     assert len(leaves) == 2 and torch.equal(torch.utils._pytree.tree_unflatten(leaves, tree).to_dense(), dense)
 
 
+# ------------------------------------------------------------------------------------------------ lengths, sequences, pages, tiles of bits
+
+LENGTHS = [0, 1, 63, 64, 65, 70]
+
+
+def int32(numbers, device="cpu"):
+    return torch.tensor(numbers, dtype=torch.int32, device=device)
+
+
+def spoiled(tensor, hidden):
+    """[batch, heads, rows, depth], NaN in rows [batch or 1, rows] that are hidden."""
+    return tensor.masked_fill(hidden.to(tensor.device)[:, None, :, None], torch.nan)
+
+
+def bands(queries, keys, **words):
+    """[items, 1, queries, most keys]: band() of each item's own keys."""
+    seen = torch.zeros(len(keys), 1, queries, max(keys), dtype=torch.bool)
+    for item, length in enumerate(keys):
+        seen[item, 0, :, :length] = band(queries, length, **words)
+    return seen
+
+
+BANDS = [{}, {"causal": "top_left"}, {"causal": "bottom_right", "window": 20, "sinks": 3}, {"window": (4, 3), "diagonal": "bottom_right"}]
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize("queries", [1, 9])
+def test_lengths(queries, layout, dtype, device):
+    q, k, v = operands(batch=6, heads_kv=2, queries=queries, keys=70, dtype=dtype, device=device)
+    hidden = torch.arange(70) >= torch.tensor(LENGTHS)[:, None]
+    given = [q, spoiled(k, hidden), spoiled(v, hidden)]
+    for words in BANDS:
+        agrees(*given, bands(queries, LENGTHS, **words), layout, (k, v), lengths=int32(LENGTHS, device), **words)
+    mask = some_mask(8, queries, 70, 2, 6, device)
+    agrees(*given, bands(queries, LENGTHS) & written_out(mask, 4).cpu(), layout, (k, v), lengths=int32(LENGTHS, device), mask=mask)
+    agrees(*given, bands(queries, LENGTHS), layout, (k, v), lengths=int32([[n, n] for n in LENGTHS], device)[:, 0])
+
+
+def ends(lengths, device="cpu"):
+    return int32(lengths, device).cumsum(0, dtype=torch.int32)
+
+
+def packed(queries, keys, **words):
+    """[queries, keys]: band() of each sequence."""
+    return torch.block_diag(*(band(of_q, of_k, **words) for of_q, of_k in zip(queries, keys, strict=True))).bool()
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_packed_sequences(layout, dtype, device):
+    lengths = [0, 1, 63, 64, 65, 0, 2]
+    q, k, v = operands(batch=1, heads_kv=2, queries=195, keys=195, dtype=dtype, device=device)
+    for words in ({}, {"causal": True}, {"causal": True, "window": 9, "sinks": 2}, {"window": 5}):
+        agrees(q, k, v, packed(lengths, lengths, **words), layout, query_ends=ends(lengths, device), **words)
+    others = [3, 0, 70, 1, 7, 5, 109]
+    for words in BANDS:
+        agrees(q, k, v, packed(lengths, others, **words), layout, query_ends=ends(lengths, device), key_ends=ends(others, device), **words)
+    mask = some_mask((16, 8), 195, 195, 4, 1, device)
+    agrees(q, k, v, packed(lengths, lengths) & written_out(mask, 4).cpu(), layout, query_ends=ends(lengths, device), mask=mask)
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_rows_behind_the_last_sequence(layout, device):
+    q, k, v = operands(batch=1, queries=50, keys=60, device=device)
+    seen = torch.zeros(50, 60, dtype=torch.bool)
+    seen[:40, :30] = packed([10, 30], [25, 5])
+    given = [spoiled(q, torch.arange(50)[None] >= 40), *(spoiled(t, torch.arange(60)[None] >= 30) for t in (k, v))]
+    turned = [t.transpose(1, 2) for t in given] if layout == "bshd" else given
+    o, lse = sa.attention(*turned, query_ends=int32([10, 40], device), key_ends=int32([25, 30], device), layout=layout, return_lse=True)
+    want, want_lse = formula(q, k, v, seen)
+    close((o.transpose(1, 2) if layout == "bshd" else o).cpu(), want)
+    close(lse[..., :40].cpu(), want_lse[..., :40])
+    assert (lse[..., 40:] == -math.inf).all() and (want[:, :, 40:] == 0).all()
+    for empty in (sa.attention(q, k, v, query_ends=int32([], device)), sa.attention(q, k, v, query_ends=int32([0, 0], device))):
+        assert (empty == 0).all()
+
+
+def in_pages(tensor, table, lengths, pages, rows=16):
+    """[pages, heads, rows, depth], in memory with rows before heads; NaN where no key of an item stands."""
+    made = tensor.new_full((pages, rows, tensor.shape[1], tensor.shape[3]), torch.nan)
+    for item, length in enumerate(lengths):
+        for key in range(length):
+            made[table[item][key // rows], key % rows] = tensor[item, :, key]
+    return made.transpose(1, 2)
+
+
+def a_table(lengths, columns, pages, rows=16):
+    """Pages in an order of no pattern; numbers that no key needs are wrong."""
+    order = iter(torch.randperm(pages).tolist())
+    return [[next(order) if column * rows < length else -7 for column in range(columns)] for length in lengths]
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_pages(layout, dtype, device):
+    q, k, v = operands(batch=6, heads_kv=2, queries=3, keys=80, dtype=dtype, device=device)
+    table = a_table(LENGTHS, 5, 23)
+    pages = [in_pages(t, table, LENGTHS, 23) for t in (k, v)]
+    seen = torch.arange(80) < torch.tensor(LENGTHS)[:, None, None, None]
+    agrees(q, *pages, seen, layout, (k, v), lengths=int32(LENGTHS, device), page_table=int32(table, device))
+    wide = int32([[*row, 99] for row in table], device)
+    agrees(q, *pages, seen, layout, (k, v), lengths=int32(LENGTHS, device), page_table=wide[:, :5])
+    words = {"causal": "bottom_right", "window": 20, "sinks": 2}
+    banded = torch.nn.functional.pad(bands(3, LENGTHS, **words), (0, 10))
+    agrees(q, *pages, banded, layout, (k, v), lengths=int32(LENGTHS, device), page_table=int32(table, device), **words)
+    mask = some_mask((2, 8), 3, 80, 4, 6, device)
+    agrees(q, *pages, seen & written_out(mask, 4).cpu(), layout, (k, v), lengths=int32(LENGTHS, device), page_table=int32(table, device), mask=mask)
+    table = a_table([80] * 6, 5, 30)
+    agrees(q, *(in_pages(t, table, [80] * 6, 30) for t in (k, v)), None, layout, (k, v), page_table=int32(table, device))
+
+
+@pytest.mark.parametrize("rows,pages", [(1, 7), (5, 1), (7, 1)])
+def test_few_pages(rows, pages, device):
+    q, k, v = operands(batch=1, queries=3, keys=rows * pages, device=device)
+    table = torch.randperm(pages).tolist()
+    agrees(q, *(in_pages(t, [table], [rows * pages], pages, rows) for t in (k, v)), plain=(k, v), page_table=int32([table], device))
+
+
+def test_packed_sequences_with_pages(dtype, device):
+    queries, keys = [1, 7, 0, 2], [65, 16, 3, 0]
+    q = drawn(1, 4, 10, 16, dtype=dtype, device=device)
+    _, k, v = operands(batch=4, heads_kv=2, keys=80, dtype=dtype, device=device)
+    table = a_table(keys, 5, 9)
+    seen = torch.zeros(10, 4, 80, dtype=torch.bool)
+    for sequence, (begin, count) in enumerate(zip([0, 1, 8, 8], queries, strict=True)):
+        seen[begin : begin + count, sequence, : keys[sequence]] = True
+    plain = [t.transpose(0, 1).flatten(1, 2)[None] for t in (k, v)]
+    pages = [in_pages(t, table, keys, 9) for t in (k, v)]
+    agrees(q, *pages, seen.flatten(1), plain=plain, query_ends=ends(queries, device), lengths=int32(keys, device), page_table=int32(table, device))
+
+
+@pytest.mark.parametrize("block", [8, (5, 40), (16, 33), (1, 32), (32, 256)], ids=str)
+@pytest.mark.parametrize("heads,batch", [(1, 1), (2, 1), (4, 2)])
+def test_tiles_of_bits(block, heads, batch, device):
+    q, k, v = operands(heads_kv=2, queries=37, keys=90, device=device)
+    pairs = torch.rand(batch, heads, 37, 90) < 0.7
+    pairs[:, :, :8], pairs[..., 40:80] = True, False
+    mask = sa.BlockMask.from_pairs(pairs.squeeze(0) if batch == 1 else pairs, block).to(device)
+    assert torch.equal(mask.to_pairs().cpu(), pairs) and mask.shape == (37, 90) and (mask.heads, mask.batch) == (heads, batch)
+    seen = pairs.repeat_interleave(4 // heads, 1)
+    agrees(q, k, v, seen, mask=mask)
+    agrees(q, k, v, seen & bands(37, [90, 50], causal="bottom_right"), mask=mask, lengths=int32([90, 50], device), causal="bottom_right")
+
+
+def test_block_mask_of_pairs():
+    assert sa.BlockMask.from_pairs(torch.ones(20, 30, dtype=torch.bool), 8).tile_bits is None
+    causal = torch.ones(64, 64, dtype=torch.bool).tril()
+    mask = sa.BlockMask.from_pairs(causal, 16)
+    assert mask.nnzb == 10 and mask.tile_bits.shape == (1, 16, 1) and (mask.tile_numbers == 0).sum() == 4  # alike along the diagonal
+    assert repr(mask) == "BlockMask(64 x 64, 16x16 blocks, 10 seen, 62.5 %, 1 tiles of bits, cpu)"
+    saved = io.BytesIO()
+    torch.save(mask, saved)
+    saved.seek(0)
+    leaves, tree = torch.utils._pytree.tree_flatten(mask)
+    assert len(leaves) == 4
+    for copy in (pickle.loads(pickle.dumps(mask)), torch.load(saved, weights_only=True), mask.to("cpu"), torch.utils._pytree.tree_unflatten(leaves, tree)):
+        assert torch.equal(copy.to_pairs(), causal[None, None])
+    nothing = sa.BlockMask.from_pairs(torch.zeros(20, 30, dtype=torch.bool), 8)
+    assert nothing.nnzb == 0 and not nothing.to_pairs().any()
+    blocks = sa.BlockMask.from_dense(torch.tensor([[True, False], [True, True]]), 8, shape=(16, 12))
+    assert torch.equal(blocks.to_pairs(), written_out(blocks, 1))
+
+
 # ------------------------------------------------------------------------------------------------ refusals
 
 i32 = torch.int32
@@ -369,6 +530,85 @@ def test_wrong_arguments(change, error, words):
     change(given)
     with pytest.raises(error, match=words):
         sa.attention(**given)
+
+
+LONG = int32([27, 5])
+ENDS = int32([9, 19])
+
+
+@pytest.mark.parametrize(
+    "change,error,words",
+    [
+        (dict(lengths=[27, 5]), TypeError, "lengths: must be a dense tensor, not list"),
+        (dict(lengths=LONG.long()), RuntimeError, "lengths: its dtype must be int32, not int64"),
+        (dict(lengths=LONG[:1]), RuntimeError, r"lengths: its shape is \[1\]; it must be \[2\]: one for each item"),
+        (dict(lengths=LONG[None]), RuntimeError, r"lengths: its shape is \[1, 2\]; it must be \[2\]"),
+        (dict(lengths=int32([27, 28])), RuntimeError, r"lengths\[1\] = 28: the limits are 0 and keys = 27"),
+        (dict(lengths=int32([-1, 27])), RuntimeError, r"lengths\[0\] = -1: the limits"),
+        (dict(lengths=LONG, causal=True), ValueError, "causal: True with lengths does not say which key stands beside which query; give causal="),
+        (dict(lengths=LONG, window=3), ValueError, "window: with lengths does not say which key"),
+        (dict(key_ends=LONG), ValueError, "key_ends: says where sequences end, and wants query_ends; lengths says"),
+        (dict(query_ends=ENDS), RuntimeError, r"query_ends: sequences lie one behind the other in a batch of 1; the shape of q is \[2, 4, 19, 16\]"),
+        (dict(one=True, query_ends=ENDS, lengths=LONG), ValueError, "lengths: the keys of packed sequences lie one behind the other; give key_ends"),
+        (dict(one=True, query_ends=ENDS, key_ends=ENDS, lengths=LONG), ValueError, "lengths: key_ends says where .* give one of both"),
+        (dict(one=True, query_ends=ENDS, key_ends=ENDS, causal=True), ValueError, "causal: True with query_ends and key_ends does not say"),
+        (dict(one=True, query_ends=ENDS.long()), RuntimeError, "query_ends: its dtype must be int32, not int64"),
+        (dict(one=True, query_ends=ENDS[None]), RuntimeError, r"query_ends: its shape is \[1, 2\]; it must be \[sequences\]"),
+        (dict(one=True, query_ends=int32([9, 20])), RuntimeError, r"query_ends\[1\] = 20: the sequence begins at 9, and there are 19 queries"),
+        (dict(one=True, query_ends=int32([9, 8])), RuntimeError, r"query_ends\[1\] = 8: the sequence begins at 9"),
+        (dict(one=True, query_ends=ENDS, key_ends=ENDS[:1]), RuntimeError, r"key_ends: its shape is \[1\]; it must be \[2\]: one for each sequence"),
+        (dict(one=True, query_ends=ENDS, key_ends=int32([9, 28])), RuntimeError, r"key_ends\[1\] = 28: the sequence begins at 9, and there are 27 keys"),
+        (dict(one=True, query_ends=ENDS, page_table=LONG[:, None]), ValueError, "lengths: is missing; with page_table and query_ends"),
+        (dict(one=True, query_ends=ENDS, key_ends=ENDS, page_table=LONG[:, None]), ValueError, "key_ends: with page_table .* give lengths"),
+        (dict(turned=True, page_table=LONG), RuntimeError, r"page_table: its shape is \[2\]; it must be \[2, pages of each\]: one for each item"),
+        (dict(turned=True, page_table=LONG.long()[:, None]), RuntimeError, "page_table: its dtype must be int32, not int64"),
+        (
+            dict(page_table=int32([[1], [0]])),
+            RuntimeError,
+            r"k: pages are read where they lie, .* its shape is \[2, 2, 27, 16\], its strides \[864, 432, 16, 1\]",
+        ),
+        (dict(turned=True, page_table=int32([[1], [2]])), RuntimeError, r"page_table\[1\] = 2: the limits are 0 and pages - 1 = 1"),
+        (dict(turned=True, page_table=int32([[1], [0]]), lengths=int32([27, 28])), RuntimeError, r"lengths\[1\] = 28: the limits are 0 and keys = 27"),
+        (dict(turned=True, page_table=int32([[1, 0]] * 2), causal=True), ValueError, "causal: True with 19 queries and 54 keys does not say"),
+        (dict(turned=True, page_table=int32([[1, 0]] * 2), mask=some_mask(8, 19, 27)), ValueError, "mask: is of 19 x 27, but there are 19 queries and 54 keys"),
+    ],
+)
+def test_wrong_numbers(change, error, words):
+    q, k, v = operands(heads_kv=2)
+    if change.pop("one", False):
+        q, k, v = q[:1], k[:1], v[:1]
+    if change.pop("turned", False):
+        k, v = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (k, v))
+    with pytest.raises(error, match=words):
+        sa.attention(q, k, v, **change)
+
+
+def test_wrong_tiles():
+    offsets, columns, bits = int32([0, 1, 2, 2]), int32([0, 1]), torch.zeros(3, 8, 1, dtype=torch.int32)
+    q, k, v = operands(heads_kv=2)
+    for numbers in ([0, 3], [-2, 0]):
+        with pytest.raises(RuntimeError, match=rf"tile_numbers\[{int(numbers[0] == 0)}\] = .*: the limits are -1 and tiles - 1 = 2"):
+            sa.attention(q, k, v, mask=sa.BlockMask(offsets, columns, 8, (19, 27), tile_numbers=int32(numbers), tile_bits=bits))
+    for numbers, words, error in (
+        (columns[:1], r"tile_numbers: its shape is \[1\]; 2 blocks have one each", ValueError),
+        (columns.long(), "tile_numbers: must be an int32 tensor, not torch.int64", TypeError),
+        (None, "tile_numbers: must be an int32 tensor, not NoneType", TypeError),
+    ):
+        with pytest.raises(error, match=words):
+            sa.BlockMask(offsets, columns, 8, (19, 27), tile_numbers=numbers, tile_bits=bits)
+    for wrong in (bits[:0], bits[:, :7], bits[0], bits.expand(3, 8, 2)):
+        with pytest.raises(ValueError, match=r"tile_bits: its shape is .*; blocks of 8 x 8 want \[tiles, 8, 1\], with at least one tile"):
+            sa.BlockMask(offsets, columns, 8, (19, 27), tile_numbers=columns, tile_bits=wrong)
+        with pytest.raises(RuntimeError, match=r"tile_bits: its shape is .*; it must be \[tiles, 8, 1\]"):
+            ops.attention(q, k, v, offsets, columns, 8, 8, 1, 1, *PLAIN[6:12], tile_numbers=columns, tile_bits=wrong)
+    with pytest.raises(RuntimeError, match="tile_bits: is missing"):
+        ops.attention(q, k, v, offsets, columns, 8, 8, 1, 1, *PLAIN[6:12], tile_numbers=columns)
+    with pytest.raises(RuntimeError, match="tile_numbers: there is no mask"):
+        ops.attention(q, k, v, *PLAIN[:12], tile_numbers=columns, tile_bits=bits)
+    with pytest.raises(TypeError, match="mask: must be a boolean tensor"):
+        sa.BlockMask.from_pairs(torch.ones(3, 3), 8)
+    with pytest.raises(ValueError, match=r"mask: must be \[queries, keys\]"):
+        sa.BlockMask.from_pairs(torch.ones(3, dtype=torch.bool), 8)
 
 
 @pytest.mark.parametrize(
@@ -428,15 +668,21 @@ def test_gradients_are_refused(device):
 
 # ------------------------------------------------------------------------------------------------ PyTorch's tools
 
-PLAIN = (None, None, 1, 1, 1, 1, 0, 0, 0, None, 0.0, 0)  # no mask, no band
+NO_ARRAYS = (None, None, None, None, None)
+PLAIN = (None, None, 1, 1, 1, 1, 0, 0, 0, None, 0.0, 0, *NO_ARRAYS)  # no mask, no band
 
 
 def of_operators(device):
     q, k, v = operands(heads_kv=2, depth_v=8, device=device)
     mask = some_mask((8, 4), 19, 27, 2, 2, device)
     yield (q, k, v, *PLAIN)
-    yield (q.transpose(1, 2).contiguous(), k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous(), *PLAIN[:-1], 1024 | 2048 | 8192)
-    yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, 5, 0, 2, 0.25, 3.0, 2048 | 4096)
+    yield (q.transpose(1, 2).contiguous(), k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous(), *PLAIN[:11], 1024 | 2048 | 8192, *NO_ARRAYS)
+    yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, 5, 0, 2, 0.25, 3.0, 2048 | 4096, *NO_ARRAYS)
+    tiles = int32([i % 4 - 1 for i in range(mask.nnzb)], device), torch.randint(-(2**31), 2**31, (3, 8, 1), device=device).int()
+    yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, 5, 0, 2, 0.25, 3.0, 2048 | 4096, None, int32([27, 3], device), None, *tiles)
+    yield (q[:1], k[:1], v[:1], *PLAIN[:12], int32([4, 19], device), int32([27, 27], device), None, None, None)
+    k, v = (t.transpose(1, 2).contiguous() for t in (k, v))
+    yield (q.transpose(1, 2).contiguous(), k, v, *PLAIN[:11], 1024, None, int32([54, 3], device), int32([[1, 0], [0, 1]], device), None, None)
 
 
 @pytest.mark.parametrize("name", ["attention", "attention_lse", "_attention", "_attention_lse"])
@@ -461,6 +707,23 @@ def test_compile(dynamic, device):
             torch.testing.assert_close(got, want)
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_compile_with_numbers(dynamic, device):
+    def step(q, k, v, lengths, query_ends, page_table, mask):
+        pages = sa.attention(q, k, v, lengths=lengths, page_table=page_table, layout="bshd", mask=mask)
+        packed = sa.attention(q.reshape(1, -1, 4, 16), q.reshape(1, -1, 4, 16), q.reshape(1, -1, 4, 16), query_ends=query_ends, causal=True, layout="bshd")
+        return pages, packed
+
+    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic)
+    for queries, each in ((5, 2), (7, 3)):
+        q, k, v = drawn(2, queries, 4, 16, device=device), drawn(9, 16, 2, 16, device=device), drawn(9, 16, 2, 16, device=device)
+        mask = sa.BlockMask.from_pairs(torch.rand(queries, each * 16, device=device) < 0.5, 8)
+        table = torch.randperm(9, device=device)[: 2 * each].view(2, each).int()
+        given = (q, k, v, int32([each * 16, 3], device), int32([3, 2 * queries], device), table, mask)
+        for got, want in zip(compiled(*given), step(*given), strict=True):
+            torch.testing.assert_close(got, want)
+
+
 def test_compile_refuses_as_eager_does(device):
     q, k, v = operands(heads_kv=2, device=device)
     for given in ((q, k[:1], v), (q, k, v[:, :, :3]), (q[:, :3], k, v), (q[0], k, v), (q, k.double(), v)):
@@ -471,6 +734,22 @@ def test_compile_refuses_as_eager_does(device):
                 call(*given)
             words.append(str(caught.value))
         assert words[0].split("\n")[0] in words[1]
+    two, turned = int32([1, 2], device), [t.transpose(1, 2).contiguous().transpose(1, 2) for t in (k, v)]
+    for given in (
+        dict(lengths=two[:1]),
+        dict(lengths=two.long()),
+        dict(query_ends=two),
+        dict(page_table=two),
+        dict(page_table=two[:, None].long()),
+    ):
+        words = []
+        torch._dynamo.reset()
+        for call in (sa.attention, torch.compile(sa.attention, fullgraph=True, backend="eager")):
+            with pytest.raises(Exception) as caught:
+                call(q, *turned, **given)
+            words.append(str(caught.value))
+        plain = words[0].split("\n")[0].replace("lengths", "key_ends")
+        assert plain in words[1] or words[0].split("\n")[0] in words[1]
     with pytest.raises(Exception, match="does not say which key stands beside which query"):
         torch.compile(lambda: sa.attention(q, k, v, causal=True), fullgraph=True, backend="eager")()
 
@@ -506,6 +785,9 @@ def test_vmap(device):
     torch.testing.assert_close(made, torch.stack([sa.attention(q[i], k, v[..., i, :]) for i in range(3)]))
     o, lse = torch.func.vmap(lambda q: sa.attention(q, k, v[..., 0, :], return_lse=True))(q)
     assert o.shape == (3, 2, 4, 9, 8) and lse.shape == (3, 2, 4, 9)
+    lengths = int32([[11, 3], [0, 1], [5, 5]], device).mT.contiguous()
+    made = torch.func.vmap(lambda q, lengths: sa.attention(q, k, v[..., 0, :], lengths=lengths), in_dims=(0, 1))(q, lengths)
+    torch.testing.assert_close(made, torch.stack([sa.attention(q[i], k, v[..., 0, :], lengths=lengths[:, i]) for i in range(3)]))
 
 
 def test_autocast(device):
@@ -528,6 +810,9 @@ def test_flop_counter(device):
         return counter.get_total_flops()
 
     assert counted() == counted(return_lse=True) == 2 * 2 * 4 * 19 * 27 * (16 + 24)
+    assert counted(lengths=int32([3, 4], device)) == counted()
+    k, v = k.transpose(1, 2).contiguous().transpose(1, 2), v.transpose(1, 2).contiguous().transpose(1, 2)
+    assert counted(page_table=int32([[0, 1, 0], [1, 1, 0]], device)) == 3 * counted()
     assert counted(mask=mask) == 2 * mask.nnzb * 64 * 2 * 2 * (16 + 24)
 
 
@@ -544,6 +829,20 @@ def test_captured():
     graph.replay()
     torch.testing.assert_close(made, 2 * want)
     torch.testing.assert_close(causal, sa.attention(q, k, v, causal=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_numbers_that_change_between_replays():
+    q, k, v = operands(queries=4, keys=64, depth=64, dtype=torch.bfloat16, device="cuda")
+    lengths = int32([64, 3], "cuda")
+    sa.attention(q, k, v, lengths=lengths)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        made = sa.attention(q, k, v, lengths=lengths)
+    for numbers in ([5, 64], [0, 33]):
+        lengths.copy_(int32(numbers))
+        graph.replay()
+        torch.testing.assert_close(made, sa.attention(q, k, v, lengths=lengths))
 
 
 def test_negated_and_subclassed(device):
