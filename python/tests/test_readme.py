@@ -1,4 +1,4 @@
-"""The Python code of the README files runs."""
+"""The Python code of the README files and of docs/attention.md runs."""
 
 import pathlib
 import re
@@ -10,13 +10,24 @@ import sparse_autotune as sa
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["README.md", "python/README.md"])
-def test_snippets(name, capsys):
-    sa.set_options(effort="measure", budget_s=0.02)
+def run(name):
+    """The names that the page's snippets leave."""
     snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
     assert snippets
     names = {}
     for snippet in snippets:
         exec(snippet, names)
+    return names
+
+
+@pytest.mark.parametrize("name", ["README.md", "python/README.md"])
+def test_snippets(name, capsys):
+    sa.set_options(effort="measure", budget_s=0.02)
+    names = run(name)
     assert "pytorch_dense" in capsys.readouterr().out
     assert names["layer"].values.grad is not None
+
+
+def test_attention():
+    names = run("docs/attention.md")
+    assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 300, 64)

@@ -763,3 +763,19 @@ fn tuned_once_then_from_the_store() {
         assert!(!context.list_attention::<f32>(&problem, &TuneOptions::new()).unwrap().candidates.is_empty());
     }
 }
+
+/// The page has what the documentation of `Attention` has, where it is compiled and run. It is not in the crate's package.
+#[test]
+fn the_page_shows_what_is_compiled() {
+    let crate_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Ok(page) = std::fs::read_to_string(crate_folder.join("../../docs/attention.md")) else { return };
+    let source = std::fs::read_to_string(crate_folder.join("src/attention/mod.rs")).unwrap();
+    let compiled: String =
+        source.lines().filter_map(|line| line.strip_prefix("/// ")).map(|line| format!("{line}\n")).collect();
+    let examples: Vec<&str> = page.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        let example = example.strip_prefix("let context = Context::builder().build()?;\n").unwrap_or(example);
+        assert!(compiled.contains(example), "{example}");
+    }
+}

@@ -53,6 +53,33 @@ impl Diagonal {
 /// let layer = Attention::new(4096, 4096, 128).heads(32).heads_kv(8).causal().window_left(1024).sinks(4);
 /// # let _ = layer;
 /// ```
+///
+/// A mask of blocks:
+///
+/// ```
+/// # use sparsek::{Attention, AttentionArgs, Context, Pattern, TuneOptions};
+/// # let context = Context::builder().store_in_memory().build()?;
+/// let mask = Pattern::new(&context, (4, 6), (2, 2), &[0, 1, 3], &[0, 0, 2])?; // as in C
+/// let (q, k, v, mut o) = ([0f32; 8], [0f32; 12], [1f32, 3., 5., 7., 9., 11.], [0f32; 4]);
+/// let problem = Attention::new(4, 6, 2).depth_v(1).mask(&mask);
+/// context.attention(&problem, AttentionArgs::new(&q, &k, &v, &mut o), &TuneOptions::new())?; // o is [2, 2, 6, 6]
+/// # assert!(o.iter().zip([2., 2., 6., 6.]).all(|(o, exact)| (o - exact).abs() < 1e-5));
+/// # Ok::<(), sparsek::Error>(())
+/// ```
+///
+/// Packed sequences:
+///
+/// ```
+/// # use sparsek::{Attention, AttentionArgs, Context, Diagonal, TuneOptions};
+/// # let context = Context::builder().store_in_memory().build()?;
+/// // Two causal sequences, of three and of two tokens.
+/// let (q, k, v, mut o) = ([0f32; 5], [0f32; 5], [1f32, 3., 5., 7., 9.], [0f32; 5]);
+/// let problem = Attention::new(5, 5, 1).sequences(2).causal().diagonal(Diagonal::TopLeft);
+/// let args = AttentionArgs::new(&q, &k, &v, &mut o).query_ends(&[3, 5]).key_ends(&[3, 5]);
+/// context.attention(&problem, args, &TuneOptions::new())?; // o is [1, 2, 3, 7, 8]
+/// # assert!(o.iter().zip([1., 2., 3., 7., 8.]).all(|(o, exact)| (o - exact).abs() < 1e-5));
+/// # Ok::<(), sparsek::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Attention {
