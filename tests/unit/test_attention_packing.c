@@ -287,6 +287,8 @@ static void wrong_ones_are_refused(void **state)
     a = good;
     a.sequences = -1;
     refused(&a, "sequences = -1");
+    a.sequences = INT64_C(1) << 31; /* pages of all of them are counted in 64 bits */
+    refused(&a, "sequences = 2147483648");
     a = good;
     a.key_lengths = 1;
     key_ends[0] = 21;

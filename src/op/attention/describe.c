@@ -208,6 +208,8 @@ static spk_status read_packing(const spk_attention *a, spk_problem *p)
     if (a->reserved != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "reserved = %d: it must be 0", a->reserved);
     SPK_TRY(spk_read_size("sequences", a->sequences));
+    if (a->sequences > INT32_MAX)
+        return spk_fail(SPK_ERR_ARGUMENT, "sequences = %lld: the limit is 2^31 - 1", (long long)a->sequences);
     if (a->sequences > 0 && a->batch > 1)
         return spk_fail(SPK_ERR_ARGUMENT, "batch = %lld with sequences = %lld: sequences come one batch at a time", (long long)a->batch,
                         (long long)a->sequences);
