@@ -217,7 +217,7 @@ class Report:
         if timed:
             ax.set_xscale("log")
         ax.set_xlabel("median, µs")
-        ax.set_title(self._heading().split("\n")[0], fontsize="small")
+        ax.set_title(self._heading().split("\n")[0], fontsize="small", wrap=True)
         return ax
 
 

@@ -183,7 +183,11 @@ def test_pictures_have_whole_labels_and_quartiles():
     axes.figure.canvas.draw()
     for label in axes.get_yticklabels():
         assert label.get_window_extent().x0 >= 0, label.get_text()
-    assert axes.get_title() and axes.title.get_window_extent().x0 >= 0
+    _, narrow = plt.subplots(figsize=(5, 4), layout="constrained")
+    for drawn in (axes, report.plot(narrow)):
+        drawn.figure.canvas.draw()
+        title = drawn.title.get_window_extent()
+        assert drawn.get_title() and title.x0 >= 0 and title.x1 <= drawn.figure.bbox.width
     plt.close("all")
     low, high = _quartile_distances({"samples_us": [10, 10, 11, 12, 100], "median_us": 11})
     assert (low, high) == (1, 1)
