@@ -239,6 +239,30 @@ spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decisi
     return SPK_OK;
 }
 
+typedef struct telling {
+    const char *key;
+    void (*visit)(void *user, const spk_evidence *wrong);
+    void *user;
+} telling;
+
+static int tell_wrong(spk_db *db, void *arg)
+{
+    const telling *t = arg;
+    return spk_rows_wrong(db, t->key, t->visit, t->user);
+}
+
+spk_status spk_store_wrong(spk_store *store, const char *class_key, void (*visit)(void *user, const spk_evidence *wrong), void *user)
+{
+    SPK_TRY(check_key(class_key));
+    telling t = {.key = class_key, .visit = visit, .user = user};
+    spk_store_enter(store);
+    const int memory_code = spk_store_on_memory(store, false, tell_wrong, &t);
+    const int code = spk_store_on_disk(store, SPK_DISK_READ, tell_wrong, &t);
+    spk_store_leave(store);
+    SPK_TRY(lookup_status(store, memory_code));
+    return lookup_status(store, code);
+}
+
 typedef struct loading {
     const spk_mem *mem;
     const char *key;

@@ -36,6 +36,10 @@ spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decisi
  * show. */
 uint64_t spk_store_writes(void);
 
+/* Tells visit of each candidate that a class's evidence has as wrong (name, params, hash, why, error and tolerance are set). It must not
+ * use the store. */
+spk_status spk_store_wrong(spk_store *store, const char *class_key, void (*visit)(void *user, const spk_evidence *wrong), void *user);
+
 /* All evidence; *report is NULL where the class is unknown. */
 spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **report);
 /* the same; a file that cannot be read is an error, and *bad says that there is one which makes no sense, or under no key */

@@ -24,6 +24,8 @@ static const char *const statement_text[SPK_SQL_COUNT] = {
                      "c.why, c.predicted_us,"
                      " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance, k.provisional, k.budget_s" CLASS_OF_KEY
                      "LEFT JOIN candidate c ON c.class_id = k.id" BY_KEY " ORDER BY c.rank",
+    [SPK_SQL_WRONG] = "SELECT c.name, c.params, c.hash, c.why, c.error, c.tolerance" CLASS_OF_KEY
+                      "CROSS JOIN candidate c ON c.class_id = k.id" BY_KEY " AND c.status = ?3",
     [SPK_SQL_AGE] = "SELECT k.measured_at, k.provisional" CLASS_OF_KEY BY_KEY,
     [SPK_SQL_LIST] = "SELECT f.exact || '|' || k.rest, k.device, CASE c.params WHEN '' THEN c.name ELSE c.name || ' ' || c.params END, "
                      "c.median_us, k.measured_at,"

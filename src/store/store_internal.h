@@ -35,6 +35,7 @@ typedef enum spk_statement {
     SPK_SQL_DECISION,
     SPK_SQL_FAMILY,
     SPK_SQL_LOAD,
+    SPK_SQL_WRONG,
     SPK_SQL_AGE,
     SPK_SQL_LIST,
     SPK_SQL_ADD_FAMILY,
@@ -84,6 +85,8 @@ int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool 
 int spk_rows_nearest(spk_db *db, const char *key, spk_decision *decision, double *distance); /* writes both where it finds one nearer */
 /* *report stays NULL where the class is unknown or *bad (its rows make no sense; may be NULL). */
 int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **report, bool *bad);
+/* Tells visit of each candidate of a class that was found wrong, also where the class makes no sense otherwise. */
+int spk_rows_wrong(spk_db *db, const char *key, void (*visit)(void *user, const spk_evidence *wrong), void *user);
 int spk_rows_save(spk_db *db, const spk_report *report);
 int spk_rows_evict(spk_db *db, int64_t class_limit); /* the oldest beyond the limit */
 int spk_rows_erase(spk_db *db, const char *key);

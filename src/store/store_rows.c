@@ -234,6 +234,24 @@ int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **
     return code;
 }
 
+int spk_rows_wrong(spk_db *db, const char *key, void (*visit)(void *user, const spk_evidence *wrong), void *user)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = spk_db_statement(db, SPK_SQL_WRONG, &statement);
+    if (code != SQLITE_OK)
+        return code;
+    bind_key(statement, key);
+    sqlite3_bind_int(statement, 3, SPK_CANDIDATE_WRONG);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        spk_evidence e = {.status = SPK_CANDIDATE_WRONG};
+        if (read_text(statement, 0, e.name, sizeof e.name) && read_text(statement, 1, e.params, sizeof e.params) &&
+            read_text(statement, 2, e.hash, sizeof e.hash) && read_text(statement, 3, e.why, sizeof e.why) &&
+            read_number(statement, 4, &e.error) && read_number(statement, 5, &e.tolerance))
+            visit(user, &e);
+    }
+    return spk_db_finish(statement, code);
+}
+
 int spk_rows_age(spk_db *db, const char *key, spk_age *age)
 {
     sqlite3_stmt *statement = NULL;

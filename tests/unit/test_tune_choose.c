@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "store/store_internal.h"
+
 static const spk_kernel table_a[] = {
     FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, ""),
     FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1"),
@@ -154,6 +156,91 @@ static void estimates_run_nothing(void **state)
     assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake1");
     b.problem = other;
     assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+}
+
+/* What was found wrong is chosen by nobody who does not measure, however good the model thinks it. */
+static void the_wrong_is_not_estimated(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    fakes[0].mode = FAKE_WRONG;
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+    b.options.exclude = "fake1";
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "fake0: wrong, ");
+    b.options.effort = SPK_TUNE_MEASURE;
+    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "the oracle says");
+    fake_runs();
+    b.options.tolerance = 100; /* not wrong by this one */
+    assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake0");
+    assert_int_equal(fake_runs(), 0);
+    bench_close(&b);
+
+    open_a(&b);
+    fakes[1].mode = FAKE_WRONG;
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    b.options.only = "fake1";
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "fake1: wrong, ");
+    b.tuner.table = table_changed; /* another fake1, of which nothing is known */
+    assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake1");
+    bench_close(&b);
+}
+
+/* A store that was tampered with: its choice is on record as wrong. */
+static void the_wrong_is_not_chosen_again(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
+    assert_int_equal(
+        sqlite3_exec(b.store->memory->sql, "UPDATE candidate SET status = 1 WHERE rank = (SELECT chosen FROM class)", NULL, NULL, NULL),
+        SQLITE_OK);
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    assert_string_equal(choose(&b, "estimated: cost model").kernel->name, "fake1");
+    bench_close(&b);
+}
+
+/* Nor is it a restricted class's, because its neighbour among all has it. */
+static void the_wrong_is_not_the_nearest(void **state)
+{
+    (void)state;
+    bench b;
+    open_a(&b);
+    choose(&b, "measured");
+    b.problem = fake_problem(b.pattern, 8);
+    b.problem.cache = SPK_WARM;
+    fakes[0].mode = FAKE_WRONG;
+    b.options.only = "fake0,fake1";
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+    fakes[1].forbidden = true;
+    b.options.effort = SPK_TUNE_ESTIMATE;
+    check_fails(&b, SPK_ERR_NO_CANDIDATE, "fake0: wrong, ");
+    bench_close(&b);
+}
+
+/* The candidate for pointers that the first does not take, found before the class was measured and after. */
+static void the_wrong_is_no_second_candidate(void **state)
+{
+    (void)state;
+    bench b;
+    spk_bound bound = {.kernel = NULL};
+    spk_choice first = {.why = ""}, other;
+    open_a(&b);
+    b.problem = fake_problem(b.pattern, 40);
+    b.problem.cache = SPK_WARM;
+    fakes[0].mode = FAKE_WRONG;
+    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    assert_string_equal(bound.kernel->name, "fake0");
+    spk_unbind(&bound);
+    assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
+    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    assert_string_equal(bound.kernel->name, "fake1");
+    spk_unbind(&bound);
     bench_close(&b);
 }
 
@@ -491,6 +578,10 @@ int main(void)
         cmocka_unit_test(threads_of_choices),
         cmocka_unit_test(threads_of_other_work),
         cmocka_unit_test(estimates_run_nothing),
+        cmocka_unit_test(the_wrong_is_not_estimated),
+        cmocka_unit_test(the_wrong_is_not_chosen_again),
+        cmocka_unit_test(the_wrong_is_not_the_nearest),
+        cmocka_unit_test(the_wrong_is_no_second_candidate),
         cmocka_unit_test(unknown_classes),
         cmocka_unit_test(the_store_answers),
         cmocka_unit_test(a_hit_is_quick),

@@ -314,6 +314,14 @@ static spk_status run_search(tuning *t)
     return status;
 }
 
+static bool has_wrong(const spk_report *report)
+{
+    bool any = false;
+    for (int i = 0; i < report->count; i++)
+        any = any || report->candidates[i].status == SPK_CANDIDATE_WRONG;
+    return any;
+}
+
 static void tell_wrong(const spk_tuner *tuner, const spk_report *report)
 {
     char text[512];
@@ -353,6 +361,8 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
     }
     if (!made->kept_out)
         spk_store_save(t->tuner->store, made); /* a store that fails has warned; the measurement stands */
+    if (has_wrong(made))
+        spk_tune_forget_others();
     if (status == SPK_OK)
         tell_wrong(t->tuner, made);
     *report = made;

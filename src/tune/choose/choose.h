@@ -74,6 +74,15 @@ int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const 
 /* Marks contenders that the evidence does not know (new, changed, cut short) as wanted and the others as not; returns how many. */
 int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int count);
 
+/* What the evidence of a class has as wrong, the class's own or that of the unrestricted one, may not be chosen: such contenders are no
+ * longer eligible, and say why. A tolerance of the caller's that is above the error that was measured lets them in again. */
+spk_status spk_evidence_rule_out(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, spk_contender *contenders,
+                                 int count);
+
+/* The same for one candidate. */
+spk_status spk_evidence_is_wrong(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, const spk_kernel *kernel,
+                                 const spk_params *params, bool *wrong);
+
 /* Writes contenders into a report (adds missing entries); those that took no part keep what `stored` (may be NULL) says of the same
  * hash. */
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);

@@ -72,9 +72,14 @@ static spk_status from_nearest(const spk_tuner *tuner, const spk_problem *proble
     bool known = false;
     spk_choice made = {.why = "estimated: nearest class"};
     spk_proof proof = SPK_PROOF_NONE;
+    bool wrong = false;
     *found = false;
     if (spk_store_nearest(tuner->store, class->plain, &decision, &known) != SPK_OK || !known ||
         !spk_decision_usable(tuner, problem, options, &decision, &made))
+        return SPK_OK;
+    if (class->restricted) /* else the nearest is the class itself, where that has evidence */
+        SPK_TRY(spk_evidence_is_wrong(tuner, options, class, made.kernel, &made.params, &wrong));
+    if (wrong)
         return SPK_OK;
     SPK_TRY(spk_prove(tuner, problem, made.kernel, &made.params, &proof, why, sizeof why));
     *found = proof == SPK_PROOF_GOOD;
@@ -84,12 +89,15 @@ static spk_status from_nearest(const spk_tuner *tuner, const spk_problem *proble
 }
 
 /* SPK_ERR_NO_CANDIDATE, with what keeps each row out. */
-static spk_status none_applicable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
+static spk_status none_applicable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                  const spk_class *class)
 {
     spk_contender *contenders = NULL;
     int count = 0;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
-    const spk_status status = spk_no_candidate(contenders, count, options);
+    spk_status status = class != NULL ? spk_evidence_rule_out(tuner, options, class, contenders, count) : SPK_OK;
+    if (status == SPK_OK)
+        status = spk_no_candidate(contenders, count, options);
     spk_contenders_release(tuner, &contenders, count);
     return status;
 }
@@ -105,6 +113,20 @@ static spk_status none_proved(const spk_tuner *tuner, const spk_contender *conte
                     tuner->device->name, c->kernel->name, c->why);
 }
 
+/* One thread or all, as it fits; but what was found wrong is not taken for that. */
+static void fit_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                        spk_choice *choice)
+{
+    spk_params fitting = choice->params;
+    bool wrong = false;
+    spk_fit_threads(tuner, problem, choice->kernel, &fitting);
+    const bool other = memcmp(fitting.v, choice->params.v, sizeof fitting.v) != 0;
+    if (other && class != NULL && spk_evidence_is_wrong(tuner, options, class, choice->kernel, &fitting, &wrong) != SPK_OK)
+        return;
+    if (!wrong)
+        choice->params = fitting;
+}
+
 spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                                 spk_choice *choice)
 {
@@ -116,16 +138,18 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
     spk_contender *contenders = NULL;
     int count = 0;
     SPK_TRY(spk_contenders_eligible(tuner, problem, options, &contenders, &count));
+    spk_status status = class != NULL ? spk_evidence_rule_out(tuner, options, class, contenders, count) : SPK_OK;
     const int first = spk_contenders_predicted_best(contenders, count);
     int best = first;
-    spk_status status = first < 0 ? none_applicable(tuner, problem, options) : SPK_OK;
-    if (first >= 0 && !spk_problem_is_empty(problem))
+    if (status == SPK_OK)
+        status = first < 0 ? none_applicable(tuner, problem, options, class) : SPK_OK;
+    if (status == SPK_OK && !spk_problem_is_empty(problem))
         status = spk_proved_best(tuner, problem, contenders, count, &best);
     if (status == SPK_OK && best < 0)
         status = none_proved(tuner, contenders, first);
     if (status == SPK_OK) {
         *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .why = "estimated: cost model"};
-        spk_fit_threads(tuner, problem, choice->kernel, &choice->params);
+        fit_threads(tuner, problem, options, class, choice);
     }
     spk_contenders_release(tuner, &contenders, count);
     return status;

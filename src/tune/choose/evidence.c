@@ -63,6 +63,52 @@ static const spk_evidence *find(const spk_report *report, const spk_contender *c
     return NULL;
 }
 
+/* ------------------------------------------------------------------------------------------------ what was found wrong */
+
+typedef struct wrong_ones {
+    double tolerance; /* the caller's; 0: none */
+    spk_contender *contenders;
+    int count;
+} wrong_ones;
+
+static void rule_out(void *user, const spk_evidence *wrong)
+{
+    const wrong_ones *list = user;
+    char params[SPK_MAX_PARAMS_TEXT], hash[17];
+    /* too far off for the tolerance it was measured under, and not for the caller's */
+    if (list->tolerance > 0 && wrong->error > wrong->tolerance && wrong->error <= list->tolerance)
+        return;
+    for (int i = 0; i < list->count; i++) {
+        spk_contender *c = &list->contenders[i];
+        if (!c->eligible || strcmp(wrong->name, c->kernel->name) != 0)
+            continue;
+        spk_params_text(c->kernel, &c->params, params, sizeof params);
+        spk_candidate_hash(c->kernel, &c->params, hash);
+        if (strcmp(wrong->params, params) != 0 || strcmp(wrong->hash, hash) != 0)
+            continue;
+        c->eligible = false;
+        c->status = SPK_CANDIDATE_WRONG;
+        snprintf(c->why, sizeof c->why, "%s", wrong->why);
+    }
+}
+
+spk_status spk_evidence_rule_out(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, spk_contender *contenders,
+                                 int count)
+{
+    wrong_ones list = {.tolerance = options->tolerance, .contenders = contenders, .count = count};
+    SPK_TRY(spk_store_wrong(tuner->store, class->plain, rule_out, &list));
+    return class->restricted ? spk_store_wrong(tuner->store, class->key, rule_out, &list) : SPK_OK;
+}
+
+spk_status spk_evidence_is_wrong(const spk_tuner *tuner, const spk_tune_options *options, const spk_class *class, const spk_kernel *kernel,
+                                 const spk_params *params, bool *wrong)
+{
+    spk_contender one = {.kernel = kernel, .params = *params, .eligible = true};
+    SPK_TRY(spk_evidence_rule_out(tuner, options, class, &one, 1));
+    *wrong = !one.eligible;
+    return SPK_OK;
+}
+
 /* What this process had no memory for, or no right to, another may have. As contenders say it (measure.c). */
 static bool failed_by_limits(const spk_evidence *e)
 {

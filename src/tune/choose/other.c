@@ -42,6 +42,13 @@ static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, 
     return true;
 }
 
+void spk_tune_forget_others(void)
+{
+    pthread_mutex_lock(&lock);
+    memset(answers, 0, sizeof answers);
+    pthread_mutex_unlock(&lock);
+}
+
 /* Of libraries none: they are only opened where they were chosen. What repacks values would have to be told of new ones too. */
 static bool suits(const spk_contender *c)
 {
@@ -82,13 +89,16 @@ void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, con
     other->kernel = bound->kernel = NULL;
     if (!class_of(tuner, problem, options, first, &class) || bind_remembered(tuner, problem, &any, class, other, bound))
         return;
+    spk_class keys;
     spk_contender *contenders = NULL;
     int count = 0;
-    if (spk_contenders_eligible(tuner, problem, &any, &contenders, &count) != SPK_OK)
+    if (spk_class_keys(tuner, problem, &any, &keys) != SPK_OK ||
+        spk_contenders_eligible(tuner, problem, &any, &contenders, &count) != SPK_OK)
         return;
     for (int i = 0; i < count; i++)
         contenders[i].eligible = suits(&contenders[i]);
-    for (int tries = 0; tries < MOST_BOUND && bound->kernel == NULL; tries++) {
+    const bool known = spk_evidence_rule_out(tuner, &any, &keys, contenders, count) == SPK_OK;
+    for (int tries = 0; known && tries < MOST_BOUND && bound->kernel == NULL; tries++) {
         int best = -1;
         if (spk_proved_best(tuner, problem, contenders, count, &best) != SPK_OK || best < 0)
             break;

@@ -32,6 +32,9 @@ void spk_tune_name_proof(const spk_tuner *tuner, const spk_problem *problem, spk
 void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                          spk_choice *other, spk_bound *bound);
 
+/* After something was found wrong: what was found before may be that. */
+void spk_tune_forget_others(void);
+
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
 spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report);
