@@ -99,6 +99,21 @@ static void finished_evidence_stays(void **state)
     bench_close(&b);
 }
 
+/* However little was measured: a choice that was found wrong is not kept because its evidence is complete. */
+static void a_wrong_choice_does_not_stay(void **state)
+{
+    (void)state;
+    bench b;
+    open_at(&b, 9);
+    assert_true(tunes(&b, "fake0", SPK_PROVISIONAL_NO));
+    b.options.fresh = 1;
+    b.options.budget_s = 1e-4;
+    fakes[0].mode = FAKE_WRONG;
+    assert_true(tunes(&b, "fake1", SPK_PROVISIONAL_BUDGET));
+    assert_string_equal(stored(&b).name, "fake1");
+    bench_close(&b);
+}
+
 static void a_larger_budget_measures_anew(void **state)
 {
     (void)state;
@@ -259,13 +274,10 @@ static void races(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finished_evidence_stays),
-        cmocka_unit_test(a_larger_budget_measures_anew),
-        cmocka_unit_test(load_passes),
-        cmocka_unit_test(a_new_row_under_load),
-        cmocka_unit_test(the_disturbed_are_not_passed_over),
-        cmocka_unit_test(samples_tell_of_disturbance),
-        cmocka_unit_test(races),
+        cmocka_unit_test(finished_evidence_stays),       cmocka_unit_test(a_wrong_choice_does_not_stay),
+        cmocka_unit_test(a_larger_budget_measures_anew), cmocka_unit_test(load_passes),
+        cmocka_unit_test(a_new_row_under_load),          cmocka_unit_test(the_disturbed_are_not_passed_over),
+        cmocka_unit_test(samples_tell_of_disturbance),   cmocka_unit_test(races),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

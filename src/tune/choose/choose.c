@@ -333,13 +333,26 @@ static void tell_wrong(const spk_tuner *tuner, const spk_report *report)
     }
 }
 
-/* What joins finished evidence leaves its decision as it is; but an interruption joins nothing worth a mark. */
+/* Whether a report has a candidate as wrong. */
+static bool finds_wrong(const spk_report *report, const spk_evidence *candidate)
+{
+    for (int i = 0; i < report->count; i++) {
+        const spk_evidence *e = &report->candidates[i];
+        if (e->status == SPK_CANDIDATE_WRONG && strcmp(e->name, candidate->name) == 0 && strcmp(e->params, candidate->params) == 0 &&
+            strcmp(e->hash, candidate->hash) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What joins finished evidence leaves its decision as it is; but an interruption joins nothing worth a mark. Evidence whose choice was
+ * found wrong meanwhile is worth nothing, however complete it is. */
 static bool is_to_be_saved(const tuning *t, const spk_report *made, bool alone)
 {
     if (t->stored != NULL && !alone && t->incumbent >= 0 && made->provisional != SPK_PROVISIONAL_INTERRUPTED)
         return true;
-    const bool usable = t->stored != NULL && spk_evidence_best(t->tuner, t->problem, t->options, t->stored) >= 0;
-    return spk_evidence_replaces(made, t->stored, usable);
+    const int best = t->stored != NULL ? spk_evidence_best(t->tuner, t->problem, t->options, t->stored) : -1;
+    return spk_evidence_replaces(made, t->stored, best >= 0 && !finds_wrong(made, &t->stored->candidates[best]));
 }
 
 static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice)
