@@ -12,6 +12,14 @@ from torch.utils import _pytree
 from ._bsr import _pair, indices_of
 
 
+def _check_booleans(mask: Tensor, lines: str) -> None:
+    """lines: what the last two dimensions are."""
+    if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
+        raise TypeError(f"mask: must be a boolean tensor, not {mask.dtype if isinstance(mask, Tensor) else type(mask).__name__}")
+    if not 2 <= mask.dim() <= 4:
+        raise ValueError(f"mask: must be [{lines}], [heads, ...] or [batch, heads, ...]; its shape is {list(mask.shape)}")
+
+
 class BlockMask:
     """A mask of blocks for sa.attention: a list of blocks of keys for each block of queries; no values. Within a block all pairs of a query and a key are
     seen, or those that a tile of bits says.
@@ -82,10 +90,7 @@ class BlockMask:
 
         shape: (rows, keys), where they are no multiples of the block.
         """
-        if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
-            raise TypeError(f"mask: must be a boolean tensor, not {mask.dtype if isinstance(mask, Tensor) else type(mask).__name__}")
-        if not 2 <= mask.dim() <= 4:
-            raise ValueError(f"mask: must be [block rows, block columns], [heads, ...] or [batch, heads, ...]; its shape is {list(mask.shape)}")
+        _check_booleans(mask, "block rows, block columns")
         high, wide = _pair(block)
         down, across = mask.shape[-2:]
         rows, keys = (down * high, across * wide) if shape is None else shape
@@ -100,10 +105,7 @@ class BlockMask:
         """Of a boolean tensor with an entry for each pair: [queries, keys], [heads, ...] or [batch, heads, ...]; true is seen. Blocks with pairs that are
         seen are stored; those that are not seen whole have a tile of bits, blocks that are alike the same.
         """
-        if not isinstance(mask, Tensor) or mask.dtype is not torch.bool:
-            raise TypeError(f"mask: must be a boolean tensor, not {mask.dtype if isinstance(mask, Tensor) else type(mask).__name__}")
-        if not 2 <= mask.dim() <= 4:
-            raise ValueError(f"mask: must be [queries, keys], [heads, ...] or [batch, heads, ...]; its shape is {list(mask.shape)}")
+        _check_booleans(mask, "queries, keys")
         high, wide = _pair(block)
         rows, keys = mask.shape[-2:]
         down, across = -(-rows // high), -(-keys // wide)
