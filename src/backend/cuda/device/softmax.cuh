@@ -1,7 +1,7 @@
 /* The softmax of attention, over sums in wgmma's order (mma.cuh): a thread has two rows of a 64-row tile, lane / 4 and 8 more of its warp's
  * 16; the four lanes of a row have its columns. Exponentials are relative to the row's largest score so far, what is summed of them is
- * scaled down where that grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135), but not before it has
- * grown by SLACK powers of two: 16-bit exponentials have the same precision up to there, and sums in f32 have room. */
+ * scaled down where that grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). soften does it only
+ * where it has grown by SLACK powers of two: 16-bit exponentials have the same precision up to there, and sums in f32 have room. */
 #ifndef SPK_DEVICE_SOFTMAX_CUH
 #define SPK_DEVICE_SOFTMAX_CUH
 
@@ -124,22 +124,6 @@ template <int count> SPK_INLINE void exponentiate(float (&s)[count], softmax_row
         s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift[half]));
         rows.sum[half] += s[i];
         rows.sum[half] += s[i + 1];
-    }
-}
-
-/* Four lanes have four pairs of columns of each of four groups of eight columns; then lane q has the four pairs of group q. */
-SPK_INLINE void quad_transpose(unsigned (&x)[4])
-{
-    const unsigned lane = threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        const unsigned got = __shfl_xor_sync(~0u, lane & 1 ? x[i] : x[i + 1], 1);
-        (lane & 1 ? x[i] : x[i + 1]) = got;
-    }
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const unsigned got = __shfl_xor_sync(~0u, lane & 2 ? x[i] : x[i + 2], 2);
-        (lane & 2 ? x[i] : x[i + 2]) = got;
     }
 }
 

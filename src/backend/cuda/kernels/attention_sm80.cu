@@ -6,6 +6,7 @@
  * rows of a warp, shared memory with 16. */
 #include "backend/cuda/kernels/attention_sm80.h"
 
+#include "backend/cuda/device/attention_store.cuh"
 #include "backend/cuda/device/attention_tiles.cuh"
 #include "backend/cuda/device/copy_async.cuh"
 #include "backend/cuda/device/launch.cuh"
@@ -257,43 +258,6 @@ inline void scrub(float (&o)[SIXTEENS][SUMS], element_a *v_tile, const attention
 }
 
 /* ---- the end of a tile */
-
-inline void store_row(element_a *to, bool pieces, bool valid, const float (&o)[SUMS], int half, float factor)
-{
-#pragma unroll
-    for (int batch = 0; batch < (DEPTH_V + 31) / 32; batch++) {
-        unsigned x[4];
-#pragma unroll
-        for (int g = 0; g < 4; g++) {
-            const bool there = (batch * 4 + g) * 8 < DEPTH_V;
-            const int i = there ? (batch * 4 + g) * 4 + half * 2 : 0;
-            const float low = there ? o[i] * factor : 0, high = there ? o[i + 1] * factor : 0;
-            x[g] = DTYPE_A == BF16 ? pack_bf16(low, high) : pack_f16(low, high);
-        }
-        if (pieces) {
-            quad_transpose(x);
-            const int column = batch * 32 + threadIdx.x % 4 * 8;
-            if (valid && column < DEPTH_V)
-                *(uint4 *)(to + column) = make_uint4(x[0], x[1], x[2], x[3]);
-        } else if (valid) {
-#pragma unroll
-            for (int g = 0; g < 4; g++) {
-                const int column = (batch * 4 + g) * 8 + threadIdx.x % 4 * 2;
-                if (column < DEPTH_V) {
-                    to[column] = low_half(x[g], element_a());
-                    to[column + 1] = high_half(x[g], element_a());
-                }
-            }
-        }
-    }
-}
-
-inline void store_part(float *to, const float (&o)[SUMS], int half, float factor)
-{
-#pragma unroll
-    for (int i = half * 2; i < SUMS; i += 4)
-        *(float2 *)(to + i / 4 * 8 + threadIdx.x % 4 * 2) = make_float2(o[i] * factor, o[i + 1] * factor);
-}
 
 /* A sum of nothing: the row saw no key. */
 inline void finish(const attention_task &task, const attention_cut &cut, const score_scale &scale, const tile_place &place, int sixteen,

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "backend/cuda/helpers/attention_merge.h"
+#include "backend/cuda/model/attention_sm90.h"
 #include "backend/cuda/plan/attention.h"
 #include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/attention_sm90_model.h"
 #include "backend/cuda/plan/sm90.h"
 #include "op/attention/attention.h"
 
@@ -18,6 +18,7 @@ enum {
     MOST_DEPTH = 256,
     MOST_SUMS_OF_TWO = 196,
     MOST_OF_TWO_BESIDE_MORE = 190,
+    MOST_OF_TWO_JOINED = 184,
     MOST_SUMS_OF_THREE = 128,
     MOST_BESIDE_MORE = 110
 };
@@ -117,8 +118,10 @@ static int most_sums(const attention_constants *c)
 {
     const bool more =
         c->masked || c->sinks || c->capped || c->split || c->scrub || c->packed || c->lengths || c->paged || (c->want_lse && c->join);
+    if (c->consumers < 3 && c->join)
+        return MOST_OF_TWO_JOINED;
     if (c->consumers < 3)
-        return more || c->turns || c->join || c->left || c->right ? MOST_OF_TWO_BESIDE_MORE : MOST_SUMS_OF_TWO;
+        return more || c->turns || c->left || c->right ? MOST_OF_TWO_BESIDE_MORE : MOST_SUMS_OF_TWO;
     return more ? MOST_BESIDE_MORE : MOST_SUMS_OF_THREE;
 }
 
@@ -283,8 +286,9 @@ static spk_status bind(spk_bound *bound)
 
 /* ---- a run */
 
-/* A box: 64 columns of `rows` rows of `heads` heads. */
-static spk_status make_map(const spk_bound *bound, int i, const void *address, int rows, int heads, CUtensorMap *map)
+/* A box: 64 columns of `rows` rows of `heads` heads. once: no other tile reads it. A box is half a row where that has 256 bytes: what L2
+ * fetched of the other half would be gone before it is asked for. */
+static spk_status make_map(const spk_bound *bound, int i, const void *address, int rows, int heads, bool once, CUtensorMap *map)
 {
     const spk_operand *o = &bound->problem.operand[i];
     const int64_t count = spk_operand_heads(o), items = spk_operand_items(o, bound->problem.batch);
@@ -294,7 +298,8 @@ static spk_status make_map(const spk_bound *bound, int i, const void *address, i
                                       .address = address,
                                       .sizes = {o->cols, o->rows, count, items},
                                       .strides = {0, o->ld, count > 1 ? o->head_stride : 8, items > 1 ? o->stride : 8},
-                                      .box = {64, rows, heads, 1}};
+                                      .box = {64, rows, heads, 1},
+                                      .short_lines = once};
     return spk_cuda_tensor_map(spk_cuda_of(bound->device)->driver, &desc, map);
 }
 
@@ -310,7 +315,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 {
     const attention_constants c = constants_of(&bound->problem, &bound->params);
     const spk_operand *o = &bound->problem.operand[ATTENTION_O];
-    CUtensorMap maps[3];
+    const bool once = made->order.row_tiles == 1;
+    CUtensorMap maps[4];
     attention_task task = made->task;
     attention_order order = made->order;
     spk_cuda_attention_fill(&bound->problem, args, &task);
@@ -319,10 +325,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
         order.parts = args->workspace;
         order.part_lse = order.parts + (int64_t)order.splits * all_queries(&bound->problem) * bound->problem.depth_v;
     }
-    SPK_TRY(make_map(bound, ATTENTION_Q, task.q, c.tile_rows, c.tile_heads, &maps[0]));
-    SPK_TRY(make_map(bound, ATTENTION_K, task.k, c.unit, 1, &maps[1]));
-    SPK_TRY(make_map(bound, ATTENTION_V, task.v, c.unit, 1, &maps[2]));
-    void *parameters[] = {&maps[0], &maps[1], &maps[2], &task, &order};
+    SPK_TRY(make_map(bound, ATTENTION_Q, task.q, c.tile_rows, c.tile_heads, false, &maps[0]));
+    SPK_TRY(make_map(bound, ATTENTION_K, task.k, c.unit, 1, once, &maps[1]));
+    SPK_TRY(make_map(bound, ATTENTION_V, task.v, c.unit, 1, once, &maps[2]));
+    maps[3] = maps[0]; /* nothing is stored by it */
+    if (made->shape.staged && order.pieces)
+        SPK_TRY(make_map(bound, ATTENTION_O, task.o, ROWS / 4, 1, false, &maps[3])); /* a warp's rows */
+    void *parameters[] = {&maps[0], &maps[1], &maps[2], &maps[3], &task, &order};
     SPK_TRY(spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads,
                                   made->shape.shared_bytes, stream, parameters));
     return c.split ? merge(bound, made, &task, &order, stream) : SPK_OK;

@@ -7,6 +7,7 @@
 #include "backend/cuda/kernels/attention_sm90.h"
 
 #include "backend/cuda/device/attention_packed.cuh"
+#include "backend/cuda/device/attention_store.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/matrices.cuh"
 #include "backend/cuda/device/mma_registers.cuh"
@@ -22,6 +23,7 @@ constexpr attention_shape SHAPE = attention_shape_of({ATTENTION_CONSTANTS(SPK_CO
 constexpr int STAGES = SHAPE.stages, Q_SLOTS = SHAPE.q_slots, UNITS = SHAPE.units, RINGS = SHAPE.rings;
 constexpr int NOTES = 2 * STAGES; /* a note is read until the product with V, which comes one stage later than that with K */
 constexpr int SHARERS = CONSUMERS / RINGS;
+constexpr bool STAGED = SHAPE.staged; /* rows of O go through the tile's slot of Q, and TMA */
 constexpr bool LIMITED = LEFT || RIGHT;
 constexpr bool RAGGED = PACKED || LENGTHS; /* a run says how many keys there are */
 constexpr bool MOVED = PACKED || PAGED;    /* a key's row of K and V has another number */
@@ -442,7 +444,7 @@ inline void pack(unsigned (&p)[STEP_KEYS / 4], const float (&s)[STEP_KEYS / 2])
 {
 #pragma unroll
     for (int i = 0; i < STEP_KEYS / 4; i++)
-        p[i] = DTYPE_A == BF16 ? pack_bf16(s[2 * i], s[2 * i + 1]) : pack_f16(s[2 * i], s[2 * i + 1]);
+        p[i] = pack_a(s[2 * i], s[2 * i + 1]);
 }
 
 /* Q of the warpgroup: with Q_HELD fragments; without, it stays in shared memory. */
@@ -582,68 +584,61 @@ template <class T> inline T *row_at(void *array, const attention_strides &stride
     return (T *)array + item * strides.item + head * strides.head + query * strides.row;
 }
 
-inline void store_row(const attention_order &order, element_a *to, bool valid, const float (&o)[DEPTH_V / 2], int half, float factor)
-{
-#pragma unroll
-    for (int batch = 0; batch < (DEPTH_V + 31) / 32; batch++) {
-        unsigned x[4];
-#pragma unroll
-        for (int g = 0; g < 4; g++) {
-            const int i = (batch * 4 + g) * 4 + half * 2;
-            const bool there = (batch * 4 + g) * 8 < DEPTH_V;
-            const float low = there ? o[there ? i : 0] * factor : 0, high = there ? o[there ? i + 1 : 0] * factor : 0;
-            x[g] = DTYPE_A == BF16 ? pack_bf16(low, high) : pack_f16(low, high);
-        }
-        if (order.pieces) {
-            quad_transpose(x);
-            const int column = batch * 32 + threadIdx.x % 4 * 8;
-            if (valid && column < DEPTH_V)
-                *(uint4 *)(to + column) = make_uint4(x[0], x[1], x[2], x[3]);
-        } else if (valid) {
-#pragma unroll
-            for (int g = 0; g < 4; g++) {
-                const int column = (batch * 4 + g) * 8 + threadIdx.x % 4 * 2;
-                if (column < DEPTH_V) {
-                    to[column] = element_a{(unsigned short)x[g]};
-                    to[column + 1] = element_a{(unsigned short)(x[g] >> 16)};
-                }
-            }
-        }
-    }
-}
-
 /* Where parts of results lie until they are merged: LSE (of two) and O of a query. */
 inline long long part_row(const attention_task &task, const tile_place &place, int split, int head, int query)
 {
     return ((split * (long long)task.items + place.item) * task.heads + head) * task.queries + query;
 }
 
-inline void store_part(float *to, const float (&o)[DEPTH_V / 2], int half, float factor)
+inline void tma_store_4d(const spk_tensor_map *map, unsigned from, int x, int y, int z, int w)
 {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map), "r"(from), "r"(x),
+                 "r"(y), "r"(z), "r"(w)
+                 : "memory");
+}
+
+/* The warp's rows through its part of the tile's slot of Q. */
+inline void store_staged(const spk_tensor_map *map, unsigned q_tile, const tile_place &part, int query, const float (&o)[DEPTH_V / 2],
+                         const float (&factor)[2])
+{
+    const unsigned mine = q_tile + threadIdx.x / 32 % 4 * 2048;
+    stage_rows(mine, o, factor);
+    fence_async_shared();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
 #pragma unroll
-    for (int i = half * 2; i < DEPTH_V / 2; i += 4)
-        *(float2 *)(to + i / 4 * 8 + threadIdx.x % 4 * 2) = make_float2(o[i] * factor, o[i + 1] * factor);
+        for (int chunk = 0; chunk < SHAPE.chunks_v; chunk++)
+            tma_store_4d(map, mine + chunk * 8192, chunk * 64, query, part.head, part.item);
+        tma_store_commit();
+    }
 }
 
 /* o: the sums, which are none where the rows saw nothing. */
-inline void finish(const attention_task &task, const attention_order &order, const score_scale &scale, const tile_place &part, int tile,
-                   const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
+inline void finish(const spk_tensor_map *map_o, unsigned q_tile, const attention_task &task, const attention_order &order,
+                   const score_scale &scale, const tile_place &part, int tile, const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
 {
+    const float sum[2] = {quad_sum(rows.sum[0]), quad_sum(rows.sum[1])},
+                factor[2] = {sum[0] == 0 ? 0 : reciprocal(sum[0]), sum[1] == 0 ? 0 : reciprocal(sum[1])};
+    const int first = part.row + thread_row(0) - threadIdx.x % 32 / 4; /* the warp's first query, with one head */
+    const bool staged = STAGED && order.pieces && __all_sync(~0u, first + 16 <= part.end);
+    if (staged)
+        store_staged(map_o, q_tile, part, first, o, factor);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float sum = quad_sum(rows.sum[half]);
         const int row = thread_row(half), query = part.row + row % TILE_ROWS, head = part.head + row / TILE_ROWS;
         const bool valid = query < part.end;
-        const float infinity = __int_as_float(0x7f800000), lse2 = sum == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum);
+        const float infinity = __int_as_float(0x7f800000),
+                    lse2 = sum[half] == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum[half]);
         if (SPLIT) {
             const long long at = part_row(task, part, tile % order.splits, head, query);
             if (valid)
-                store_part(order.parts + at * DEPTH_V, o, half, sum == 0 ? 0 : 1 / sum);
+                store_part(order.parts + at * DEPTH_V, o, half, factor[half]);
             if (valid && threadIdx.x % 4 == 0)
                 order.part_lse[at] = lse2;
             continue;
         }
-        store_row(order, row_at<element_a>(task.o, task.o_strides, part.item, head, query), valid, o, half, sum == 0 ? 0 : 1 / sum);
+        if (!staged)
+            store_row(row_at<element_a>(task.o, task.o_strides, part.item, head, query), order.pieces, valid, o, half, factor[half]);
         if (WANT_LSE && valid && threadIdx.x % 4 == 0)
             *row_at<float>(task.lse, task.lse_strides, part.item, head, query) = 0.6931471805599453f * lse2;
     }
@@ -657,6 +652,7 @@ struct ready_stages {
 };
 
 struct consumer {
+    const spk_tensor_map *map_o;
     const attention_task &task;
     const attention_order &order;
     ring_shared &shared;
@@ -666,11 +662,12 @@ struct consumer {
     const uniform_descriptor k_first, v_first; /* of stage 0 */
     ring<STAGES> k, v;
     ring<Q_SLOTS> q;
+    int lent; /* STAGED: the slot of Q that rows of O are stored from; -1: none */
 
-    __device__ __forceinline__ consumer(const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
-                                        int group)
-        : task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k_first(k_major<128>(at.k)),
-          v_first(mn_major<STEP_KEYS>(at.v)), k(shared.k), v(shared.v), q(shared.q)
+    __device__ __forceinline__ consumer(const spk_tensor_map *map_o, const attention_task &task, const attention_order &order,
+                                        ring_shared &shared, ring_tiles at, int group)
+        : map_o(map_o), task(task), order(order), shared(shared), at(at), group(group), scale(scale_of(task)), k_first(k_major<128>(at.k)),
+          v_first(mn_major<STEP_KEYS>(at.v)), k(shared.k), v(shared.v), q(shared.q), lent(-1)
     {
     }
     __device__ __forceinline__ int own() const { return RINGS > 1 ? 0 : group; }
@@ -705,6 +702,20 @@ struct consumer {
             q.release(q.stage);
         q.advance();
     }
+    /* STAGED: a tile's slot of Q is kept for its rows of O, and given back when they have been read from it. */
+    __device__ __forceinline__ void lend_q()
+    {
+        lent = q.stage;
+        q.advance();
+    }
+    __device__ __forceinline__ void take_back_q()
+    {
+        if (lent >= 0 && threadIdx.x % 32 == 0) {
+            tma_store_wait_read<0>();
+            q.release(lent);
+        }
+        lent = -1;
+    }
     __device__ __forceinline__ bool is_hidden() const { return __any_sync(~0u, note_of(shared, k).hidden); }
     __device__ __forceinline__ void wait_turn() const { turn_wait<TURNS>(group); }
     __device__ __forceinline__ void pass_turn() const { turn_pass<TURNS>((group + 1) % CONSUMERS); }
@@ -717,7 +728,7 @@ struct consumer {
         next.tile = uniform(next.tile);
         next.steps = uniform(next.steps);
         query.take(q_tile());
-        if (Q_HELD || next.steps == 0)
+        if (!STAGED && (Q_HELD || next.steps == 0))
             release_q();
         return next;
     }
@@ -753,6 +764,12 @@ struct consumer {
         if (note_of(shared, v).hidden)
             scrub(o, more, v_tile(), task, note_of(shared, v));
 #endif
+    }
+    __device__ __forceinline__ void finish_tile(const tile_note &tile, const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
+    {
+        finish(map_o, STAGED ? q_tile() : 0, task, order, scale, place_of(tile), tile.tile, o, rows);
+        if (STAGED)
+            lend_q();
     }
     template <bool hidden>
     __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
@@ -825,7 +842,8 @@ inline void consumer::run()
 #pragma unroll
             for (int i = 0; i < DEPTH_V / 2; i++)
                 o[i] = 0;
-            finish(task, order, scale, place_of(tile), tile.tile, o, rows);
+            finish_tile(tile, o, rows);
+            take_back_q();
             tile = next_tile(query);
             begun = false;
             continue;
@@ -838,9 +856,10 @@ inline void consumer::run()
             mma_fence();
             multiply_k(s, query, q_descriptor(), k_descriptor());
             pass_turn();
+            take_back_q();
             mma_wait<0>();
             release_k();
-            if (!Q_HELD && tile.steps == 1)
+            if (!STAGED && !Q_HELD && tile.steps == 1)
                 release_q();
             take_scores(s, note, note.hidden, rows, factor);
             exponentiate(s, rows, factor, scale.outer2);
@@ -859,7 +878,7 @@ inline void consumer::run()
             else
                 multiply_step<false>(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
         }
-        if (!Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
+        if (!STAGED && !Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
             release_q();
         tile_note next = {-1, 0, 0, 0};
         softmax_rows next_rows;
@@ -891,13 +910,15 @@ inline void consumer::run()
         mma_wait<0>();
         mma_settle(o);
         release_v();
-        finish(task, order, scale, place_of(tile), tile.tile, o, rows);
+        finish_tile(tile, o, rows);
         if (JOIN && next.steps > 0)
             pack(p, s);
         begun = JOIN && next.steps > 0;
         rows = next_rows;
         tile = JOIN ? next : next_tile(query);
     }
+    if (STAGED)
+        take_back_q();
     if (TURNS && group == 0)
         wait_turn();
 }
@@ -906,8 +927,8 @@ inline void consumer::run()
 extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
     /* clang-format on */
     attention_sm90(const __grid_constant__ spk_tensor_map map_q, const __grid_constant__ spk_tensor_map map_k,
-                   const __grid_constant__ spk_tensor_map map_v, const __grid_constant__ attention_task task,
-                   const __grid_constant__ attention_order order)
+                   const __grid_constant__ spk_tensor_map map_v, const __grid_constant__ spk_tensor_map map_o,
+                   const __grid_constant__ attention_task task, const __grid_constant__ attention_order order)
 {
     extern __shared__ unsigned char memory[];
     __shared__ ring_shared shared[RINGS];
@@ -924,6 +945,8 @@ extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
         tma_prefetch_map(&map_q);
         tma_prefetch_map(&map_k);
         tma_prefetch_map(&map_v);
+        if (STAGED)
+            tma_prefetch_map(&map_o);
     }
     __syncthreads();
     if (order.early)
@@ -934,7 +957,7 @@ extern "C" __global__ void __launch_bounds__(SHAPE.threads, 1)
         if (CONSUMERS > 1)
             registers_more<CONSUMER_REGISTERS>();
         const int ring = RINGS > 1 ? group : 0;
-        consumer(task, order, shared[ring], tiles_of(tiles, ring), group).run();
+        consumer(&map_o, task, order, shared[ring], tiles_of(tiles, ring), group).run();
     } else {
         if (CONSUMERS > 1)
             registers_fewer<PRODUCER_REGISTERS>();

@@ -73,11 +73,12 @@ typedef struct attention_shape {
     int units;       /* of a step */
     int rows, heads; /* of a tile of work: what a ring's list is walked for */
     int threads, registers, static_bytes;
+    int staged; /* 1: whole rows of O go through the tile's slot of Q, and TMA. Three warpgroups hide the stores of each other */
 } attention_shape;
 
 SPK_BOTH attention_shape attention_shape_of(attention_constants c)
 {
-    attention_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    attention_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     s.depth16 = (c.depth + 15) / 16 * 16;
     s.chunks = (c.depth + 63) / 64;
     s.chunks_v = (c.depth_v + 63) / 64;
@@ -90,14 +91,15 @@ SPK_BOTH attention_shape attention_shape_of(attention_constants c)
     s.heads = c.form == ATTENTION_BY_HEADS ? c.tile_heads * c.consumers : c.tile_heads;
     s.static_bytes = c.packed || c.lengths || c.paged || c.tiled ? ATTENTION_LONG_BYTES : ATTENTION_STATIC_BYTES;
     const int room = SM90_SHARED_BYTES - SM90_ALIGNMENT_BYTES - s.static_bytes, stage = s.rings * (s.k_bytes + s.v_bytes);
-    for (s.q_slots = c.q_held ? 1 : 2; s.q_slots >= 1; s.q_slots--) {
-        const int q = c.consumers * s.q_slots * s.q_bytes;
+    for (s.q_slots = 2; s.q_slots >= 1; s.q_slots--) {
+        const int q = c.consumers * s.q_slots * s.q_bytes, least = c.q_held && s.q_slots == 2 ? 3 : 2; /* Q in registers needs one slot */
         s.stages = sm90_stages(room - q, stage, ATTENTION_MOST_STAGES);
         s.shared_bytes = SM90_ALIGNMENT_BYTES + q + s.stages * stage;
-        if (s.stages >= 2)
+        if (s.stages >= least)
             break;
     }
     s.q_slots = s.q_slots < 1 ? 1 : s.q_slots;
+    s.staged = s.q_slots == 2 && c.consumers < 3 && !c.join && !c.split && c.tile_heads == 1 && s.chunks_v <= s.chunks;
     s.threads = (c.consumers + 1) * 128;
     s.registers = c.depth_v / 2 + c.step_keys / 2 + c.step_keys / 4 + (c.q_held ? s.depth16 / 4 : 0);
     return s;

@@ -1,6 +1,6 @@
-/* How long attention_sm90 takes. It stands apart from the row, whose proofs hold while the model learns. */
-#ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_SM90_MODEL_H
-#define SPK_BACKEND_CUDA_PLAN_ATTENTION_SM90_MODEL_H
+/* How long attention_sm90 takes. It stands apart from what a row runs: evidence about the row holds while the model learns. */
+#ifndef SPK_BACKEND_CUDA_MODEL_ATTENTION_SM90_H
+#define SPK_BACKEND_CUDA_MODEL_ATTENTION_SM90_H
 
 #include "backend/cuda/kernels/attention_sm90.h"
 #include "op/problem.h"

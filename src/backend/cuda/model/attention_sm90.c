@@ -1,5 +1,5 @@
 /* A model of one multiprocessor, fitted to times on an H200 at the clock that its power allows (tests/unit/test_attention_model.c). */
-#include "backend/cuda/plan/attention_sm90_model.h"
+#include "backend/cuda/model/attention_sm90.h"
 
 #include <math.h>
 
@@ -7,13 +7,13 @@
 
 enum { ROWS = 64 };
 
-static const double FLOPS_US = 6.27e6, STEP_US = 0.146, L2_BYTES_US = 74.5e3, HBM_BYTES_US = 33.5e3;
+static const double FLOPS_US = 6.2e6, STEP_US = 0.148, L2_BYTES_US = 86.8e3, HBM_BYTES_US = 35e3;
 
 /* Exponentials and what goes with them, of a step: a thousand a microsecond, and what each warpgroup waits. */
 static double softened_us(const attention_constants *c)
 {
     const double elements = (double)ROWS * c->consumers * c->step_keys;
-    return c->consumers < 3 ? elements / 15.9e3 + 0.0885 * c->consumers : elements / 19.1e3 + 0.0844 * c->consumers;
+    return c->consumers < 3 ? elements / 15.16e3 + 0.0838 * c->consumers : elements / 18.45e3 + 0.0877 * c->consumers;
 }
 
 /* One step of each of a block's warpgroups. once: nothing else reads these keys. */
@@ -22,20 +22,20 @@ static double step_us(const attention_constants *c, const attention_shape *s, bo
     const double multiplied = 2.0 * ROWS * c->consumers * c->step_keys * (s->depth16 + c->depth_v) / FLOPS_US + STEP_US * c->consumers,
                  brought = (double)s->rings * (s->k_bytes + s->v_bytes) / (once ? HBM_BYTES_US : L2_BYTES_US);
     const bool wide = c->depth_v >= 192, narrow = c->step_keys <= 80 && !wide;
-    double us = multiplied + (c->consumers == 1 ? 0.04 : 0) + (narrow && !c->q_held ? 0.06 : 0); /* Q is read from shared memory, too */
+    double us = multiplied + (c->consumers == 1 ? 0.25 : 0) + (narrow && !c->q_held ? 0.04 : 0); /* Q is read from shared memory, too */
     us = fmax(us, softened_us(c));
-    us *= c->q_held && c->depth <= 64 && c->consumers < 3 ? 0.979 : 1;
-    us *= s->registers > 180 && !wide ? 1.023 : 1;
+    us *= c->q_held && c->depth <= 64 && c->consumers < 3 ? 0.978 : 1;
+    us *= s->registers > 180 && !wide ? 1.028 : 1;
     us *= c->join ? 1.032 : 1;
-    us *= !c->turns ? 1 : c->depth > 128 ? 0.983 : 0.986;
-    us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.05 : 1.01;
+    us *= !c->turns ? 1 : c->depth > 128 ? 0.949 : 0.986;
+    us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.013 : 1.054;
     return fmax(us, brought);
 }
 
 /* Beginning and end of a tile, which the other warpgroups' products hide in part. */
-static double tile_us(const attention_constants *c)
+static double tile_us(const attention_constants *c, const attention_shape *s)
 {
-    return 0.263 + 0.01806 * c->depth_v + (c->turns ? 0.365 : 0) - (c->join ? 0.1 : 0);
+    return 0.05 + 0.01534 * c->depth_v + (c->turns ? 0.381 : 0) - (s->staged ? 0.487 + 0.00284 * c->depth_v : 0);
 }
 
 static int common_divisor(int a, int b)
@@ -53,7 +53,7 @@ static int common_divisor(int a, int b)
 static double edge_steps(const attention_constants *c, double queries, double *hidden)
 {
     const double part = queries / c->step_keys, ragged = 1 - (double)common_divisor((int)queries, c->step_keys) / c->step_keys;
-    *hidden = 0.27 * (c->left + c->right) * (part + 1);
+    *hidden = 0.23 * (c->left + c->right) * (part + 1);
     return (c->left + c->right) * 0.5 * (part + ragged);
 }
 
@@ -65,9 +65,9 @@ double spk_cuda_attention_sm90_us(const spk_problem *p, const attention_constant
     const double queries = fmax(fmin(s.rows, (double)block_queries), 1), rows = queries * s.heads;
     double hidden;
     const double edges = edge_steps(c, queries, &hidden), seen = p->pairs * (double)p->batch / (whole * rows * c->step_keys) + edges;
-    const double steps = (edges > 0 ? seen + fmin(hidden, 0.27 * seen) : ceil(seen - 0.01)) / splits;
+    const double steps = (edges > 0 ? seen + fmin(hidden, 0.23 * seen) : ceil(seen - 0.01)) / splits;
     const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
     const bool uneven = c->left || c->right || c->masked;
     const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
-    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c));
+    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c, &s));
 }
