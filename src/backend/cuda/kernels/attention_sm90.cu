@@ -768,8 +768,10 @@ struct consumer {
     __device__ __forceinline__ void finish_tile(const tile_note &tile, const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
     {
         finish(map_o, STAGED ? q_tile() : 0, task, order, scale, place_of(tile), tile.tile, o, rows);
-        if (STAGED)
+        if (STAGED) {
+            take_back_q(); /* of the tile before, where this one has no products */
             lend_q();
+        }
     }
     template <bool hidden>
     __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
