@@ -65,9 +65,9 @@ def test_errors_are_the_same():
 
 
 def test_a_result_too_large_for_memory():
-    layer = sa.SparseLinear(64, 2**20, 64, pattern=torch.ones(2**14, 1, dtype=torch.bool))
-    with torch.no_grad(), pytest.raises(RuntimeError, match=r"cannot make a tensor of shape \[67108864, 1048576\]: .*(stderr|allocate|memory)"):
-        layer(torch.empty(1, 64).expand(2**26, 64))
+    layer = sa.SparseLinear(8, 2**22, (64, 8), pattern=torch.ones(2**16, 1, dtype=torch.bool))
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"cannot make a tensor of shape \[16777216, 4194304\]: .*(stderr|allocate|memory)"):
+        layer(torch.empty(1, 8).expand(2**24, 8))  # 2^48 bytes: more than any address space has
 
 
 @direct

@@ -85,10 +85,16 @@ static int64_t size_of(spk_rng *rng)
     return pick(rng, 0, 15) == 0 ? 0 : pick(rng, 1, pick(rng, 0, 1) ? 9 : 70);
 }
 
+/* Of so many draws; fewer where each access is checked. */
+static uint64_t draws(uint64_t all)
+{
+    return getenv("SPARSEK_TEST_QUICK") != NULL ? all / 5 : all;
+}
+
 static void test_gemm(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 300; seed++) {
+    for (uint64_t seed = 1; seed <= draws(300); seed++) {
         spk_rng rng;
         gemm_case t;
         spk_rng_seed(&rng, seed);
@@ -102,7 +108,7 @@ static void test_gemm(void **state)
 static void test_groups(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 250; seed++) {
+    for (uint64_t seed = 1; seed <= draws(250); seed++) {
         spk_rng rng;
         gemm_case t;
         spk_rng_seed(&rng, 9000 + seed);
@@ -140,7 +146,8 @@ static void run_large(void)
 static void test_large(void **state)
 {
     (void)state;
-    run_large();
+    if (getenv("SPARSEK_TEST_QUICK") == NULL)
+        run_large();
     spk_context *two_threads = context;
     ok(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 7}, &context));
     run_large();

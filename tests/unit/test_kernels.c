@@ -94,11 +94,12 @@ static void test_random_problems(void **state)
     static const int blocks[][2] = {{1, 1}, {3, 3}, {1, 16}, {24, 40}, {64, 32}, {7, 5},  {256, 3}, {16, 16},
                                     {2, 2}, {6, 6}, {4, 4},  {8, 8},   {32, 32}, {5, 64}, {2, 9},   {16, 1}};
     static const int64_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 48, 65, 100, 130};
-    enum { CASES = 160, BLOCKS = sizeof blocks / sizeof blocks[0], WIDTHS = sizeof widths / sizeof widths[0] };
+    const int cases = getenv("SPARSEK_TEST_QUICK") != NULL ? 48 : 160;
+    enum { BLOCKS = sizeof blocks / sizeof blocks[0], WIDTHS = sizeof widths / sizeof widths[0] };
     const uint64_t seed = seed_of_the_day();
     spk_device *devices[3] = {open_device(1), open_device(2), open_device(3)};
     int ran = 0;
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < cases; i++) {
         spk_rng rng;
         spk_rng_seed(&rng, seed + (uint64_t)i);
         const int *block = blocks[i % BLOCKS];
@@ -122,7 +123,7 @@ static void test_random_problems(void **state)
         ran += run_all(&c, devices[i % 3], label);
         case_release(&c);
     }
-    assert_true(ran > 3 * CASES);
+    assert_true(ran > 3 * cases);
     for (int i = 0; i < 3; i++)
         spk_backend_cpu.close(&devices[i]);
 }
