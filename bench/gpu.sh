@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device attention-python sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
-# Needs python3 with PyTorch and Triton; the steps layers, examples and tests need the Python package installed there, the step page needs matplotlib. The sentence
+# Needs python3 with PyTorch and Triton; the steps layers, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -70,6 +70,7 @@ for step in "${steps[@]}"; do
         run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"
         ;;
     attention-device) run 120 python3 tests/device/attention.py --library "$library" --json "$results/$name-attention-device.json" ;;
+    attention-python) run 300 python3 tests/device/attention_python.py --jobs 6 --json "$results/$name-attention-python.json" ;;
     check-attention) run 560 "$build/sparsek" check --device "$device" --op attention --cases 2000 --alike 60 --json "$results/$name-check-attention-2000.json" ;;
     regret-gemm)
         run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sparse_autotune.attention on CUDA tensors, beside its definition in float64 on the CPU: tests/device/attention_python.py [--json FILE] [--device cpu] [--only TEXT]
+"""sparse_autotune.attention on CUDA tensors, beside its definition in float64 on the CPU: tests/device/attention_python.py [--json FILE] [--device cpu] [--only TEXT] [--jobs 3]
 
     python3 -m pip install --no-deps --target build/python-package .      # TORCH_ROOT=.../site-packages/torch where another Python has PyTorch
     PYTHONPATH=build/python-package python3 tests/device/attention_python.py --json build/attention-python.json
@@ -9,13 +9,15 @@ reads is build/python-package/sparse_autotune, which has the Python files and, b
 with PyTorch; where it is not found, SPARSEK_NVRTC names it.
 
 Full attention, causal, windows, masks of blocks with NaN where nobody looks, tiles of bits, lengths, packed sequences, pages in any order, both layouts, in f16,
-bf16 and f32; then the same calls in CUDA graphs whose numbers change between replays. With --device cpu all but the graphs. The last line is JSON with counts.
-Exit code 1 where something differs.
+bf16 and f32; then the same calls in CUDA graphs whose numbers change between replays. With --device cpu all but the graphs. A GPU's programs are compiled and
+proved at their first use, some seconds each: with --jobs N so many processes share the cases. The last line is JSON with counts. Exit code 1 where something
+differs, or where it was interrupted: what is done by then is counted and written.
 """
 import argparse
 import datetime
 import json
 import math
+import multiprocessing
 import pathlib
 import sys
 import traceback
@@ -253,35 +255,66 @@ def checked(what, case, dtype, results, run):
         print(", ".join(f"{name} {value}" for name, value in results[-1].items()), flush=True)
 
 
+def all_runs(options):
+    """What is checked, in what dtype, and how, of every case."""
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        m = Maker(options.device, dtype, options.seed)
+        for case in (*plain_cases(m), *mask_cases(m), *number_cases(m)):
+            for layout in ("bhsd", "bshd"):
+                yield layout, case, dtype, lambda case=case, layout=layout: case.errors(*case.run(layout))
+        for case in graph_cases(m) if options.device != "cpu" else ():
+            yield "replays of a graph", case, dtype, lambda case=case, m=m: run_graph(case, m)
+
+
+def run_share(options, share):
+    """Every n-th case; those that were done, where it is interrupted, and whether it was."""
+    sa.set_options(store="", effort="estimate")
+    results = []
+    try:
+        for i, (what, case, dtype, run) in enumerate(all_runs(options)):
+            if i % options.jobs == share and options.only in case.name:
+                checked(what, case, dtype, results, run)
+                print(f"\r{share}: {len(results)} cases, {case.name[:60]:60}", end="", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        return results, True
+    return results, False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", help="cpu: all but the graphs")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases (default: 1)")
     options = parser.parse_args()
-    sa.set_options(store="", effort="estimate")
-    cuda, results = options.device != "cpu", []
-    for dtype in (torch.float16, torch.bfloat16, torch.float32):
-        m = Maker(options.device, dtype, options.seed)
-        for case in (*plain_cases(m), *mask_cases(m), *number_cases(m)):
-            for layout in ("bhsd", "bshd") if options.only in case.name else ():
-                checked(layout, case, dtype, results, lambda case=case, layout=layout: case.errors(*case.run(layout)))
-        for case in graph_cases(m) if cuda else ():
-            if options.only in case.name:
-                checked("replays of a graph", case, dtype, results, lambda case=case, m=m: run_graph(case, m))
+    if options.jobs > 1:
+        with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+            waiting = pool.starmap_async(run_share, [(options, share) for share in range(options.jobs)])
+            while True:  # an interrupt ends the shares, which still say what they have done
+                try:
+                    shares = waiting.get()
+                    break
+                except KeyboardInterrupt:
+                    continue
+    else:
+        shares = [run_share(options, 0)]
+    print(file=sys.stderr)
     from sparse_autotune import _C
 
+    results, interrupted = [result for share, _ in shares for result in share], any(late for _, late in shares)
     differ = sum(result["differ"] for result in results)
     counts = {"cases": len(results), "differ": differ, "graphs": sum(result["what"].startswith("replays") for result in results), "device": options.device}
+    if interrupted:
+        counts["interrupted"] = True
+    device = {"kind": "cpu"} if options.device == "cpu" else {"kind": "cuda", "name": torch.cuda.get_device_name()}
     said = {"schema": 1, "commit": _C.commit(), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "command": "tests/device/attention_python.py " + " ".join(sys.argv[1:]), "torch": torch.__version__,
-            "device": {"kind": "cuda", "name": torch.cuda.get_device_name()} if cuda else {"kind": "cpu"}, "counts": counts, "results": results}
+            "command": "tests/device/attention_python.py " + " ".join(sys.argv[1:]), "torch": torch.__version__, "device": device, "counts": counts, "results": results}
     if options.json:
         options.json.write_text(json.dumps(said, indent=1) + "\n")
     worst = [result["error_over_tolerance"] for result in results if not result["differ"]]
     print(json.dumps(counts | {"worst_error_over_tolerance": max(worst, default=0)}))
-    return int(differ > 0 or not results)
+    return int(differ > 0 or interrupted or not results)
 
 
 if __name__ == "__main__":
