@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from typing import Any, Literal, overload
 
@@ -10,20 +9,16 @@ import torch
 from torch import Tensor
 
 from . import _ops
+from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
 from ._gemm import check_dense
 from ._matmul import as_pattern
-from ._ops import BOTTOM_RIGHT, CAUSAL, ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._ops import ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, forward_ad, is_compiling, is_recorded, is_tracing, transforming
 
-Diagonal = Literal["top_left", "bottom_right"]
-Side = int | None
-
-_MOST = 1 << 40  # keys: more are in no tensor
 _NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
 _NO_PACKING: tuple[Any, Any, Any] = (None, None, None)
 _NO_TILES: tuple[Any, Any] = (None, None)
-_DIAGONALS = {"top_left": TOP_LEFT, "bottom_right": BOTTOM_RIGHT}
 
 public_attention = torch.ops.sparse_autotune.attention.default
 public_attention_lse = torch.ops.sparse_autotune.attention_lse.default
@@ -37,41 +32,6 @@ def refuse_gradients(**operands: Tensor) -> None:
             raise NotImplementedError(
                 f"sparse_autotune: {name}: requires a gradient, and attention has none yet; call it under torch.no_grad(), or detach {name}"
             )
-
-
-def _keys(name: str, number: Any) -> int:
-    """So many keys; 0: no limit."""
-    if number is None:
-        return 0
-    if type(number) is bool or not hasattr(number, "__index__"):
-        raise TypeError(f"{name}: must be a whole number of keys, not {number!r}")
-    if number < 0:
-        raise ValueError(f"{name}: {number} keys; 0 or None is no limit")
-    return min(operator.index(number), _MOST) if isinstance(number, int) else number
-
-
-def _window(window: Any, causal: bool) -> tuple[int, int]:
-    if not isinstance(window, (tuple, list)):
-        left = _keys("window", window)
-        return left, 0 if causal else left
-    if len(window) != 2:
-        raise ValueError(f"window: must be a number of keys or (left, right), not {window!r}")
-    left, right = _keys("window", window[0]), _keys("window", window[1])
-    if causal and right:
-        raise ValueError(f"window: {right} keys to the right, of which a causal query sees none; give (left, None)")
-    return left, right
-
-
-def _diagonal_of(causal: Any, diagonal: Any) -> Diagonal | None:
-    if not (causal is None or isinstance(causal, bool) or causal in _DIAGONALS):
-        raise ValueError(f"causal: must be None, False, True, 'top_left' or 'bottom_right', not {causal!r}")
-    if diagonal is not None and diagonal not in _DIAGONALS:
-        raise ValueError(f"diagonal: must be None, 'top_left' or 'bottom_right', not {diagonal!r}")
-    if isinstance(causal, str):
-        if diagonal is not None and diagonal != causal:
-            raise ValueError(f"diagonal: is {diagonal!r}, but causal {causal!r}")
-        return causal  # type: ignore[return-value]
-    return diagonal  # type: ignore[no-any-return]
 
 
 def _packing_of(lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[tuple[Any, Any, Any], str]:
@@ -104,24 +64,6 @@ def _beside(queries: Any, keys: Any, lengths: Any, query_ends: Any, key_ends: An
     if lengths is not None:
         return "lengths", 0
     return f"{queries} queries and {keys} keys" if queries != keys else "", 0
-
-
-def _band(causal: Any, window: Any, sinks: Any, diagonal: Any, unclear: str, clear: int) -> tuple[int, int, int, int]:
-    """Keys to the left and to the right, first ones, flags. unclear, clear: of _beside."""
-    flags = CAUSAL if causal else 0
-    beside = _diagonal_of(causal, diagonal)
-    left, right = (0, 0) if window is None else _window(window, bool(causal))
-    first = _keys("sinks", sinks)
-    if first and not left:
-        raise ValueError("sinks: are seen whatever the window to the left says, but there is none")
-    if beside is not None:
-        return left, right, first, flags | _DIAGONALS[beside]
-    if not (causal or left or right):
-        return left, right, first, flags
-    if unclear:
-        what, give = ("causal: True", "causal") if causal else ("window:", "diagonal")
-        raise ValueError(f"{what} with {unclear} does not say which key stands beside which query; give {give}='top_left' or 'bottom_right'")
-    return left, right, first, flags | clear
 
 
 def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
@@ -260,7 +202,7 @@ def attention(
         if q.dim() == 4 and k.dim() == 4 and (page_table is None or page_table.dim() == 2):  # the operators refuse others
             row = 2 if layout == "bhsd" else 1
             queries, keys = q.shape[row], k.shape[row] if page_table is None else k.shape[row] * page_table.shape[1]
-            left, right, first, flags = _band(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
+            left, right, first, flags = band_of(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
             masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys)
     tiles = (mask.tile_numbers, mask.tile_bits) if isinstance(mask, BlockMask) else _NO_TILES
     operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, *packing, *tiles)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
 
+from . import _mask_shapes
+from ._band import Diagonal, Side, band_of
 from ._bsr import _pair, indices_of
+from ._ops import BOTTOM_RIGHT, CAUSAL
 
 
 def _check_booleans(mask: Tensor, lines: str) -> None:
@@ -93,9 +97,7 @@ class BlockMask:
         _check_booleans(mask, "block rows, block columns")
         high, wide = _pair(block)
         down, across = mask.shape[-2:]
-        rows, keys = (down * high, across * wide) if shape is None else shape
-        if (-(-rows // high), -(-keys // wide)) != (down, across):
-            raise ValueError(f"shape: {rows} x {keys} in blocks of {high} x {wide} is no mask of {down} x {across} blocks")
+        rows, keys = _fitting(shape, down, across, high, wide)
         offsets, columns = indices_of(mask.reshape(-1, across))
         heads = mask.shape[-3] if mask.dim() > 2 else 1
         return cls(offsets, columns, (high, wide), (rows, keys), heads, mask.shape[0] if mask.dim() == 4 else 1)
@@ -112,18 +114,242 @@ class BlockMask:
         missing = (0, across * wide - keys, 0, down * high - rows)  # beyond the edges
         blocks = [torch.nn.functional.pad(t, missing, value=fill) for t, fill in ((mask, False), (~mask, False))]
         seen, hidden = (t.reshape(*mask.shape[:-2], down, high, across, wide).transpose(-3, -2).reshape(-1, across, high, wide) for t in blocks)
-        offsets, columns = indices_of(seen.any(-1).any(-1))
-        heads = mask.shape[-3] if mask.dim() > 2 else 1
-        made = cls(offsets, columns, (high, wide), (rows, keys), heads, mask.shape[0] if mask.dim() == 4 else 1)
         stored = seen.any(-1).any(-1)
-        partial = hidden.any(-1).any(-1)[stored]
-        if not partial.any():
-            return made
-        bits, which = _packed(seen[stored][partial]).unique(dim=0, return_inverse=True)
-        numbers = torch.full_like(columns, -1)
-        numbers[partial] = which.to(torch.int32)
-        made._take_tiles(numbers, bits)
+        partial = stored & hidden.any(-1).any(-1)
+        heads, batch = mask.shape[-3] if mask.dim() > 2 else 1, mask.shape[0] if mask.dim() == 4 else 1
+        sizes = _mask_shapes.Sizes(rows, keys, high, wide)
+        return cls._of_tiles(_mask_shapes.Tiled(stored, partial, seen[partial]), sizes, heads, batch, None)
+
+    @classmethod
+    def _of_tiles(cls, tiled: _mask_shapes.Tiled, sizes: _mask_shapes.Sizes, heads: int, batch: int, device: Any) -> BlockMask:
+        """Blocks alike have the same tile."""
+        offsets, columns = indices_of(tiled.stored)
+        made = cls(offsets, columns, (sizes.high, sizes.wide), (sizes.rows, sizes.keys), heads, batch)
+        if tiled.bits.shape[0] > 0:
+            bits, which = _packed(tiled.bits).unique(dim=0, return_inverse=True)
+            numbers = torch.full_like(columns, -1)
+            numbers[tiled.partial[tiled.stored]] = which.to(torch.int32)
+            made._take_tiles(numbers, bits)
+        return made if device is None else _made([part.to(device, non_blocking=True) for part in _parts(made)], _facts(made))
+
+    @classmethod
+    def causal(
+        cls, queries: int, block: int | tuple[int, int] = 128, keys: int | None = None, *, diagonal: Diagonal | None = None, device: Any = None
+    ) -> BlockMask:
+        """A query sees no key behind the one beside it. diagonal: as in sa.attention, wanted where there are not as many keys as queries.
+
+        This and the other shapes are made on the CPU, in time and memory of the blocks, and copied to `device` without waiting for it.
+        """
+        return cls.window(queries, None, block, keys, causal=True, diagonal=diagonal, device=device)
+
+    @classmethod
+    def window(
+        cls,
+        queries: int,
+        window: Side | tuple[Side, Side],
+        block: int | tuple[int, int] = 128,
+        keys: int | None = None,
+        *,
+        causal: bool | Diagonal | None = None,
+        sinks: int = 0,
+        diagonal: Diagonal | None = None,
+        device: Any = None,
+    ) -> BlockMask:
+        """What the words window, causal, sinks and diagonal of sa.attention let a query see, in blocks. Alone they need no mask: give them to sa.attention."""
+        sizes = _sizes(queries, queries if keys is None else keys, block)
+        unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
+        left, right, first, flags = band_of(causal, window, sinks, diagonal, unclear, 0)
+        return cls._of_tiles(_mask_shapes.band(sizes, left, 1 if flags & CAUSAL else right, first, _shift(sizes, flags)), sizes, 1, 1, device)
+
+    @classmethod
+    def documents(cls, lengths: Iterable[int] | Tensor, block: int | tuple[int, int] = 128, *, causal: bool = False, device: Any = None) -> BlockMask:
+        """Documents one behind the other, of so many tokens each, which see only themselves. lengths on a GPU are waited for; query_ends of sa.attention are
+        not.
+        """
+        counts = [_count("lengths", length, 0) for length in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
+        sizes = _sizes(sum(counts), sum(counts), block)
+        return cls._of_tiles(_mask_shapes.documents(sizes, counts, causal), sizes, 1, 1, device)
+
+    @classmethod
+    def prefix(
+        cls, queries: int, prefix: int, block: int | tuple[int, int] = 128, keys: int | None = None, *, diagonal: Diagonal | None = None, device: Any = None
+    ) -> BlockMask:
+        """All see the first `prefix` keys, and no key behind those and the one beside."""
+        sizes = _sizes(queries, queries if keys is None else keys, block)
+        count = min(_count("prefix", prefix, 0), sizes.keys)
+        unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
+        *_, flags = band_of(True, None, 0, diagonal, unclear, 0)
+        return cls._of_tiles(_mask_shapes.prefix(sizes, count, _shift(sizes, flags)), sizes, 1, 1, device)
+
+    @classmethod
+    def strided(
+        cls,
+        queries: int,
+        stride: int,
+        local: int,
+        block: int | tuple[int, int] = 128,
+        keys: int | None = None,
+        *,
+        causal: bool | Diagonal | None = None,
+        diagonal: Diagonal | None = None,
+        device: Any = None,
+    ) -> BlockMask:
+        """The `local` keys nearest to the one beside, which counts (as many on each side, unless causal), and of each `stride` keys the last one (the "fixed"
+        pattern of Child et al. 2019, arXiv:1904.10509).
+        """
+        sizes = _sizes(queries, queries if keys is None else keys, block)
+        unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
+        *_, flags = band_of(causal, _count("local", local, 1), 0, diagonal, unclear, 0)
+        tiled = _mask_shapes.strided(sizes, _count("stride", stride, 1), local, bool(flags & CAUSAL), _shift(sizes, flags))
+        return cls._of_tiles(tiled, sizes, 1, 1, device)
+
+    @classmethod
+    def video(cls, frames: int, height: int, width: int, window: tuple[int, int, int], block: int | tuple[int, int] = 128, *, device: Any = None) -> BlockMask:
+        """frames * height * width tokens, in this order; one sees those in a box about it: window[0] frames, window[1] lines, window[2] columns. At the ends
+        the box is shifted inwards, so that all see equally many.
+        """
+        size = (_count("frames", frames, 1), _count("height", height, 1), _count("width", width, 1))
+        if not isinstance(window, (tuple, list)) or len(window) != 3:
+            raise ValueError(f"window: must be (frames, lines, columns), not {window!r}")
+        reach = tuple(min(_count("window", of, 1), most) for of, most in zip(window, size, strict=True))
+        sizes = _sizes(size[0] * size[1] * size[2], size[0] * size[1] * size[2], block)
+        return cls._of_tiles(_mask_shapes.video(sizes, size, reach), sizes, 1, 1, device)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_scores(cls, scores: Tensor, top_k: int, block: int | tuple[int, int], *, shape: tuple[int, int] | None = None) -> BlockMask:
+        """Each block of queries sees the top_k blocks of keys that have the highest scores: [block rows, block columns], [heads, ...] or [batch, heads, ...],
+        on any device, which is not waited for: a model may choose its mask at every step, a list for each head of k or of q. Where there are fewer blocks
+        than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a score of -inf is chosen where there are no others.
+
+        shape: (rows, keys), where they are no multiples of the block.
+        """
+        if not isinstance(scores, Tensor) or not scores.is_floating_point():
+            raise TypeError(f"scores: must be a tensor of floating point numbers, not {scores.dtype if isinstance(scores, Tensor) else type(scores).__name__}")
+        if not 2 <= scores.dim() <= 4:
+            raise ValueError(f"scores: must be [block rows, block columns], [heads, ...] or [batch, heads, ...]; the shape is {list(scores.shape)}")
+        high, wide = _pair(block)
+        down, across = scores.shape[-2:]
+        rows, keys = _fitting(shape, down, across, high, wide)
+        count = min(_count("top_k", top_k, 1), across)
+        with torch.no_grad():
+            columns = scores.topk(count, dim=-1, sorted=False).indices.sort(-1).values.to(torch.int32).reshape(-1)
+        heads, batch = scores.shape[-3] if scores.dim() > 2 else 1, scores.shape[0] if scores.dim() == 4 else 1
+        offsets = torch.arange(batch * heads * down + 1, dtype=torch.int32, device=scores.device) * count
+        return cls(offsets, columns, (high, wide), (rows, keys), heads, batch)
+
+    @classmethod
+    def from_flex(cls, mask: Any) -> BlockMask:
+        """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says, which must work on
+        tensors of queries and keys by broadcasting. A GPU is waited for. ValueError where the mask_mod cannot be evaluated.
+        """
+        try:
+            counts, columns, full_counts, full_columns = mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices
+            (high, wide), (rows, keys), rule = mask.BLOCK_SIZE, mask.seq_lengths, mask.mask_mod
+        except AttributeError as missing:
+            raise TypeError(f"mask: must be a BlockMask of torch.nn.attention.flex_attention, not {type(mask).__name__} ({missing})") from None
+        batch, heads, down = counts.shape
+        sizes = _sizes(rows, keys, (high, wide))
+        if down != sizes.grid[0]:
+            raise ValueError(f"mask: has {down} block rows; {rows} queries in blocks of {high} have {sizes.grid[0]}")
+        partial = _listed(counts, columns, sizes.grid[1])
+        full = torch.zeros_like(partial) if full_counts is None else _listed(full_counts, full_columns, sizes.grid[1])
+        device = counts.device
+
+        def seen(at: Tensor) -> Tensor:
+            b, h, i, j = (at[:, n, None, None] for n in range(4))
+            queries = (i * high + torch.arange(high, device=device)[None, :, None]).clamp(max=max(rows - 1, 0))
+            key = (j * wide + torch.arange(wide, device=device)[None, None, :]).clamp(max=max(keys - 1, 0))
+            return _mask_shapes.flex_pairs(rule, b, h, queries, key)
+
+        return cls._of_pairs(sizes, partial | full, full, seen)
+
+    @classmethod
+    def _of_pairs(cls, sizes: _mask_shapes.Sizes, some: Tensor, whole: Tensor, seen: Any) -> BlockMask:
+        """some, whole: [batch, heads, block rows, block columns]. seen: of some of the other blocks, [n, 4], a boolean for each pair."""
+        batch, heads, down, across = some.shape
+        stored, partial, bits = some.clone(), torch.zeros_like(some), []
+        rows = torch.arange(down * sizes.high, device=some.device).view(down, sizes.high, 1) < sizes.rows
+        keys = torch.arange(across * sizes.wide, device=some.device).view(across, 1, sizes.wide) < sizes.keys
+        for at in (some & ~whole).nonzero().split(max(1, _mask_shapes._MOST_PAIRS // (sizes.high * sizes.wide))):
+            real = rows[at[:, 2]] & keys[at[:, 3]]
+            found = seen(at) & real
+            empty, full = ~found.flatten(1).any(1), (found == real).flatten(1).all(1)
+            kept = ~(empty | full)
+            stored[tuple(at[empty].T)] = False
+            partial[tuple(at[kept].T)] = True
+            bits.append(found[kept])
+        tiles = torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool, device=some.device)
+        return cls._of_tiles(_mask_shapes.Tiled(stored.reshape(-1, across), partial.reshape(-1, across), tiles), sizes, heads, batch, None)
+
+    @classmethod
+    def stack(cls, masks: Sequence[BlockMask]) -> BlockMask:
+        """One mask of a batch, from a mask of each item: all of the same shape, block and heads."""
+        masks = list(masks)
+        for mask in masks:
+            if not isinstance(mask, BlockMask) or (mask.shape, mask.block, mask.heads, mask.batch) != (masks[0].shape, masks[0].block, masks[0].heads, 1):
+                raise ValueError(f"masks: must be masks of one item each, of the same shape, block and heads; {mask!r} beside {masks[0]!r}")
+        if not masks:
+            raise ValueError("masks: there are none")
+        before, ends = 0, [masks[0].offsets[:1]]
+        for mask in masks:
+            ends.append(mask.offsets[1:] + before)
+            before += mask.nnzb
+        made = cls(torch.cat(ends), torch.cat([mask.columns for mask in masks]), masks[0].block, masks[0].shape, masks[0].heads, len(masks))
+        if any(mask.tile_bits is not None for mask in masks):
+            tiles, numbers, bits = 0, [], []
+            for mask in masks:
+                if mask.tile_numbers is None or mask.tile_bits is None:
+                    numbers.append(torch.full_like(mask.columns, -1, dtype=torch.int32))
+                    continue
+                numbers.append(torch.where(mask.tile_numbers >= 0, mask.tile_numbers + tiles, -1))
+                bits.append(mask.tile_bits)
+                tiles += mask.tile_bits.shape[0]
+            made._take_tiles(torch.cat(numbers), torch.cat(bits))
         return made
+
+    def __or__(self, other: BlockMask) -> BlockMask:
+        """What either lets a query see. Of heads and items one has as many as the other, or one. A GPU is waited for."""
+        return self._combined(other, torch.logical_or) if isinstance(other, BlockMask) else NotImplemented
+
+    def __and__(self, other: BlockMask) -> BlockMask:
+        """What both let a query see; otherwise as the union."""
+        return self._combined(other, torch.logical_and) if isinstance(other, BlockMask) else NotImplemented
+
+    def _combined(self, other: BlockMask, how: Any) -> BlockMask:
+        if (self.shape, self.block) != (other.shape, other.block):
+            raise ValueError(f"masks: only those of the same shape and block are combined, not {self!r} and {other!r}")
+        sizes = _mask_shapes.Sizes(*self.shape, *self.block)
+        try:
+            batch, heads = torch.broadcast_shapes((self.batch, self.heads), (other.batch, other.heads))
+        except RuntimeError:
+            raise ValueError(f"masks: must have as many heads and items, or one: {self!r} and {other!r}") from None
+        states = [mask._states().expand(batch, heads, -1, -1) for mask in (self, other)]
+        some, whole = how(states[0] > -2, states[1] > -2), how(states[0] == -1, states[1] == -1)
+
+        def seen(at: Tensor) -> Tensor:
+            return how(*(mask._pairs_of(state[tuple(at.T)]) for mask, state in zip((self, other), states, strict=True)))  # type: ignore[no-any-return]
+
+        return type(self)._of_pairs(sizes, some, whole, seen)
+
+    def _states(self) -> Tensor:
+        """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its tile."""
+        down, across = self.grid
+        states = torch.full((self.offsets.shape[0] - 1, across), -2, dtype=torch.int32, device=self.device)
+        states[self._rows(), self.columns.long()] = -1 if self.tile_numbers is None else self.tile_numbers
+        return states.view(self.batch, self.heads, down, across)
+
+    def _pairs_of(self, states: Tensor) -> Tensor:
+        """[n, queries, keys] of blocks in these states."""
+        seen = (states == -1)[:, None, None].expand(-1, *self.block)
+        if self.tile_bits is None:
+            return seen
+        return seen | ((states >= 0)[:, None, None] & _unpacked(self.tile_bits[states.clamp(min=0).long()], self.block[1]))
+
+    def picture(self, columns: int = 32, *, head: int = 0, item: int = 0) -> str:
+        """The blocks of one head of one item, in Braille: a dot where some block of its part is stored. columns: at most so many characters wide."""
+        if not (0 <= head < self.heads and 0 <= item < self.batch):
+            raise ValueError(f"head, item: there are {self.heads} heads and {self.batch} items, not {head} and {item}")
+        return _mask_shapes.picture(self.to_dense()[item, head], _count("columns", columns, 1))
 
     def _rows(self) -> Tensor:
         """The block row of each block."""
@@ -170,7 +396,7 @@ class BlockMask:
         return self.nnzb / all_of_them if all_of_them else 0.0
 
     def to(self, device: torch.device | str | int) -> BlockMask:
-        return _made([part.to(device) for part in _parts(self)], (self.block, self.shape, self.heads, self.batch))
+        return _made([part.to(device) for part in _parts(self)], _facts(self))
 
     def __repr__(self) -> str:
         lists = f", {self.heads} heads, {self.batch} items" if self.heads * self.batch > 1 else ""
@@ -180,6 +406,30 @@ class BlockMask:
 
     def __reduce__(self) -> Any:
         return BlockMask, (self.offsets, self.columns, self.block, self.shape, self.heads, self.batch, self.tile_numbers, self.tile_bits)
+
+
+def _fitting(shape: tuple[int, int] | None, down: int, across: int, high: int, wide: int) -> tuple[int, int]:
+    """Queries and keys of so many blocks."""
+    rows, keys = (down * high, across * wide) if shape is None else shape
+    if (-(-rows // high), -(-keys // wide)) != (down, across):
+        raise ValueError(f"shape: {rows} x {keys} in blocks of {high} x {wide} is no mask of {down} x {across} blocks")
+    return rows, keys
+
+
+def _sizes(queries: Any, keys: Any, block: Any) -> _mask_shapes.Sizes:
+    return _mask_shapes.Sizes(_count("queries", queries, 0), _count("keys", keys, 0), *_pair(block))
+
+
+def _shift(sizes: _mask_shapes.Sizes, flags: int) -> int:
+    """The key beside query 0."""
+    return sizes.keys - sizes.rows if flags & BOTTOM_RIGHT else 0
+
+
+def _listed(counts: Tensor, columns: Tensor, across: int) -> Tensor:
+    """[..., rows, across] of FlexAttention's lists: the first `counts` of each row's columns."""
+    there = torch.arange(columns.shape[-1], device=counts.device) < counts[..., None]
+    made = torch.zeros(*counts.shape, across + 1, dtype=torch.bool, device=counts.device)
+    return made.scatter_(-1, torch.where(there, columns, across).long(), True)[..., :across]
 
 
 def _count(name: str, number: Any, least: int) -> int:
@@ -210,6 +460,10 @@ def _parts(mask: BlockMask) -> list[Tensor]:
     return [mask.offsets, mask.columns, *tiles]
 
 
+def _facts(mask: BlockMask) -> Any:
+    return mask.block, mask.shape, mask.heads, mask.batch
+
+
 torch.serialization.add_safe_globals([BlockMask])  # for torch.load(..., weights_only=True)
 
 
@@ -224,7 +478,7 @@ def _made(parts: Any, facts: Any) -> BlockMask:
 
 _pytree.register_pytree_node(
     BlockMask,
-    lambda m: (_parts(m), (m.block, m.shape, m.heads, m.batch)),
+    lambda m: (_parts(m), _facts(m)),
     _made,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BlockMask",
 )

@@ -1,0 +1,194 @@
+"""Masks of common shapes: from a rule for pairs of a query and a key to stored blocks and tiles of bits, without a table of all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+Rule = Callable[[Tensor, Tensor], Tensor]  # queries (int64), keys (int32), which broadcast; which pairs are seen
+
+_MOST_PAIRS = 1 << 20  # that are looked at at once: caches hold them
+
+
+class Sizes(NamedTuple):
+    rows: int
+    keys: int
+    high: int
+    wide: int
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        return -(-self.rows // self.high), -(-self.keys // self.wide)
+
+
+class Blocks(NamedTuple):
+    """Which blocks may have pairs that are seen, and which of these certainly keep all: [block rows, block columns]."""
+
+    some: Tensor
+    all: Tensor
+
+
+class Tiled(NamedTuple):
+    """[block rows, block columns] of the blocks that are stored, ascending; which of them have a tile, and their bits as booleans."""
+
+    stored: Tensor
+    partial: Tensor
+    bits: Tensor
+
+
+def _lines(first: Tensor, count: int, most: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the lines of blocks that begin at `first`, kept below `most`, and which of them there are."""
+    lines = first[:, None] + torch.arange(count)
+    return lines.clamp(max=max(most - 1, 0)), lines < most
+
+
+def evaluate(sizes: Sizes, blocks: Blocks, rule: Rule) -> Tiled:
+    """The rule decides for blocks of which it is not certain."""
+    stored, doubtful = blocks.some.clone(), blocks.some & ~blocks.all
+    places = doubtful.nonzero()
+    found, bits = [], []
+    for some in places.split(max(1, _MOST_PAIRS // (sizes.high * sizes.wide))):
+        queries, real_queries = _lines(some[:, 0] * sizes.high, sizes.high, sizes.rows)
+        keys, real_keys = _lines(some[:, 1] * sizes.wide, sizes.wide, sizes.keys)
+        real = real_queries[:, :, None] & real_keys[:, None, :]
+        seen = rule(queries[:, :, None], keys.int()[:, None, :]) & real
+        whole = (seen == real).flatten(1).all(1)
+        empty = ~seen.flatten(1).any(1)
+        stored[some[empty, 0], some[empty, 1]] = False
+        kept = ~(whole | empty)
+        found.append(some[kept])
+        bits.append(seen[kept])
+    partial = torch.zeros_like(stored)
+    at = torch.cat(found) if found else places
+    partial[at[:, 0], at[:, 1]] = True
+    return Tiled(stored, partial, torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool))
+
+
+def _ends(of_each: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The least and the largest of each `size` neighbours."""
+    missing = -of_each.shape[0] % size
+    padded = torch.cat([of_each, of_each[-1:].expand(missing)]).view(-1, size)
+    return padded.amin(1), padded.amax(1)
+
+
+def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled:
+    """Query i sees the keys [begin[i], end[i]), and of the first ones those below end[i]."""
+    if sizes.rows == 0 or sizes.keys == 0:
+        nothing = torch.zeros(sizes.grid, dtype=torch.bool)
+        return Tiled(nothing, nothing, torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool))
+    begin, end = begin.int(), end.int()
+    begins, ends = _ends(begin, sizes.high), _ends(end, sizes.high)
+    left = torch.arange(sizes.grid[1]) * sizes.wide
+    right = (left + sizes.wide).clamp(max=sizes.keys)
+    reached = left < ends[1][:, None]
+    some = reached & ((right > begins[0][:, None]) | (left < first))
+    certain = (left >= begins[1][:, None]) | (right <= first)
+    return evaluate(sizes, Blocks(some, some & certain & (right <= ends[0][:, None])), lambda q, k: (k < end[q]) & ((k >= begin[q]) | (k < first)))
+
+
+def band(sizes: Sizes, left: int, right: int, first: int, shift: int) -> Tiled:
+    """As sa.attention's: key i + shift stands beside query i; left, right: 0 is no limit."""
+    beside = torch.arange(sizes.rows) + shift
+    end = (beside + right if right else torch.full_like(beside, sizes.keys)).clamp(0, sizes.keys)
+    begin = (beside - left + 1 if left else torch.zeros_like(beside)).clamp(min=0)
+    return intervals(sizes, begin, end, first)
+
+
+def documents(sizes: Sizes, lengths: Iterable[int], causal: bool) -> Tiled:
+    counts = torch.tensor(list(lengths), dtype=torch.int64)
+    ends = counts.cumsum(0)
+    begin, end = (ends - counts).repeat_interleave(counts), ends.repeat_interleave(counts)
+    return intervals(sizes, begin, torch.arange(sizes.rows) + 1 if causal else end)
+
+
+def prefix(sizes: Sizes, count: int, shift: int) -> Tiled:
+    end = (torch.arange(sizes.rows) + shift + 1).clamp(count, sizes.keys)
+    return intervals(sizes, torch.zeros_like(end), end)
+
+
+def strided(sizes: Sizes, stride: int, local: int, causal: bool, shift: int) -> Tiled:
+    """The `local` nearest keys (on each side, where it is not causal), and the last of each `stride` keys."""
+
+    def rule(q: Tensor, k: Tensor) -> Tensor:
+        beside = (q + shift).int()
+        near = (k > beside - local) & (k < beside + local)
+        return (near | (k % stride == stride - 1)) & ((k <= beside) | torch.tensor(not causal))
+
+    if sizes.rows == 0 or sizes.keys == 0:
+        return intervals(sizes, torch.zeros(sizes.rows), torch.zeros(sizes.rows))
+    first, last = (end + shift for end in _ends(torch.arange(sizes.rows), sizes.high))
+    left = torch.arange(sizes.grid[1]) * sizes.wide
+    right = (left + sizes.wide).clamp(max=sizes.keys)
+    has_last = right // stride > left // stride
+    some = has_last | ((right > first[:, None] - local + 1) & (left < last[:, None] + local))
+    certain = (left > last[:, None] - local) & (right <= first[:, None] + local)
+    if causal:
+        some, certain = some & (left <= last[:, None]), certain & (right <= first[:, None] + 1)
+    return evaluate(sizes, Blocks(some, some & certain), rule)
+
+
+def _reach(at: Tensor, window: int, size: int) -> tuple[Tensor, Tensor]:
+    """The places that one at `at` sees: `window` of them about it, shifted inwards at the ends."""
+    begin = (at - window // 2).clamp(max=size - window).clamp(min=0)
+    return begin, begin + window
+
+
+def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]) -> Tiled:
+    """Tokens of frames of lines, in this order."""
+    _, height, width = size
+
+    def place(token: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return token // (height * width), token // width % height, token % width
+
+    def rule(q: Tensor, k: Tensor) -> Tensor:
+        seen = torch.ones((), dtype=torch.bool)
+        for at, to, reach, most in zip(place(q.int()), place(k), window, size, strict=True):
+            begin, end = _reach(at, reach, most)
+            seen = seen & (to >= begin) & (to < end)
+        return seen
+
+    def spans(block: int) -> list[tuple[Tensor, Tensor]]:
+        """The first and the last frame, line and column of each block; all of them, where it goes beyond a frame, or a line."""
+        first = torch.arange(-(-sizes.rows // block)) * block
+        ends = list(zip(place(first), place((first + block - 1).clamp(max=sizes.rows - 1)), strict=True))
+        for i in (1, 2):
+            same = torch.stack([a == b for a, b in ends[:i]]).all(0)
+            a, b = ends[i]
+            ends[i] = torch.where(same, a, 0), torch.where(same, b, size[i] - 1)
+        return ends
+
+    some = torch.ones(sizes.grid, dtype=torch.bool)
+    for (first, last), (left, right), reach, most in zip(spans(sizes.high), spans(sizes.wide), window, size, strict=True):
+        some &= (right >= _reach(first, reach, most)[0][:, None]) & (left < _reach(last, reach, most)[1][:, None])
+    return evaluate(sizes, Blocks(some, torch.zeros_like(some)), rule)
+
+
+def picture(seen: Tensor, columns: int) -> str:
+    """A boolean [down, across] in Braille: a dot where something of its part is seen."""
+    down, across = seen.shape
+    wide = min(2 * columns, across) + min(2 * columns, across) % 2
+    high = max(4, -(-round(wide * down / max(across, 1)) // 4) * 4)
+    dots = torch.zeros(high, wide, dtype=torch.bool)
+    at = seen.cpu().nonzero()
+    dots[at[:, 0] * high // max(down, 1), at[:, 1] * wide // max(across, 1)] = True
+    weights = torch.tensor([[1, 8], [2, 16], [4, 32], [64, 128]])
+    cells = (dots.view(high // 4, 4, wide // 2, 2) * weights[:, None, :]).sum((1, 3))
+    lines = ["".join(chr(0x2800 + int(cell)) for cell in line) for line in cells]
+    edge = "─" * (wide // 2)
+    return "\n".join([f"┌{edge}┐", *(f"│{line}│" for line in lines), f"└{edge}┘"])
+
+
+def flex_pairs(mask_mod: Any, batch: Tensor, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """What a mask_mod of FlexAttention says of pairs, each of which it is asked for by broadcasting."""
+    try:
+        seen = mask_mod(batch, head, queries, keys)
+        if not isinstance(seen, Tensor):
+            seen = torch.tensor(seen)
+        if seen.dtype is not torch.bool:
+            raise TypeError(f"it gives {seen.dtype}, not booleans")
+        return seen.broadcast_to(torch.broadcast_shapes(batch.shape, queries.shape, keys.shape)).to(queries.device)
+    except Exception as error:
+        raise ValueError(f"mask_mod: cannot be evaluated on tensors of queries and keys: {error}") from error
