@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Projects that use the library: through add_subdirectory, and through find_package and pkg-config from what that installs, with the shared and with the static
 # library. And the archives show no symbols but those that begin with spk_. Usage: consumers.sh BUILD_FOLDER
-# All is compiled without optimisation, to be quick.
+# All is compiled without optimisation, to be quick, from a copy of the sources: reproducible.sh compares that build with another one.
 set -euo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/../.."
@@ -23,14 +23,16 @@ checked() {
     [ "$shared" = "$2" ] || { echo "consumers: $1 is linked with the wrong library"; exit 1; }
 }
 
-cat >"$work/whole/CMakeLists.txt" <<CMAKE
+mkdir "$work/whole/source"
+cp -r CMakeLists.txt LICENSE cmake src include cli prover bench docs examples "$work/whole/source"
+cat >"$work/whole/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(user C)
 set(SPARSEK_STATIC ON)
-add_subdirectory($root sparsek)
-add_executable(through-shared $root/examples/spmm.c)
+add_subdirectory(source sparsek)
+add_executable(through-shared source/examples/spmm.c)
 target_link_libraries(through-shared PRIVATE sparsek::sparsek)
-add_executable(through-static $root/examples/spmm.c)
+add_executable(through-static source/examples/spmm.c)
 target_link_libraries(through-static PRIVATE sparsek::sparsek_static)
 CMAKE
 cmake -S "$work/whole" -B "$work/whole/build" "${quick[@]}" >"$work/log" || { cat "$work/log"; exit 1; }

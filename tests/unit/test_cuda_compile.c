@@ -27,7 +27,7 @@ enum {
     FACTS = 15,
     FEATURES = FACTS + SPK_MAX_TUNABLES,
     PAIR_BITS = 18,
-    NATIVE_LIMIT = 9,
+    NATIVE_LIMIT = 6,
     OTHER_LIMIT = 2,
     HELPER_LIMIT = 4,
     LONG_LIMIT = 150
