@@ -253,33 +253,12 @@ class BlockMask:
             raise ValueError(f"mask: has {down} block rows; {rows} queries in blocks of {high} have {sizes.grid[0]}")
         partial = _listed(counts, columns, sizes.grid[1])
         full = torch.zeros_like(partial) if full_counts is None else _listed(full_counts, full_columns, sizes.grid[1])
-        device = counts.device
 
         def seen(at: Tensor) -> Tensor:
-            b, h, i, j = (at[:, n, None, None] for n in range(4))
-            queries = (i * high + torch.arange(high, device=device)[None, :, None]).clamp(max=max(rows - 1, 0))
-            key = (j * wide + torch.arange(wide, device=device)[None, None, :]).clamp(max=max(keys - 1, 0))
-            return _mask_shapes.flex_pairs(rule, b, h, queries, key)
+            item, head = at[:, 0, None, None], at[:, 1, None, None]
+            return _mask_shapes.flex_pairs(rule, item, head, *_mask_shapes.pairs_at(sizes, at))
 
-        return cls._of_pairs(sizes, partial | full, full, seen)
-
-    @classmethod
-    def _of_pairs(cls, sizes: _mask_shapes.Sizes, some: Tensor, whole: Tensor, seen: Any) -> BlockMask:
-        """some, whole: [batch, heads, block rows, block columns]. seen: of some of the other blocks, [n, 4], a boolean for each pair."""
-        batch, heads, down, across = some.shape
-        stored, partial, bits = some.clone(), torch.zeros_like(some), []
-        rows = torch.arange(down * sizes.high, device=some.device).view(down, sizes.high, 1) < sizes.rows
-        keys = torch.arange(across * sizes.wide, device=some.device).view(across, 1, sizes.wide) < sizes.keys
-        for at in (some & ~whole).nonzero().split(max(1, _mask_shapes._MOST_PAIRS // (sizes.high * sizes.wide))):
-            real = rows[at[:, 2]] & keys[at[:, 3]]
-            found = seen(at) & real
-            empty, full = ~found.flatten(1).any(1), (found == real).flatten(1).all(1)
-            kept = ~(empty | full)
-            stored[tuple(at[empty].T)] = False
-            partial[tuple(at[kept].T)] = True
-            bits.append(found[kept])
-        tiles = torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool, device=some.device)
-        return cls._of_tiles(_mask_shapes.Tiled(stored.reshape(-1, across), partial.reshape(-1, across), tiles), sizes, heads, batch, None)
+        return cls._of_tiles(_mask_shapes.evaluate(sizes, partial | full, full, seen), sizes, heads, batch, None)
 
     @classmethod
     def stack(cls, masks: Sequence[BlockMask]) -> BlockMask:
@@ -329,7 +308,7 @@ class BlockMask:
         def seen(at: Tensor) -> Tensor:
             return how(*(mask._pairs_of(state[tuple(at.T)]) for mask, state in zip((self, other), states, strict=True)))  # type: ignore[no-any-return]
 
-        return type(self)._of_pairs(sizes, some, whole, seen)
+        return self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch, None)
 
     def _states(self) -> Tensor:
         """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its tile."""

@@ -24,13 +24,6 @@ class Sizes(NamedTuple):
         return -(-self.rows // self.high), -(-self.keys // self.wide)
 
 
-class Blocks(NamedTuple):
-    """Which blocks may have pairs that are seen, and which of these certainly keep all: [block rows, block columns]."""
-
-    some: Tensor
-    all: Tensor
-
-
 class Tiled(NamedTuple):
     """[block rows, block columns] of the blocks that are stored, ascending; which of them have a tile, and their bits as booleans."""
 
@@ -39,32 +32,39 @@ class Tiled(NamedTuple):
     bits: Tensor
 
 
-def _lines(first: Tensor, count: int, most: int) -> tuple[Tensor, Tensor]:
-    """Numbers of the lines of blocks that begin at `first`, kept below `most`, and which of them there are."""
-    lines = first[:, None] + torch.arange(count)
-    return lines.clamp(max=max(most - 1, 0)), lines < most
+def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor], Tensor]) -> Tiled:
+    """some: which blocks may have pairs that are seen, whole: which of these certainly keep all; [..., block rows, block columns]. seen: of some of the others,
+    whose places are the rows of a tensor, a boolean for each pair, [n, queries, keys].
+    """
+    down, across = sizes.grid
+    stored, partial, bits = some.clone(), torch.zeros_like(some), []
+    rows = torch.arange(down * sizes.high, device=some.device).view(down, sizes.high, 1) < sizes.rows
+    keys = torch.arange(across * sizes.wide, device=some.device).view(across, 1, sizes.wide) < sizes.keys
+    for at in (some & ~whole).nonzero().split(max(1, _MOST_PAIRS // (sizes.high * sizes.wide))):
+        real = rows[at[:, -2]] & keys[at[:, -1]]
+        found = seen(at) & real
+        empty, full = ~found.flatten(1).any(1), (found == real).flatten(1).all(1)
+        kept = ~(empty | full)
+        stored[tuple(at[empty].T)] = False
+        partial[tuple(at[kept].T)] = True
+        bits.append(found[kept])
+    tiles = torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool, device=some.device)
+    return Tiled(stored.reshape(-1, across), partial.reshape(-1, across), tiles)
 
 
-def evaluate(sizes: Sizes, blocks: Blocks, rule: Rule) -> Tiled:
-    """The rule decides for blocks of which it is not certain."""
-    stored, doubtful = blocks.some.clone(), blocks.some & ~blocks.all
-    places = doubtful.nonzero()
-    found, bits = [], []
-    for some in places.split(max(1, _MOST_PAIRS // (sizes.high * sizes.wide))):
-        queries, real_queries = _lines(some[:, 0] * sizes.high, sizes.high, sizes.rows)
-        keys, real_keys = _lines(some[:, 1] * sizes.wide, sizes.wide, sizes.keys)
-        real = real_queries[:, :, None] & real_keys[:, None, :]
-        seen = rule(queries[:, :, None], keys.int()[:, None, :]) & real
-        whole = (seen == real).flatten(1).all(1)
-        empty = ~seen.flatten(1).any(1)
-        stored[some[empty, 0], some[empty, 1]] = False
-        kept = ~(whole | empty)
-        found.append(some[kept])
-        bits.append(seen[kept])
-    partial = torch.zeros_like(stored)
-    at = torch.cat(found) if found else places
-    partial[at[:, 0], at[:, 1]] = True
-    return Tiled(stored, partial, torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool))
+def pairs_at(sizes: Sizes, at: Tensor) -> tuple[Tensor, Tensor]:
+    """Queries [n, high, 1] and keys [n, 1, wide] of blocks at these places; for what lies beyond the edges the last ones."""
+    queries = at[:, -2, None, None] * sizes.high + torch.arange(sizes.high, device=at.device)[:, None]
+    keys = at[:, -1, None, None] * sizes.wide + torch.arange(sizes.wide, device=at.device)
+    return queries.clamp(max=max(sizes.rows - 1, 0)), keys.clamp(max=max(sizes.keys - 1, 0))
+
+
+def by_rule(sizes: Sizes, some: Tensor, whole: Tensor, rule: Rule) -> Tiled:
+    def seen(at: Tensor) -> Tensor:
+        queries, keys = pairs_at(sizes, at)
+        return rule(queries, keys.int())
+
+    return evaluate(sizes, some, whole, seen)
 
 
 def _ends(of_each: Tensor, size: int) -> tuple[Tensor, Tensor]:
@@ -86,7 +86,7 @@ def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled
     reached = left < ends[1][:, None]
     some = reached & ((right > begins[0][:, None]) | (left < first))
     certain = (left >= begins[1][:, None]) | (right <= first)
-    return evaluate(sizes, Blocks(some, some & certain & (right <= ends[0][:, None])), lambda q, k: (k < end[q]) & ((k >= begin[q]) | (k < first)))
+    return by_rule(sizes, some, some & certain & (right <= ends[0][:, None]), lambda q, k: (k < end[q]) & ((k >= begin[q]) | (k < first)))
 
 
 def band(sizes: Sizes, left: int, right: int, first: int, shift: int) -> Tiled:
@@ -127,7 +127,7 @@ def strided(sizes: Sizes, stride: int, local: int, causal: bool, shift: int) -> 
     certain = (left > last[:, None] - local) & (right <= first[:, None] + local)
     if causal:
         some, certain = some & (left <= last[:, None]), certain & (right <= first[:, None] + 1)
-    return evaluate(sizes, Blocks(some, some & certain), rule)
+    return by_rule(sizes, some, some & certain, rule)
 
 
 def _reach(at: Tensor, window: int, size: int) -> tuple[Tensor, Tensor]:
@@ -163,7 +163,7 @@ def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]
     some = torch.ones(sizes.grid, dtype=torch.bool)
     for (first, last), (left, right), reach, most in zip(spans(sizes.high), spans(sizes.wide), window, size, strict=True):
         some &= (right >= _reach(first, reach, most)[0][:, None]) & (left < _reach(last, reach, most)[1][:, None])
-    return evaluate(sizes, Blocks(some, torch.zeros_like(some)), rule)
+    return by_rule(sizes, some, torch.zeros_like(some), rule)
 
 
 def picture(seen: Tensor, columns: int) -> str:
