@@ -21,12 +21,19 @@ class Interrupted(CliTest):
     def leftovers(self):
         return [p.name for p in self.folder.iterdir() if p.name.startswith(".sparsek") or p.name.startswith("x.mtx")]
 
+    def written(self, name):
+        try:
+            return (self.folder / name).stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def wait_for_temporary(self, process):
+        """Until bytes are in it: the file by which the program tries the folder first is empty, and gone at once."""
         limit = time.monotonic() + 60
-        while not self.leftovers() and time.monotonic() < limit:
+        while not any(map(self.written, self.leftovers())):
             self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), limit, "nothing was written")
             time.sleep(0.01)
-        time.sleep(0.2)
 
     def test_writing_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
