@@ -251,8 +251,7 @@ bool check_hide_attention(random_state *r, const check_data *d, int which, void 
     for (int64_t item = 0; item < c->items; item++) {
         const seeing s = seeing_of(d, item);
         for (int64_t head = 0; head < s.a.heads; head++)
-            mark(&s, head, of_keys,
-                 seen + ((items > 1 ? item : 0) * a->heads + head / (of_keys ? s.a.heads / s.a.heads_kv : 1)) * a->rows);
+            mark(&s, head, of_keys, seen + ((items > 1 ? item : 0) * a->heads + head / (of_keys ? s.a.heads / s.a.heads_kv : 1)) * a->rows);
     }
     for (int64_t row = 0; row < items * a->heads * a->rows; row++) {
         any = any || !seen[row];

@@ -75,8 +75,8 @@ typedef struct check_data {
     } out[OPERATION_MOST_ARRAYS];
 } check_data;
 
-/* Puts inf and NaN where no result of attention or of its gradients may see them, in an array of one of these rows for each key or query; says whether it did. And numbers of no page where a
- * page table says nothing. The data's index arrays are there (attention.c). */
+/* Puts inf and NaN where no result of attention or of its gradients may see them, in an array of one of these rows for each key or query;
+ * says whether it did. And numbers of no page where a page table says nothing. The data's index arrays are there (attention.c). */
 bool check_is_attention(const operation *op); /* or its gradients */
 spk_status check_attend(const check_data *d); /* of a case of gradients: makes the arrays of O and LSE of the others */
 bool check_hide_attention(random_state *r, const check_data *d, int which, void *array);

@@ -11,7 +11,10 @@ static const struct {
     const char *name;
     void (*draw)(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
     bool draws_lds; /* it leaves leading dimensions and strides open */
-} drawn[] = {{"spmm", check_draw_spmm, false}, {"sddmm", check_draw_sddmm, false}, {"attention", check_draw_attention, true}, {"attention_backward", check_draw_attention_backward, true}};
+} drawn[] = {{"spmm", check_draw_spmm, false},
+             {"sddmm", check_draw_sddmm, false},
+             {"attention", check_draw_attention, true},
+             {"attention_backward", check_draw_attention_backward, true}};
 
 static void add_block(check_case *c, int64_t i, int64_t j)
 {
