@@ -86,11 +86,6 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
     memcpy(given->bytes, &a, sizeof(a));
 }
 
-bool check_is_attention(const operation *op)
-{
-    return op->info.operation == SPK_ATTENTION || op->info.operation == SPK_ATTENTION_BACKWARD;
-}
-
 static const operation *operation_of(spk_operation id)
 {
     return operation_at(operation_index(id));
@@ -237,16 +232,14 @@ static bool is_along(const check_case *c, int which, const char *size)
     return strncmp(c->op->operands[which].extents, size, strlen(size)) == 0;
 }
 
-bool check_hide_attention(random_state *r, const check_data *d, int which, void *array)
+/* In rows of keys that no query sees, or in those of queries that see no key. */
+static bool hide(random_state *r, const check_data *d, int which, bool of_keys, void *array)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
     const check_case *c = d->c;
     const spk_array_info *a = &c->arrays[which];
     const int64_t items = check_items(c, which);
-    const bool of_keys = is_along(c, which, "keys x");
     bool any = false;
-    if (!of_keys && (c->op->info.operation != SPK_ATTENTION_BACKWARD || !is_along(c, which, "queries x")))
-        return false; /* a query that sees no key has a result in attention, but nothing that a gradient depends on */
     bool *seen = cli_alloc((size_t)(items * a->heads * a->rows), sizeof(bool));
     for (int64_t item = 0; item < c->items; item++) {
         const seeing s = seeing_of(d, item);
@@ -261,6 +254,18 @@ bool check_hide_attention(random_state *r, const check_data *d, int which, void 
     }
     free(seen);
     return any;
+}
+
+bool check_hide_attention(random_state *r, const check_data *d, int which, void *array)
+{
+    return is_along(d->c, which, "keys x") && hide(r, d, which, true, array);
+}
+
+bool check_hide_attention_backward(random_state *r, const check_data *d, int which, void *array)
+{
+    return is_along(d->c, which, "keys x")      ? hide(r, d, which, true, array)
+           : is_along(d->c, which, "queries x") ? hide(r, d, which, false, array)
+                                                : false;
 }
 
 /* O and LSE, of the numbers that are drawn: of any others the weights might be beyond all bounds. The hidden ones of K and V have no

@@ -156,7 +156,7 @@ static bool spoil(random_state *r, const check_data *d, int which, void *array)
     const check_case *c = d->c;
     const operation *op = c->op;
     const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
-    bool any = check_is_attention(op) && check_hide_attention(r, d, which, array);
+    bool any = c->own && c->own->hide && c->own->hide(r, d, which, array);
     for (int i = 0; c->has_pattern && i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
         const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
@@ -210,12 +210,12 @@ static spk_status make_operands(const check_case *c, bool finite, check_data *d)
     for (int i = 0; i < count; i++)
         if (is_index(c, i))
             d->arrays[i] = indices_of(d, i);
-    if (!finite && check_is_attention(c->op))
-        check_spoil_pages(&r, d);
+    if (!finite && c->own && c->own->spoil)
+        c->own->spoil(&r, d);
     for (int i = 0; i < count; i++)
         if (is_input(c, i))
             d->arrays[i] = input_of(&r, d, i);
-    const spk_status status = c->op->info.operation == SPK_ATTENTION_BACKWARD ? check_attend(d) : SPK_OK;
+    const spk_status status = c->own && c->own->derive ? c->own->derive(d) : SPK_OK;
     for (int i = 0; i < count && !finite; i++)
         if (is_input(c, i))
             d->hostile = spoil(&r, d, i, d->arrays[i]) || d->hostile;
