@@ -99,9 +99,8 @@ def draw_overview(files, mode):
 
 def overview_words(files):
     """The chart as a text, for those who do not see it."""
-    said = [f"{case['what']}: sparsek {time_text(case['us'])}, " + ", ".join(f"{name} {time_text(us)}" for name, us, _ in case["others"])
-            for column in overview(files) for case in column]
-    return "Shorter is better. " + "; ".join(said)
+    return "; ".join(f"{case['what'].split(',')[0]}: sparsek {time_text(case['us'])}, " + ", ".join(f"{name} {time_text(us)}" for name, us, _ in case["others"])
+                     for column in overview(files) for case in column)
 
 
 # ------------------------------------------------------------------------------------------------ ratios as dots
