@@ -76,12 +76,12 @@ def bars(canvas, left, width, top, heading, cases):
 def overview(files):
     """What README.md shows: the time of one product of each kind beside what is used today, on a GPU and on a CPU."""
     gpu = [race_case(files, "gpu-h200-peers", {"m": 4096, "n": 4096, "density": 0.125, "block_rows": 64}, "SpMM, 4096 x 4096 x 4096, f16, 12.5 % of blocks of 64",
-                     {"triton_tuned": "PyTorch's Triton", "cublas_dense": "cuBLAS, dense", "cusparse_bsr": "cuSPARSE BSR"}),
+                     {"triton_tuned": "PyTorch's Triton", "cublas_dense": "dense cuBLAS", "cusparse_bsr": "cuSPARSE BSR"}),
            *attention_cases(files, "gpu-h200-attention", "causal-s16384-d128", "Attention, causal, 16384 x 16384, 16 heads of 128, bf16"),
            *attention_cases(files, "gpu-h200-attention", "b64-13-s16384-d128", "Attention, 12.9 % of blocks of 64, the same sizes"),
            layer_case(files, "gpu-h200-layers", "training", 128, "A layer's training step, 4096 to 14336, bf16, 10 %")]
     cpu = [race_case(files, "cpu-zen3-spmm-f32-b64", {"block_rows": 64}, "SpMM, 2048 x 2048 x 512, f32, 10 % of blocks of 64",
-                     {"mkl_bsr": "MKL BSR", "mkl_dense": "MKL, dense"}),
+                     {"mkl_bsr": "MKL BSR", "mkl_dense": "dense MKL"}),
            *attention_cases(files, "cpu-xeon-attention", {"dtype": "f32", "queries": 2048, "depth": 64, "causal": 1}, "Attention, causal, 2048 x 2048, 8 heads of 64, f32"),
            *attention_cases(files, "cpu-xeon-attention", {"dtype": "f32", "queries": 2048, "block": 64}, "Attention, 9.4 % of blocks of 64, 4 heads of 64, f32"),
            layer_case(files, "cpu-clx-layers", "training", 64, "A layer's training step, 2048 to 2048, f32, 10 %")]
@@ -142,7 +142,7 @@ def dots(title, rows, names, mode):
 
 
 def draw_spmm(files, mode):
-    names = {"triton_tuned": "PyTorch's Triton kernel, tuned", "cublas_dense": "cuBLAS, dense", "cusparse_bsr": "cuSPARSE BSR", "cusparselt_2to4": "cuSPARSELt 2:4"}
+    names = {"triton_tuned": "PyTorch's Triton kernel, tuned", "cublas_dense": "dense cuBLAS", "cusparse_bsr": "cuSPARSE BSR", "cusparselt_2to4": "cuSPARSELt 2:4"}
     return dots("SpMM on one H200: each contestant's time over sparsek's", spmm_cases(files, "gpu-h200", names), list(names.values()), mode)
 
 
@@ -159,7 +159,7 @@ def attention_rows(files, stem):
 
 def draw_cpu(files, mode):
     rows = []
-    names = {"mkl_bsr": "MKL BSR", "mkl_dense": "MKL, dense", "openblas_dense": "OpenBLAS, dense"}
+    names = {"mkl_bsr": "MKL BSR", "mkl_dense": "dense MKL", "openblas_dense": "dense OpenBLAS"}
     for device in sorted({stem[:stem.index("-spmm-f32-b")] for stem, kind, _ in files if kind == "race" and stem.startswith("cpu-") and "-spmm-f32-b" in stem}):
         found = spmm_cases(files, device, names)
         rows += [(f"SpMM, {device}", None), *found] if found else []

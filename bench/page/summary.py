@@ -13,11 +13,15 @@ Made by `python3 bench/performance.py` from the files in [bench/results](../benc
 """
 READING = """## How to read it
 
-- A time is the median of many runs. A ratio is the median over alternated rounds: in each round all contestants of a row ran in one process on the same data.
+- A time is the median of many runs. A ratio is the median over alternated rounds: in each round all contestants of a row ran in one
+  process on the same data.
 - "Its time over sparsek's": above 1x sparsek is faster, below 1x the other is.
-- Rates count stored blocks only, for every contestant, the dense ones too. A dense product computes all blocks, so its rate on stored blocks is low by nature.
+- Rates count stored blocks only, for every contestant, the dense ones too. A dense product computes all blocks, so its rate on stored
+  blocks is low by nature.
 - *Cold* means that operands rotate through more memory than the last cache holds. *Warm* means that the same operands are used again.
 - sparsek's row is what its tuner chose. On a CPU that may be a vendor's product of single blocks (`mkl_blocks`, `libxsmm_blocks`).
+- A device's name is the first two words of its files: `emr` is Intel's Emerald Rapids, `clx` Cascade Lake, `xeon` a Xeon that does not
+  tell its model; `zen3` to `zen5` are AMD's EPYC. [Devices](#devices) has what each says of itself.
 - Each table here is a selection. The device's page has every row, every contestant, the command, the commit, clocks and power.
 """
 CHARTS = (("spmm", "SpMM on one H200", "Float16, uniform patterns, cold. The last five rows store half of the blocks, where a dense product and 2:4 sparsity compete."),
@@ -174,7 +178,7 @@ def layers(files, devices):
     return table(["device", "what", "sparsek, us", "PyTorch dense, us", "speed over dense"], rows) if rows else []
 
 
-OPERATIONS = (("SpMM", spmm, "A sparse matrix times a dense one. Rows in bf16 are a linear layer for N rows of x (decoding). Blocks of a row, and its numbers, are parted by slashes."),
+OPERATIONS = (("SpMM", spmm, "A sparse matrix times a dense one. Rows in bf16 are a linear layer for N tokens (decoding). A slash parts block sizes, and their numbers."),
               ("SDDMM", sddmm, "A product of dense matrices at the stored blocks: the gradient of a sparse weight."),
               ("GEMM", gemm, "Dense products, in groups too."),
               ("Attention", attention, "Forward. Depth 64 to 256; each case stands on the device's page."),
