@@ -24,9 +24,9 @@ READING = """## How to read it
   tell its model; `zen3` to `zen5` are AMD's EPYC. [Devices](#devices) has what each says of itself.
 - Each table here is a selection. The device's page has every row, every contestant, the command, the commit, clocks and power.
 """
-CHARTS = (("spmm", "SpMM on one H200", "Float16, uniform patterns, cold. The last five rows store half of the blocks, where a dense product and 2:4 sparsity compete."),
-          ("attention", "Attention on one H200", "Bfloat16. cuDNN takes no masks of blocks. FlashAttention-4 takes blocks of 64 as parts of its blocks of 128."),
-          ("cpu", "CPUs", "Two threads each. PyTorch takes a mask of blocks as one of elements, and computes every block."))
+CHARTS = (("spmm", "SpMM on one H200", "Float16, uniform patterns, cold. Where half of the blocks are stored, a dense product and 2:4 sparsity compete."),
+          ("attention", "Attention on one H200", "Bfloat16, forward. cuDNN takes no masks of blocks."),
+          ("cpu", "CPUs", "Two threads each. A mask of blocks is one of elements to PyTorch."))
 
 
 def device_order(device):
