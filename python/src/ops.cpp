@@ -376,33 +376,34 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("_attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> Tensor");
     library.def("_attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor)");
     library.def("attention_backward(" ATTENTION_RESULTS ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor, Tensor)");
-    library.def("_attention_backward(" ATTENTION_RESULTS ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor, Tensor)");
+    library.def("_attention_backward(" ATTENTION_RESULTS
+                ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor, Tensor)");
     library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
 }
 
-#define IMPLEMENT_ALL(library)                                                      \
-    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                        \
-    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                      \
-    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                   \
-    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));           \
-    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                 \
-    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));         \
-    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));    \
-    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                        \
-    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                       \
-    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));           \
-    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));              \
-    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));      \
-    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));         \
-    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse)); \
-    library.impl("attention_backward", TORCH_BOX(&sparse_autotune::attention_backward));          \
-    library.impl("_attention_backward", TORCH_BOX(&sparse_autotune::raw_attention_backward));     \
-    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));         \
-    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));         \
-    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));       \
+#define IMPLEMENT_ALL(library)                                                                \
+    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                                  \
+    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                                \
+    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                             \
+    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));                     \
+    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                           \
+    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));                   \
+    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));              \
+    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                                  \
+    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                                 \
+    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));                     \
+    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));                        \
+    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));                \
+    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));                   \
+    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse));           \
+    library.impl("attention_backward", TORCH_BOX(&sparse_autotune::attention_backward));      \
+    library.impl("_attention_backward", TORCH_BOX(&sparse_autotune::raw_attention_backward)); \
+    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));                   \
+    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));                   \
+    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));                 \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)
