@@ -8,7 +8,7 @@
 #include <sparsek/sparsek.h>
 
 #define ARGS_MAX_OPTIONS 128
-#define ARGS_MAX_OPERANDS 4
+#define ARGS_MAX_OPERANDS 8
 #define ARGS_GO (-1) /* args_parse: go on with the command */
 
 typedef struct args_block {

@@ -139,6 +139,14 @@ char *cli_format(const char *format, ...)
     return text;
 }
 
+char *cli_dashed(const char *name, int length)
+{
+    char *made = cli_format("%.*s", length, name);
+    for (char *at = made; *at; at++)
+        *at = *at == '_' ? '-' : *at;
+    return made;
+}
+
 char *cli_quoted(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./%@^";

@@ -29,7 +29,7 @@ static int output_options(args_option *options, run_flags *f)
 {
     run_list_outputs(f);
     for (int i = 0; i < f->other_count; i++)
-        options[i] = (args_option){f->others[i].name, 0, ARGS_MATRIX, &f->others[i].path, "FILE", 0, 0, f->others[i].help};
+        options[i] = (args_option){f->others[i].option, 0, ARGS_MATRIX, &f->others[i].path, "FILE", 0, 0, f->others[i].help};
     return f->other_count;
 }
 
@@ -105,7 +105,7 @@ static int check_outputs(const cli *app, const run_flags *f)
 {
     for (int i = 0; i < f->other_count; i++)
         if (f->others[i].path && run_output_named(operation_at(f->op), f->others[i].name) < 0)
-            return refuse(app, f->others[i].name, has_output, f->others[i].name);
+            return refuse(app, f->others[i].option, has_output, f->others[i].name);
     return EXIT_DONE;
 }
 
@@ -259,7 +259,7 @@ static int check_inputs_stay(const cli *app, const run_flags *f, const args *a, 
 static int check_other(const cli *app, const run_output *o)
 {
     if (matrix_output_file(app, o->path) == MATRIX_FILE_SMTX)
-        return cli_fail(app, EXIT_USAGE, "%s: .smtx holds positions only; --%s needs .npy, .mtx or .safetensors", o->path, o->name);
+        return cli_fail(app, EXIT_USAGE, "%s: .smtx holds positions only; --%s needs .npy, .mtx or .safetensors", o->path, o->option);
     return matrix_check_output(app, o->path);
 }
 
@@ -331,7 +331,9 @@ int cmd_run(cli *app, int argc, char **argv)
     }
     for (int i = 0; i < f.scalar_count; i++)
         free(f.scalars[i].help);
-    for (int i = 0; i < f.other_count; i++)
+    for (int i = 0; i < f.other_count; i++) {
+        free(f.others[i].option);
         free(f.others[i].help);
+    }
     return code;
 }

@@ -52,7 +52,8 @@ int run_list_slots(run_slot *slots)
         for (int value = is_flag ? s->value : 1; count < RUN_MOST_SLOTS && value <= (is_flag ? s->value : (int)s->high); value++) {
             int length = 0;
             const char *word = is_flag ? "" : operation_word(s->choices, value, &length);
-            char *option = is_named  ? cli_format("%s", op->operands[field->operand].name)
+            const char *name = op->operands[field->operand].name;
+            char *option = is_named  ? cli_dashed(name, (int)strlen(name))
                            : is_flag ? cli_format("%s", s->option)
                                      : cli_format("%s-%.*s", s->option, length, word);
             add_slot(&slots[count++], i, value, option, word, length);
@@ -131,7 +132,8 @@ void run_list_outputs(run_flags *f)
         for (int number = 1; operation_output(operation_at(o), number) >= 0 && f->other_count < RUN_MOST_OUTPUTS; number++) {
             const spk_operand_info *operand = &operation_at(o)->operands[operation_output(operation_at(o), number)];
             if (!has_other(f, operand->name))
-                f->others[f->other_count++] = (run_output){operand->name, cli_format("the file for %s", operand->title), NULL};
+                f->others[f->other_count++] = (run_output){operand->name, cli_dashed(operand->name, (int)strlen(operand->name)),
+                                                           cli_format("the file for %s", operand->title), NULL};
         }
 }
 

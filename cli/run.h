@@ -22,9 +22,9 @@ typedef struct run_scalar {
 
 /* An output beside an operation's first, which a file is written of where one is given. */
 typedef struct run_output {
-    const char *name;
-    char *help;
-    const char *path; /* NULL: not given */
+    const char *name;    /* "grad_k" */
+    char *option, *help; /* "grad-k" */
+    const char *path;    /* NULL: not given */
 } run_output;
 
 typedef struct run_flags {

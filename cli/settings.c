@@ -13,14 +13,6 @@ static setting list[SETTINGS_MOST];
 static size_setting sizes[SETTINGS_MOST_SIZES];
 static int count, size_count;
 
-static char *dashed(const char *text, int length)
-{
-    char *made = cli_format("%.*s", length, text);
-    for (char *at = made; *at; at++)
-        *at = *at == '_' ? '-' : *at;
-    return made;
-}
-
 int settings_named(const char *key)
 {
     for (int i = 0; i < settings_count(); i++)
@@ -60,7 +52,7 @@ static int merge_option(int op, int field, int word, int at)
         place = at + 1;
         setting *s = insert(place);
         s->key = cli_format("%.*s", length, name);
-        s->option = dashed(name, length);
+        s->option = cli_dashed(name, length);
         s->kind = f->kind;
         const bool is_flag = names > 1 || f->kind == SPK_FIELD_STRIDE || (f->values && strcmp(f->values, "no|yes") == 0);
         s->value = is_flag ? word + 1 : 0;
@@ -87,7 +79,7 @@ static void merge_size(int op, int size)
     if (at == size_count) {
         size_count++;
         sizes[at].name = name;
-        sizes[at].option = dashed(name, (int)strlen(name));
+        sizes[at].option = cli_dashed(name, (int)strlen(name));
         for (int i = 0; i < OPERATION_MOST; i++)
             sizes[at].size[i] = -1;
     }

@@ -240,6 +240,35 @@ class Run(CliTest):
         row = [math.exp(2 * math.tanh(0.125 * sum(x * y for x, y in zip(q[0], other)))) for other in k]
         self.check_close(self.read_array(self.path("o.mtx"))[:1], [[sum(w * v[j][c] for j, w in enumerate(row)) / sum(row) for c in range(3)]])
 
+    def test_gradients_of_attention(self):
+        """From the files that attention wrote; the first gradient goes into --out, the others into files of their own."""
+        q, k = self.matrices(7, 4, 9)
+        k = [list(row) for row in zip(*k)]
+        v, grad = [[float(i - j) for j in range(3)] for i in range(9)], [[float(i * j % 3) - 1 for j in range(3)] for i in range(7)]
+        for name, array in (("q.mtx", q), ("k.mtx", k), ("v.mtx", v), ("grad.mtx", grad)):
+            self.write_array(name, array)
+        band = ["--scale", "0.25", "--causal", "--diagonal", "bottom_right", "--budget", "0.1"]
+        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx", "--lse", "lse.mtx")
+        line = ["run", "q.mtx", "k.mtx", "v.mtx", "o.mtx", "lse.mtx", "grad.mtx", "--op", "attention_backward", *band]
+        self.cli(*line, "-o", "grad_q.mtx", "--grad-k", "grad_k.mtx", "--grad-v", "grad_v.mtx")
+        wanted = {"q": [[0.0] * 4 for _ in q], "k": [[0.0] * 4 for _ in k], "v": [[0.0] * 3 for _ in v]}
+        for i, row in enumerate(q):
+            e = [math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in range(i + 3)]
+            along = [sum(x * y for x, y in zip(grad[i], v[j])) for j in range(i + 3)]
+            mean = sum(w * a for w, a in zip(e, along)) / sum(e)
+            for j, w in enumerate(e):
+                change = 0.25 * w / sum(e) * (along[j] - mean)
+                for d in range(4):
+                    wanted["q"][i][d] += change * k[j][d]
+                    wanted["k"][j][d] += change * row[d]
+                for c in range(3):
+                    wanted["v"][j][c] += w / sum(e) * grad[i][c]
+        for name, array in wanted.items():
+            self.check_close(self.read_array(self.path(f"grad_{name}.mtx")), array)
+        self.assertIn("takes 6 inputs", self.cli(*line[:4], *line[6:], "-o", "x.mtx", code=2).stderr)
+        self.assertIn("--grad-k goes with --op attention_backward", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx",
+                                                                             "--grad-k", "x.mtx", code=2).stderr)
+
     def test_a_product_replaces_what_it_is_added_to_alone(self):
         q, k = self.matrices(6, 4, 6)
         for name, array in (("q.mtx", q), ("k.mtx", q), ("v.mtx", q), ("a.mtx", q), ("b.mtx", k)):
