@@ -16,6 +16,7 @@ from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
 from ._report import Inspection, Report
+from ._sdpa import scaled_dot_product_attention
 from ._tuning import benchmark, explain, inspect, tune
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
@@ -43,6 +44,7 @@ __all__ = [
     "inspect",
     "matmul",
     "no_tuning",
+    "scaled_dot_product_attention",
     "sddmm",
     "set_options",
     "sparsify_weights",
