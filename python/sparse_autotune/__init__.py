@@ -17,6 +17,7 @@ from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
 from ._report import Inspection, Report
 from ._sdpa import scaled_dot_product_attention
+from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
@@ -44,8 +45,10 @@ __all__ = [
     "inspect",
     "matmul",
     "no_tuning",
+    "register_with_transformers",
     "scaled_dot_product_attention",
     "sddmm",
+    "set_block_mask",
     "set_options",
     "sparsify_weights",
     "to_block_sparse",

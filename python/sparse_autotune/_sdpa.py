@@ -137,7 +137,7 @@ def _lengths_of(mask: Tensor) -> Tensor | None:
     return lengths if torch.equal(mask, torch.arange(mask.shape[-1]) < lengths[:, None]) else None
 
 
-def _words_of_mask(mask: Tensor, query: Tensor, key: Tensor) -> Words | None:
+def words_of_mask(mask: Tensor, query: Tensor, key: Tensor) -> Words | None:
     """What says the same as a dense mask of booleans, where it is worth it."""
     queries, keys = query.shape[-2], key.shape[-2]
     if mask.dim() < 2 or query.dim() > 4 or mask.dim() > max(query.dim(), 2) or mask.dtype is not torch.bool or not _readable(mask):
@@ -169,7 +169,7 @@ def _words_of(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool) -> Wo
         if (attn_mask.seq_len_q, attn_mask.seq_len_kv) != (query.shape[-2], key.shape[-2]):
             return None
         return {"causal": "top_left" if attn_mask.variant.name == "UPPER_LEFT" else "bottom_right"}
-    return _words_of_mask(attn_mask, query, key) if _plain(attn_mask) else None
+    return words_of_mask(attn_mask, query, key) if _plain(attn_mask) else None
 
 
 def check_mask(name: str, mask: BlockMask, query: Tensor, key: Tensor) -> None:
