@@ -15,6 +15,7 @@ from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
+from ._race import benchmark_attention
 from ._report import Inspection, Report
 from ._sdpa import scaled_dot_product_attention
 from ._transformers import register_with_transformers, set_block_mask
@@ -35,6 +36,7 @@ __all__ = [
     "SparseWeight",
     "attention",
     "benchmark",
+    "benchmark_attention",
     "bsr_gemm",
     "clear_cache",
     "explain",

@@ -25,6 +25,7 @@ MODELS = {
     "gpt_oss": ("GptOssForCausalLM", "GptOssConfig", dict(SIZES, head_dim=16, sliding_window=WINDOW, num_local_experts=2, num_experts_per_tok=1), "eager"),
     "bert": ("BertModel", "BertConfig", {k: v for k, v in SIZES.items() if k != "num_key_value_heads"}, "sdpa"),
 }
+NEW = hasattr(masking_utils, "sliding_window_bidirectional_mask_function")  # transformers 5
 CAUSAL = [name for name in MODELS if name != "bert"]
 
 
@@ -148,7 +149,7 @@ def test_compile(counted):
     token = ids[:, -1:].clone()
     for step in range(4):
         words = {}
-        if step > 1:  # generate makes masks before it calls what is compiled
+        if step > 1 and NEW:  # generate makes masks before it calls what is compiled
             embeddings = ours.get_input_embeddings()(token)
             words = {"attention_mask": masking_utils.create_masks_for_generate(ours.config, embeddings, None, caches[0])}
         made = compiled(token, **{keyword(ours): caches[0]}, **words).logits
@@ -314,6 +315,7 @@ def test_wrong_block_masks():
         sa.set_block_mask("llama", None)
 
 
+@pytest.mark.skipif(not NEW, reason="the mask functions of transformers 4 take other words, which the models above give them")
 @pytest.mark.parametrize("q_length,kv_length,q_offset,kv_offset", [(7, 7, 0, 0), (1, 9, 8, 0), (5, 9, 4, 0), (5, 12, 4, 0), (4, 12, 0, 0), (3, 9, 10, 4)])
 @pytest.mark.parametrize("tensor", [False, True])
 def test_bands(q_length, kv_length, q_offset, kv_offset, tensor):
