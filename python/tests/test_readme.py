@@ -1,7 +1,9 @@
 """The Python code of the README files and of docs/attention.md runs."""
 
+import importlib.util
 import pathlib
 import re
+import warnings
 
 import pytest
 
@@ -14,6 +16,9 @@ def run(name):
     """The names that the page's snippets leave."""
     snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
     assert snippets
+    if not importlib.util.find_spec("transformers"):
+        warnings.warn(f"transformers is not installed: its examples in {name} were NOT TESTED", stacklevel=2)
+        snippets = [snippet for snippet in snippets if "transformers" not in snippet and "set_block_mask" not in snippet]
     names = {}
     for snippet in snippets:
         exec(snippet, names)
@@ -30,4 +35,4 @@ def test_snippets(name, capsys):
 
 def test_attention():
     names = run("docs/attention.md")
-    assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 300, 64)
+    assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
