@@ -19,7 +19,8 @@ _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _HALVES = (torch.float16, torch.bfloat16)
 _MOST_DEPTH = 256  # of kernels for GPUs
 _BLOCK = 64  # of dense masks that are made ones of blocks
-_LEAST, _MOST = 128, 1 << 26  # queries and keys of such a mask; its entries
+_LEAST, _MOST = 128, 1 << 26  # queries and keys of such a mask; entries of all that are kept
+_MOST_MASKS = 4
 _NO_FUNCTION = torch._C._disabled_torch_function_impl
 _WORTH = 0.75  # such a mask stores no more of its blocks
 
@@ -91,24 +92,32 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
 # ------------------------------------------------------------------------------------------------ masks
 
 
+_Entry = tuple[Tensor, bool, BlockMask | None]  # a copy, whether it was looked through, and what it became where that is worth it
+
+
 class _Converted:
-    """Dense masks that were looked through lately, and what came of each. They are compared entry by entry, so that changes are seen."""
+    """Dense masks that were met lately, and what came of each. They are compared entry by entry, so that changes are seen. To convert one takes
+    longer than a call with it: that is done when it comes again.
+    """
 
     def __init__(self) -> None:
-        self._known: list[tuple[Tensor, BlockMask | None]] = []
+        self._known: list[_Entry] = []
 
     def get(self, mask: Tensor) -> BlockMask | None:
-        for known, blocks in self._known:
-            if known.shape == mask.shape and torch.equal(known, mask):
-                return blocks
-        blocks = BlockMask.from_pairs(mask, _BLOCK) if _stored(mask) <= _WORTH else None
-        kept, entries = [(mask.clone(), blocks)], mask.numel()
-        for known, other in self._known[:3]:
-            entries += known.numel()
-            if entries <= _MOST:
-                kept.append((known, other))
-        self._known = kept
-        return blocks
+        entry = next((entry for entry in self._known if entry[0].shape == mask.shape and torch.equal(entry[0], mask)), None)
+        if entry is not None and entry[1]:
+            return entry[2]
+        kept: _Entry = (mask.clone(), False, None)
+        if entry is not None:
+            kept = (entry[0], True, BlockMask.from_pairs(mask, _BLOCK) if _stored(mask) <= _WORTH else None)
+        others: list[_Entry] = []
+        entries = mask.numel()
+        for other in self._known[:_MOST_MASKS]:
+            entries += other[0].numel()
+            if other is not entry and entries <= _MOST and len(others) < _MOST_MASKS - 1:
+                others.append(other)
+        self._known = [kept, *others]
+        return kept[2]
 
     def clear(self) -> None:
         self._known = []
@@ -236,8 +245,8 @@ def scaled_dot_product_attention(
       depths below 16 or no multiples of 8;
     - shapes that broadcast, other layouts, subclasses of tensors; torch.func, unless there is a BlockMask;
     - a dense mask. Two kinds on the CPU are the exception, as their entries can be read there. A mask that says how many of the first keys
-      each item has becomes lengths. One of 128 queries and keys or more becomes a BlockMask, where that stores at most three quarters of
-      the blocks of 64 x 64; the last few are remembered, and compared at each call. For a GPU make the BlockMask yourself, once.
+      each item has becomes lengths. One of 128 queries and keys or more becomes a BlockMask when it comes again, where that stores at
+      most three quarters of the blocks of 64 x 64; the last few are remembered, and compared. For a GPU make the BlockMask yourself.
 
     Errors are PyTorch's, and ValueError where an sa.BlockMask does not fit.
     """

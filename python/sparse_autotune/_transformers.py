@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils import _pytree
 
 from . import _ops, _sdpa
 from ._attention import attention
@@ -24,6 +25,7 @@ class Band:
     """A model's mask in words of sa.attention; what the mask function gives the models, and they the attention function.
 
     causal, diagonal: as there. left, right: keys on each side of the one beside, 0: no limit. lengths: int32 [batch], or None: all keys.
+    A model that does with it what one does with tensors gets what the dense mask gives, booleans [batch, 1, queries, keys].
     """
 
     batch: int
@@ -34,6 +36,7 @@ class Band:
     right: int = 0
     diagonal: str | None = None
     lengths: Tensor | None = None
+    device: Any = "cpu"
 
     ndim = 4  # transformers looks for two dimensions, which are padding
 
@@ -48,7 +51,7 @@ class Band:
         window = (self.left or None, self.right or None)
         return {"causal": self.diagonal if self.causal else None, "window": window, "diagonal": self.diagonal, "lengths": self.lengths}
 
-    def pairs(self, device: torch.device) -> Tensor | None:
+    def pairs(self, device: Any) -> Tensor | None:
         """The dense mask, booleans [batch or 1, 1, queries, keys]; None where all is seen."""
         if not (self.causal or self.left or self.right or self.lengths is not None):
             return None
@@ -61,6 +64,32 @@ class Band:
         if self.left:
             seen = seen & (key > beside - self.left)
         return seen.broadcast_to(seen.shape[0] if seen.dim() == 4 else 1, 1, self.queries, self.keys)
+
+    def dense(self) -> Tensor:
+        seen = self.pairs(self.device)
+        return torch.ones(self.shape, dtype=torch.bool, device=self.device) if seen is None else seen.expand(self.shape)
+
+    def to(self, *given: Any, **words: Any) -> Any:
+        """Elsewhere; as another dtype it is the dense mask."""
+        device = words["device"] if not given and set(words) <= {"device", "non_blocking"} and "device" in words else None
+        if len(given) == 1 and not words and isinstance(given[0], (str, int, torch.device)):
+            device = given[0]
+        if device is None:
+            return self.dense().to(*given, **words)
+        return dataclasses.replace(self, device=device, lengths=None if self.lengths is None else self.lengths.to(device))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return self.dense()[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dense(), name)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, given: Any = (), words: Any = None) -> Any:
+        given, words = _pytree.tree_map_only(Band, Band.dense, (given, words or {}))
+        return function(*given, **words)
 
 
 # ------------------------------------------------------------------------------------------------ masks
@@ -121,7 +150,7 @@ def _readable(*tensors: Any) -> bool:
 def _placed(rule: _Rule, batch: int, queries: int, keys: int, first: Any, device: Any) -> Band | None:
     """first: the number of the key beside the first query, a tensor where only that knows it."""
     left, right = (side if side < keys else 0 for side in (rule.left, rule.right))
-    band = Band(batch, queries, keys, rule.causal, left, 0 if rule.causal else right)
+    band = Band(batch, queries, keys, rule.causal, left, 0 if rule.causal else right, device=device)
     if not (rule.causal or left or right):
         return band
     if not isinstance(first, Tensor):
@@ -282,10 +311,10 @@ def sparse_autotune_attention(
             causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal) and queries > 1
             band = Band(query.shape[0], queries, keys, causal, diagonal="top_left" if causal else None)
         else:
-            band = Band(query.shape[0], queries, keys)
-            extra = attention_mask if extra is None else _dense(band, None, attention_mask, query)
+            band, extra = Band(query.shape[0], queries, keys), attention_mask
             if position_bias is not None:
-                extra = position_bias.masked_fill(~extra, -torch.inf) if extra.dtype is torch.bool else position_bias + extra  # type: ignore[union-attr, operator]
+                boolean = attention_mask.dtype is torch.bool
+                extra = position_bias.masked_fill(~attention_mask, -torch.inf) if boolean else position_bias + attention_mask
     cap = 0.0 if softcap is None else float(softcap)
     words = _words(query, key, value, band, blocks, extra, dropout)
     if words is None:

@@ -204,8 +204,9 @@ def test_masks_of_four_dimensions(counted):
     seen = (torch.rand(2, 1, 200, 200) < 0.8).tril()
     seen[:, :, 70:, :64] = False
     seen |= torch.eye(200, dtype=torch.bool)
-    alike(output(ours, ids, attention_mask=seen), output(reference, ids, attention_mask=seen))
-    assert all(isinstance(words["mask"], sa.BlockMask) for words in counted)
+    for _ in range(2):
+        alike(output(ours, ids, attention_mask=seen), output(reference, ids, attention_mask=seen))
+    assert counted[0] == "pytorch" and len(counted) == 4 and all(isinstance(words["mask"], sa.BlockMask) for words in counted[1:])
     numbers = torch.zeros(2, 1, 200, 200).masked_fill(~seen, torch.finfo(torch.float32).min)
     alike(output(ours, ids, attention_mask=numbers), output(reference, ids, attention_mask=numbers))
 
@@ -337,10 +338,24 @@ def test_bands(q_length, kv_length, q_offset, kv_offset, tensor):
             bands += isinstance(made, _transformers.Band)
             if isinstance(made, _transformers.Band):
                 assert made.shape == want.shape and made.ndim == 4 and make(**dict(words, attention_mask=made)) is made
-                seen = made.pairs(torch.device("cpu"))
-                made = torch.ones_like(want) if seen is None else seen.expand(want.shape)
+                made = made.dense()
             assert torch.equal(made, want)
     assert bands >= 8
+
+
+def test_a_band_that_is_taken_for_a_tensor():
+    """Some models cut their mask, or add to it."""
+    band = _transformers.Band(2, 3, 5, causal=True, diagonal="bottom_right", lengths=torch.tensor([5, 4], dtype=torch.int32))
+    dense = band.dense()
+    assert dense.shape == (2, 1, 3, 5) and dense.sum().item() == 12 + 9
+    assert torch.equal(band[:, :, :, :4], dense[..., :4]) and band.dtype is torch.bool and torch.equal(band.to(torch.float32), dense.float())
+    assert torch.equal(torch.zeros(2, 1, 3, 5) + band, dense.float()) and torch.equal(torch.where(band, 1, 0), dense.int())
+    assert torch.equal(torch.cat([band, band], -1), torch.cat([dense, dense], -1)) and torch.equal(band.logical_not(), ~dense)
+    moved = band.to("cpu")
+    assert isinstance(moved, _transformers.Band) and isinstance(copy.deepcopy(band), _transformers.Band) and torch.equal(moved.dense(), dense)
+    assert band.to(device="meta").lengths.is_meta and band.to(device="meta").dense().is_meta
+    with pytest.raises(AttributeError):
+        band.nonsense  # noqa: B018
 
 
 def test_importing_does_not_import_transformers():
