@@ -345,7 +345,7 @@ def _words(query: Tensor, key: Tensor, value: Tensor, band: Band, blocks: BlockM
 def register_with_transformers(name: str = "sparse_autotune") -> None:
     """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model.
 
-    name: what the models call it. A second call changes nothing. ImportError where transformers is not installed, or older than 4.53.
+    name: what the models call it. A second call changes nothing. ImportError where transformers is not installed, or older than 4.57.
 
     Causal masks, sliding windows, soft caps, learned sinks (s_aux), shared heads and caches, dynamic or static, are words of sa.attention, for
     which no dense mask is made; so is padding on the right. Other masks (padding on the left, packed sequences, chunks, images) are dense, and
@@ -356,7 +356,7 @@ def register_with_transformers(name: str = "sparse_autotune") -> None:
     try:
         from transformers import AttentionInterface, masking_utils
     except ImportError as error:
-        raise ImportError(f"transformers: 4.53 or later is needed ({error}); pip install transformers") from error
+        raise ImportError(f"transformers: 4.57 or later is needed ({error}); pip install transformers") from error
     AttentionInterface.register(name, sparse_autotune_attention)
     masking_utils.AttentionMaskInterface.register(name, _mask_function(masking_utils))
 

@@ -365,7 +365,7 @@ def test_importing_does_not_import_transformers():
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ImportError, match="transformers: 4.53 or later is needed"):
+    with pytest.raises(ImportError, match="transformers: 4.57 or later is needed"):
         sa.register_with_transformers()
 
 
