@@ -27,18 +27,13 @@ raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
 def has_gradients() -> bool:
-    """Whether sa.attention computes the gradients that are wanted of it. What stands in for PyTorch's functions asks here, and gives them the rest."""
+    """Whether sa.attention computes gradients. What stands in for PyTorch's functions asks here, and leaves to them what wants one otherwise."""
     return False
-
-
-def wants_derivative(*operands: Tensor) -> bool:
-    """A gradient, or one of forward mode."""
-    return _ops.wants_gradient(*operands) or (forward_ad._current_level >= 0 and any(_ops.has_tangent(operand) for operand in operands))
 
 
 def refuse_gradients(**operands: Tensor) -> None:
     for name, operand in operands.items():
-        if wants_derivative(operand):
+        if _ops.wants_gradient(operand) or (forward_ad._current_level >= 0 and _ops.has_tangent(operand)):
             raise NotImplementedError(
                 f"sparse_autotune: {name}: requires a gradient, and attention has none yet; call it under torch.no_grad(), or detach {name}"
             )

@@ -12,8 +12,9 @@ from torch.nn import Parameter, functional
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _ops
-from ._attention import attention, has_gradients, wants_derivative
+from ._attention import attention, has_gradients
 from ._block_mask import BlockMask
+from ._ops import forward_ad
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _HALVES = (torch.float16, torch.bfloat16)
@@ -86,7 +87,9 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
         return False
     if _ops.transforming() and not masked:
         return False  # PyTorch's own has a rule for whole batches
-    return has_gradients() or not wants_derivative(query, key, value)
+    if forward_ad._current_level >= 0 and any(_ops.has_tangent(operand) for operand in (query, key, value)):
+        return False
+    return has_gradients() or not _ops.wants_gradient(query, key, value)
 
 
 # ------------------------------------------------------------------------------------------------ masks
@@ -263,4 +266,7 @@ def scaled_dot_product_attention(
         check_mask("attn_mask", blocks, query, key)
         dense = pairs_of(blocks, query).tril() if is_causal else pairs_of(blocks, query)
         is_causal = False
+        if enable_gqa and query.dim() > 2 and 0 < key.shape[-3] < query.shape[-3]:  # else a GPU would be left the formula only
+            share, enable_gqa = query.shape[-3] // key.shape[-3], False
+            key, value = key.repeat_interleave(share, -3), value.repeat_interleave(share, -3)
     return functional.scaled_dot_product_attention(query, key, value, dense, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
