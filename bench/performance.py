@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md, the roofline pictures in docs/figures/ and README.md's figures of the GPU from the files in bench/results/; every number comes
-from one of them.
+"""Writes docs/performance.md, a page for each device in docs/performance/, the pictures in docs/figures/ and README.md's chart from the files in
+bench/results/; every number comes from one of them.
 
-    bench/performance.py              write all (the pictures need matplotlib)
+    bench/performance.py              write all (the rooflines need matplotlib)
     bench/performance.py --check      fail if anything is older than the results (needs Python alone)
 
 matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/venv && build/venv/bin/pip install matplotlib` and then
@@ -16,9 +16,10 @@ import argparse
 import math
 import os
 import pathlib
+import re
 import sys
 
-from page import burn, dense, layers, readme
+from page import burn, charts, dense, layers, readme, summary
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -27,13 +28,15 @@ from page.topics import group_lines
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-INTRO = """# Performance
+INTRO = """Every measurement on this device; [performance.md](../performance.md) has a selection and says how to read it.
+Made by `python3 bench/performance.py` from the files in [bench/results](../../bench/results); do not edit.
 
-Made by `python3 bench/performance.py` from the files in [bench/results](../bench/results); do not edit. Rates count stored blocks only, for every contestant, the
-dense ones too; dense-equivalent rates stand apart. Contestants of one row ran in one process on the same data, in alternated rounds, and a ratio is the median over the
-rounds (a contestant far behind sits some out). A clock or a power is what the driver said right after a problem's rounds; a mask under "slowed down by" names the
-driver's reasons (0x4: the power limit).
-Of a file that was made in several runs the command is the last run's. A commit that ends in `-dirty` had changes that were not committed.
+- Rates count stored blocks only, for every contestant, the dense ones too. Dense-equivalent rates stand apart.
+- Contestants of one row ran in one process on the same data, in alternated rounds. A ratio is the median over the rounds; a contestant far
+  behind sits some out.
+- A clock or a power is what the driver said right after a problem's rounds. A mask under "slowed down by" names the driver's reasons
+  (0x4: the power limit).
+- Of a file that was made in several runs the command is the last run's. A commit that ends in `-dirty` had changes that were not committed.
 """
 
 ROOFLINE = ("Rates on stored blocks over what a product must move at least: stored values, B and D once each. The roof is the fastest dense product of these files.",
@@ -58,7 +61,7 @@ def section(device, files):
     mine = [(stem, kind, document) for stem, kind, document in files if device_of(stem) == device]
     lines = ["", f"## {device}", "", device_line([document for _, _, document in mine])]
     if races:
-        lines += ["", f"![Roofline of {device}](figures/roofline-{device}.svg)", "", ROOFLINE[device.startswith("gpu")], "",
+        lines += ["", f"![Roofline of {device}](../figures/roofline-{device}.svg)", "", ROOFLINE[device.startswith("gpu")], "",
                   f"<!-- figure data {figure_hash(device, files)} -->"]
     for group, members in sorted(races.items()):
         is_gpu = any((d.get("device") or {}).get("kind") == "cuda" for _, d in members)
@@ -166,12 +169,38 @@ def tests_table(chosen):
                                                                       for stem, d in chosen])
 
 
-def document_of(files):
-    devices = sorted({device_of(stem) for stem, _, _ in files}, key=lambda d: (not d.startswith("gpu"), d))
-    lines = [INTRO.rstrip()]
-    for device in devices:
-        lines += section(device, files)
-    return "\n".join(lines).rstrip() + "\n"
+def chapters(lines):
+    """The headings of a device's page, and links to them."""
+    titles = [line[3:] for line in lines if line.startswith("## ")]
+    return [*summary.wrapped("On this page: " + ", ".join(f"[{title}](#{anchor(title)})" for title in titles) + "."), ""] if titles else []
+
+
+def anchor(title):
+    """The name that GitHub and the site give to a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def pages_of(files):
+    """{device: the text of its page}, the H200's first."""
+    pages = {}
+    for device in sorted({device_of(stem) for stem, _, _ in files}, key=summary.device_order):
+        lines = [line[1:] if line.startswith("##") else line for line in section(device, files)[1:]]
+        pages[device] = "\n".join(lines[:3] + [""] + chapters(lines) + [INTRO.rstrip()] + lines[3:]).rstrip() + "\n"
+    return pages
+
+
+def texts_of(files, out):
+    """{path: text} of every file that is text: the page, the devices' pages, the charts."""
+    pages = pages_of(files)
+    texts = {out: summary.document_of(files, pages)}
+    texts.update({out.parent / "performance" / f"{device}.md": text for device, text in pages.items()})
+    texts.update({out.parent / "figures" / name: text for name, text in charts.charts_of(files).items()})
+    return texts
+
+
+def leftovers(texts, out):
+    """Pages of devices that have no results any more."""
+    return [path for path in sorted((out.parent / "performance").glob("*.md")) if path not in texts]
 
 
 def picture_of(figures, device):
@@ -184,12 +213,16 @@ def shows(figures, device, files):
     return picture.exists() and f"data {figure_hash(device, files)}" in picture.read_text(encoding="utf-8")
 
 
-def check(text, files, out, figures):
+def check(texts, files, out):
     again = "run `python3 bench/performance.py` and commit what it writes"
-    if not out.exists():
-        return f"{out} is missing: {again}"
-    if out.read_text(encoding="utf-8") != text:
-        return f"{out} is not what the results give: {again}"
+    for path, text in texts.items():
+        if not path.exists():
+            return f"{path} is missing: {again}"
+        if path.read_text(encoding="utf-8") != text:
+            return f"{path} is not what the results give: {again}"
+    for path in leftovers(texts, out):
+        return f"{path} has no results: {again}"
+    figures = out.parent / "figures"
     for device in race_groups(files):
         if not shows(figures, device, files):
             return f"{picture_of(figures, device)} is missing or does not show the results: {again}"
@@ -197,6 +230,7 @@ def check(text, files, out, figures):
 
 
 def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)
@@ -206,9 +240,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the document or a picture is stale")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "performance.md", help="pictures go to figures/ beside it")
-    parser.add_argument("--readme", type=pathlib.Path, help="whose figures to write, too (default: README.md if --out is not given)")
-    parser.add_argument("--no-figures", dest="figures", action="store_false", help="the document only")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs" / "performance.md", help="the devices' pages go to performance/ beside it, pictures to figures/")
+    parser.add_argument("--readme", type=pathlib.Path, help="whose chart to write, too (default: README.md if --out is not given)")
+    parser.add_argument("--no-figures", dest="figures", action="store_false", help="all but the rooflines")
     options = parser.parse_args()
     figures = options.out.parent / "figures"
     if options.readme is None and options.out == ROOT / "docs" / "performance.md":
@@ -217,30 +251,32 @@ def main():
         files = read(options.results)
         if not files:
             raise Trouble(f"{options.results}: no .json file is there")
-        text = document_of(files)
+        texts = texts_of(files, options.out)
         front = readme.refreshed(options.readme.read_text(encoding="utf-8"), files) if options.readme else None
     except Trouble as problem:
         print(f"performance.py: {problem}", file=sys.stderr)
         return 2
     if options.check:
-        why = check(text, files, options.out, figures)
+        why = check(texts, files, options.out)
         if not why and options.readme and front != options.readme.read_text(encoding="utf-8"):
-            why = f"{options.readme} has other figures than the results give: run `python3 bench/performance.py` and commit what it writes"
+            why = f"{options.readme} shows another chart than the results give: run `python3 bench/performance.py` and commit what it writes"
         if why:
             print(f"performance.py: {why}", file=sys.stderr)
         return 1 if why else 0
-    if options.figures:
+    stale = [device for device in race_groups(files) if not shows(figures, device, files)]
+    if options.figures and stale:
         try:
             import matplotlib
         except ImportError:
-            print("performance.py: the pictures need matplotlib: install python3-matplotlib, or run this with the Python of a virtual environment that has it (see "
-                  "--help); --no-figures writes the document alone. Nothing was written.", file=sys.stderr)
+            print("performance.py: the rooflines need matplotlib: install python3-matplotlib, or run this with the Python of a virtual environment that has it (see "
+                  "--help); --no-figures writes all but them. Nothing was written.", file=sys.stderr)
             return 2
-        for device in race_groups(files):
-            if not shows(figures, device, files):  # another matplotlib draws another file of the same picture
-                draw(matplotlib, device, files, picture_of(figures, device))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    write(options.out, text)
+        for device in stale:  # another matplotlib draws another file of the same picture: those that show the results stay
+            draw(matplotlib, device, files, picture_of(figures, device))
+    for path, text in texts.items():
+        write(path, text)
+    for path in leftovers(texts, options.out):
+        path.unlink()
     if options.readme and front != options.readme.read_text(encoding="utf-8"):
         write(options.readme, front)
     return 0

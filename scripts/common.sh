@@ -71,6 +71,14 @@ install_torch() {
     "$python" -m pip install -q --disable-pip-version-check "torch$2" numpy scipy pytest pytest-xdist expecttest hypothesis safetensors matplotlib scikit-learn tqdm ruff mypy transformers
 }
 
+# Sphinx, which makes the site, in an environment of its own; fails where it cannot be had. The site is built without the network.
+install_sphinx() {
+    build/site-venv/bin/python -c 'import furo, myst_parser, sphinx' 2>/dev/null && return 0
+    say "installing Sphinx into build/site-venv (some 90 MB)"
+    [ -d build/site-venv ] || /usr/bin/python3 -m venv build/site-venv
+    build/site-venv/bin/python -m pip install -q --disable-pip-version-check 'sphinx>=8' 'myst-parser>=4' furo
+}
+
 # build PRESET [CMAKE_OPTION...] [--target NAME...]: configures and builds into build/PRESET; all of it, or what is named.
 build() {
     local preset=$1 options=() targets=()

@@ -36,18 +36,18 @@ def bars():
         return ratios(results, "gemm", "cublaslt", wanted)
 
     return [Bar("cuBLASLt's time over ours, sixteen shapes", 1.0, shapes, mean=True, of=16),
-            Bar("the least of them", 0.97, shapes, of=16),
-            Bar("of N = 16 and 64, and 1024^3", 1.0, lambda rs: shapes(rs, is_narrow), of=3),
-            Bar("of 8192 x 237568 x 8192 in f16 with a D of f32", 1.0, lambda rs: shapes(rs, is_seed)),
-            Bar("of unaligned sizes", 2.0, lambda rs: ratios(rs, "gemm-unaligned", "cublaslt"), of=5),
-            Bar("with bias, GELU or SiLU, and a residual: cuBLASLt's time, with one more kernel, over ours", 1.12,
+            Bar("cuBLASLt's time over ours, the least of the sixteen shapes", 0.97, shapes, of=16),
+            Bar("cuBLASLt's time over ours, N = 16 and 64, and 1024^3", 1.0, lambda rs: shapes(rs, is_narrow), of=3),
+            Bar("cuBLASLt's time over ours, 8192 x 237568 x 8192 in f16 with a D of f32", 1.0, lambda rs: shapes(rs, is_seed)),
+            Bar("cuBLASLt's time over ours, unaligned sizes", 2.0, lambda rs: ratios(rs, "gemm-unaligned", "cublaslt"), of=5),
+            Bar("cuBLASLt's time, with one more kernel, over ours, with bias, GELU or SiLU, and a residual", 1.12,
                 lambda rs: ratios(rs, "gemm-epilogue", "cublaslt"), of=4),
-            Bar("our time over that without them", None, over_plain, most=1.05, of=4),
+            Bar("our time with bias, GELU or SiLU, and a residual over that without them", None, over_plain, most=1.05, of=4),
             Bar("SpMM of blocks of 64 with SiLU: our time over that without it", None,
                 lambda rs: over_plain(rs, "spmm-epilogue", lambda p: p["block_rows"] == 64), most=1.25),
             Bar("time of `torch._grouped_mm` over ours, groups along rows", 1.05,
                 lambda rs: ratios(rs, "gemm-grouped", "grouped_mm", lambda p: p["group_axis"] == "rows"), of=3),
-            Bar("the same along K", 1.05, lambda rs: ratios(rs, "gemm-grouped", "grouped_mm", lambda p: p["group_axis"] == "depth"), of=3)]
+            Bar("time of `torch._grouped_mm` over ours, groups along K", 1.05, lambda rs: ratios(rs, "gemm-grouped", "grouped_mm", lambda p: p["group_axis"] == "depth"), of=3)]
 
 
 def fastest(result, kind):
@@ -64,7 +64,7 @@ def over_blas(results, dtype):
 
 def cpu_bars():
     return [Bar("the better BLAS's time over our own rows', f32", 0.87, lambda rs: over_blas(rs, "f32")),
-            Bar("the same, f64", 0.87, lambda rs: over_blas(rs, "f64"))]
+            Bar("the better BLAS's time over our own rows', f64", 0.87, lambda rs: over_blas(rs, "f64"))]
 
 
 def traits(problem):

@@ -12,11 +12,11 @@ BASES = {"kinds": "f16 with row-major B and D", "patterns": "the uniform pattern
 NOTES = {
     "sddmm": "`cublas_dense` computes all of X Y, `torch_sampled` is PyTorch's Triton kernel `torch.sparse._triton_ops.sampled_addmm`.",
     "layer": "y = x W^T with a sparse W[14336, 4096] and 8192 tokens: the forward product is W x^T, the gradient of the input W^T dy^T (A transposed), the gradient "
-             "of the values the SDDMM dy^T x at W's blocks; activations have a row for each token. See [training.md](training.md).",
+             "of the values the SDDMM dy^T x at W's blocks; activations have a row for each token. See [training.md](../training.md).",
     "experts": "Tokens sorted by expert. `up` is the SDDMM X W1 at the blocks where tokens meet their experts, `down` the SpMM of that block-diagonal matrix with W2, "
                "both as one product for all experts; M counts the padding of each expert's tokens to whole block rows. Rates count what the tokens themselves take. "
                "`cublas_each` is one cuBLAS call for each expert, all in one graph, `grouped_mm` PyTorch's `torch._grouped_mm`; neither has padding. See "
-               "[training.md](training.md)."}
+               "[training.md](../training.md)."}
 
 
 def topic_of(result):

@@ -150,7 +150,7 @@ spk_status check_lay_out(check_case *c, spk_context *context, const spk_pattern 
     spk_status status = find_arrays(c, context, pattern);
     const int64_t groups = get(c, SPK_FIELD_GROUPS, -2);
     c->items = groups > 0 ? groups : items ? c->items : 1;
-    if (status == SPK_OK && c->draws_lds) {
+    if (status == SPK_OK && (!c->own || c->own->draws_lds)) {
         draw_lds(c);
         lay_alike(c);
         status = find_arrays(c, context, pattern);

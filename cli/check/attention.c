@@ -1,4 +1,4 @@
-/* What `check` draws of attention, and what of its inputs no result may see. */
+/* What `check` draws of attention and of its gradients, and what of their inputs no result may see. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +86,40 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
     memcpy(given->bytes, &a, sizeof(a));
 }
 
+static const operation *operation_of(spk_operation id)
+{
+    return operation_at(operation_index(id));
+}
+
+/* The fields of `from` that `to` has, too. */
+static void take_fields(const operation *from, const operation_struct *given, const operation *to, operation_struct *made)
+{
+    for (int i = 0; i < from->info.field_count; i++) {
+        const spk_field_info *field = operation_field_named(to, from->fields[i].name);
+        if (field)
+            operation_put(field, made, operation_get(&from->fields[i], given));
+    }
+}
+
+/* Without pages, and with fewer heads: the oracle has thrice as much to compute, and for queries and keys apart. */
+void check_draw_attention_backward(random_state *r, bool gpu, check_draft *draft, operation_struct *given)
+{
+    const operation *attention = operation_of(SPK_ATTENTION), *backward = operation_of(SPK_ATTENTION_BACKWARD);
+    operation_struct drawn = operation_problem(attention);
+    check_draw_attention(r, gpu, draft, &drawn);
+    spk_attention a;
+    memcpy(&a, drawn.bytes, sizeof(a));
+    const int64_t heads_kv = a.heads_kv ? a.heads_kv : a.heads, sharing = a.heads / heads_kv;
+    if (sharing > 2) {
+        a.heads = 2 * heads_kv;
+        draft->mask_heads = draft->mask_heads > heads_kv ? a.heads : draft->mask_heads;
+    }
+    a.page_keys = a.pages = 0;
+    memcpy(drawn.bytes, &a, sizeof(a));
+    take_fields(attention, &drawn, backward, given);
+    operation_put(operation_field_named(backward, "use_grad_lse"), given, random_chance(r, 0.3));
+}
+
 /* ---- what of K and V some query sees: from the words of sparsek.h, not by what the library computes with */
 
 /* The description, with its defaults put in, and the index arrays of one item (NULL: it has none). */
@@ -109,10 +143,19 @@ static int64_t pages_of(const spk_attention *a)
     return a->page_keys > 0 ? (a->keys + a->page_keys - 1) / a->page_keys : 0;
 }
 
+/* The description of the case, or of what it wants the gradients of. */
+static spk_attention attention_of(const check_case *c)
+{
+    operation_struct made = operation_problem(operation_of(SPK_ATTENTION));
+    spk_attention a;
+    take_fields(c->op, &c->given, operation_of(SPK_ATTENTION), &made);
+    memcpy(&a, made.bytes, sizeof(a));
+    return a;
+}
+
 static seeing seeing_of(const check_data *d, int64_t item)
 {
-    seeing s = {.c = d->c, .item = item};
-    memcpy(&s.a, d->c->given.bytes, sizeof(s.a));
+    seeing s = {.c = d->c, .item = item, .a = attention_of(d->c)};
     s.a.heads = s.a.heads > 0 ? s.a.heads : 1;
     s.a.heads_kv = s.a.heads_kv > 0 ? s.a.heads_kv : s.a.heads;
     s.query_ends = index_named(d, "query_ends");
@@ -169,35 +212,39 @@ static bool in_mask(const seeing *s, int64_t head, int64_t query, int64_t key)
     return false;
 }
 
-/* Marks the rows of a head's K and V that its queries see. */
-static void mark(const seeing *s, int64_t head, bool *rows)
+/* Marks the rows of a head's K and V that its queries see, or its queries that see some key. */
+static void mark(const seeing *s, int64_t head, bool of_keys, bool *rows)
 {
     for (int64_t query = 0; query < s->a.queries; query++) {
         const range of = range_of(s, query);
         const int32_t *table = s->page_table ? s->page_table + of.number * pages_of(&s->a) : NULL;
         for (int64_t key = of.key; key < of.key + of.keys; key++) {
-            const int64_t row = table ? table[key / s->a.page_keys] * s->a.page_keys + key % s->a.page_keys : key;
+            const int64_t row = !of_keys ? query : table ? table[key / s->a.page_keys] * s->a.page_keys + key % s->a.page_keys : key;
             if (!rows[row] && in_band(&s->a, &of, query, key) && in_mask(s, head, query, key))
                 rows[row] = true;
         }
     }
 }
 
-bool check_hide_attention(random_state *r, const check_data *d, int which, void *array)
+/* Whether the operand has a row for each key, or for each query. */
+static bool is_along(const check_case *c, int which, const char *size)
+{
+    return strncmp(c->op->operands[which].extents, size, strlen(size)) == 0;
+}
+
+/* In rows of keys that no query sees, or in those of queries that see no key. */
+static bool hide(random_state *r, const check_data *d, int which, bool of_keys, void *array)
 {
     static const double bad[] = {INFINITY, -INFINITY, NAN};
     const check_case *c = d->c;
     const spk_array_info *a = &c->arrays[which];
-    const char *name = c->op->operands[which].name;
     const int64_t items = check_items(c, which);
     bool any = false;
-    if (strcmp(name, "k") != 0 && strcmp(name, "v") != 0)
-        return false;
     bool *seen = cli_alloc((size_t)(items * a->heads * a->rows), sizeof(bool));
     for (int64_t item = 0; item < c->items; item++) {
         const seeing s = seeing_of(d, item);
         for (int64_t head = 0; head < s.a.heads; head++)
-            mark(&s, head, seen + ((items > 1 ? item : 0) * a->heads + head / (s.a.heads / s.a.heads_kv)) * a->rows);
+            mark(&s, head, of_keys, seen + ((items > 1 ? item : 0) * a->heads + head / (of_keys ? s.a.heads / s.a.heads_kv : 1)) * a->rows);
     }
     for (int64_t row = 0; row < items * a->heads * a->rows; row++) {
         any = any || !seen[row];
@@ -207,6 +254,51 @@ bool check_hide_attention(random_state *r, const check_data *d, int which, void 
     }
     free(seen);
     return any;
+}
+
+bool check_hide_attention(random_state *r, const check_data *d, int which, void *array)
+{
+    return is_along(d->c, which, "keys x") && hide(r, d, which, true, array);
+}
+
+bool check_hide_attention_backward(random_state *r, const check_data *d, int which, void *array)
+{
+    return is_along(d->c, which, "keys x")      ? hide(r, d, which, true, array)
+           : is_along(d->c, which, "queries x") ? hide(r, d, which, false, array)
+                                                : false;
+}
+
+/* O and LSE, of the numbers that are drawn: of any others the weights might be beyond all bounds. The hidden ones of K and V have no
+ * influence. */
+spk_status check_attend(const check_data *d)
+{
+    const check_case *c = d->c;
+    const operation *attention = operation_of(SPK_ATTENTION);
+    operation_struct given = operation_problem(attention), run = operation_args(attention);
+    spk_status status = SPK_OK;
+    take_fields(c->op, &c->given, attention, &given);
+    operation_put(operation_field_named(attention, "want_lse"), &given, 1);
+    for (int i = 0; i < attention->info.operand_count; i++)
+        for (int j = 0; j < c->op->info.operand_count; j++)
+            if (strcmp(attention->operands[i].name, c->op->operands[j].name) == 0)
+                operation_set_pointer(attention, &run, i, d->arrays[j]);
+    for (int i = 0; i < attention->info.scalar_count; i++)
+        operation_set_scalar(attention, &run, i, c->scalars[i]);
+    for (int i = 0; i < attention->info.operand_count && status == SPK_OK; i++) {
+        if (attention->operands[i].role != SPK_ROLE_OUT)
+            continue;
+        int which = 0;
+        while (strcmp(c->op->operands[which].name, attention->operands[i].name) != 0)
+            which++;
+        const spk_array_info *a = &c->arrays[which];
+        const int64_t rows = check_rows(a);
+        double *want = cli_alloc((size_t)(c->items * rows * a->cols), sizeof(double));
+        status = spk_oracle(d->context, d->pattern, &given, &run, i, NULL, 0, want, NULL);
+        for (int64_t at = 0; at < c->items * rows * a->cols && status == SPK_OK; at++)
+            value_put(a->dtype, d->arrays[which], check_place(a, at / a->cols / rows, at / a->cols % rows, at % a->cols), want[at]);
+        free(want);
+    }
+    return status;
 }
 
 void check_spoil_pages(random_state *r, const check_data *d)

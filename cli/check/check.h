@@ -32,7 +32,8 @@ typedef struct check_case {
     int shifts[OPERATION_MOST_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
     int threads;
     /* for check_lay_out */
-    bool draws_lds, aligned;
+    bool aligned;
+    const struct check_own *own; /* NULL: the tables say all */
     random_state later;
 } check_case;
 
@@ -75,10 +76,20 @@ typedef struct check_data {
     } out[OPERATION_MOST_ARRAYS];
 } check_data;
 
-/* Puts inf and NaN where no result of attention may see them, in the array of K or V; says whether it did. And numbers of no page where a
- * page table says nothing. The data's index arrays are there (attention.c). */
-bool check_hide_attention(random_state *r, const check_data *d, int which, void *array);
-void check_spoil_pages(random_state *r, const check_data *d);
+struct check_draft;
+
+/* What `check` knows of an operation besides its tables. Functions may be NULL. */
+typedef struct check_own {
+    const char *name;
+    void (*draw)(random_state *r, bool gpu, struct check_draft *draft, operation_struct *given);
+    bool draws_lds; /* it leaves leading dimensions and strides open */
+    /* Puts numbers that mean nothing into indices that a run does not look at. */
+    void (*spoil)(random_state *r, const check_data *d);
+    /* Makes the inputs that follow from the others. */
+    spk_status (*derive)(const check_data *d);
+    /* Puts inf and NaN where no result may see them, in an input's array; says whether it did. The data's index arrays are there. */
+    bool (*hide)(random_state *r, const check_data *d, int which, void *array);
+} check_own;
 
 /* Makes the pattern (NULL: the operation takes none), and the data on it; a status of the library where it refuses the case. */
 spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pattern **pattern);

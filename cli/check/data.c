@@ -156,7 +156,7 @@ static bool spoil(random_state *r, const check_data *d, int which, void *array)
     const check_case *c = d->c;
     const operation *op = c->op;
     const bool turned = has_value(c, SPK_FIELD_TRANS, SPK_TRANS);
-    bool any = strcmp(op->info.name, "attention") == 0 && check_hide_attention(r, d, which, array);
+    bool any = c->own && c->own->hide && c->own->hide(r, d, which, array);
     for (int i = 0; c->has_pattern && i < op->info.size_count; i++) {
         const spk_size_info *size = &op->sizes[i];
         const bool rows = is_extent(&op->operands[which], size->name, true), cols = is_extent(&op->operands[which], size->name, false);
@@ -175,6 +175,11 @@ static bool is_index(const check_case *c, int which)
     return check_takes_part(c, which) && c->arrays[which].dtype == SPK_INT32;
 }
 
+static bool is_input(const check_case *c, int which)
+{
+    return c->op->operands[which].role != SPK_ROLE_OUT && check_takes_part(c, which) && !is_index(c, which);
+}
+
 /* Indices that a run reads, which cannot be any numbers. */
 static void *indices_of(const check_data *d, int which)
 {
@@ -185,7 +190,7 @@ static void *indices_of(const check_data *d, int which)
     return array;
 }
 
-static void *input_of(random_state *r, const check_data *d, int which, bool *hostile)
+static void *input_of(random_state *r, const check_data *d, int which)
 {
     const check_case *c = d->c;
     const spk_operand_info *operand = &c->op->operands[which];
@@ -193,27 +198,31 @@ static void *input_of(random_state *r, const check_data *d, int which, bool *hos
     void *array = dense(r, c, which);
     if (operand->is_values)
         poison_overhang(c, which, array);
-    if (!d->finite && spoil(r, d, which, array))
-        *hostile = true;
     for (int64_t i = 0; operand->role == SPK_ROLE_IN_SCALED && c->scalars[operand->scalar] == 0 && i < a->elements; i++)
         put(a->dtype, array, i, NAN); /* never to be read */
     return array;
 }
 
-static void make_operands(const check_case *c, bool finite, check_data *d)
+static spk_status make_operands(const check_case *c, bool finite, check_data *d)
 {
+    const int count = c->op->info.operand_count;
     random_state r = random_for(c->seed, (uint64_t)c->number, finite ? "finite" : "hostile");
-    for (int i = 0; i < c->op->info.operand_count; i++)
+    for (int i = 0; i < count; i++)
         if (is_index(c, i))
             d->arrays[i] = indices_of(d, i);
-    if (!finite && strcmp(c->op->info.name, "attention") == 0)
-        check_spoil_pages(&r, d);
-    for (int i = 0; i < c->op->info.operand_count; i++)
-        if (c->op->operands[i].role != SPK_ROLE_OUT && check_takes_part(c, i) && !is_index(c, i))
-            d->arrays[i] = input_of(&r, d, i, &d->hostile);
-    for (int i = 0; i < c->op->info.operand_count; i++)
+    if (!finite && c->own && c->own->spoil)
+        c->own->spoil(&r, d);
+    for (int i = 0; i < count; i++)
+        if (is_input(c, i))
+            d->arrays[i] = input_of(&r, d, i);
+    const spk_status status = c->own && c->own->derive ? c->own->derive(d) : SPK_OK;
+    for (int i = 0; i < count && !finite; i++)
+        if (is_input(c, i))
+            d->hostile = spoil(&r, d, i, d->arrays[i]) || d->hostile;
+    for (int i = 0; i < count; i++)
         if (check_is_output(c, i))
             d->arrays[i] = image_of(c, d, i);
+    return status;
 }
 
 operation_struct check_args(const check_data *d)
@@ -252,8 +261,7 @@ static spk_status ask_oracle(const check_case *c, spk_context *context, int whic
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
 {
     check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
-    spk_status status = SPK_OK;
-    make_operands(c, finite, &d);
+    spk_status status = make_operands(c, finite, &d);
     for (int i = 0; i < c->op->info.operand_count && status == SPK_OK; i++)
         if (check_is_output(c, i))
             status = ask_oracle(c, context, i, &d);

@@ -6,12 +6,17 @@
 
 enum { FAMILIES_APART = 96 }; /* more than cases are on their way at once: whoever comes second finds the program compiled */
 
-/* Operations of which more is drawn than their tables say. */
-static const struct {
-    const char *name;
-    void (*draw)(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
-    bool draws_lds; /* it leaves leading dimensions and strides open */
-} drawn[] = {{"spmm", check_draw_spmm, false}, {"sddmm", check_draw_sddmm, false}, {"attention", check_draw_attention, true}};
+/* Operations of which more is known than their tables say. */
+static const check_own owns[] = {
+    {.name = "spmm", .draw = check_draw_spmm},
+    {.name = "sddmm", .draw = check_draw_sddmm},
+    {.name = "attention", .draw = check_draw_attention, .draws_lds = true, .spoil = check_spoil_pages, .hide = check_hide_attention},
+    {.name = "attention_backward",
+     .draw = check_draw_attention_backward,
+     .draws_lds = true,
+     .derive = check_attend,
+     .hide = check_hide_attention_backward},
+};
 
 static void add_block(check_case *c, int64_t i, int64_t j)
 {
@@ -108,14 +113,13 @@ static void describe(random_state *t, const check_wish *wish, check_draft *draft
 {
     c->op = draw_operation(t, wish->operations);
     c->given = operation_problem(c->op);
-    for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++)
-        if (strcmp(drawn[i].name, c->op->info.name) == 0) {
-            drawn[i].draw(t, wish->gpu, draft, &c->given);
-            c->draws_lds = drawn[i].draws_lds;
-            return;
-        }
-    c->draws_lds = true;
-    check_draw_any(t, c->op, draft, &c->given);
+    for (size_t i = 0; i < sizeof(owns) / sizeof(*owns); i++)
+        if (strcmp(owns[i].name, c->op->info.name) == 0)
+            c->own = &owns[i];
+    if (c->own)
+        c->own->draw(t, wish->gpu, draft, &c->given);
+    else
+        check_draw_any(t, c->op, draft, &c->given);
 }
 
 /* Operand by its name; -1: there is none. */

@@ -30,6 +30,13 @@ void check_align_lds(random_state *t, random_state *r, check_draft *draft);
 void check_draw_spmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
 void check_draw_sddmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
 void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
+void check_draw_attention_backward(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
+
+/* Of attention and its gradients (attention.c): see check_own. */
+void check_spoil_pages(random_state *r, const check_data *d);
+spk_status check_attend(const check_data *d);
+bool check_hide_attention(random_state *r, const check_data *d, int which, void *array);
+bool check_hide_attention_backward(random_state *r, const check_data *d, int which, void *array);
 
 /* Of any other: fields that the product has too have its values, the others are drawn by their kind. Leading dimensions come later. */
 void check_draw_any(random_state *r, const operation *op, const check_draft *draft, operation_struct *given);

@@ -50,6 +50,8 @@ extern "C" {
 #define SPK_SIZED_spk_gemm_args sizeof(spk_gemm_args), .operation = SPK_GEMM
 #define SPK_SIZED_spk_attention sizeof(spk_attention), .operation = SPK_ATTENTION
 #define SPK_SIZED_spk_attention_args sizeof(spk_attention_args), .operation = SPK_ATTENTION
+#define SPK_SIZED_spk_attention_backward sizeof(spk_attention_backward), .operation = SPK_ATTENTION_BACKWARD
+#define SPK_SIZED_spk_attention_backward_args sizeof(spk_attention_backward_args), .operation = SPK_ATTENTION_BACKWARD
 #define SPK_SIZED_spk_operation_info sizeof(spk_operation_info)
 #define SPK_SIZED_spk_field_info sizeof(spk_field_info)
 #define SPK_SIZED_spk_size_info sizeof(spk_size_info)
@@ -113,7 +115,7 @@ typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
 typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
-typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4 } spk_operation;
+typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4, SPK_ATTENTION_BACKWARD = 5 } spk_operation;
 typedef enum spk_activation {
     SPK_ACT_NONE = 0,
     SPK_ACT_RELU = 1,
@@ -571,6 +573,68 @@ typedef struct spk_attention_args {
     const void *tile_numbers; /* with tiles */
     const void *tile_bits;    /* with tiles */
 } spk_attention_args;
+
+/* Gradients of attention: from O, LSE and the gradient of a loss by O, those by Q, K and V. With the scores S = scale Q K^T, which a soft
+ * cap may bend to T = softcap tanh(S / softcap), over the pairs that are kept: P = exp(T - LSE), D = rows' sums of grad_O O, minus grad_LSE
+ *     grad_S = P (grad_O V^T - D), times 1 - (T / softcap)^2 with a soft cap
+ *     grad_Q = scale grad_S K, grad_K = scale grad_S^T Q, grad_V = P^T grad_O
+ * where grad_K and grad_V are sums over the heads of Q that share a head of K and V (Dao et al. 2022, arXiv:2205.14135, appendix B). O and
+ * LSE must be what attention gave for these Q, K and V: they are not computed again. A query whose LSE is -infinity has no gradient: its P
+ * is 0. What a pair that is not kept has in Q, K, V, O, grad_O and LSE has no influence on it. Sums are in float32 (float64 for float64),
+ * in an order that is the same on every run, with the same number of threads. Members as in spk_attention, which describes the mask, the
+ * sequences, the lengths and the tiles; there are no pages. Behind the last end of sequences nothing is read or written. Where key_lengths
+ * ends an item's keys, the rows of grad_K and grad_V behind them are 0. */
+typedef struct spk_attention_backward {
+    size_t struct_size;
+    spk_operation operation; /* SPK_ATTENTION_BACKWARD */
+    spk_dtype dtype;         /* of Q, K, V, O and their gradients; default: SPK_F32 */
+    int64_t queries, keys, depth, depth_v, batch, heads, heads_kv;
+    spk_diagonal diagonal;
+    int causal;
+    int64_t window_left, window_right, sinks;
+    int soft_cap;
+    int use_grad_lse; /* 1: the loss depends on LSE, too: args.grad_lse is read */
+    int64_t mask_heads, mask_items;
+    /* of the arrays of attention: from row to row, from head to head, from item to item; as in spk_attention */
+    int64_t ldq, ldk, ldv, ldo;
+    int64_t head_stride_q, head_stride_k, head_stride_v, head_stride_o, head_stride_lse;
+    int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;
+    /* of the gradients, each of the shape of what it belongs to; 0: tight. Rows of grad_q, grad_k and grad_v must not overlap;
+     * stride_grad_o and stride_grad_lse may be SPK_STRIDE_SHARED */
+    int64_t ld_grad_o, ld_grad_q, ld_grad_k, ld_grad_v;
+    int64_t head_stride_grad_o, head_stride_grad_lse, head_stride_grad_q, head_stride_grad_k, head_stride_grad_v;
+    int64_t stride_grad_o, stride_grad_lse, stride_grad_q, stride_grad_k, stride_grad_v;
+    int64_t sequences;
+    int key_lengths;
+    int reserved; /* 0 */
+    int64_t tiles;
+} spk_attention_backward;
+
+typedef struct spk_attention_backward_args {
+    size_t struct_size;
+    spk_operation operation; /* SPK_ATTENTION_BACKWARD */
+    int reserved;            /* 0 */
+    const void *q;
+    const void *k;
+    const void *v;
+    const void *o;
+    const void *lse; /* queries numbers for each head, f32 (f64 for f64) */
+    const void *grad_o;
+    const void *grad_lse; /* with use_grad_lse: as lse */
+    void *grad_q;         /* the three share no element with an input, nor with one another */
+    void *grad_k;
+    void *grad_v;
+    double scale;    /* as attention had it */
+    double softcap;  /* likewise; with soft_cap */
+    void *workspace; /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    /* int32, see spk_attention */
+    const void *query_ends;   /* with sequences */
+    const void *key_ends;     /* with sequences or key_lengths */
+    const void *tile_numbers; /* with tiles */
+    const void *tile_bits;    /* with tiles */
+} spk_attention_backward_args;
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
 
@@ -1245,6 +1309,14 @@ template <> inline void spk_set_operation(spk_attention &made)
 template <> inline void spk_set_operation(spk_attention_args &made)
 {
     made.operation = SPK_ATTENTION;
+}
+template <> inline void spk_set_operation(spk_attention_backward &made)
+{
+    made.operation = SPK_ATTENTION_BACKWARD;
+}
+template <> inline void spk_set_operation(spk_attention_backward_args &made)
+{
+    made.operation = SPK_ATTENTION_BACKWARD;
 }
 template <typename Struct> inline Struct spk_sized()
 {

@@ -1,9 +1,9 @@
-"""sa.attention: the softmax of scores times values, without gradients."""
+"""sa.attention: the softmax of scores times values."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, overload
+from typing import Any, Literal, NoReturn, overload
 
 import torch
 from torch import Tensor
@@ -22,21 +22,27 @@ _NO_TILES: tuple[Any, Any] = (None, None)
 
 public_attention = torch.ops.sparse_autotune.attention.default
 public_attention_lse = torch.ops.sparse_autotune.attention_lse.default
+public_backward = torch.ops.sparse_autotune.attention_backward.default
 raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverload.__call__ calls, without its frame
 raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
-def has_gradients() -> bool:
-    """Whether sa.attention computes gradients. What stands in for PyTorch's functions asks here, and leaves to them what wants one otherwise."""
-    return False
+def has_gradients(q: Tensor) -> bool:
+    """Whether sa.attention is the one to compute gradients: on a GPU there is only a slow kernel for them as yet. What stands in for PyTorch's functions asks
+    here, and leaves the rest to them.
+    """
+    return q.device.type != "cuda"
 
 
-def refuse_gradients(**operands: Tensor) -> None:
+def no_tangents(name: str) -> NoReturn:
+    raise NotImplementedError(f"sparse_autotune: {name}: has a tangent, and attention has no forward mode; it has gradients (reverse mode)")
+
+
+def refuse_tangents(**operands: Tensor) -> None:
+    """Ask for forward_ad._current_level first, which costs less."""
     for name, operand in operands.items():
-        if _ops.wants_gradient(operand) or (forward_ad._current_level >= 0 and _ops.has_tangent(operand)):
-            raise NotImplementedError(
-                f"sparse_autotune: {name}: requires a gradient, and attention has none yet; call it under torch.no_grad(), or detach {name}"
-            )
+        if _ops.has_tangent(operand):
+            no_tangents(name)
 
 
 def _packing_of(lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[tuple[Any, Any, Any], str]:
@@ -154,7 +160,7 @@ def attention(
     return_lse: bool = False,
     layout: Literal["bhsd", "bshd"] = "bhsd",
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """softmax(scale q kᵀ) v over the keys that each query sees, by the kernel that was measured to be the fastest. Without gradients as yet.
+    """softmax(scale q kᵀ) v over the keys that each query sees, by the kernel that was measured to be the fastest.
 
     q: [batch, heads, queries, depth], k: [batch, heads of k, keys, depth], v: [batch, heads of k, keys, depth of v]; with layout="bshd" the two dimensions in
     the middle are the other way round. Any strides are read without a copy where each row is contiguous, and no two heads or rows are the same memory. All on
@@ -188,13 +194,16 @@ def attention(
     scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural logarithm of the sum
     of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either layout; -inf where a query sees no key.
 
-    NotImplementedError where gradients are wanted; RuntimeError, TypeError or ValueError name the argument that is wrong.
+    q, k and v may require gradients, of the result and of the logarithms: of these (not with page_table) the backward pass keeps q, k, v, the result and the
+    logarithms, and no matrix of scores. It gives the same bits at each run. Gradients of gradients and forward mode are refused with NotImplementedError.
+
+    RuntimeError, TypeError or ValueError name the argument that is wrong.
     """
     check_dense("q", q)
     check_dense("k", k)
     check_dense("v", v)
-    if forward_ad._current_level >= 0 or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
-        refuse_gradients(q=q, k=k, v=v)
+    if forward_ad._current_level >= 0:
+        refuse_tangents(q=q, k=k, v=v)
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: must be 'bhsd' or 'bshd', not {layout!r}")
     if _ops.any_autocast() and (cast := _ops.autocast_dtype(q)) is not None:
@@ -212,7 +221,8 @@ def attention(
     tiles = (mask.tile_numbers, mask.tile_bits) if isinstance(mask, BlockMask) else _NO_TILES
     operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, *packing, *tiles)
     try:
-        if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
+        recorded = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+        if recorded or is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
             return (public_attention_lse if return_lse else public_attention)(*operands)  # type: ignore[no-any-return]
         if mask is not None and masked is not _NO_MASK:
             version = _ops.version_of(masked[0], masked[1])

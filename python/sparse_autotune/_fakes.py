@@ -334,3 +334,27 @@ def _fake_attention(want_lse: bool) -> Any:
 for _name_of_op in ("attention", "_attention"):
     torch.library.register_fake(f"sparse_autotune::{_name_of_op}")(_fake_attention(False))
     torch.library.register_fake(f"sparse_autotune::{_name_of_op}_lse")(_fake_attention(True))
+
+
+@torch.library.register_fake("sparse_autotune::attention_backward")
+def _fake_backward(grad_o, grad_lse, o, lse, q, k, v, *rest, **named):
+    made_o, made_lse = _fake_attention(True)(q, k, v, *rest, **named)
+    page_table = named.get("page_table", rest[14] if len(rest) > 14 else None)
+    _require(page_table is None, "page_table: pages of a cache have no gradient")
+    for name, given, made, like in (("o", o, made_o, "attention's result"), ("lse", lse, made_lse, "the logarithms of attention's sums")):
+        _check_made(name, given, made, like)
+    _check_made("grad_o", grad_o, made_o, "o")
+    if grad_lse is not None:
+        _check_made("grad_lse", grad_lse, made_lse, "lse")
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+
+
+def _check_made(name: str, given: Tensor, made: Tensor, like: str) -> None:
+    _require(given.dtype == made.dtype, f"{name}: its dtype must be that of {like}, {_name(made.dtype)}, not {_name(given.dtype)}")
+    text = f"{name}: its shape is {list(given.shape)}; it must be {list(made.shape)}, that of {like}"
+    _require(given.dim() == made.dim(), text)
+    for size, wanted in zip(given.shape, made.shape, strict=True):
+        _require(size == wanted, text)
+
+
+torch.library.register_fake("sparse_autotune::_attention_backward")(_fake_backward)

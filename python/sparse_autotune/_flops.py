@@ -50,6 +50,11 @@ def _attention_flop(q, k, v, row_offsets, col_indices, block_rows, block_cols, m
     return 2 * pairs * (q[3] + v[3])
 
 
+def _backward_flop(grad_o, grad_lse, o, lse, q, k, v, *rest, out_shape=None, **_kwargs) -> int:
+    """Five products to the two of the forward pass."""
+    return _attention_flop(q, k, v, *rest) // (q[3] + v[3]) * (3 * q[3] + 2 * v[3]) if q[3] + v[3] else 0
+
+
 def register(counter: Any) -> None:
     """Tells torch.utils.flop_counter the formulas."""
     for packets, formula in (
@@ -58,6 +63,7 @@ def register(counter: Any) -> None:
         ([_ops._spmm_gradients], _gradients_flop),
         ([_ops.gemm, _ops._gemm, _ops._gemm_out], _gemm_flop),
         ([_ops.attention, _ops.attention_lse, _ops._attention, _ops._attention_lse], _attention_flop),
+        ([_ops.attention_backward, _ops._attention_backward], _backward_flop),
     ):
         counter.register_flop_formula(packets)(formula)
 

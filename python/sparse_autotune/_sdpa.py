@@ -89,7 +89,9 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
         return False  # PyTorch's own has a rule for whole batches
     if forward_ad._current_level >= 0 and any(_ops.has_tangent(operand) for operand in (query, key, value)):
         return False
-    return has_gradients() or not _ops.wants_gradient(query, key, value)
+    if not _ops.wants_gradient(query, key, value):
+        return True
+    return has_gradients(query) and torch.backends.cuda.flash_sdp_enabled()  # who asks for the formula may want gradients of gradients
 
 
 # ------------------------------------------------------------------------------------------------ masks
@@ -243,7 +245,7 @@ def scaled_dot_product_attention(
 
     PyTorch's function computes, from the same arguments (the dense mask of a BlockMask), where one of these holds, sa.attention elsewhere:
 
-    - dropout, numbers to add, and as yet gradients;
+    - dropout and numbers to add; gradients on CUDA as yet; with gradients, torch.nn.attention.sdpa_kernel without FLASH_ATTENTION;
     - dtypes other than float32, float64, float16 and bfloat16; on CUDA float64, depths above 256, and in 16 bits, without a BlockMask,
       depths below 16 or no multiples of 8;
     - shapes that broadcast, other layouts, subclasses of tensors; torch.func, unless there is a BlockMask;

@@ -233,18 +233,78 @@ def _gemm_into(keyset, a, b, bias, residual, flags, out):
 _library.impl("_gemm_out", _gemm_into, "Autograd", with_keyset=True)
 
 
-def _without_gradients(op: Any) -> Callable[..., Any]:
-    def run(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-        _attention.refuse_gradients(q=q, k=k, v=v)
-        with torch._C._AutoDispatchBelowAutograd():
-            return op.redispatch(keyset & torch._C._after_autograd_keyset, q, k, v, *rest)
+class _Attention(_SingleLevelFunction):
+    """q, k, v, then what says which pairs are kept: of the rest, these are tensors."""
 
-    return run
+    TENSORS = (0, 1, 12, 13, 14, 15, 16)
+
+    @staticmethod
+    def forward(ctx, keyset, q, k, v, *rest):
+        ctx.set_materialize_grads(False)
+        o, lse = _below_autograd(_attention.public_attention_lse, keyset, (q, k, v, *rest))
+        rest += (None,) * (17 - len(rest))
+        ctx.save_for_backward(q, k, v, o, lse, *(rest[at] for at in _Attention.TENSORS))
+        ctx.rest = [None if at in _Attention.TENSORS else given for at, given in enumerate(rest)]
+        return o, lse
+
+    @staticmethod
+    def backward(ctx, grad_o, grad_lse):
+        q, k, v, o, lse, *tensors = ctx.saved_tensors
+        nothing = (None,) * (1 + len(ctx.rest))
+        if grad_o is None and grad_lse is None:
+            return (*nothing, None, None, None)
+        rest = list(ctx.rest)
+        for at, tensor in zip(_Attention.TENSORS, tensors, strict=True):
+            rest[at] = tensor
+        made = _attention.public_backward(torch.zeros_like(o) if grad_o is None else grad_o, grad_lse, o, lse, q, k, v, *rest)
+        wanted = (gradient if wants else None for gradient, wants in zip(made, ctx.needs_input_grad[1:4], strict=True))
+        return None, *wanted, *nothing[1:]
+
+    @staticmethod
+    def jvp(ctx, _keyset, of_q, of_k, of_v, *_rest):
+        tangents = zip("qkv", (of_q, of_k, of_v), strict=True)
+        _attention.no_tangents(next(name for name, tangent in tangents if tangent is not None))
 
 
-_ATTENTIONS = (_attention.public_attention, _attention.public_attention_lse)
-for _op in _ATTENTIONS:
-    _library.impl(_op._schema.name.removeprefix("sparse_autotune::"), _without_gradients(_op), "Autograd", with_keyset=True)
+def _attend(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
+    if len(rest) > 14 and rest[14] is not None and _ops.wants_gradient(q, k, v):
+        raise NotImplementedError("sparse_autotune: page_table: pages of a cache have no gradient; call it under torch.no_grad(), or detach q, k and v")
+    if forward_ad._current_level >= 0:
+        _attention.refuse_tangents(q=q, k=k, v=v)
+    return _attend_lse(keyset, q, k, v, *rest)
+
+
+_attend_lse = _kernel(_attention.public_attention_lse, _Attention)
+
+
+def _attend_alone(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+    """A gradient wants the logarithms, too."""
+    if _ops.wants_gradient(q, k, v) or transforming() or forward_ad._current_level >= 0:
+        return _attention.public_attention_lse(q, k, v, *rest)[0]  # type: ignore[no-any-return]
+    with torch._C._AutoDispatchBelowAutograd():
+        return _attention.public_attention.redispatch(keyset & torch._C._after_autograd_keyset, q, k, v, *rest)  # type: ignore[no-any-return]
+
+
+class _AttentionBackward(_SingleLevelFunction):
+    """torch.func.grad asks for a graph of it whether somebody goes back through it or not."""
+
+    @staticmethod
+    def forward(ctx, keyset, *operands):
+        ctx.set_materialize_grads(False)
+        return _below_autograd(_attention.public_backward, keyset, operands)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError("sparse_autotune: the gradients of attention have no gradients of their own")
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        raise NotImplementedError("sparse_autotune: the gradients of attention have no forward mode")
+
+
+_ATTENTIONS = (_attention.public_attention, _attention.public_attention_lse, _attention.public_backward)
+for _op, _run in zip(_ATTENTIONS, (_attend_alone, _attend, _kernel(_attention.public_backward, _AttentionBackward)), strict=True):
+    _library.impl(_op._schema.name.removeprefix("sparse_autotune::"), _run, "Autograd", with_keyset=True)
 
 
 # ------------------------------------------------------------------------------------------------ vmap
@@ -334,7 +394,7 @@ def _vmap_attention(op: Any) -> Callable[..., Any]:
             items.append(op(*(t if dim is None else t.select(dim, item) for t, dim in zip(operands, in_dims, strict=True))))
         if isinstance(items[0], Tensor):
             return torch.stack(items), 0
-        return tuple(torch.stack(parts) for parts in zip(*items, strict=True)), (0, 0)
+        return tuple(torch.stack(parts) for parts in zip(*items, strict=True)), (0,) * len(items[0])
 
     return run
 

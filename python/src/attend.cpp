@@ -254,4 +254,75 @@ Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const Attend
     return call;
 }
 
+namespace {
+
+void check_shape(const char *name, const Tensor &t, const std::vector<int64_t> &wanted, const char *like)
+{
+    if (sizes_of(t) != wanted)
+        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(t)) + "; it must be " + text_of(wanted) + ", that of " + like);
+}
+
+/* A contiguous one: attention makes no others. */
+Tensor result_of(const char *name, const Tensor &t, const Attend &attend, const std::vector<int64_t> &sizes, int32_t dtype,
+                 const char *like)
+{
+    check_device(name, t, attend.q, "q");
+    check_dtype(name, t, like, dtype);
+    check_shape(name, t, sizes, like);
+    return torch::stable::contiguous(t);
+}
+
+} // namespace
+
+AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o, const Tensor &lse)
+{
+    AttendBackward call;
+    if (attend.page_table)
+        refuse("page_table: pages of a cache have no gradient");
+    call.o = result_of("o", o, attend, attend.out_sizes, attend.dtype, "attention's result");
+    call.lse = result_of("lse", lse, attend, attend.lse_sizes, attend.lse_dtype, "the logarithms of attention's sums");
+    check_device("grad_o", grad_o, attend.q, "q");
+    check_dtype("grad_o", grad_o, "o", attend.dtype);
+    check_shape("grad_o", grad_o, attend.out_sizes, "o");
+    const bool rows_first = attend.row_dim == 1;
+    const Heads of_grad = heads_of("grad_o", grad_o, rows_first);
+    call.grad_o = of_grad.tensor;
+    if (grad_lse)
+        call.grad_lse = result_of("grad_lse", *grad_lse, attend, attend.lse_sizes, attend.lse_dtype, "lse");
+    const spk_attention &a = attend.problem;
+    spk_attention_backward &p = call.problem = spk_sized<spk_attention_backward>();
+    spk_attention_backward_args &args = call.args = spk_sized<spk_attention_backward_args>();
+#define TAKE(member) p.member = a.member;
+    TAKE(dtype)
+    TAKE(queries)
+    TAKE(keys) TAKE(depth) TAKE(depth_v) TAKE(batch) TAKE(heads) TAKE(heads_kv) TAKE(diagonal) TAKE(causal) TAKE(window_left)
+        TAKE(window_right) TAKE(sinks) TAKE(soft_cap) TAKE(mask_heads) TAKE(mask_items) TAKE(ldq) TAKE(ldk) TAKE(ldv) TAKE(ldo)
+            TAKE(head_stride_q) TAKE(head_stride_k) TAKE(head_stride_v) TAKE(head_stride_o) TAKE(stride_q) TAKE(stride_k) TAKE(stride_v)
+                TAKE(sequences) TAKE(key_lengths) TAKE(tiles)
+#undef TAKE
+                    p.use_grad_lse = call.grad_lse.has_value();
+    p.ld_grad_o = of_grad.ld;
+    p.head_stride_grad_o = of_grad.head_stride;
+    p.stride_grad_o = of_grad.stride;
+    if (rows_first) {
+        p.ld_grad_q = a.heads * a.depth;
+        p.ld_grad_k = a.heads_kv * a.depth;
+        p.ld_grad_v = a.heads_kv * a.depth_v;
+        p.head_stride_grad_q = p.head_stride_grad_k = a.depth;
+        p.head_stride_grad_v = a.depth_v;
+    }
+#define TAKE(member) args.member = attend.args.member;
+    TAKE(q)
+    TAKE(k)
+    TAKE(v) TAKE(scale) TAKE(softcap) TAKE(stream) TAKE(query_ends) TAKE(key_ends) TAKE(tile_numbers) TAKE(tile_bits)
+#undef TAKE
+        args.o = call.o.const_data_ptr();
+    args.lse = call.lse.const_data_ptr();
+    args.grad_o = call.grad_o.const_data_ptr();
+    args.grad_lse = call.grad_lse ? call.grad_lse->const_data_ptr() : nullptr;
+    call.assume_finite = attend.assume_finite;
+    call.attend = std::move(attend);
+    return call;
+}
+
 } // namespace sparse_autotune

@@ -41,6 +41,22 @@ struct Attend {
     const Tensor &like() const { return q; }
 };
 
+/* The gradients of one. */
+struct AttendBackward {
+    Attend attend;
+    Tensor o, lse, grad_o; /* keep the memory */
+    std::optional<Tensor> grad_lse;
+    spk_attention_backward problem = {};
+    spk_attention_backward_args args = {};
+    bool assume_finite = false;
+    const std::shared_ptr<Device> &device() const { return attend.on; }
+    spk_pattern *handle() const { return attend.handle(); }
+    std::shared_ptr<const void> kept() const { return attend.kept(); }
+    const Tensor &like() const { return attend.q; }
+};
+
+AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o, const Tensor &lse);
+
 Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const AttendOptions &options);
 
 } // namespace sparse_autotune

@@ -88,5 +88,6 @@ template void run_captured(const Multiply &call, spk_spmm_args args);
 template void run_captured(const Sample &call, spk_sddmm_args args);
 template void run_captured(const Dense &call, spk_gemm_args args);
 template void run_captured(const Attend &call, spk_attention_args args);
+template void run_captured(const AttendBackward &call, spk_attention_backward_args args);
 
 } // namespace sparse_autotune

@@ -226,6 +226,40 @@ void run(const Attend &call, const Tensor &out, const Tensor *lse)
         clear_rows(call, out, lse, static_cast<const int32_t *>(args.query_ends)[sequences - 1]);
 }
 
+/* From row `begin` on: in no sequence. */
+void clear_from(const Tensor &t, int64_t dim, int64_t begin)
+{
+    Tensor rest = torch::stable::narrow(const_cast<Tensor &>(t), dim, begin, t.size(dim) - begin);
+    torch::stable::zero_(rest);
+}
+
+/* As above: what no sequence has gets no gradient. */
+void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k, const Tensor &grad_v)
+{
+    if (grad_q.numel() == 0 && grad_k.numel() == 0 && grad_v.numel() == 0)
+        return;
+    spk_attention_backward_args args = call.args;
+    args.grad_q = grad_q.mutable_data_ptr();
+    args.grad_k = grad_k.mutable_data_ptr();
+    args.grad_v = grad_v.mutable_data_ptr();
+    if (!call.attend.query_ends)
+        return run_with(call, args);
+    const int64_t sequences = call.problem.sequences, dim = call.attend.row_dim;
+    const bool known = !call.device()->is_cuda();
+    if (!known || sequences == 0)
+        for (const Tensor *t : {&grad_q, &grad_k, &grad_v})
+            clear_from(*t, dim, 0);
+    if (sequences == 0)
+        return;
+    run_with(call, args);
+    if (!known)
+        return;
+    const int64_t keys = static_cast<const int32_t *>(args.key_ends)[sequences - 1];
+    clear_from(grad_q, dim, static_cast<const int32_t *>(args.query_ends)[sequences - 1]);
+    clear_from(grad_k, dim, keys);
+    clear_from(grad_v, dim, keys);
+}
+
 /* The operators of attention take so much that it stands here once. */
 #define ATTENTION_PARAMETERS                                                                                                               \
     const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
@@ -251,6 +285,23 @@ std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t versi
     Tensor out = empty_like(q, call.out_sizes, call.dtype), lse = empty_like(q, call.lse_sizes, call.lse_dtype);
     run(call, out, &lse);
     return {out, lse};
+}
+
+std::tuple<Tensor, Tensor, Tensor> raw_attention_backward(const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o,
+                                                          const Tensor &lse, ATTENTION_PARAMETERS, int64_t version)
+{
+    const AttendBackward call = backward_of(attend_of(q, k, v, {ATTENTION_OPTIONS, version, true}), grad_o, grad_lse, o, lse);
+    const Attend &attend = call.attend;
+    std::tuple<Tensor, Tensor, Tensor> made = {empty_like(q, sizes_of(q), attend.dtype), empty_like(k, sizes_of(k), attend.dtype),
+                                               empty_like(v, sizes_of(v), attend.dtype)};
+    run(call, std::get<0>(made), std::get<1>(made), std::get<2>(made));
+    return made;
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o,
+                                                      const Tensor &lse, ATTENTION_PARAMETERS)
+{
+    return raw_attention_backward(grad_o, grad_lse, o, lse, q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
 }
 
 Tensor attention(ATTENTION_PARAMETERS)
@@ -301,6 +352,7 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
     "Tensor q, Tensor k, Tensor v, Tensor? row_offsets, Tensor? col_indices, int block_rows, int block_cols, int mask_heads, int " \
     "mask_items, "                                                                                                                 \
     "int window_left, int window_right, int sinks, float? scale, float softcap, int flags"
+#define ATTENTION_RESULTS "Tensor grad_o, Tensor? grad_lse, Tensor o, Tensor lse"
 #define ATTENTION_ARRAYS(unless)                                                                                            \
     ", Tensor? query_ends" unless ", Tensor? key_ends" unless ", Tensor? page_table" unless ", Tensor? tile_numbers" unless \
     ", Tensor? tile_bits" unless
@@ -323,30 +375,35 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor)");
     library.def("_attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> Tensor");
     library.def("_attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor)");
+    library.def("attention_backward(" ATTENTION_RESULTS ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor, Tensor)");
+    library.def("_attention_backward(" ATTENTION_RESULTS
+                ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor, Tensor)");
     library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
     library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
     library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
     library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
 }
 
-#define IMPLEMENT_ALL(library)                                                      \
-    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                        \
-    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                      \
-    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                   \
-    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));           \
-    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                 \
-    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));         \
-    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));    \
-    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                        \
-    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                       \
-    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));           \
-    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));              \
-    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));      \
-    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));         \
-    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse)); \
-    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));         \
-    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));         \
-    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));       \
+#define IMPLEMENT_ALL(library)                                                                \
+    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                                  \
+    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                                \
+    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                             \
+    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));                     \
+    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                           \
+    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));                   \
+    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));              \
+    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                                  \
+    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                                 \
+    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));                     \
+    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));                        \
+    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));                \
+    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));                   \
+    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse));           \
+    library.impl("attention_backward", TORCH_BOX(&sparse_autotune::attention_backward));      \
+    library.impl("_attention_backward", TORCH_BOX(&sparse_autotune::raw_attention_backward)); \
+    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));                   \
+    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));                   \
+    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));                 \
     library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)

@@ -645,27 +645,6 @@ def test_wrong_masks(make, error, words):
         make()
 
 
-def test_gradients_are_refused(device):
-    q, k, v = operands(queries=27, device=device)
-    for name in "qkv":
-        given = dict(q=q, k=k, v=v)
-        given[name] = given[name].clone().requires_grad_()
-        with pytest.raises(NotImplementedError, match=f"{name}: requires a gradient, and attention has none yet"):
-            sa.attention(**given)
-        with torch.no_grad():
-            assert not sa.attention(**given).requires_grad
-        with torch.inference_mode():
-            sa.attention(**given)
-        with pytest.raises(NotImplementedError, match=f"{name}: requires a gradient"):
-            ops.attention(*given.values(), *PLAIN)
-    with pytest.raises(NotImplementedError, match="q: requires a gradient"):
-        torch.func.grad(lambda q: sa.attention(q, k, v).sum())(q)
-    with pytest.raises(NotImplementedError, match="q: requires a gradient"):
-        torch.func.jvp(lambda q: sa.attention(q, k, v), (q,), (q,))
-    with pytest.raises(Exception, match="requires a gradient"):
-        torch.compile(lambda q: sa.attention(q, k, v), fullgraph=True, backend="aot_eager")(q.clone().requires_grad_())
-
-
 # ------------------------------------------------------------------------------------------------ PyTorch's tools
 
 NO_ARRAYS = (None, None, None, None, None)

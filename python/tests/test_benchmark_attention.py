@@ -89,14 +89,13 @@ def test_flex_attention():
 
 
 def test_backward():
-    """Gradients of sa.attention are refused as yet; those of the peers are checked."""
-    report = raced(*operands(), backward=True, causal="top_left", peers=None)
-    row = report["pytorch_sdpa"]
-    assert row["status"] == "ok" and row["error"] <= row["tolerance"] and report.problem["backward"] is True
-    assert "has none yet" in report["sparse_autotune"]["why"] and report.chosen == "pytorch_sdpa"
-    assert "backward" in report["flex_attention"]["why"].lower()
-    text = str(report)
-    assert "forward and backward" in text and "sparse_autotune: q: requires a gradient" in text
+    for words in (dict(causal="top_left"), dict(mask=some_mask(heads=2), causal="bottom_right", window=30)):
+        report = raced(*operands(), backward=True, peers=None, **words)
+        for name in ("sparse_autotune", "pytorch_sdpa"):
+            row = report[name]
+            assert row["status"] == "ok" and row["error"] <= row["tolerance"], row["why"]
+        assert report.problem["backward"] is True and "backward" in report["flex_attention"]["why"].lower()
+        assert "forward and backward" in str(report) and "flex_attention: " in str(report)
     with torch.no_grad():  # what surrounds the call has no influence
         assert raced(*operands(), backward=True)["pytorch_sdpa"]["status"] == "ok"
 

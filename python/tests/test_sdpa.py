@@ -218,26 +218,32 @@ def test_causal_biases(variant, counted, device):
 # ------------------------------------------------------------------------------------------------ what is left to PyTorch
 
 
-def test_gradients_come_from_pytorch(counted, device):
+@pytest.mark.parametrize("own", [False, True])
+def test_gradients(own, counted, monkeypatch, device):
+    """Of sa.attention, and where it is not to compute them, of PyTorch."""
+    monkeypatch.setattr(_sdpa, "has_gradients", lambda q: own)
     for name in "qkv":
-        given = {n: drawn(2, 3, 9, 8, device=device) for n in "qkv"}
-        given[name].requires_grad_()
-        made = ours(*given.values(), is_causal=True)
-        want = pytorch(*given.values(), is_causal=True)
-        (got,), (wanted,) = (torch.autograd.grad(o.square().sum(), given[name]) for o in (made, want))
-        torch.testing.assert_close(got, wanted)
-    assert not counted
+        for mask in (None, some_mask(9, 9)):
+            given = {n: drawn(2, 4 if n == "q" else 2, 9, 8, device=device) for n in "qkv"}
+            given[name].requires_grad_()
+            words = dict(enable_gqa=True) | ({"is_causal": True} if mask is None else {})
+            made = ours(*given.values(), None if mask is None else mask.to(device), **words)
+            want = pytorch(*given.values(), None if mask is None else mask.to_pairs().to(device), **words)
+            (got,), (wanted,) = (torch.autograd.grad(o.square().sum(), given[name]) for o in (made, want))
+            torch.testing.assert_close(got, wanted)
+    assert len(counted) == (6 if own else 0)
     with torch.no_grad():
-        ours(*given.values())
+        ours(*given.values(), enable_gqa=True)
     with torch.inference_mode():
-        ours(*given.values())
-    assert len(counted) == 2
+        ours(*given.values(), enable_gqa=True)
+    assert len(counted) == (8 if own else 2)
 
 
-def test_gradients_are_switched_on_at_one_place(monkeypatch):
-    monkeypatch.setattr(_sdpa, "has_gradients", lambda: True)
-    with pytest.raises(NotImplementedError, match="q: requires a gradient"):  # sa.attention was asked
-        ours(*(drawn(1, 1, 3, 8).requires_grad_() for _ in range(3)))
+def test_gradients_of_gradients(counted, device):
+    """Of the formula, which one asks for by name, as with PyTorch's function."""
+    given = [drawn(1, 2, 4, 3, dtype=torch.float64, device=device).requires_grad_() for _ in range(3)]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert torch.autograd.gradgradcheck(ours, given) and not counted
 
 
 def test_dropout(counted, device):

@@ -9,7 +9,7 @@
 
 #include "matrix/matrix.h"
 
-enum { SPK_MAX_OPERANDS = 10, SPK_MAX_SCALARS = 2 };
+enum { SPK_MAX_OPERANDS = 14, SPK_MAX_SCALARS = 2 };
 
 /* Of an array of the pattern's values. */
 #define SPK_EXTENTS_VALUES "blocks"

@@ -114,10 +114,11 @@ typedef struct spk_op {
     .stream_place = offsetof(args, stream)
 
 /* Of an operation's row: the tables of its file, which have these names. */
-#define SPK_OP_TABLES                                                                                                                \
+#define SPK_OP_TABLES SPK_OP_TABLES_BUT_KEY, .key = key
+#define SPK_OP_TABLES_BUT_KEY                                                                                                        \
     .fields = fields, .field_count = sizeof fields / sizeof fields[0], .sizes = sizes, .size_count = sizeof sizes / sizeof sizes[0], \
     .operands = operands, .operand_count = sizeof operands / sizeof operands[0], .scalars = scalars,                                 \
-    .scalar_count = sizeof scalars / sizeof scalars[0], .key = key
+    .scalar_count = sizeof scalars / sizeof scalars[0]
 
 #define SPK_OP(name) extern const spk_op spk_op_##name;
 #include "op/operations.def"

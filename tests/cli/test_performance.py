@@ -1,4 +1,4 @@
-"""docs/performance.md is what bench/performance.py makes of the committed results; what it makes of a GPU's."""
+"""docs/performance.md, the devices' pages and the charts are what bench/performance.py makes of the committed results; what it makes of a GPU's."""
 import json
 import pathlib
 import shutil
@@ -63,6 +63,9 @@ class Performance(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.results, self.page = self.folder / "results", self.folder / "performance.md"
 
+    def device_page(self, device):
+        return (self.folder / "performance" / f"{device}.md").read_text()
+
     def make(self, *words):
         return subprocess.run([sys.executable, ROOT / "bench" / "performance.py", *words], capture_output=True, encoding="utf-8", timeout=60)
 
@@ -76,6 +79,7 @@ class Performance(unittest.TestCase):
     def test_a_changed_number_is_noticed(self):
         shutil.copytree(ROOT / "bench" / "results", self.results)
         shutil.copytree(ROOT / "docs" / "figures", self.folder / "figures")
+        shutil.copytree(ROOT / "docs" / "performance", self.folder / "performance")
         shutil.copy(ROOT / "docs" / "performance.md", self.page)
         self.assertEqual(self.here("--check").returncode, 0)
         path = self.results / "cpu-zen3-regret-50.json"
@@ -86,17 +90,25 @@ class Performance(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not what the results give", done.stderr)
 
+    def test_a_changed_chart_is_noticed(self):
+        for folder in ("figures", "performance"):
+            shutil.copytree(ROOT / "docs" / folder, self.folder / folder)
+        shutil.copy(ROOT / "docs" / "performance.md", self.page)
+        chart = self.folder / "figures" / "overview-dark.svg"
+        chart.write_text(chart.read_text().replace("40.6 us", "30.6 us"))
+        self.assertIn("overview-dark.svg is not what the results give", self.make("--check", "--out", self.page).stderr)
+
     def test_a_changed_figure_of_the_readme_is_noticed(self):
         front = self.folder / "README.md"
         text = (ROOT / "README.md").read_text()
         begin, end = text.index("<!-- made by bench/performance.py -->"), text.index("<!-- until here -->")
-        self.assertIn("| 4096, 4096, 50 % | 32 / 64 / 128 |", text[begin:end])
+        self.assertIn("sparsek 40.6 us", text[begin:end])
         front.write_text(text)
         self.assertEqual(self.make("--check", "--readme", front).returncode, 0)
-        front.write_text(text[:begin] + text[begin:end].replace("128 |", "129 |", 1) + text[end:])
+        front.write_text(text[:begin] + text[begin:end].replace("40.6 us", "40.5 us", 1) + text[end:])
         done = self.make("--check", "--readme", front)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("has other figures than the results give", done.stderr)
+        self.assertIn("shows another chart than the results give", done.stderr)
         front.write_text(text[:begin] + text[end:])
         self.assertEqual(self.make("--check", "--readme", front).returncode, 2)
 
@@ -108,11 +120,21 @@ class Performance(unittest.TestCase):
         roofs = {"schema": 1, "command": "bench/roofs.py", "device": {"name": "NVIDIA H200"}, "roofs": {"hbm_read_gbps": 4321.0, "l2_read_gbps": None}}
         (self.results / "gpu-h200-roofs.json").write_text(json.dumps(roofs))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        page = self.page.read_text()
+        page = self.device_page("gpu-h200")
         for text in ("**40.00** (430)", "50.00 (344, 1.50x)", "1320 (13.0, 33.0x)", "| `triton_tuned` | 1.22x | 1.00x | 1.50x | 2 of 11 |", "0123456789ab", "0x4", "408.0",
                      "no \\| such library", "| 4321 |", "0.50 |", "| 21 | 1980 |"):
             self.assertIn(text, page)
+        front = self.page.read_text()
+        for text in ("On this page: [How to read it]", "[gpu-h200](performance/gpu-h200.md)", "| 64 / 128 | 40.0 | 430 | 4.00x | 1.50x / 1.00x | 33.0x |",
+                     'srcset="figures/spmm-dark.svg"'):
+            self.assertIn(text, front)
+        self.assertIn("12.5 %, blocks of 128", (self.folder / "figures" / "spmm-light.svg").read_text())
         self.assertIn("roofline-gpu-h200.svg is missing", self.here("--check").stderr)
+        old = self.folder / "performance" / "cpu-gone.md"
+        old.write_text("")
+        self.assertIn("cpu-gone.md has no results", self.here("--check").stderr)
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        self.assertFalse(old.exists())
         (self.results / "gpu-h200-broken.json").write_text("{")
         self.assertEqual(self.here("--check").returncode, 2)
 
@@ -130,10 +152,10 @@ class Performance(unittest.TestCase):
                     "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
         (self.results / "gpu-h200-peers.json").write_text(json.dumps(document))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        page = self.page.read_text()
-        for text in ("### Targets", "| the least of them | >= 1.05x | 1.500x | b64 | 1 | yes |", "| Triton's time over ours, decoding, cold | >= 1x | 0.9000x | decode-t1-b128 | 1 | **no** |",
+        page = self.device_page("gpu-h200")
+        for text in ("## Targets", "| Triton's time over ours, the least of the eleven | >= 1.05x | 1.500x | b64 | 1 | yes |", "| Triton's time over ours, decoding, cold | >= 1x | 0.9000x | decode-t1-b128 | 1 | **no** |",
                      "T = 1, cold | <= 1.25x | 1.282x | decode-t1-b128 | 1 | **no** |", "over f16 by rows | >= 0.95x | 0.9000x | bf16, kinds-b64 | 2 | **no** |",
-                     "| speed on power-law rows over even ones | >= 0.85x | 1.200x | power-law, patterns-b64 | 1 | yes |", "| not measured | - | 0 | - |", "#### Types and layouts",
+                     "| speed on power-law rows over even ones | >= 0.85x | 1.200x | power-law, patterns-b64 | 1 | yes |", "| not measured | - | 0 | - |", "### Types and layouts",
                      "44.00 (390, `spmm_sm90_groups`) **0.900x**", "| 12.5 % | 40.00 (430, `spmm_sm90_wgmma`) |", "4.000 (2935 GB/s, 0.780x)", "40.00 (430; 1755 MHz, 698.4 W)"):
             self.assertIn(text, page)
 
@@ -148,8 +170,8 @@ class Performance(unittest.TestCase):
         document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
         (self.results / "gpu-h200-training.json").write_text(json.dumps(document))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        page = self.page.read_text()
-        for text in ("### Targets of training", "on all, block 64 | >= 0.5x | 0.5500x | sddmm-b64 | 1 of 4 | so far |", "on all, block 128 | >= 0.7x | 0.6250x | sddmm-b128 | 1 of 4 | **no** |",
+        page = self.device_page("gpu-h200")
+        for text in ("## Targets of training", "on all, block 64 | >= 0.5x | 0.5500x | sddmm-b64 | 1 of 4 | so far |", "on all, block 128 | >= 0.7x | 0.6250x | sddmm-b128 | 1 of 4 | **no** |",
                      "on all, block 32 | >= 0.28x | not measured |", "layer over ours, block 64 | >= 4.5x | 4.600x | layer-all-b64 | 1 | yes |",
                      "for each expert over ours | >= 1x | 1.500x | experts-up-e2 | 1 of 8 | so far |", "`torch._grouped_mm` over ours | >= 0.9x | 0.8000x | experts-up-e2 | 1 of 8 | **no** |",
                      "| >= 0.85x | 0.9000x | A transposed, transposed-b64 | 1 of 11 | so far |", "SDDMM, f16, cold, X by columns",
@@ -166,8 +188,8 @@ class Performance(unittest.TestCase):
         document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
         (self.results / "gpu-h200-gemm.json").write_text(json.dumps(document))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        page = self.page.read_text()
-        for text in ("sixteen shapes | >= 1x | 0.9998x | the geometric mean | 2 of 16 | **no** |", "| the least of them | >= 0.97x | 0.9800x | gemm-8192x64x8192 | 2 of 16 | so far |",
+        page = self.device_page("gpu-h200")
+        for text in ("sixteen shapes | >= 1x | 0.9998x | the geometric mean | 2 of 16 | **no** |", "| cuBLASLt's time over ours, the least of the sixteen shapes | >= 0.97x | 0.9800x | gemm-8192x64x8192 | 2 of 16 | so far |",
                      "| >= 1x | 1.010x | gemm-8192x8192x237568 | 1 | yes |", "| <= 1.05x | 1.250x | gemm-epilogue-4096x4096x4096 | 1 of 4 | **no** |",
                      "groups along rows | >= 1.05x | 1.300x |", "f16 to f32, cold, B by columns", "bf16, cold, B by columns, 8 groups along rows", "40.80 (421, 1.02x)",
                      "`grouped_mm` failed at gemm-4096x4096x4096: it takes no such thing"):
@@ -180,7 +202,8 @@ class Performance(unittest.TestCase):
         document = {"schema": 1, "against": "b09448d", "commit": "0123456", "device": {"kind": "cpu", "name": "x", "threads": 2}, "figures": figures}
         (self.results / "cpu-x-against.json").write_text(json.dumps(document))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        self.assertIn("a plan from a warm store, us | `0123456` against `b09448d` | 15.30 | 12.30 | 0.804x (0.790 to 0.830) |", self.page.read_text())
+        self.assertIn("a plan from a warm store, us | `0123456` against `b09448d` | 15.30 | 12.30 | 0.804x (0.790 to 0.830) |",
+                      self.device_page("cpu-x"))
 
     def test_what_training_needs_on_a_cpu(self):
         self.results.mkdir()
@@ -190,5 +213,7 @@ class Performance(unittest.TestCase):
             document = {"schema": 1, "results": [result], "device": {"kind": "cpu", "name": "x", "threads": 2, "isa": ["avx2"]}}
             (self.results / f"cpu-x-sddmm-f32-b{block}.json").write_text(json.dumps(document))
         self.assertEqual(self.here("--no-figures").returncode, 0)
-        self.assertIn("dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 | 2 | **no** |", self.page.read_text())
-        self.assertNotIn("A transposed", self.page.read_text())
+        self.assertIn("dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 | 2 | **no** |", self.device_page("cpu-x"))
+        self.assertIn("| [cpu-x](performance/cpu-x.md) | SDDMM: rate on stored blocks over the dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 |",
+                      self.page.read_text())
+        self.assertNotIn("A transposed", self.device_page("cpu-x"))

@@ -201,7 +201,7 @@ static bool draw_gemm(spk_rng *rng, draw *out)
 }
 
 /* With a mask of blocks and without, limits, depths that fill lines of 64 and others, lines of K that begin at whole vectors and others. */
-static bool draw_attention(spk_rng *rng, draw *out)
+static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
 {
     static const int64_t depths[] = {64, 128, 256, 16, 72, 80, 96, 192};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
@@ -227,7 +227,31 @@ static bool draw_attention(spk_rng *rng, draw *out)
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = flags >> 2};
     out->dtype = dtype + 8 * which;
     out->block = masked ? block + 64 * band : -1 - band;
-    return spk_problem_read(&spk_op_attention, mask, &attention, &options, &out->problem) == SPK_OK;
+    const spk_attention_backward backward = {SPK_SIZED(spk_attention_backward),
+                                             .dtype = attention.dtype,
+                                             .queries = attention.queries,
+                                             .keys = attention.keys,
+                                             .depth = attention.depth,
+                                             .depth_v = attention.depth_v,
+                                             .heads = attention.heads,
+                                             .heads_kv = attention.heads_kv,
+                                             .ldk = attention.ldk,
+                                             .diagonal = attention.diagonal,
+                                             .causal = attention.causal,
+                                             .window_left = attention.window_left,
+                                             .soft_cap = attention.soft_cap,
+                                             .use_grad_lse = attention.want_lse};
+    return spk_problem_read(op, mask, op == &spk_op_attention ? (const void *)&attention : &backward, &options, &out->problem) == SPK_OK;
+}
+
+static bool draw_attention(spk_rng *rng, draw *out)
+{
+    return draw_attention_of(&spk_op_attention, rng, out);
+}
+
+static bool draw_attention_backward(spk_rng *rng, draw *out)
+{
+    return draw_attention_of(&spk_op_attention_backward, rng, out);
 }
 
 static bool draw_spmm(spk_rng *rng, draw *out)
@@ -304,10 +328,11 @@ static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng,
     spk_params params = {{0}};
     const char *why = NULL;
     const spk_operation operation = row->kernel != NULL ? row->kernel->operation : row->operation;
-    if (!(operation == SPK_SDDMM       ? draw_sddmm
-          : operation == SPK_GEMM      ? draw_gemm
-          : operation == SPK_ATTENTION ? draw_attention
-                                       : draw_spmm)(rng, &drawn))
+    if (!(operation == SPK_SDDMM                ? draw_sddmm
+          : operation == SPK_GEMM               ? draw_gemm
+          : operation == SPK_ATTENTION          ? draw_attention
+          : operation == SPK_ATTENTION_BACKWARD ? draw_attention_backward
+                                                : draw_spmm)(rng, &drawn))
         return false;
     *one = (job){.row = row->name, .arch = spk_cuda_of(device)->arch};
     if (row->kernel != NULL) {

@@ -16,6 +16,7 @@ typedef union description {
     spk_spmm spmm;
     spk_gemm gemm;
     spk_attention attention;
+    spk_attention_backward gradients;
     double aligned;
     char bytes[512];
 } description;
@@ -120,25 +121,38 @@ static spk_pattern *pattern_of(const spk_op *op)
     return op->takes_pattern != SPK_PATTERN_NONE ? pattern : NULL;
 }
 
-/* What the table alone does not draw: sizes are those of the pattern, lists of blocks as many as it has. */
+/* What the table alone does not draw: sizes are those of the pattern, lists of blocks as many as it has; one item alone has no strides, and
+ * sequences have lengths anyhow. */
+#define DRAW_LISTS(a, alone)           \
+    a->queries = pattern->rows;        \
+    a->keys = pattern->cols;           \
+    a->mask_heads = 1;                 \
+    a->mask_items = a->reserved = 0;   \
+    if (!(alone))                      \
+        a->sequences = 0;              \
+    else {                             \
+        a->batch = 1;                  \
+        a->key_lengths = 0;            \
+        a->stride_q = a->stride_k = 0; \
+        a->stride_v = a->stride_o = 0; \
+        a->stride_lse = 0;             \
+    }
+
 static void draw_lists(spk_attention *a)
 {
-    a->queries = pattern->rows;
-    a->keys = pattern->cols;
-    a->mask_heads = 1;
-    a->mask_items = 0;
-    a->reserved = 0;
-    if (below(2) == 0)
-        a->sequences = 0;
-    else { /* one item alone has no strides, and sequences have lengths anyhow */
-        a->batch = 1;
-        a->key_lengths = 0;
-        a->stride_q = a->stride_k = a->stride_v = a->stride_o = a->stride_lse = 0;
-    }
+    DRAW_LISTS(a, below(2));
     if (below(2) == 0)
         a->page_keys = a->pages = 0;
     else
         a->stride_k = a->stride_v = a->batch > 1 ? SPK_STRIDE_SHARED : 0; /* all items share the pages */
+}
+
+static void draw_lists_of_gradients(spk_attention_backward *a)
+{
+    const bool alone = below(2) == 1;
+    DRAW_LISTS(a, alone);
+    if (alone)
+        a->stride_grad_o = a->stride_grad_lse = a->stride_grad_q = a->stride_grad_k = a->stride_grad_v = 0;
 }
 
 /* A description in which every field counts, by the operation's table: dtypes are drawn until they agree. */
@@ -153,6 +167,8 @@ static description draw_any(const spk_op *op)
             put(&d, &op->fields[i], draw_value(&op->fields[i], dtype));
         if (op->id == SPK_ATTENTION)
             draw_lists(&d.attention);
+        if (op->id == SPK_ATTENTION_BACKWARD)
+            draw_lists_of_gradients(&d.gradients);
         if (spk_problem_read(op, pattern_of(op), &d, NULL, &problem) == SPK_OK)
             return d;
     }
@@ -256,6 +272,10 @@ static void nothing_is_lost(void **state)
 /* One item alone has no strides, and sequences have lengths anyhow. */
 static bool takes_part(const spk_op *op, const description *d, size_t at)
 {
+    if (op->id == SPK_ATTENTION_BACKWARD && d->gradients.batch == 1)
+        return (at < offsetof(spk_attention_backward, stride_q) || at >= offsetof(spk_attention_backward, ld_grad_o)) &&
+               (at < offsetof(spk_attention_backward, stride_grad_o) || at >= offsetof(spk_attention_backward, sequences)) &&
+               at != offsetof(spk_attention_backward, key_lengths);
     if (op->id != SPK_ATTENTION || d->attention.batch > 1)
         return true;
     return (at < offsetof(spk_attention, stride_q) || at >= offsetof(spk_attention, sequences)) &&

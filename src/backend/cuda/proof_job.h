@@ -8,9 +8,9 @@
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV6"
+#define SPK_PROOF_MAGIC "SPKPROV7"
 enum {
-    SPK_PROOF_OPERANDS = 10,
+    SPK_PROOF_OPERANDS = 14,
     SPK_PROOF_SCALARS = 2,
     SPK_PROOF_STRUCT_BYTES = 512,
     SPK_PROOF_CHOICE_BYTES = 192,

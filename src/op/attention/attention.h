@@ -12,9 +12,10 @@ enum {
     ATTENTION_LSE,
     ATTENTION_QUERY_ENDS,
     ATTENTION_KEY_ENDS,
-    ATTENTION_PAGE_TABLE,
     ATTENTION_TILE_NUMBERS,
-    ATTENTION_TILE_BITS
+    ATTENTION_TILE_BITS,
+    ATTENTION_SHARED, /* those before it are operands of the gradients, too (op/attention_backward/operands.h) */
+    ATTENTION_PAGE_TABLE = ATTENTION_SHARED
 };
 enum { ATTENTION_SCALE, ATTENTION_SOFTCAP };
 
@@ -177,6 +178,29 @@ static inline int64_t spk_attention_tile(const spk_problem *p, const spk_args *a
  * NULL, which has room for all. args may be NULL where they are not packed and have no tiles. */
 int64_t spk_attention_keys(const spk_problem *p, const spk_args *args, const spk_sequence *sequence, int64_t head, int64_t query,
                            int64_t *keys);
+
+/* Whether a query of a head sees a key, which is not in a page. */
+bool spk_attention_sees(const spk_problem *p, const spk_args *args, int64_t head, int64_t query, int64_t key);
+
+/* What attention and its gradients share: description, sizes, key. */
+spk_status spk_attention_read(spk_pattern *pattern, const spk_attention *given, spk_problem *problem);
+void spk_attention_fit(spk_problem *problem);
+double spk_attention_count_pairs(const spk_problem *problem);
+double spk_attention_touched(const spk_problem *problem, int operand);
+int64_t *spk_attention_free_size(spk_problem *problem);
+int64_t *spk_attention_other_size(spk_problem *problem);
+extern const spk_key_row spk_attention_key[];
+#define SPK_ATTENTION_SIZES                                                                             \
+    {"queries", SPK_SIZE_LIST_ROWS, offsetof(spk_problem, m), 1024, "rows of Q and O"},                 \
+        {"keys", SPK_SIZE_LIST_COLS, offsetof(spk_problem, n), 1024, "rows of K and V"},                \
+        {"depth", SPK_SIZE_FIELD, offsetof(spk_problem, k), 64, "columns of Q and K"},                  \
+    {                                                                                                   \
+        "depth_v", SPK_SIZE_FIELD, offsetof(spk_problem, depth_v), 0, "columns of V and O; 0: as depth" \
+    }
+
+/* What rounding explains of an output's element, over its magnitude: of scores that are sums of `depth` products, of exponentials, of a sum
+ * of so many terms, and where it is stored in 16 bits, of what is rounded to these before it is multiplied, and of the result. */
+double spk_attention_rounding(const spk_problem *problem, int64_t depth, int64_t terms, bool is_stored);
 
 /* Index arrays: drawn, and checked (spk_op). */
 void spk_attention_draw_index(const spk_problem *p, int i, spk_rng *rng, int32_t *out);

@@ -53,6 +53,25 @@ int64_t spk_attention_keys(const spk_problem *p, const spk_args *args, const spk
     return count;
 }
 
+bool spk_attention_sees(const spk_problem *p, const spk_args *args, int64_t head, int64_t query, int64_t key)
+{
+    const int64_t number = spk_attention_find_sequence(p, args, query);
+    if (p->packing.sequences > 0 && number == p->packing.sequences)
+        return false;
+    const spk_sequence sequence = spk_attention_sequence(p, args, number);
+    const spk_seen seen = spk_attention_seen(p, &sequence, query);
+    if (key < seen.first || key >= seen.end || (key >= seen.sinks && key < seen.begin))
+        return false;
+    if (p->pattern == NULL)
+        return true;
+    const spk_index *index = &p->pattern->index;
+    const int64_t list_row = spk_attention_list_row(p, args->item, head, query), column = key / p->pattern->block_cols;
+    for (int64_t entry = index->offsets[list_row]; entry < index->offsets[list_row + 1]; entry++)
+        if (index->columns[entry] == column)
+            return spk_attention_bit(p, args, spk_attention_tile(p, args, entry), query, key);
+    return false;
+}
+
 /* ---- drawn: uneven ones, the last of which ends the whole */
 
 static void draw_ends(spk_rng *rng, int64_t count, int64_t whole, int32_t *out)

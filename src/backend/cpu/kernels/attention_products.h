@@ -3,8 +3,9 @@
 
 enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_BYTES == 64 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
 
-SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t lda,
-                                    const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+/* Element (i, k) of A is a[i * down + k * across]: one of the two is 1. */
+SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t down,
+                                    int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
 {
     T(vec) sum[T(attention_rows)][T(attention_vectors)];
 #pragma GCC unroll 6
@@ -17,7 +18,7 @@ SPK_INLINE void T(attention_square)(const int rows, const int vectors, const boo
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sum[i][v] += a[i * lda + k] * T(load)(b + k * ldb + v * T(lanes));
+                sum[i][v] += a[i * down + k * across] * T(load)(b + k * ldb + v * T(lanes));
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -25,28 +26,28 @@ SPK_INLINE void T(attention_square)(const int rows, const int vectors, const boo
             T(store)(c + i * ldc + v * T(lanes), sum[i][v]);
 }
 
-SPK_INLINE void T(attention_column)(int64_t rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t lda,
-                                    const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+SPK_INLINE void T(attention_column)(int64_t rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t down,
+                                    int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
 {
     int64_t i = 0;
     for (; i + T(attention_rows) <= rows; i += T(attention_rows))
-        T(attention_square)(T(attention_rows), vectors, add, depth, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(T(attention_rows), vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
     for (; i + 2 <= rows; i += 2)
-        T(attention_square)(2, vectors, add, depth, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(2, vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
     if (i < rows)
-        T(attention_square)(1, vectors, add, depth, a + i * lda, lda, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(1, vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
 }
 
 /* Columns of B by as many as a square takes: `panel` elements from one such panel to the next. */
-SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool add, int64_t depth, const REAL *a, int64_t lda,
-                                     const REAL *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
+SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool add, int64_t depth, const REAL *a, int64_t down,
+                                     int64_t across, const REAL *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
 {
     const int64_t step = T(attention_step);
     int64_t j = 0;
     for (; j + step <= columns; j += step, b += panel)
-        T(attention_column)(rows, T(attention_vectors), add, depth, a, lda, b, ldb, c + j, ldc);
+        T(attention_column)(rows, T(attention_vectors), add, depth, a, down, across, b, ldb, c + j, ldc);
     for (; j < columns; j += T(lanes), b += T(lanes))
-        T(attention_column)(rows, 1, add, depth, a, lda, b, ldb, c + j, ldc);
+        T(attention_column)(rows, 1, add, depth, a, down, across, b, ldb, c + j, ldc);
 }
 
 #if !PAIRED
@@ -54,7 +55,7 @@ SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool a
 static void T(attention_multiply)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, REAL *c,
                                   int64_t ldc)
 {
-    T(attention_columns)(rows, columns, false, depth, a, lda, b, T(attention_step), T(attention_step) *depth, c, ldc);
+    T(attention_columns)(rows, columns, false, depth, a, lda, 1, b, T(attention_step), T(attention_step) *depth, c, ldc);
 }
 
 /* C += A B, some rows of B at a time, which stay in the first cache. */
@@ -63,9 +64,18 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
 {
     const int64_t some = 64;
     for (int64_t k = 0; k < depth; k += some)
-        T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, b + k * ldb, ldb, T(attention_step), c,
-                             ldc);
+        T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, 1, b + k * ldb, ldb, T(attention_step),
+                             c, ldc);
 }
+
+#if TURNED
+/* The same of an A that lies turned: element (i, k) is a[k * lda + i]. */
+static void T(attention_add_turned)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb,
+                                    REAL *c, int64_t ldc)
+{
+    T(attention_columns)(rows, columns, true, depth, a, 1, lda, b, ldb, T(attention_step), c, ldc);
+}
+#endif
 #endif
 
 /* exp(x) of x <= 0, within 2 ulp; 0 where the result would not be normal; NaN stays NaN. As T(exp), with less to ask. */

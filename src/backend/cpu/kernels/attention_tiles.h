@@ -2,28 +2,15 @@
  * scaled down where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). For one type of
  * matrices (STORED) and of sums (REAL), after vector.h or stored_half.h and attention_products.h. */
 
-/* Keys first .. first + count, from row `row` of K and V on, whose scores lie from column `at` on: a multiple of a vector. tile: of bits,
- * that say which of them a query sees; -1: none. */
-typedef struct S(piece) {
-    int64_t first, count, at, row, tile;
-} S(piece);
-
-enum { S(MOST_PIECES) = 32 };
-
-/* A worker on its tile. */
-typedef struct S(attention) {
+/* What a worker has for its tile, besides S(attention). */
+typedef struct S(results) {
     const attention_job *job;
-    const spk_problem *problem;
-    const STORED *q, *k, *v; /* of the heads */
-    STORED *o;
+    STORED *o; /* of the head */
     REAL *lse; /* NULL: not wanted */
-    spk_sequence sequence;
-    int64_t first, queries;
-    int64_t list_row;       /* of the pattern */
-    REAL *own, *most, *sum; /* own: the worker's room */
-    int64_t pieces, used;   /* keys at hand: how many pieces, and columns of scores, whole vectors */
-    S(piece) piece[S(MOST_PIECES)];
-} S(attention);
+    REAL *most, *sum;
+} S(results);
+
+#include "backend/cpu/kernels/attention_pieces.h"
 
 #if PAIRED /* the scale is the scores' */
 SPK_INLINE void S(take_queries)(const S(attention) *t)
@@ -36,7 +23,7 @@ SPK_INLINE void S(take_queries)(const S(attention) *t)
 /* Rows of Q, times the scale. */
 SPK_INLINE void S(take_queries)(const S(attention) *t)
 {
-    const REAL scale = (REAL)t->job->args->scalar[ATTENTION_SCALE];
+    const REAL scale = (REAL)t->args->scalar[ATTENTION_SCALE];
     const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_Q].ld;
     for (int64_t i = 0; i < t->queries && depth > 0; i++) { /* without columns there may be no Q */
         REAL *to = t->own + i * depth;
@@ -47,27 +34,6 @@ SPK_INLINE void S(take_queries)(const S(attention) *t)
 }
 #endif
 
-/* A square of K, turned: keys of which `count` are there, and columns of which `depth` are there. */
-SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to)
-{
-    T(vec) square[T(lanes)];
-    if (count >= T(lanes) &&depth >= T(lanes)) {
-#pragma GCC unroll 16
-        for (int c = 0; c < T(lanes); c++)
-            square[c] = S(load)(from + c * ld);
-        T(transpose)(square);
-#pragma GCC unroll 16
-        for (int r = 0; r < T(lanes); r++)
-            T(store)(to + r * T(attention_step), square[r]);
-        return;
-    }
-    for (int c = 0; c < T(lanes); c++)
-        square[c] = c >= count ? (T(vec)){0} : depth >= T(lanes) ? S(load)(from + c * ld) : S(load_part)(from + c * ld, depth);
-    T(transpose)(square);
-    for (int r = 0; r < T(lanes) &&r < depth; r++)
-        T(store)(to + r * T(attention_step), square[r]);
-}
-
 #if PAIRED
 /* The keys at hand as columns of pairs, which are turned as if each were one number. */
 SPK_INLINE void S(turn_keys)(const S(attention) *t)
@@ -76,7 +42,7 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
         for (int64_t j = 0; j < piece->count; j += T(lanes)) {
             const int64_t at = piece->at + j;
-            REAL *to = t->own + t->job->room.k + at / step * step * pairs + at % step;
+            REAL *to = t->own + t->results.job->room.k + at / step * step * pairs + at % step;
             for (int64_t d = 0; d < pairs; d += T(lanes)) {
                 T(vec) square[T(lanes)];
 #pragma GCC unroll 16
@@ -91,19 +57,6 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
         }
 }
 #else
-/* The keys at hand as columns, in panels for the product; zeros behind those of a piece. */
-SPK_INLINE void S(turn_keys)(const S(attention) *t)
-{
-    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, step = T(attention_step);
-    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
-        for (int64_t j = 0; j < piece->count; j += T(lanes)) {
-            const int64_t at = piece->at + j;
-            REAL *to = t->own + t->job->room.k + at / step * step * depth + at % step;
-            for (int64_t d = 0; d < depth; d += T(lanes))
-                S(turn_square)(t->k + (piece->row + j) * ld + d, ld, piece->count - j, depth - d, to + d * step);
-        }
-}
-
 enum { S(FEW_QUERIES) = 5 }; /* for so many it does not pay to turn keys */
 
 /* Sums of products of a query with some keys, of which `count` are there. */
@@ -138,7 +91,7 @@ SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, i
 /* Scores of few queries with the keys at hand. */
 SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
 {
-    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->job->tuned.keys;
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->keys;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
         for (int64_t j = 0; j < piece->count; j += T(lanes))
             for (int64_t i = 0; i < t->queries; i++)
@@ -147,83 +100,14 @@ SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
 }
 #endif
 
-/* Whether V's rows can be read where they lie. */
-SPK_INLINE bool S(values_in_place)(const S(attention) *t)
-{
-    return sizeof(STORED) == sizeof(REAL) && t->problem->depth_v % T(lanes) == 0;
-}
-
-/* Rows of V as REAL, zeros behind their ends. */
-SPK_INLINE void S(take_values)(const S(attention) *t, const S(piece) *piece)
-{
-    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
-    for (int64_t j = 0; j < piece->count; j++) {
-        const STORED *from = t->v + (piece->row + j) * ld;
-        REAL *to = t->own + t->job->room.v + (piece->at + j) * wide;
-        int64_t c = 0;
-        for (; c + T(lanes) <= columns; c += T(lanes))
-            T(store)(to + c, S(load)(from + c));
-        if (c < columns) {
-            T(store)(to + c, S(load_part)(from + c, columns - c));
-            c += T(lanes);
-        }
-        for (; c < wide; c += T(lanes))
-            T(store)(to + c, (T(vec)){0});
-    }
-}
-
-/* Whether every number of these rows is finite. */
-SPK_INLINE bool S(all_finite)(const REAL *rows, int64_t ld, int64_t count, int64_t columns)
-{
-    T(vec) off = {0}; /* NaN where one is not */
-    for (int64_t j = 0; j < count; j++)
-        for (int64_t c = 0; c < columns; c += T(lanes))
-            off += T(load)(rows + j * ld + c) * 0;
-    bool finite = true;
-    for (int lane = 0; lane < T(lanes); lane++)
-        finite = finite && off[lane] == 0;
-    return finite;
-}
-
-/* Whether a query sees a key of a piece. */
-SPK_INLINE bool S(sees)(const S(attention) *t, const spk_seen *seen, const S(piece) *piece, int64_t query, int64_t key)
-{
-    return key < seen->end && (key >= seen->begin || key < seen->sinks) &&
-           spk_attention_bit(t->problem, t->job->args, piece->tile, query, key);
-}
-
-/* The scores of a query with the keys at hand that it does not see are minus infinity. False: it sees them all. */
-SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores)
-{
-    const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, query);
-    int64_t at = 0;
-    bool hidden = false;
-    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
-        for (; at < piece->at; at++)
-            scores[at] = -(REAL)INFINITY;
-        at += piece->count;
-        if (piece->tile < 0 && piece->first >= seen.begin && piece->first + piece->count <= seen.end)
-            continue;
-        for (int64_t j = 0; j < piece->count; j++) {
-            if (!S(sees)(t, &seen, piece, query, piece->first + j)) {
-                scores[piece->at + j] = -(REAL)INFINITY;
-                hidden = true;
-            }
-        }
-    }
-    for (; at < t->used; at++)
-        scores[at] = -(REAL)INFINITY;
-    return hidden;
-}
-
 SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
 {
 #if PAIRED
-    const REAL scale = (REAL)t->job->args->scalar[ATTENTION_SCALE];
+    const REAL scale = (REAL)t->args->scalar[ATTENTION_SCALE];
     for (int64_t j = 0; j < t->used; j += T(lanes))
         T(store)(scores + j, T(load)(scores + j) * scale);
 #endif
-    const double cap = t->job->args->scalar[ATTENTION_SOFTCAP];
+    const double cap = t->args->scalar[ATTENTION_SOFTCAP];
     for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->used; j++)
         scores[j] = (REAL)(cap * tanh((double)scores[j] / cap));
 }
@@ -231,8 +115,8 @@ SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
 /* Scores become exponentials above the running maximum. */
 SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
 {
-    const int64_t keys = t->used, wide = t->job->room.wide_v;
-    const REAL before = t->most[i];
+    const int64_t keys = t->used, wide = t->results.job->room.wide_v;
+    const REAL before = t->results.most[i];
     T(vec) highest = T(splat)(before), total = {0};
     for (int64_t j = 0; j < keys; j += T(lanes)) {
         const T(vec) x = T(load)(scores + j);
@@ -256,21 +140,21 @@ SPK_INLINE void S(weigh)(const S(attention) *t, int64_t i, REAL *scores)
 #endif
     if (most != before) {
         const T(vec) factor = T(attention_exp)(T(splat)(before - most));
-        REAL *out = t->own + t->job->room.out + i * wide;
-        t->sum[i] *= factor[0];
+        REAL *out = t->own + t->results.job->room.out + i * wide;
+        t->results.sum[i] *= factor[0];
         for (int64_t c = 0; c < wide; c += T(lanes))
             T(store)(out + c, T(load)(out + c) * factor);
-        t->most[i] = most;
+        t->results.most[i] = most;
     }
-    t->sum[i] += T(attention_total)(total);
+    t->results.sum[i] += T(attention_total)(total);
 }
 
 #if PAIRED
 /* Rows of V as pairs, zeros behind those of a piece and behind the last to a whole tile. Whether every number of them is finite. */
 SPK_INLINE bool S(pair_values)(const S(attention) *t)
 {
-    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
-    uint32_t *pairs = (uint32_t *)(void *)(t->own + t->job->room.v);
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->results.job->room.wide_v;
+    uint32_t *pairs = (uint32_t *)(void *)(t->own + t->results.job->room.v);
     T(words) most = {0};
     int64_t at = 0;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
@@ -292,8 +176,8 @@ SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *pi
 {
     const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, t->first + i);
     const int64_t ld = t->problem->operand[ATTENTION_V].ld;
-    const STORED *weights = (const STORED *)(const void *)(t->own + t->job->room.scores + i * t->job->tuned.keys) + piece->at;
-    REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
+    const STORED *weights = (const STORED *)(const void *)(t->own + t->results.job->room.scores + i * t->keys) + piece->at;
+    REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v;
     for (int64_t j = 0; j < piece->count; j++) {
         if (S(sees)(t, &seen, piece, t->first + i, piece->first + j))
             for (int64_t c = 0; c < t->problem->depth_v; c += T(lanes))
@@ -301,28 +185,13 @@ SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *pi
     }
 }
 #else
-/* Rows of V, with numbers to the end of a vector. */
-typedef struct S(rows) {
-    const REAL *rows;
-    int64_t ld;
-} S(rows);
-
-SPK_INLINE S(rows) S(values_of)(const S(attention) *t, const S(piece) *piece)
-{
-    const int64_t ld = t->problem->operand[ATTENTION_V].ld, wide = t->job->room.wide_v;
-    if (S(values_in_place)(t))
-        return (S(rows)){(const REAL *)(const void *)(t->v + piece->row * ld), ld};
-    S(take_values)(t, piece);
-    return (S(rows)){t->own + t->job->room.v + piece->at * wide, wide};
-}
-
 /* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
 SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *piece, S(rows) v)
 {
     const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, t->first + i);
     const int64_t columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
-    const REAL *scores = t->own + t->job->room.scores + i * t->job->tuned.keys + piece->at;
-    REAL *out = t->own + t->job->room.out + i * t->job->room.wide_v;
+    const REAL *scores = t->own + t->results.job->room.scores + i * t->keys + piece->at;
+    REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v;
     for (int64_t j = 0; j < piece->count; j++) {
         if (S(sees)(t, &seen, piece, t->first + i, piece->first + j))
             for (int64_t c = 0; c < columns; c += T(lanes))
@@ -332,10 +201,10 @@ SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *pi
 #endif
 
 /* The keys at hand: scores, exponentials, O. */
-SPK_INLINE void S(take_keys)(S(attention) *t)
+static void S(take_keys)(S(attention) *t)
 {
-    const attention_room *room = &t->job->room;
-    const int64_t keys = t->job->tuned.keys, depth = t->problem->k, columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
+    const attention_room *room = &t->results.job->room;
+    const int64_t keys = t->keys, depth = t->problem->k, columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes);
     REAL *scores = t->own + room->scores;
     bool hidden = false;
 #if PAIRED
@@ -346,13 +215,13 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     if (t->queries <= S(FEW_QUERIES) &&depth > 0) {
         S(score_few)(t, scores);
     } else {
-        S(turn_keys)(t);
+        S(turn_keys)(t, t->k, t->problem->operand[ATTENTION_K].ld, depth, t->own + room->k);
         T(attention_multiply)(t->queries, t->used, depth, t->own, depth, t->own + room->k, scores, keys);
     }
 #endif
     for (int64_t i = 0; i < t->queries; i++) {
         S(cap)(t, scores + i * keys);
-        hidden = S(hide)(t, t->first + i, scores + i * keys) || hidden;
+        hidden = S(hide)(t, t->first + i, scores + i * keys, -(REAL)INFINITY) || hidden;
         S(weigh)(t, i, scores + i * keys);
     }
 #if PAIRED
@@ -365,7 +234,7 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
                 S(add_seen)(t, i, piece);
 #else
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
-        const S(rows) v = S(values_of)(t, piece);
+        const S(rows) v = S(rows_of)(piece, t->v, t->problem->operand[ATTENTION_V].ld, t->problem->depth_v, room->wide_v, t->own + room->v);
         if (!hidden || t->problem->assume_finite || S(all_finite)(v.rows, v.ld, piece->count, columns))
             T(attention_add)(t->queries, columns, piece->count, scores + piece->at, keys, v.rows, v.ld, t->own + room->out, room->wide_v);
         else
@@ -376,35 +245,13 @@ SPK_INLINE void S(take_keys)(S(attention) *t)
     t->pieces = t->used = 0;
 }
 
-/* Keys from `first` on that are rows side by side. */
-SPK_INLINE int64_t S(keys_of_page)(const S(attention) *t, int64_t first)
-{
-    const int64_t page_keys = t->problem->packing.page_keys;
-    return page_keys > 0 ? page_keys - first % page_keys : INT64_MAX;
-}
-
-/* More keys, which are taken as soon as there is no room for others. */
-SPK_INLINE void S(add_keys)(S(attention) *t, int64_t first, int64_t end, int64_t tile)
-{
-    const int64_t keys = t->job->tuned.keys;
-    while (first < end) {
-        const int64_t room = keys - t->used, page = S(keys_of_page)(t, first), most = room < page ? room : page,
-                      count = end - first < most ? end - first : most,
-                      row = spk_attention_row(t->problem, t->job->args, &t->sequence, first);
-        t->piece[t->pieces++] = (S(piece)){first, count, t->used, row, tile};
-        t->used += (count + T(lanes) - 1) / T(lanes) *T(lanes);
-        first += count;
-        if (t->used == keys || t->pieces == S(MOST_PIECES))
-            S(take_keys)(t);
-    }
-}
-
 SPK_INLINE void S(put_results)(const S(attention) *t)
 {
-    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_O].ld, wide = t->job->room.wide_v;
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_O].ld, wide = t->results.job->room.wide_v;
     for (int64_t i = 0; i < t->queries; i++) {
-        const REAL *out = t->own + t->job->room.out + i * wide, factor = t->most[i] == -(REAL)INFINITY ? 0 : 1 / t->sum[i];
-        STORED *to = t->o + (t->first + i) * ld;
+        const REAL *out = t->own + t->results.job->room.out + i * wide,
+                   factor = t->results.most[i] == -(REAL)INFINITY ? 0 : 1 / t->results.sum[i];
+        STORED *to = t->results.o + (t->first + i) * ld;
         for (int64_t c = 0; c < columns; c += T(lanes)) {
             const T(vec) x = T(load)(out + c) * factor;
             if (columns - c >= T(lanes))
@@ -412,46 +259,22 @@ SPK_INLINE void S(put_results)(const S(attention) *t)
             else
                 S(store_part)(to + c, x, columns - c);
         }
-        if (t->lse != NULL)
-            t->lse[t->first + i] = t->most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->most[i] + (REAL)log((double)t->sum[i]);
+        if (t->results.lse != NULL)
+            t->results.lse[t->first + i] =
+                t->results.most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->results.most[i] + (REAL)log((double)t->results.sum[i]);
     }
 }
 
 static void S(attend)(S(attention) *t)
 {
-    const spk_problem *p = t->problem;
-    const spk_seen top = spk_attention_seen(p, &t->sequence, t->first),
-                   bottom = spk_attention_seen(p, &t->sequence, t->first + t->queries - 1),
-                   any = {top.first, bottom.sinks, top.begin > bottom.sinks ? top.begin : bottom.sinks, bottom.end};
-    spk_key_runs runs = spk_attention_runs(p, any, t->list_row);
-    memset(t->own + t->job->room.out, 0, (size_t)(t->queries * t->job->room.wide_v) * sizeof(REAL));
+    memset(t->own + t->results.job->room.out, 0, (size_t)(t->queries * t->results.job->room.wide_v) * sizeof(REAL));
     for (int64_t i = 0; i < t->queries; i++) {
-        t->most[i] = -(REAL)INFINITY;
-        t->sum[i] = 0;
+        t->results.most[i] = -(REAL)INFINITY;
+        t->results.sum[i] = 0;
     }
     S(take_queries)(t);
-    for (int64_t first, end; spk_key_runs_next(&runs, &first, &end);)
-        S(add_keys)(t, first, end, runs.apart ? spk_attention_tile(p, t->job->args, runs.entry + runs.at) : -1);
-    if (t->pieces > 0)
-        S(take_keys)(t);
+    S(take_all_keys)(t);
     S(put_results)(t);
-}
-
-/* The queries of a tile: those of each sequence in turn. */
-SPK_INLINE void S(attend_tile)(S(attention) *t, int64_t first, int64_t end)
-{
-    const spk_problem *p = t->problem;
-    const int64_t sequences = p->packing.sequences > 0 ? p->packing.sequences : 1;
-    for (int64_t number = spk_attention_find_sequence(p, t->job->args, first); number < sequences; number++) {
-        const spk_sequence s = spk_attention_sequence(p, t->job->args, number);
-        if (s.query >= end)
-            break;
-        t->sequence = s;
-        t->first = s.query > first ? s.query : first;
-        t->queries = (s.query_end < end ? s.query_end : end) - t->first;
-        if (t->queries > 0)
-            S(attend)(t);
-    }
 }
 
 /* Tiles as long as there are any, head by head, whose keys stay in the second cache; of a head the last first: with causal it has the most
@@ -468,24 +291,26 @@ static void S(attend_some)(void *pointer, int64_t worker)
     S(attention_begin)();
 #endif
     for (int64_t tile; (tile = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->all_tiles;) {
-        const int64_t head = tile / cut->tiles, head_kv = head / spk_attention_sharing(p), at = cut->tiles - 1 - tile % cut->tiles,
-                      block_end = (at / cut->parts + 1) * cut->block, first = block_end - cut->block + at % cut->parts * cut->height,
-                      end = block_end < p->m ? block_end : p->m;
+        const int64_t head = tile / cut->tiles, head_kv = head / spk_attention_sharing(p);
+        int64_t end;
+        const int64_t first = S(tile_queries)(cut, p, cut->tiles - 1 - tile % cut->tiles, &end);
         if (first >= end)
             continue;
         S(attention)
-        t = {.job = job,
-             .problem = p,
+        t = {.problem = p,
+             .args = job->args,
              .q = (const STORED *)job->args->at[ATTENTION_Q] + head * q->head_stride,
              .k = (const STORED *)job->args->at[ATTENTION_K] + head_kv * k->head_stride,
              .v = (const STORED *)job->args->at[ATTENTION_V] + head_kv * v->head_stride,
-             .o = (STORED *)job->args->at[ATTENTION_O] + head * o->head_stride,
-             .lse = lse->dtype != SPK_DTYPE_DEFAULT ? (REAL *)job->args->at[ATTENTION_LSE] + head * lse->head_stride : NULL,
              .list_row = spk_attention_list_row(p, job->args->item, head, first),
+             .keys = job->tuned.keys,
              .own = own,
-             .most = own + job->room.most,
-             .sum = own + job->room.most + job->tuned.queries};
-        S(attend_tile)(&t, first, end - first < cut->height ? end : first + cut->height);
+             .results = {.job = job,
+                         .o = (STORED *)job->args->at[ATTENTION_O] + head * o->head_stride,
+                         .lse = lse->dtype != SPK_DTYPE_DEFAULT ? (REAL *)job->args->at[ATTENTION_LSE] + head * lse->head_stride : NULL,
+                         .most = own + job->room.most,
+                         .sum = own + job->room.most + job->tuned.queries}};
+        S(attend_tile)(&t, first, end);
     }
 #if PAIRED
     _tile_release();

@@ -8,6 +8,7 @@
 #ifndef PAIRED /* bfloat16 alone, on AMX */
 #define PAIRED 0
 #endif
+#define TURNED 0 /* products with a turned matrix: gradients have them */
 
 #if !PAIRED
 #define REAL double
