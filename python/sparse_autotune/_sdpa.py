@@ -91,7 +91,9 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
         return False
     if not _ops.wants_gradient(query, key, value):
         return True
-    return has_gradients(query) and torch.backends.cuda.flash_sdp_enabled()  # who asks for the formula may want gradients of gradients
+    if not _ops.is_compiling() and not torch.backends.cuda.flash_sdp_enabled():
+        return False  # who asks for the formula may want gradients of gradients, which compiled functions do not have
+    return has_gradients(query)
 
 
 # ------------------------------------------------------------------------------------------------ masks
