@@ -15,7 +15,10 @@ from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
 from ._pruner import BlockPruner
+from ._race import benchmark_attention
 from ._report import Inspection, Report
+from ._sdpa import scaled_dot_product_attention
+from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
@@ -33,6 +36,7 @@ __all__ = [
     "SparseWeight",
     "attention",
     "benchmark",
+    "benchmark_attention",
     "bsr_gemm",
     "clear_cache",
     "explain",
@@ -43,7 +47,10 @@ __all__ = [
     "inspect",
     "matmul",
     "no_tuning",
+    "register_with_transformers",
+    "scaled_dot_product_attention",
     "sddmm",
+    "set_block_mask",
     "set_options",
     "sparsify_weights",
     "to_block_sparse",

@@ -27,6 +27,13 @@ raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverl
 raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
+def has_gradients(q: Tensor) -> bool:
+    """Whether sa.attention is the one to compute gradients: on a GPU there is only a slow kernel for them as yet. What stands in for PyTorch's functions asks
+    here, and leaves the rest to them.
+    """
+    return q.device.type != "cuda"
+
+
 def no_tangents(name: str) -> NoReturn:
     raise NotImplementedError(f"sparse_autotune: {name}: has a tangent, and attention has no forward mode; it has gradients (reverse mode)")
 

@@ -109,5 +109,8 @@ def no_tuning() -> Iterator[None]:
 
 
 def clear_cache() -> None:
-    """Forgets patterns, plans and devices of this process (not the store)."""
+    """Forgets patterns, plans, converted masks and devices of this process (not the store)."""
+    from ._sdpa import converted
+
     _C.clear()
+    converted.clear()

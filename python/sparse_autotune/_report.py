@@ -101,11 +101,7 @@ class Report:
 
     def add(self, name: str, times_us: list[float], *, why: str | None = None) -> None:
         """A row measured elsewhere, of kind "peer"; without times it says why."""
-        row: dict[str, Any] = dict(name=name, params="", hash=None, kind="peer", status="ok" if times_us else "failed", why=why)
-        row.update(median_us=None, spread_us=None, prepare_us=None, predicted_us=None, error=None, tolerance=None, samples_us=times_us, ratios=None)
-        if times_us:
-            quartiles = statistics.quantiles(times_us, n=4) if len(times_us) > 1 else [times_us[0]] * 3
-            row.update(median_us=statistics.median(times_us), spread_us=(quartiles[2] - quartiles[0]) / 2)
+        row = measured_row(name, times_us, why=why)
         self._add_rates(row)
         self.candidates.append(row)
         self._sort()
@@ -219,6 +215,16 @@ class Report:
         ax.set_xlabel("median, µs")
         ax.set_title(self._heading().split("\n")[0], fontsize="small", wrap=True)
         return ax
+
+
+def measured_row(name: str, times_us: list[float], *, why: str | None = None, **facts: Any) -> dict[str, Any]:
+    """A candidate that was timed outside of the library, or why it was not; facts: what else is known of it."""
+    row: dict[str, Any] = dict(name=name, params="", hash=None, kind="peer", status="ok" if times_us else "failed", why=why)
+    row.update(median_us=None, spread_us=None, prepare_us=None, predicted_us=None, error=None, tolerance=None, samples_us=times_us, ratios=None)
+    if times_us:
+        quartiles = statistics.quantiles(times_us, n=4) if len(times_us) > 1 else [times_us[0]] * 3
+        row.update(median_us=statistics.median(times_us), spread_us=(quartiles[2] - quartiles[0]) / 2)
+    return row | facts
 
 
 def _quartile_distances(candidate: dict[str, Any]) -> tuple[float, float]:

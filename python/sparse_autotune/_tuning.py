@@ -149,27 +149,33 @@ def inspect(matrix: Any) -> Inspection:
     return Inspection(**whole)
 
 
+def _elapsed(call: Callable[[], Any], repeats: int, cuda: bool) -> float:
+    """Microseconds of a call, between events on CUDA."""
+    if not cuda:
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - begin) / repeats * 1e6
+    torch.cuda.synchronize()
+    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    first.record()
+    for _ in range(repeats):
+        call()
+    last.record()
+    last.synchronize()
+    return first.elapsed_time(last) / repeats * 1e3
+
+
 def _times(calls: dict[str, Callable[[], Any]], rounds: int, cuda: bool) -> dict[str, list[float]]:
     """Microseconds of calls in interleaved rounds, each sample some calls long."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     repeats = {}
     for name, call in calls.items():
         call()
-        begin = time.perf_counter()
-        call()
-        if cuda:
-            torch.cuda.synchronize()
-        repeats[name] = max(1, min(1000, int(1e-3 / max(time.perf_counter() - begin, 1e-7))))
+        repeats[name] = max(1, min(1000, int(1e3 / max(_elapsed(call, 1, cuda), 0.1))))
     for _ in range(rounds):
         for name, call in calls.items():
-            if cuda:
-                torch.cuda.synchronize()
-            begin = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            if cuda:
-                torch.cuda.synchronize()
-            times[name].append((time.perf_counter() - begin) / repeats[name] * 1e6)
+            times[name].append(_elapsed(call, repeats[name], cuda))
     return times
 
 
@@ -189,10 +195,7 @@ def benchmark(
     rounds of the last phase.
     The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
-    if not hasattr(rounds, "__index__"):
-        raise TypeError(f"rounds: must be a whole number, not {rounds!r}")
-    if not 0 <= rounds <= _MOST_ROUNDS:
-        raise ValueError(f"rounds: must be from 0 to {_MOST_ROUNDS}, not {rounds}")
+    _check_rounds(rounds)
     found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)
     assert found is not None
     report = Report(found)
@@ -200,6 +203,13 @@ def benchmark(
         warnings.filterwarnings("ignore", message="Sparse .* tensor support is in beta")  # of PyTorch's BSR, which nobody asked for by name
         _add_peers(report, A, B, transpose, assume_finite, rounds)
     return report
+
+
+def _check_rounds(rounds: Any, least: int = 0) -> None:
+    if not hasattr(rounds, "__index__"):
+        raise TypeError(f"rounds: must be a whole number, not {rounds!r}")
+    if not least <= rounds <= _MOST_ROUNDS:
+        raise ValueError(f"rounds: must be from {least} to {_MOST_ROUNDS}, not {rounds}")
 
 
 def _peer_rounds(rounds: int) -> int:

@@ -1,11 +1,14 @@
 """The Python code of the README files and of docs/attention.md runs."""
 
+import importlib.util
 import pathlib
 import re
+import warnings
 
 import pytest
 
 import sparse_autotune as sa
+from sparse_autotune import _race
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -14,6 +17,9 @@ def run(name):
     """The names that the page's snippets leave."""
     snippets = re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
     assert snippets
+    if not importlib.util.find_spec("transformers"):
+        warnings.warn(f"transformers is not installed: its examples in {name} were NOT TESTED", stacklevel=2)
+        snippets = [snippet for snippet in snippets if "transformers" not in snippet and "set_block_mask" not in snippet]
     names = {}
     for snippet in snippets:
         exec(snippet, names)
@@ -28,6 +34,7 @@ def test_snippets(name, capsys):
     assert names["layer"].values.grad is not None
 
 
-def test_attention():
+def test_attention(monkeypatch):
+    monkeypatch.setattr(_race, "PEERS", ("pytorch_sdpa", "flash_attention_4"))  # FlexAttention takes seconds to compile, which other tests spend
     names = run("docs/attention.md")
-    assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 300, 64)
+    assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
