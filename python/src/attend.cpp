@@ -292,16 +292,13 @@ AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optio
     const spk_attention &a = attend.problem;
     spk_attention_backward &p = call.problem = spk_sized<spk_attention_backward>();
     spk_attention_backward_args &args = call.args = spk_sized<spk_attention_backward_args>();
-#define TAKE(member) p.member = a.member;
-    TAKE(dtype)
-    TAKE(queries)
-    TAKE(keys)
-    TAKE(depth) TAKE(depth_v) TAKE(batch) TAKE(heads) TAKE(heads_kv) TAKE(diagonal) TAKE(causal) TAKE(window_left) TAKE(window_right)
-        TAKE(sinks) TAKE(soft_cap) TAKE(mask_heads) TAKE(mask_items) TAKE(ldq) TAKE(ldk) TAKE(ldv) TAKE(ldo) TAKE(head_stride_q)
-            TAKE(head_stride_k) TAKE(head_stride_v) TAKE(head_stride_o) TAKE(stride_q) TAKE(stride_k) TAKE(stride_v) TAKE(sequences)
-                TAKE(key_lengths) TAKE(tiles)
+#define TAKE(member) p.member = a.member
+    TAKE(dtype), TAKE(queries), TAKE(keys), TAKE(depth), TAKE(depth_v), TAKE(batch), TAKE(heads), TAKE(heads_kv), TAKE(diagonal),
+        TAKE(causal), TAKE(window_left), TAKE(window_right), TAKE(sinks), TAKE(soft_cap), TAKE(mask_heads), TAKE(mask_items), TAKE(ldq),
+        TAKE(ldk), TAKE(ldv), TAKE(ldo), TAKE(head_stride_q), TAKE(head_stride_k), TAKE(head_stride_v), TAKE(head_stride_o), TAKE(stride_q),
+        TAKE(stride_k), TAKE(stride_v), TAKE(sequences), TAKE(key_lengths), TAKE(tiles);
 #undef TAKE
-                    p.use_grad_lse = call.grad_lse.has_value();
+    p.use_grad_lse = call.grad_lse.has_value();
     p.ld_grad_o = of_grad.ld;
     p.head_stride_grad_o = of_grad.head_stride;
     p.stride_grad_o = of_grad.stride;
@@ -312,13 +309,11 @@ AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optio
         p.head_stride_grad_q = p.head_stride_grad_k = a.depth;
         p.head_stride_grad_v = a.depth_v;
     }
-#define TAKE(member) args.member = attend.args.member;
-    TAKE(q)
-    TAKE(k)
-    TAKE(v)
-    TAKE(scale) TAKE(softcap) TAKE(stream) TAKE(query_ends) TAKE(key_ends) TAKE(tile_numbers) TAKE(tile_bits)
+#define TAKE(member) args.member = attend.args.member
+    TAKE(q), TAKE(k), TAKE(v), TAKE(scale), TAKE(softcap), TAKE(stream), TAKE(query_ends), TAKE(key_ends), TAKE(tile_numbers),
+        TAKE(tile_bits);
 #undef TAKE
-        args.o = call.o.const_data_ptr();
+    args.o = call.o.const_data_ptr();
     args.lse = call.lse.const_data_ptr();
     args.grad_o = call.grad_o.const_data_ptr();
     args.grad_lse = call.grad_lse ? call.grad_lse->const_data_ptr() : nullptr;

@@ -14,27 +14,18 @@ static const struct {
 enum { GRADIENTS = sizeof gradients / sizeof *gradients };
 
 /* Members of both descriptions. */
-#define SHARED(M)                                                                                                                \
-    M(dtype)                                                                                                                     \
-    M(queries)                                                                                                                   \
-    M(keys)                                                                                                                      \
-    M(depth)                                                                                                                     \
-    M(depth_v)                                                                                                                   \
-    M(batch)                                                                                                                     \
-    M(heads)                                                                                                                     \
-    M(heads_kv)                                                                                                                  \
-    M(diagonal)                                                                                                                  \
-    M(causal)                                                                                                                    \
-    M(window_left) M(window_right) M(sinks) M(soft_cap) M(mask_heads) M(mask_items) M(ldq) M(ldk) M(ldv) M(ldo) M(head_stride_q) \
-        M(head_stride_k) M(head_stride_v) M(head_stride_o) M(head_stride_lse) M(stride_q) M(stride_k) M(stride_v) M(stride_o)    \
-            M(stride_lse) M(sequences) M(key_lengths) M(reserved) M(tiles)
+#define SHARED(M)                                                                                                                     \
+    M(dtype), M(queries), M(keys), M(depth), M(depth_v), M(batch), M(heads), M(heads_kv), M(diagonal), M(causal), M(window_left),     \
+        M(window_right), M(sinks), M(soft_cap), M(mask_heads), M(mask_items), M(ldq), M(ldk), M(ldv), M(ldo), M(head_stride_q),       \
+        M(head_stride_k), M(head_stride_v), M(head_stride_o), M(head_stride_lse), M(stride_q), M(stride_k), M(stride_v), M(stride_o), \
+        M(stride_lse), M(sequences), M(key_lengths), M(reserved), M(tiles)
 
 /* The attention whose gradients are wanted. */
 static spk_attention attention_of(const spk_attention_backward *given)
 {
     spk_attention made = {SPK_SIZED(spk_attention), .want_lse = 1};
-#define TAKE(member) made.member = given->member;
-    SHARED(TAKE)
+#define TAKE(member) made.member = given->member
+    SHARED(TAKE);
     return made;
 }
 
@@ -106,8 +97,8 @@ static void write(const spk_problem *p, void *given)
                                    .stride_grad_q = grad_q->stride,
                                    .stride_grad_k = grad_k->stride,
                                    .stride_grad_v = grad_v->stride};
-#define GIVE(member) made.member = attention.member;
-    SHARED(GIVE)
+#define GIVE(member) made.member = attention.member
+    SHARED(GIVE);
     *(spk_attention_backward *)given = made;
 }
 
