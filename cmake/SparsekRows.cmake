@@ -28,8 +28,11 @@ function(sparsek_row_options result kernel)
   elseif(stem MATCHES "_avx512$")
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
   endif()
-  if(stem MATCHES "_bf16_avx512$") # their rows ask for AMX
-    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16 -mamx-tile -mamx-bf16)
+  if(stem MATCHES "_bf16_avx512$") # their rows ask for it
+    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
+  endif()
+  if(stem MATCHES "^attention_bf16_avx512$") # its row asks for AMX
+    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mamx-tile -mamx-bf16)
   endif()
   if(stem MATCHES "(_half_|^sddmm_|^gemm_).*avx") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mf16c)

@@ -47,6 +47,23 @@ install_mkl() {
     return 0
 }
 
+find_onednn() { find build/venv/lib -maxdepth 1 -name 'libdnnl.so.3' 2>/dev/null || true; }
+
+# oneDNN, likewise: the build whose threads are OpenMP's.
+install_onednn() {
+    case "$(uname -m)" in x86_64) ;; *) return 0 ;; esac
+    local onednn
+    onednn=$(find_onednn)
+    if [ -z "$onednn" ]; then
+        say "installing oneDNN into build/venv, as a peer for the race"
+        [ -d build/venv ] || /usr/bin/python3 -m venv build/venv
+        build/venv/bin/python3 -m pip install -q --disable-pip-version-check onednn-cpu-gomp || { echo "oneDNN could not be installed: the race runs without it"; return 0; }
+        onednn=$(find_onednn)
+    fi
+    [ -n "$onednn" ] && export SPARSEK_ONEDNN="$root/$onednn"
+    return 0
+}
+
 find_nvrtc() { find build/venv/lib/python*/site-packages/nvidia -name 'libnvrtc.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 
 # NVRTC compiles the device programs; it needs no GPU.

@@ -11,10 +11,14 @@ static const char *isa_reason(unsigned missing)
         return "the device is not of compute capability 9.0";
     if (missing & (SPK_ISA_SM70 | SPK_ISA_SM80))
         return "the device's compute capability is lower than it needs";
-    if (missing & (SPK_ISA_AVX512F | SPK_ISA_AVX512_BF16 | SPK_ISA_AVX512_FP16))
-        return "the processor has no AVX-512 of the kind it needs";
+    if (missing & SPK_ISA_AVX512F)
+        return "AVX-512 (F, BW, DQ, VL) is not there: the processor lacks it, or the system keeps no registers for it";
     if (missing & SPK_ISA_AMX_BF16)
-        return "the processor has no AMX";
+        return "AMX with bfloat16 is not there: the processor lacks it, or the system keeps no registers for it";
+    if (missing & SPK_ISA_AVX512_BF16)
+        return "the processor has no AVX512-BF16";
+    if (missing & SPK_ISA_AVX512_FP16)
+        return "the processor has no AVX512-FP16";
     if (missing & (SPK_ISA_AVX2 | SPK_ISA_FMA | SPK_ISA_AVX))
         return "the processor has no AVX2 with FMA";
     if (missing & SPK_ISA_F16C)

@@ -72,7 +72,7 @@ class Trial:
 
     def run(self, arguments, threads=1, vendors=False, **env):
         """Its exit code (None: it hung) and what it said."""
-        libraries = {"SPARSEK_MKL": "none"} if threads > 1 else {} if vendors else {"SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none"}
+        libraries = {"SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"} if threads > 1 else {} if vendors else {"SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none", "SPARSEK_ONEDNN": "none"}
         command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "cache") else [self.program, *arguments, "-q"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.env, **libraries, **env}, capture_output=True, encoding="utf-8", errors="replace",
@@ -100,7 +100,7 @@ def make_template(trial, template):
              ["cache", "export", "old.json", "--store", "s.db"],
              ["run", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
     for step in steps:
-        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, "SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none"}, capture_output=True, text=True)
+        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, "SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none", "SPARSEK_ONEDNN": "none"}, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"sparsek {' '.join(step)}: exit {done.returncode}\n{done.stderr}")
     for path in trial.folder.iterdir():

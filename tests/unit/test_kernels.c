@@ -219,6 +219,7 @@ static void test_non_finite_reaches_its_rows_only(void **state)
             for (int narrow = 0; narrow < 2; narrow++) {
                 const spk_dtype dtype = strstr(table[r].name, "f64") != NULL    ? SPK_F64
                                         : strstr(table[r].name, "half") != NULL ? SPK_F16
+                                        : strstr(table[r].name, "bf16") != NULL ? SPK_BF16
                                                                                 : SPK_F32;
                 spk_bsr_indices indices = {
                     SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,         .block_rows = 8, .block_cols = 8, .nnzb = 3,
@@ -318,6 +319,57 @@ static void test_rounding_to_halves(void **state)
         case_release(&c);
     }
     assert_true(ran >= 32);
+    spk_backend_cpu.close(&device);
+}
+
+/* Products whose factors or whose sum are denormal: instructions that take these for 0 must not be used then. One number a row of A, so
+ * that D is exact. */
+static void test_denormals(void **state)
+{
+    (void)state;
+    static const int blocks[] = {16, 9, 1};
+    spk_device *device = open_device(2);
+    const spk_kernel *table;
+    const int rows = spk_kernels(&table);
+    int ran = 0;
+    for (int variant = 0; variant < 24; variant++) {
+        const int block = blocks[variant % 3], grid = 5;
+        const int64_t size = (int64_t)grid * block - (block > 1), n = 35;
+        int64_t offsets[8], columns[8];
+        for (int i = 0; i <= grid; i++)
+            offsets[i] = columns[i] = i;
+        spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,
+                                   .block_rows = block,        .block_cols = block,    .nnzb = grid,
+                                   .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+        spk_pattern *pattern = NULL;
+        must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
+        spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_BF16, .dtype_d = SPK_F32};
+        spmm.layout_b = variant / 3 & 1 ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
+        spmm.trans_a = variant / 6 & 1 ? SPK_TRANS : SPK_NO_TRANS;
+        const double a = variant / 12 & 1 ? 0x1p-70 : 0x1p100, b = variant / 12 & 1 ? 0x1p-60 : 0x1p-130;
+        kernel_case c;
+        spk_rng rng;
+        spk_rng_seed(&rng, seed_of_the_day() + (uint64_t)variant);
+        case_make(&c, &rng, pattern, &spmm, 1, 0, 0);
+        for (int64_t i = 0; i < (int64_t)grid * block * block; i++) /* the diagonal, and what hangs over */
+            put(c.operands[SPK_A], SPK_BF16, i, i % (block * block) % (block + 1) == 0 ? a : 0);
+        for (int64_t i = 0; i < size; i++)
+            for (int64_t j = 0; j < n; j++)
+                put(c.operands[SPK_B], SPK_BF16, at(c.problem.b.layout, c.problem.b.ld, i, j), b * (double)((i + j) % 5));
+        for (int r = 0; r < rows; r++)
+            for (int p = 0; (table[r].kind == SPK_KIND_OWN || table[r].kind == SPK_KIND_REFERENCE) && p < spk_params_count(&table[r]); p++)
+                if (run_once(&c, &table[r], p, device)) {
+                    ran++;
+                    for (int64_t i = 0; i < size; i++)
+                        for (int64_t j = 0; j < n; j++) {
+                            const double got = get(c.args.d, SPK_F32, i * c.problem.d.ld + j), want = a * b * (double)((i + j) % 5);
+                            if (got != want)
+                                fail_msg("%s, variant %d: D[%d,%d] = %a, expected %a", table[r].name, variant, (int)i, (int)j, got, want);
+                        }
+                }
+        case_release(&c);
+    }
+    assert_true(ran >= 48);
     spk_backend_cpu.close(&device);
 }
 
@@ -446,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_non_finite_reaches_its_rows_only),
+        cmocka_unit_test(test_denormals),
         cmocka_unit_test(test_rounding_to_halves),
         cmocka_unit_test(test_random_problems),
         cmocka_unit_test(test_many_tasks),

@@ -22,7 +22,7 @@ static spk_device *open_device(int threads)
 }
 
 typedef struct saved_environment {
-    char *openblas, *mkl;
+    char *openblas, *mkl, *onednn;
 } saved_environment;
 
 static char *copy_variable(const char *name)
@@ -45,7 +45,7 @@ static int save(void **state)
     saved_environment *saved = malloc(sizeof *saved);
     if (saved == NULL)
         return -1;
-    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_MKL")};
+    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_MKL"), copy_variable("SPARSEK_ONEDNN")};
     *state = saved;
     return 0;
 }
@@ -55,6 +55,7 @@ static int restore(void **state)
     saved_environment *saved = *state;
     restore_variable("SPARSEK_OPENBLAS", saved->openblas);
     restore_variable("SPARSEK_MKL", saved->mkl);
+    restore_variable("SPARSEK_ONEDNN", saved->onednn);
     free(saved);
     return 0;
 }
@@ -160,12 +161,15 @@ static void another_library_is_refused(void **state)
         skip();
     setenv("SPARSEK_OPENBLAS", path, 1);
     setenv("SPARSEK_MKL", path, 1);
+    setenv("SPARSEK_ONEDNN", path, 1);
     spk_device *device = open_device(1);
     void *handle = NULL;
     assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
     assert_non_null(strstr(spk_error_message(0), "cblas_sgemm"));
     assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
     assert_non_null(strstr(spk_error_message(0), "libmkl_rt"));
+    assert_int_equal(spk_library_open(device, "onednn", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "dnnl_version"));
     assert_null(handle);
     spk_backend_cpu.close(&device);
 }

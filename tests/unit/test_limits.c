@@ -256,6 +256,7 @@ static int make_code_within(void *kib)
     char why[512] = "";
     setenv("SPARSEK_OPENBLAS", "none", 1);
     setenv("SPARSEK_MKL", "none", 1);
+    setenv("SPARSEK_ONEDNN", "none", 1);
     if (spk_context_create(&options, &context) != SPK_OK || !leave_kib(*(const int *)kib))
         return TROUBLE;
     const spk_status status = race(context, &report);

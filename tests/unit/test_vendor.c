@@ -1,4 +1,5 @@
 /* The vendor rows: every row that says it can compute a problem does so, in one thread or many, also in a child of fork(). */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,8 @@
 #include "registry/registry.h"
 #include "unit/vendor_trial.h"
 
-static const char *const rows[] = {"openblas_blocks", "openblas_dense", "mkl_bsr", "mkl_blocks", "mkl_dense", "libxsmm_blocks"};
+static const char *const rows[] = {"openblas_blocks", "openblas_dense", "mkl_bsr",       "mkl_blocks",
+                                   "mkl_dense",       "onednn_dense",   "libxsmm_blocks"};
 enum { ROWS = sizeof rows / sizeof rows[0], CASES = 250, ENOUGH_US = 40000000 };
 
 static void rows_compute_what_they_claim(void **state)
@@ -28,6 +30,9 @@ static void rows_compute_what_they_claim(void **state)
     uint64_t seed = seed_text != NULL ? strtoull(seed_text, NULL, 10) : 20261121;
     int cases = seed_text != NULL ? 1 : CASES;
     double start = spk_now_us();
+    int (*threads)(void) = NULL; /* of OpenMP, for this thread: as they were after each run */
+    *(void **)&threads = dlsym(RTLD_DEFAULT, "omp_get_max_threads");
+    const int threads_before = threads != NULL ? threads() : 0;
     for (int i = 0; i < cases; i++) {
         if (spk_now_us() - start > ENOUGH_US)
             cases = 1; /* a tool that slows everything: fewer problems */
@@ -46,6 +51,7 @@ static void rows_compute_what_they_claim(void **state)
             if (spk_candidate_applicable(kernel, &params, &t.problem, device, &why)) {
                 assert_null(why);
                 check_candidate(&t, kernel, &params, device);
+                assert_int_equal(threads != NULL ? threads() : 0, threads_before);
                 checked[r]++;
             } else {
                 assert_non_null(why);

@@ -25,7 +25,8 @@ static inline double spk_wake_us(double threads)
 spk_status spk_partition_rows(const spk_mem *mem, const spk_bsr_view *view, int parts, int64_t **bounds);
 
 /* A finished piece of the product, still without alpha: acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j]. Applies alpha, beta,
- * bias, activation, residual and stores to D (either layout), keeping preact where asked. Rows and columns are already clipped. */
+ * bias, activation, residual and stores to D (either layout), keeping preact where asked. Rows and columns are already clipped. float32
+ * sums may become a D of 16 bits. */
 void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
                       int64_t col0, int64_t cols);
 void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows,
@@ -34,7 +35,7 @@ void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const do
 /* True where D = alpha * acc needs nothing else and D is row-major: kernels store straight from registers. */
 bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args);
 
-/* Vendor libraries (vendor/library.c). names: "openblas", "mkl", "libxsmm". */
+/* Vendor libraries (vendor/library.c). names: "openblas", "mkl", "onednn", "libxsmm". */
 bool spk_library_found(const spk_device *device, const char *name);
 const char *spk_library_why(const spk_device *device, const char *name); /* where it is not found: as long as the device lives */
 /* Symbol of a library, opened at first use; SPK_ERR_UNAVAILABLE with what was tried. */

@@ -1,17 +1,8 @@
-/* The epilogue for every kernel that has none of its own: baseline vectors, both layouts, both dtypes. */
+/* The epilogue for every kernel that has none of its own: baseline vectors, both layouts, all dtypes. */
 #include "backend/cpu/cpu.h"
+#include "base/half.h"
 
 #define VECTOR_BYTES 16
-
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
-
-#include "backend/cpu/kernels/epilogue_body.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
 
 #define REAL double
 #define REAL_BITS 64
@@ -19,11 +10,41 @@
 #include "backend/cpu/kernels/vector.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#undef REAL
+#undef REAL_BITS
+#undef T
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#undef STORED
+#undef S
+
+#define STORED uint16_t
+#define STORED_BF16 0
+#define S(name) name##_f16
+#include "backend/cpu/kernels/stored_half.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#undef STORED_BF16
+#undef S
+
+#define STORED_BF16 1
+#define S(name) name##_bf16
+#include "backend/cpu/kernels/stored_half.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
 
 void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
                       int64_t col0, int64_t cols)
 {
-    epilogue_f32(problem, args, acc, acc_ld, row0, rows, col0, cols);
+    const spk_dtype dtype = problem->d.dtype;
+    (dtype == SPK_F16    ? epilogue_f16
+     : dtype == SPK_BF16 ? epilogue_bf16
+                         : epilogue_f32)(problem, args, acc, acc_ld, row0, rows, col0, cols);
 }
 
 void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const double *acc, int64_t acc_ld, int64_t row0, int64_t rows,

@@ -60,6 +60,8 @@ unsigned spk_probe_isa(void)
         isa |= SPK_ISA_AVX512F | (has_tiles() ? SPK_ISA_AMX_BF16 : 0);
     if ((isa & SPK_ISA_AVX512F) && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & 1u << 5))
         isa |= SPK_ISA_AVX512_BF16;
+    if ((isa & SPK_ISA_AVX512F) && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & 1u << 23))
+        isa |= SPK_ISA_AVX512_FP16;
 #elif defined(__aarch64__)
     isa |= SPK_ISA_NEON;
 #endif

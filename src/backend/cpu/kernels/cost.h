@@ -60,7 +60,8 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     const tile_cut cut = tile_make_cut(problem, tuned, device->executor.threads, tiles);
     if (cut.panels == 0 || problem->m == 0)
         return 0.1;
-    const double rows = (double)tile_grid_rows(problem), blocks = (double)problem->pattern->nnzb, depth = tile_block_cols(problem);
+    const double rows = (double)tile_grid_rows(problem), blocks = (double)problem->pattern->nnzb,
+                 depth = (double)tile_ceil(tile_block_cols(problem), tiles->step);
     const int wide = (int)tile_ceil(cut.vectors, cut.panels), narrow = wide > 1 ? wide - 1 : 1;
     const double wide_panels = cut.panels > 1 || wide == cut.vectors ? (double)(cut.vectors - cut.panels * narrow) : 0;
     const double narrow_panels = (double)cut.panels - wide_panels;
@@ -74,11 +75,11 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         cycles += panels * (blocks * block + rows * (25 + 22.0 * split.tiles));
     }
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
-    const double row_bytes = tile_row_bytes(problem, element_bytes), value_bytes = row_bytes * rows;
+    const double row_bytes = tile_row_bytes(problem, element_bytes) / tiles->step, value_bytes = row_bytes * rows;
     const double groups = (double)tile_ceil(cut.panels, cut.group), near = row_bytes < 16384 ? groups : (double)cut.panels;
     cycles += value_bytes * (near / 40 + groups / 30);
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
-    const double panel_bytes = (double)problem->k * (double)cut.vectors * (double)lanes * (double)element_bytes;
+    const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (cut.first_packed > 0 && cut.panels > 1)
         cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */

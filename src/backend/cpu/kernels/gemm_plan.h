@@ -201,15 +201,16 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
     const tile_split split = tile_make_split(tiles, rows > 0 ? (int)rows : 1, s.width);
     const double steps = s.depth > 0 ? ceil(k / (double)s.depth) : 1, units = (double)(s.down * s.across),
                  panels = (double)tile_ceil(vectors, s.width);
-    const double step = split.taller * cost_of_tile_block(&machine, split.low + 1, s.width, k / steps) +
-                        (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, s.width, k / steps) : 0);
+    const double deep = k / steps / tiles->step;
+    const double step = split.taller * cost_of_tile_block(&machine, split.low + 1, s.width, deep) +
+                        (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, s.width, deep) : 0);
     double cycles = units * steps * panels * (step + 20 * split.tiles) + 200 * units;
     if (steps > 1)
         cycles += 2 * steps * m * (double)s.vectors;
     /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place the rows of a register tile must not share the
      * few places that a cache has for their addresses. */
     const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = p->a.layout == SPK_COL_MAJOR ? 0.3 : 0.6;
-    const double scale = (double)tiles->element_bytes / 4;
+    const double scale = (double)tiles->element_bytes / 4 / tiles->step;
     const bool crowded = p->a.layout == SPK_ROW_MAJOR && p->a.ld * tiles->element_bytes % 4096 == 0 && split.low >= 8;
     if (s.pack_a)
         cycles += a_copy * scale * (double)s.across * k * m;

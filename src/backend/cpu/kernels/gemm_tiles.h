@@ -1,5 +1,6 @@
-/* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h and gemm_plan.h. The register tiles are
- * those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of A^T. */
+/* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h) and gemm_plan.h. The
+ * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of
+ * A^T. With TILE_PAIRED what is copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
 
 typedef struct S(gemm_run) {
     const spk_bound *bound;
@@ -38,51 +39,81 @@ static int64_t S(gemm_columns)(const S(gemm_unit) *unit, gemm_range panel)
     return (end < n ? end : n) - panel.begin * T(lanes);
 }
 
+/* Some columns of b, as a panel. */
+SPK_INLINE int S(gemm_pack)(spk_layout layout, const STORED *b, int64_t ld, int64_t depth, int width, int64_t columns, REAL *to)
+{
+#if TILE_PAIRED
+    const S(pair_rows) rows = {2, depth}; /* no gaps */
+    S(pair_least) least = S(least_of_none)();
+    S(pack_pairs)(&rows, layout, b, ld, 0, tile_ceil(depth, 2), width, columns, to, &least);
+    return S(least_number)(least);
+#else
+    S(pack)(layout, b, ld, 0, depth, width, columns, to);
+    return 0;
+#endif
+}
+
 /* Rows k0 .. k0 + depth of some columns of B, as a panel. */
-static void S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, REAL *to)
+static int S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, REAL *to)
 {
     const spk_operand *b = &unit->problem.b;
     const STORED *from = (const STORED *)unit->args.b + k0 * spk_operand_row_step(b) + panel.begin * T(lanes) *spk_operand_col_step(b);
-    S(pack)(b->layout, from, b->ld, 0, depth, (int)(panel.end - panel.begin), S(gemm_columns)(unit, panel), to);
+    return S(gemm_pack)(b->layout, from, b->ld, depth, (int)(panel.end - panel.begin), S(gemm_columns)(unit, panel), to);
 }
 
 /* The same from a column-major A: each column once, along its line, to its places in all sub-tiles. What a sub-tile's last vector has
  * beyond its height is never read. */
-static void S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, int64_t ld, int64_t depth)
+static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, int64_t ld, int64_t depth)
 {
-    const int64_t rows = unit->rows.end - unit->rows.begin, step = unit->tall * depth;
-    for (int64_t k = 0; k < depth; k++) {
-        const STORED *column = from + k * ld;
-        REAL *to = unit->a + k * unit->tall;
+    const int64_t rows = unit->rows.end - unit->rows.begin, steps = tile_ceil(depth, T(machine).step), step = unit->tall * steps;
+#if TILE_PAIRED
+    S(pair_least) least = S(least_of_none)();
+#endif
+    for (int64_t s = 0; s < steps; s++) {
+        const STORED *column = from + s * T(machine).step * ld;
+        REAL *to = unit->a + s * unit->tall;
         int64_t row = 0;
         for (int tile = 0; tile < unit->split.tiles; tile++) {
             const int64_t height = unit->split.low + (tile < unit->split.taller);
             for (int64_t i = 0; i < height; i += T(lanes)) {
                 const int64_t left = rows - row - i;
+#if TILE_PAIRED
+                const STORED *second = 2 * s + 1 < depth ? column + ld + row + i : NULL;
+                const T(words) pairs = S(pair_up)(column + row + i, second, left);
+                S(least_of)(&least, pairs);
+                T(store)(to + i, (T(vec))pairs);
+#else
                 T(store)(to + i, left >= T(lanes) ? S(load)(column + row + i) : S(load_part)(column + row + i, left));
+#endif
             }
             row += height;
             to += step;
         }
     }
+#if TILE_PAIRED
+    return S(least_number)(least);
+#else
+    return 0;
+#endif
 }
 
 /* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
-static void S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
+static int S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
     const spk_operand *a = &unit->problem.a;
     const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
     REAL *to = unit->a;
-    if (a->layout == SPK_COL_MAJOR) {
-        S(gemm_copy_columns)(unit, from, a->ld, depth);
-        return;
-    }
+    int least = INT_MAX;
+    if (a->layout == SPK_COL_MAJOR)
+        return S(gemm_copy_columns)(unit, from, a->ld, depth);
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
-        S(pack)(SPK_COL_MAJOR, from, a->ld, 0, depth, (int)(unit->tall / T(lanes)), height, to);
+        const int found = S(gemm_pack)(SPK_COL_MAJOR, from, a->ld, depth, (int)(unit->tall / T(lanes)), height, to);
+        least = found < least ? found : least;
         from += height * a->ld;
-        to += unit->tall * depth;
+        to += unit->tall * tile_ceil(depth, T(machine).step);
     }
+    return least;
 }
 
 static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
@@ -93,18 +124,25 @@ static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REA
                                        unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
-/* A step of one panel: to the sums, or to D where nothing follows. */
+/* A step of one panel: to the sums, or to D where nothing follows. exact: pairs are not multiplied as such. */
 static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride, REAL *sums,
-                         bool first, bool direct)
+                         bool first, bool direct, bool exact)
 {
+#if TILE_PAIRED
+    const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
+#else
+    const T(tile_function)(*const tiles)[T(tallest)] = T(tiles);
+    (void)exact;
+#endif
     static const int32_t first_column = 0;
     const spk_problem *problem = &unit->problem;
     const spk_operand *a = &problem->a;
     const bool copied = unit->run->state->pack_a;
     const int width = (int)(panel.end - panel.begin);
-    const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * depth : spk_operand_row_step(a);
+    const int64_t steps = tile_ceil(depth, T(machine).step);
+    const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * steps : spk_operand_row_step(a);
     REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
-    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = depth, .edge_column = -1, .panel = b, .panel_stride = b_stride};
+    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = b, .panel_stride = b_stride};
     job.alpha = direct ? (REAL)unit->args.alpha : 1;
     job.row_stride = copied ? 1 : spk_operand_row_step(a);
     job.col_stride = copied ? unit->tall : spk_operand_col_step(a);
@@ -115,7 +153,7 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
         const int height = unit->split.low + (tile < unit->split.taller);
         job.out = first ? out : step;
         job.out_stride = first ? out_stride : stride;
-        T(tiles)[width - 1][height - 1](&job);
+        tiles[width - 1][height - 1](&job);
         for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
             T(store)(out + i, T(load)(out + i) + T(load)(step + i));
         job.values += copied ? row_step : height * row_step;
@@ -130,8 +168,9 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
     const spk_operand *b = &unit->problem.b;
     const int64_t rows = unit->rows.end - unit->rows.begin;
     REAL *copy = unit->b, *sums = unit->sums;
+    int least_a = 0, least_b = 0;
     if (run->state->pack_a && depth > 0)
-        S(gemm_copy_a)(unit, k0, depth);
+        least_a = S(gemm_copy_a)(unit, k0, depth);
     for (int64_t i = 0; i < unit->panels; i++) {
         const gemm_range panel = S(gemm_panel)(unit, i);
         const int64_t width = (panel.end - panel.begin) * T(lanes), columns = S(gemm_columns)(unit, panel);
@@ -140,8 +179,14 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
         if (in_place)
             from = (const REAL *)unit->args.b + k0 * b->ld + panel.begin * T(lanes);
         else if (depth > 0)
-            S(gemm_copy_b)(unit, panel, k0, depth, copy);
-        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct);
+            least_b = S(gemm_copy_b)(unit, panel, k0, depth, copy);
+#if TILE_PAIRED
+        const bool exact = !S(pairs_are_exact)(least_a, least_b);
+#else
+        const bool exact = false;
+        (void)least_a, (void)least_b;
+#endif
+        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct, exact);
         if (last && !direct && run->state->splits == 1)
             S(gemm_finish)(unit, panel, sums);
         sums += rows * width;

@@ -1,4 +1,5 @@
 /* The tiled GEMM for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
+#include <limits.h>
 #include <stdatomic.h>
 
 #include "backend/cpu/kernels/gemm_plan.h"

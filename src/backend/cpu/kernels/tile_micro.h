@@ -1,10 +1,14 @@
 /* Template of register tiles, after vector.h: the sums of a block row's blocks times a panel of B, h rows by w vectors held in registers.
  * Elements of A are read one at a time through the view's strides, so that both block layouts and both orientations run the same code. */
 
+#ifndef TILE_PAIRED /* 1: an element is a pair (tile_pairs.h), which needs a register of its own */
+#define TILE_PAIRED 0
+#endif
+
 /* Vectors of sums that the registers hold beside a row of B and an element of A. The list has each (height, width) that they allow. */
 /* clang-format off */
 #if VECTOR_BYTES == 64 /* with 32 registers */
-enum { T(accumulators) = 28, T(tallest) = 14, T(widest) = 6 };
+enum { T(accumulators) = TILE_PAIRED ? 27 : 28, T(tallest) = 14, T(widest) = 6 };
 #define TILE_LIST(X)                                                                                                      \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1)  \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)  \
@@ -29,8 +33,12 @@ enum { T(fused) = true };
 #else
 enum { T(fused) = false };
 #endif
-static const tile_machine T(machine) = {
-    .lanes = T(lanes), .element_bytes = sizeof(REAL), .accumulators = T(accumulators), .tallest = T(tallest), .fused = T(fused)};
+static const tile_machine T(machine) = {.lanes = T(lanes),
+                                        .element_bytes = sizeof(REAL),
+                                        .accumulators = T(accumulators),
+                                        .tallest = T(tallest),
+                                        .step = TILE_PAIRED ? 2 : 1,
+                                        .fused = T(fused)};
 
 /* Some rows of one block row times one panel. */
 typedef struct T(tile_job) {
@@ -53,8 +61,54 @@ typedef struct T(tile_job) {
 
 typedef void (*T(tile_function))(const T(tile_job) *job);
 
+SPK_INLINE T(vec) T(tile_row)(const REAL *b, const int part)
+{
+#if TILE_PAIRED
+    return part == TILE_FIRST    ? (T(vec))((T(words))T(load)(b) << 16)
+           : part == TILE_SECOND ? (T(vec))((T(words))T(load)(b) >> 16 << 16)
+                                 : T(load)(b);
+#else
+    (void)part;
+    return T(load)(b);
+#endif
+}
+
+SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, const int part)
+{
+#if TILE_PAIRED
+    uint32_t pair;
+    __builtin_memcpy(&pair, element, sizeof pair);
+    const __m512i all = _mm512_set1_epi32((int)(part == TILE_FIRST ? pair << 16 : part == TILE_SECOND ? pair >> 16 << 16 : pair));
+    if (part != TILE_WHOLE)
+        return sum + (T(vec))all * row;
+    /* _mm512_dpbf16_ps: GCC takes it for a call that may read memory, and stores all sums at each step. */
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(row), "v"(all));
+    return sum;
+#else
+    (void)part;
+    return sum + *element * row;
+#endif
+}
+
+/* One step along k of block i, or a part of it. A macro: sums that a function is given by address would not stay in registers. */
+/* clang-format off */
+#define TILE_STEP(part)                                                                                             \
+    {                                                                                                               \
+        T(vec) row[6];                                                                                              \
+        _Pragma("GCC unroll 6")                                                                                     \
+        for (int j = 0; j < w; j++)                                                                                 \
+            row[j] = T(tile_row)(b[i] + j * T(lanes), part);                                                        \
+        _Pragma("GCC unroll 14")                                                                                    \
+        for (int r = 0; r < h; r++) {                                                                               \
+            _Pragma("GCC unroll 6")                                                                                 \
+            for (int j = 0; j < w; j++)                                                                             \
+                acc[i][r][j] = T(tile_multiply)(acc[i][r][j], &a[i][r / 3][r % 3 * row_stride], row[j], part);      \
+        }                                                                                                           \
+    }
+/* clang-format on */
+
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
-SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u,
+SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, const bool exact,
                                T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
@@ -70,16 +124,11 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
     for (int64_t k = depth; k > 0; k--) {
 #pragma GCC unroll 4
         for (int i = 0; i < u; i++) {
-            T(vec) row[6];
-#pragma GCC unroll 6
-            for (int j = 0; j < w; j++)
-                row[j] = T(load)(b[i] + j * T(lanes));
-#pragma GCC unroll 14
-            for (int r = 0; r < h; r++) {
-                const REAL element = a[i][r / 3][r % 3 * row_stride];
-#pragma GCC unroll 6
-                for (int j = 0; j < w; j++)
-                    acc[i][r][j] += element * row[j];
+            if (exact) {
+                TILE_STEP(TILE_FIRST)
+                TILE_STEP(TILE_SECOND)
+            } else {
+                TILE_STEP(TILE_WHOLE)
             }
 #pragma GCC unroll 5
             for (int r = 0; r < h; r += 3)
@@ -91,7 +140,7 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
 
 /* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time
  * with their own sums, so that enough independent multiplications are under way. */
-SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
+SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const bool exact)
 {
     const int u = tile_blocks_at_once(h, w);
     T(vec) acc[4][T(tallest)][T(widest)];
@@ -105,7 +154,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
     int64_t p = 0;
     if (u > 1) /* only the last block of a row can be at the edge */
         for (; p + u < job->blocks; p += u)
-            T(tile_blocks)(job, p, job->depth, h, w, u, acc);
+            T(tile_blocks)(job, p, job->depth, h, w, u, exact, acc);
     for (; p < job->blocks; p++) {
         if (u == 1 && job->ahead_count > 0) {
             const int64_t next = p + 1 < job->blocks ? p + 1 : 0;
@@ -113,7 +162,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
             for (int64_t i = 0; i < job->ahead_count; i++)
                 __builtin_prefetch(line + i * job->ahead_bytes, 0, 3);
         }
-        T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, acc);
+        T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, exact, acc);
     }
     REAL *out = job->out;
 #pragma GCC unroll 14
@@ -133,7 +182,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w)
 #define TILE(h, w)                                        \
     static void T(tile_##h##x##w)(const T(tile_job) *job) \
     {                                                     \
-        T(tile)(job, h, w);                               \
+        T(tile)(job, h, w, false);                        \
     }
 TILE_LIST(TILE)
 #undef TILE
@@ -142,4 +191,18 @@ TILE_LIST(TILE)
 #define TILE(h, w) [w - 1][h - 1] = T(tile_##h##x##w),
 static const T(tile_function) T(tiles)[T(widest)][T(tallest)] = {TILE_LIST(TILE)};
 #undef TILE
+
+#if TILE_PAIRED
+#define TILE(h, w)                                         \
+    static void T(exact_##h##x##w)(const T(tile_job) *job) \
+    {                                                      \
+        T(tile)(job, h, w, true);                          \
+    }
+TILE_LIST(TILE)
+#undef TILE
+#define TILE(h, w) [w - 1][h - 1] = T(exact_##h##x##w),
+static const T(tile_function) T(exact_tiles)[T(widest)][T(tallest)] = {TILE_LIST(TILE)};
+#undef TILE
+#endif
 #undef TILE_LIST
+#undef TILE_STEP

@@ -15,8 +15,12 @@ typedef struct tile_machine {
     int64_t element_bytes; /* of one */
     int accumulators;      /* vectors of sums in registers, at most */
     int tallest;           /* rows of a tile, at most */
+    int step;              /* columns of A, and rows of B, that a multiply-add takes: an element holds so many numbers */
     bool fused;            /* a multiply-add is one instruction */
 } tile_machine;
+
+/* What a tile multiplies at once: a step along K, or, where a step is a pair of numbers, its first or its second alone. */
+enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };
 
 /* The tunables of a row. */
 typedef struct tile_tunables {

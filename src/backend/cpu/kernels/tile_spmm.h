@@ -1,5 +1,6 @@
-/* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h, tile_values.h and tile_plan.h: bind and run.
- * Tiles read REAL: where STORED is something else, B and the values are always copied, and D may be of either. */
+/* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h (or tile_pairs.h), tile_values.h and tile_plan.h:
+ * bind and run. Tiles read REAL: where STORED is something else, B and the values are always copied, and D may be of either. A step along K
+ * is a row of B, or with TILE_PAIRED two. */
 
 enum { S(converts) = sizeof(STORED) != sizeof(REAL) };
 
@@ -7,6 +8,7 @@ typedef struct S(tile_state) {
     tile_cut cut;
     int64_t *bounds; /* of the parts: parts + 1 block rows */
     int64_t *starts; /* of the panels, in vectors: panels + 1 */
+    int64_t steps;   /* of K: rows of a panel */
     int64_t batch;   /* block rows taken together: the epilogue gets enough rows at a time */
     /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
     int64_t panel_elements, value_elements;
@@ -18,7 +20,10 @@ typedef struct S(tile_run) {
     const spk_args *args;
     const S(tile_state) *state;
     bool plain;
-    int64_t pack_step; /* rows of B a packing task */
+    int64_t pack_step; /* steps of B a packing task */
+#if TILE_PAIRED
+    atomic_int least; /* of B's numbers, where tasks find it packed */
+#endif
 } S(tile_run);
 
 /* A task at work. */
@@ -28,6 +33,10 @@ typedef struct S(tile_worker) {
     int64_t panels_start; /* the vector with which they begin */
     const STORED *stored; /* the values of a block row: element (0, 0) of the block at position 0 */
     REAL *values;         /* where a copy of them lies that the tiles read; NULL: they read what is stored */
+#if TILE_PAIRED
+    S(pair_least) found; /* of B's numbers that it packed */
+    bool exact;          /* pairs are not multiplied as such */
+#endif
     T(tile_job) job;
 } S(tile_worker);
 
@@ -39,10 +48,10 @@ typedef struct S(tile_buffer) {
 
 static REAL *S(packed_panel)(const S(tile_worker) *worker, int64_t panel)
 {
-    return worker->panels + worker->run->bound->problem.k * (worker->run->state->starts[panel] - worker->panels_start) * T(lanes);
+    return worker->panels + worker->run->state->steps * (worker->run->state->starts[panel] - worker->panels_start) * T(lanes);
 }
 
-static void S(pack_panels)(const S(tile_worker) *worker, int64_t first, int64_t last, int64_t k0, int64_t k1)
+static void S(pack_panels)(S(tile_worker) *worker, int64_t first, int64_t last, int64_t k0, int64_t k1)
 {
     const S(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
@@ -50,7 +59,13 @@ static void S(pack_panels)(const S(tile_worker) *worker, int64_t first, int64_t 
         const int64_t start = run->state->starts[panel], column = start * T(lanes);
         const int width = (int)(run->state->starts[panel + 1] - start);
         const STORED *b = (const STORED *)run->args->b + (problem->b.layout == SPK_ROW_MAJOR ? column : column * problem->b.ld);
-        S(pack)(problem->b.layout, b, problem->b.ld, k0, k1, width, problem->n - column, S(packed_panel)(worker, panel));
+        REAL *to = S(packed_panel)(worker, panel);
+#if TILE_PAIRED
+        const S(pair_rows) rows = {run->bound->view.block_cols, problem->k};
+        S(pack_pairs)(&rows, problem->b.layout, b, problem->b.ld, k0, k1, width, problem->n - column, to, &worker->found);
+#else
+        S(pack)(problem->b.layout, b, problem->b.ld, k0, k1, width, problem->n - column, to);
+#endif
     }
 }
 
@@ -58,26 +73,39 @@ static void S(pack_panels)(const S(tile_worker) *worker, int64_t first, int64_t 
 static S(tile_worker) S(make_worker)(const S(tile_run) *run)
 {
     const spk_bsr_view *view = &run->bound->view;
-    return (S(tile_worker)){.run = run,
-                            .panels = run->args->workspace,
-                            .panels_start = run->state->starts[run->state->cut.first_packed],
-                            .job = {.row_stride = view->row_stride,
-                                    .col_stride = view->col_stride,
-                                    .block_stride = view->block_stride,
-                                    .depth = view->block_cols,
-                                    .edge_column = view->grid_cols - 1,
-                                    .edge_depth = view->cols - (view->grid_cols - 1) * view->block_cols}};
+    const int64_t step = T(machine).step, steps = tile_ceil(view->block_cols, step);
+    S(tile_worker) worker = {.run = run,
+                             .panels = run->args->workspace,
+                             .panels_start = run->state->starts[run->state->cut.first_packed],
+                             .job = {.row_stride = view->row_stride,
+                                     .col_stride = view->col_stride,
+                                     .block_stride = view->block_stride,
+                                     .depth = steps,
+                                     .edge_column = view->grid_cols - 1,
+                                     .edge_depth = tile_ceil(view->cols - (view->grid_cols - 1) * view->block_cols, step)}};
+#if TILE_PAIRED /* of a copy */
+    worker.job.row_stride = S(pairs_by_row)(view) ? steps : 1;
+    worker.job.col_stride = S(pairs_by_row)(view) ? 1 : view->block_rows;
+    worker.job.block_stride = steps * view->block_rows;
+    worker.found = S(least_of_none)();
+#endif
+    return worker;
 }
 
 /* Rows of B for all panels, a few at a time: B is read along its rows. */
 static void S(pack_task)(void *arg, int64_t task)
 {
-    const S(tile_run) *run = arg;
+    S(tile_run) *run = arg;
     const tile_cut *cut = &run->state->cut;
-    const S(tile_worker) worker = S(make_worker)(run);
-    const int64_t k = run->bound->problem.k, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
+    S(tile_worker) worker = S(make_worker)(run);
+    const int64_t k = run->state->steps, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
     for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
         S(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
+#if TILE_PAIRED
+    const int least = S(least_number)(worker.found);
+    for (int before = atomic_load(&run->least); least < before && !atomic_compare_exchange_weak(&run->least, &before, least);)
+        continue;
+#endif
 }
 
 /* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
@@ -172,7 +200,11 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
             if (problem->d.layout == SPK_ROW_MAJOR)
                 S(fetch_for_epilogue)(run, row0 + row, height, column0, columns);
         }
+#if TILE_PAIRED
+        (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](job);
+#else
         T(tiles)[width - 1][height - 1](job);
+#endif
         row += height;
         if (buffer == NULL) {
             job->out += height * job->out_stride;
@@ -244,7 +276,7 @@ static void S(pack_values)(const T(tile_job) *job, const tile_split *split, REAL
 }
 
 /* The copy of a block row's values that its tiles read: converted, and laid out by tiles where those want it. */
-static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
+static void S(copy_values)(S(tile_worker) *worker, int64_t block_row)
 {
     const S(tile_run) *run = worker->run;
     S(tile_worker) from = S(make_worker)(run);
@@ -253,9 +285,22 @@ static void S(copy_values)(const S(tile_worker) *worker, int64_t block_row)
     job->values = (const REAL *)from.stored;
     if (S(converts)) {
         REAL *to = worker->values + (run->state->cut.by_tile ? run->state->value_elements : 0);
+#if TILE_PAIRED
+        const spk_bsr_view *view = &run->bound->view;
+        S(pair_least) least = S(least_of_none)();
+        for (int64_t p = 0; p < job->blocks; p++) {
+            const int64_t left = view->cols - (int64_t)job->columns[p] * view->block_cols;
+            S(pair_block)(view, from.stored + (job->positions != NULL ? job->positions[p] : p) * view->block_stride,
+                          S(rows_of)(run->bound, block_row), left < view->block_cols ? left : view->block_cols, to + p * job->block_stride,
+                          &least);
+        }
+        const int least_b = run->state->cut.fused ? S(least_number)(worker->found) : atomic_load(&((S(tile_run) *)run)->least);
+        worker->exact = !S(pairs_are_exact)(S(least_number)(least), least_b);
+#else
         for (int64_t p = 0; p < job->blocks; p++)
             S(widen_all)(from.stored + (job->positions != NULL ? job->positions[p] : p) * job->block_stride, job->block_stride,
                          to + p * job->block_stride);
+#endif
         job->values = to;
         job->positions = NULL;
     }
@@ -270,7 +315,7 @@ static void S(tile_task)(void *arg, int64_t task)
     const S(tile_run) *run = arg;
     const S(tile_state) *state = run->state;
     const tile_cut *cut = &state->cut;
-    const int64_t slice = task / cut->parts, part = task % cut->parts, k = run->bound->problem.k;
+    const int64_t slice = task / cut->parts, part = task % cut->parts, k = state->steps;
     const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first,
                   groups = tile_ceil(count, cut->group);
     S(tile_worker) worker = S(make_worker)(run);
@@ -283,6 +328,9 @@ static void S(tile_task)(void *arg, int64_t task)
         const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
         if (cut->fused && k > 0) {
             worker.panels_start = state->starts[begin];
+#if TILE_PAIRED
+            worker.found = S(least_of_none)();
+#endif
             for (int64_t k0 = 0; k0 < k; k0 += TILE_PACK_ROWS)
                 S(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
         }
@@ -316,6 +364,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
     bound->state = state;
     state->cut = tile_make_cut(&bound->problem, TILE_TUNED(ROW, &bound->params), bound->device->executor.threads, &T(machine));
     const tile_cut *cut = &state->cut;
+    state->steps = T(machine).step == 1 ? bound->problem.k : bound->view.grid_cols * tile_ceil(bound->view.block_cols, T(machine).step);
     SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
     for (int64_t panel = 0; panel <= cut->panels; panel++)
@@ -323,12 +372,14 @@ static spk_status S(tile_bind)(spk_bound *bound)
     state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
     const int64_t in_slice = tile_ceil(cut->panels, cut->slices), in_group = in_slice < cut->group ? in_slice : cut->group;
     const int64_t packed = cut->fused ? in_group * cut->width : state->starts[cut->panels] - state->starts[cut->first_packed];
-    state->panel_elements = tile_ceil(bound->problem.k * packed * T(lanes), 16) * 16;
+    state->panel_elements = tile_ceil(state->steps * packed * T(lanes), 16) * 16;
     int64_t longest = 0;
     for (int64_t row = 0; cut->values && row < bound->view.grid_rows; row++)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
-    state->value_elements = tile_ceil(longest * bound->view.block_stride, 16) * 16;
+    const int64_t block_elements =
+        T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
+    state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
     bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
@@ -350,13 +401,16 @@ static spk_status S(tile_execute)(const spk_bound *bound, const spk_args *args)
     if (problem->d.dtype == problem->a.dtype && S(converts))
         run.plain = false; /* tiles store REAL */
 
+#if TILE_PAIRED
+    atomic_init(&run.least, S(LEAST_OF_NONE));
+#endif
     if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
         /* Multiples of 32 rows, of 8 KiB at least. */
         const int64_t row_bytes = (cut->vectors - state->starts[cut->first_packed]) * VECTOR_BYTES;
-        run.pack_step = tile_ceil(tile_ceil(problem->k, 4 * (int64_t)executor->threads), 32) * 32;
+        run.pack_step = tile_ceil(tile_ceil(state->steps, 4 * (int64_t)executor->threads), 32) * 32;
         while (run.pack_step * row_bytes < 8192)
             run.pack_step *= 2;
-        spk_execute(executor, tile_ceil(problem->k, run.pack_step), S(pack_task), &run);
+        spk_execute(executor, tile_ceil(state->steps, run.pack_step), S(pack_task), &run);
     }
     spk_execute(executor, cut->slices * cut->parts, S(tile_task), &run);
     return SPK_OK;

@@ -90,6 +90,7 @@ static void sum_row(const blocks_run *run, int64_t row, int rows, int64_t col0, 
     size_t bytes = spk_dtype_bytes(p->a.dtype);
     const char *values = run->args->a, *b = run->args->b;
     spk_product product = {.dtype = p->a.dtype,
+                           .dtype_d = p->a.dtype,
                            .m = rows,
                            .n = cols,
                            .layout_a = blocks->layout_a,

@@ -12,12 +12,18 @@ static double dense_bytes_of(const spk_problem *problem)
     return (double)problem->m * (double)problem->k * (double)spk_dtype_bytes(problem->a.dtype);
 }
 
-bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why)
+bool spk_dense_fits(const spk_problem *problem, const spk_device *device, const char **why)
 {
-    *why = spk_vendor_refusal(problem);
+    *why = spk_vendor_refusal_of_sizes(problem);
     if (*why == NULL && dense_bytes_of(problem) + (double)spk_whole_acc_bytes(problem) > (double)device->memory_bytes / 4)
         *why = "the dense matrix would take more than a quarter of the memory";
     return *why == NULL;
+}
+
+bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why)
+{
+    *why = spk_vendor_refusal(problem);
+    return *why == NULL && spk_dense_fits(problem, device, why);
 }
 
 double spk_dense_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
@@ -30,7 +36,8 @@ double spk_dense_predict_us(const spk_problem *problem, const spk_device *device
     return 10 + fmax(multiply, read) + fill + 2 * (double)spk_whole_acc_bytes(problem) / stream;
 }
 
-spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user, spk_dense *dense)
+spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user,
+                          size_t scratch_bytes, spk_dense *dense)
 {
     const spk_problem *p = &bound->problem;
     int lda = 0;
@@ -39,7 +46,7 @@ spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const
     made.dense_bytes = ((size_t)p->m * (size_t)p->k * bytes + 63) / 64 * 64;
     if (p->static_values)
         SPK_TRY(spk_alloc(&bound->device->mem, made.dense_bytes, 1, &made.values));
-    bound->workspace_bytes = spk_whole_acc_bytes(p) + (p->static_values ? 0 : made.dense_bytes);
+    bound->workspace_bytes = (spk_whole_acc_bytes(p) + 63) / 64 * 64 + (p->static_values ? 0 : made.dense_bytes) + scratch_bytes;
     *dense = made;
     return SPK_OK;
 }
@@ -135,7 +142,8 @@ spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const s
                              .a = a,
                              .layout_a = dense->layout,
                              .lda = (int)dense_ld(bound, dense),
-                             .acc = acc};
+                             .acc = acc,
+                             .scratch = acc + (spk_whole_acc_bytes(&bound->problem) + 63) / 64 * 64};
     spk_whole_run(bound, args, &whole);
     return SPK_OK;
 }

@@ -6,7 +6,7 @@
 
 size_t spk_whole_acc_bytes(const spk_problem *problem)
 {
-    return spk_product_is_result(problem, true) ? 0 : (size_t)problem->m * (size_t)problem->n * spk_dtype_bytes(problem->a.dtype);
+    return spk_product_is_result(problem, true) ? 0 : (size_t)problem->m * (size_t)problem->n * spk_sum_bytes(problem);
 }
 
 void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole *whole)
@@ -14,6 +14,7 @@ void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole
     const spk_problem *p = &bound->problem;
     const bool into_d = spk_product_is_result(p, true);
     spk_product product = {.dtype = p->a.dtype,
+                           .dtype_d = p->d.dtype,
                            .m = (int)p->m,
                            .n = (int)p->n,
                            .k = (int)p->k,
@@ -26,11 +27,13 @@ void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole
                            .lda = whole->lda,
                            .ldb = (int)p->b.ld,
                            .ldd = (int)p->d.ld,
-                           .alpha = args->alpha};
+                           .alpha = args->alpha,
+                           .scratch = whole->scratch};
     if (into_d) {
         product.beta = spk_start_from_c(p, args);
     } else {
         product.d = whole->acc;
+        product.dtype_d = p->a.dtype == SPK_F64 ? SPK_F64 : SPK_F32;
         product.layout_d = SPK_ROW_MAJOR;
         product.ldd = product.n;
         product.alpha = 1;
@@ -41,7 +44,7 @@ void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole
 }
 
 /* No group is larger than the whole. */
-static spk_problem largest_item(const spk_problem *problem)
+spk_problem spk_gemm_largest_item(const spk_problem *problem)
 {
     spk_problem item = spk_problem_item(problem);
     item.group_axis = SPK_GROUP_NONE;
@@ -50,17 +53,24 @@ static spk_problem largest_item(const spk_problem *problem)
 
 size_t spk_gemm_acc_bytes(const spk_problem *problem)
 {
-    const spk_problem item = largest_item(problem);
+    const spk_problem item = spk_gemm_largest_item(problem);
     return spk_whole_acc_bytes(&item);
+}
+
+bool spk_gemm_fits(const spk_problem *problem, const spk_device *device, const char **why)
+{
+    const spk_problem item = spk_gemm_largest_item(problem);
+    *why = spk_vendor_refusal_of_sizes(&item);
+    if (*why == NULL && (double)spk_whole_acc_bytes(&item) > (double)device->memory_bytes / 4)
+        *why = "what comes before the epilogue would take more than a quarter of the memory";
+    return *why == NULL;
 }
 
 bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
-    const spk_problem item = largest_item(problem);
+    const spk_problem item = spk_gemm_largest_item(problem);
     *why = spk_vendor_refusal(&item);
-    if (*why == NULL && (double)spk_whole_acc_bytes(&item) > (double)device->memory_bytes / 4)
-        *why = "what comes before the epilogue would take more than a quarter of the memory";
-    return *why == NULL;
+    return *why == NULL && spk_gemm_fits(problem, device, why);
 }
 
 double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
@@ -79,6 +89,9 @@ double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device,
 void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user)
 {
     spk_bound one = *bound;
+    void *scratch = bound->workspace_bytes > spk_gemm_acc_bytes(&bound->problem)
+                        ? (char *)args->workspace + (spk_gemm_acc_bytes(&bound->problem) + 63) / 64 * 64
+                        : NULL;
     for (int64_t item = 0; item < bound->problem.batch; item++) {
         spk_args of_one;
         spk_product_take(&bound->problem, args, item, &one.problem, &of_one);
@@ -89,7 +102,8 @@ void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)
                                  .a = of_one.a,
                                  .layout_a = one.problem.a.layout,
                                  .lda = (int)one.problem.a.ld,
-                                 .acc = of_one.workspace};
+                                 .acc = of_one.workspace,
+                                 .scratch = scratch};
         spk_whole_run(&one, &of_one, &whole);
     }
 }

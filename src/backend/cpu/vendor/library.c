@@ -12,11 +12,12 @@
 #include "backend/cpu/vendor/vendor.h"
 #include "base/hash.h"
 
-enum { LIBRARIES = 3, LIBXSMM = 2, KEY_PATH_BYTES = 96 };
+enum { LIBRARIES = 4, LIBXSMM = 3, KEY_PATH_BYTES = 96 };
 enum { UNOPENED, OPEN, BROKEN };
 
 static const char *const openblas_files[] = {"libopenblas.so.0", "libopenblas.so", NULL};
 static const char *const mkl_files[] = {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1", "libmkl_rt.so", NULL};
+static const char *const onednn_files[] = {"libdnnl.so.3", "libdnnl.so", NULL};
 static const char *const no_files[] = {NULL};
 
 static const struct {
@@ -28,6 +29,7 @@ static const struct {
 } known[LIBRARIES] = {
     {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, spk_openblas_fits},
     {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits},
+    {{"onednn", "SPARSEK_ONEDNN", onednn_files}, spk_onednn_prepare, spk_onednn_version, spk_onednn_fits},
 #ifdef SPK_HAVE_LIBXSMM
     {{"libxsmm", "", no_files}, spk_libxsmm_prepare, NULL, spk_libxsmm_fits},
 #else

@@ -18,7 +18,7 @@
 #include "base/free_memory.h"
 #include "base/threads.h"
 
-enum { MIB = 1 << 20, BUFFER_MIB = 128, HEAP_MIB = 64, USUAL_STACK_MIB = 8, OTHERS_MIB = 64, MKL_PARTS_MIB = 512 };
+enum { MIB = 1 << 20, BUFFER_MIB = 128, HEAP_MIB = 64, USUAL_STACK_MIB = 8, OTHERS_MIB = 64, MKL_PARTS_MIB = 512, ONEDNN_MIB = 256 };
 /* LIBXSMM 1.17 takes 10.4 MiB for its tables; the code of one plan and the stack that makes it take less than one. */
 enum { LIBXSMM_TABLES_MIB = 11, LIBXSMM_CODE_MIB = 2 };
 
@@ -124,6 +124,16 @@ bool spk_libxsmm_fits(int threads, int had, char *why, size_t size)
 bool spk_mkl_fits(int threads, int had, char *why, size_t size)
 {
     return has_room(MKL_PARTS_MIB + (threads - had) * (BUFFER_MIB + stack_mib()), threads, why, size);
+}
+
+bool spk_onednn_fits(int threads, int had, char *why, size_t size)
+{
+    (void)threads, (void)had;
+    if (!spk_code_may_be_made()) {
+        snprintf(why, size, "%s", spk_no_code);
+        return false;
+    }
+    return has_room(ONEDNN_MIB, 0, why, size);
 }
 
 bool spk_openblas_fits(int threads, int had, char *why, size_t size)

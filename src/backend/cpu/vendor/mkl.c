@@ -214,7 +214,7 @@ static spk_status dense_bind(spk_bound *bound)
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
     SPK_GOTO(spk_mkl_open(bound->device, &handle, &state->mkl));
-    SPK_GOTO(spk_dense_make(bound, multiply_whole, &state->mkl, &state->dense));
+    SPK_GOTO(spk_dense_make(bound, multiply_whole, &state->mkl, 0, &state->dense));
     return SPK_OK;
 done:
     dense_unbind(bound);

@@ -250,7 +250,7 @@ static spk_status dense_bind(spk_bound *bound)
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
     SPK_GOTO(open_library(bound->device, &state->library));
-    SPK_GOTO(spk_dense_make(bound, multiply_whole, &state->library, &state->dense));
+    SPK_GOTO(spk_dense_make(bound, multiply_whole, &state->library, 0, &state->dense));
     return SPK_OK;
 done:
     dense_unbind(bound);

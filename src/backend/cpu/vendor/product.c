@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "base/half.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
 enum { FINISH_ROWS = 64, FINISH_COLS = 64 };
@@ -35,6 +36,17 @@ const char *spk_vendor_refusal(const spk_problem *problem)
     const spk_problem *p = problem;
     if ((p->a.dtype != SPK_F32 && p->a.dtype != SPK_F64) || p->b.dtype != p->a.dtype || p->d.dtype != p->a.dtype)
         return "it multiplies f32 by f32 and f64 by f64 only";
+    return spk_vendor_refusal_of_sizes(problem);
+}
+
+size_t spk_sum_bytes(const spk_problem *problem)
+{
+    return problem->a.dtype == SPK_F64 ? sizeof(double) : sizeof(float);
+}
+
+const char *spk_vendor_refusal_of_sizes(const spk_problem *problem)
+{
+    const spk_problem *p = problem;
     if (p->batch > 1)
         return "it multiplies one at a time";
     if (p->m == 0 || p->n == 0 || p->k == 0)
@@ -49,6 +61,23 @@ bool spk_product_is_result(const spk_problem *problem, bool with_c)
     const spk_epilogue *e = &problem->epilogue;
     return (with_c || !e->use_c) && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE &&
            e->activation == SPK_ACT_NONE;
+}
+
+float spk_float_at(spk_dtype dtype, const void *array, int64_t at)
+{
+    return dtype == SPK_F16    ? spk_f16_to_float(((const uint16_t *)array)[at])
+           : dtype == SPK_BF16 ? spk_bf16_to_float(((const uint16_t *)array)[at])
+                               : ((const float *)array)[at];
+}
+
+void spk_put_float(spk_dtype dtype, void *array, int64_t at, float x)
+{
+    if (dtype == SPK_F16)
+        ((uint16_t *)array)[at] = spk_f16_from_float(x);
+    else if (dtype == SPK_BF16)
+        ((uint16_t *)array)[at] = spk_bf16_from_float(x);
+    else
+        ((float *)array)[at] = x;
 }
 
 double spk_start_from_c(const spk_problem *problem, const spk_args *args)
@@ -87,12 +116,12 @@ static int64_t finish_chunks(const spk_bound *bound)
 
 size_t spk_finish_bytes(const spk_bound *bound, spk_layout layout)
 {
-    return layout == SPK_ROW_MAJOR ? 0 : (size_t)finish_chunks(bound) * FINISH_ROWS * FINISH_COLS * spk_dtype_bytes(bound->problem.a.dtype);
+    return layout == SPK_ROW_MAJOR ? 0 : (size_t)finish_chunks(bound) * FINISH_ROWS * FINISH_COLS * spk_sum_bytes(&bound->problem);
 }
 
 static void store(const finish *f, const void *acc, int64_t ld, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
 {
-    if (f->bound->problem.a.dtype == SPK_F32)
+    if (f->bound->problem.a.dtype != SPK_F64)
         spk_epilogue_f32(&f->bound->problem, f->args, acc, ld, row0, rows, col0, cols);
     else
         spk_epilogue_f64(&f->bound->problem, f->args, acc, ld, row0, rows, col0, cols);
@@ -102,7 +131,7 @@ static void store(const finish *f, const void *acc, int64_t ld, int64_t row0, in
 static void transpose(const finish *f, char *tile, int64_t row0, int64_t rows, int64_t col0, int64_t cols)
 {
     for (int64_t j = 0; j < cols; j++) {
-        if (f->bound->problem.a.dtype == SPK_F32) {
+        if (f->bound->problem.a.dtype != SPK_F64) {
             const float *column = (const float *)f->acc + (col0 + j) * f->ld + row0;
             for (int64_t i = 0; i < rows; i++)
                 ((float *)tile)[i * FINISH_COLS + j] = column[i];
@@ -118,7 +147,7 @@ static void finish_chunk(void *arg, int64_t task)
 {
     const finish *f = arg;
     const spk_problem *p = &f->bound->problem;
-    size_t bytes = spk_dtype_bytes(p->a.dtype);
+    size_t bytes = spk_sum_bytes(p);
     int64_t from = p->m * task / f->chunks, to = p->m * (task + 1) / f->chunks;
     if (f->layout == SPK_ROW_MAJOR) {
         store(f, f->acc + (size_t)(from * f->ld) * bytes, f->ld, from, to - from, 0, p->n);

@@ -6,15 +6,21 @@
 
 static double whole_bytes_of(const spk_problem *problem)
 {
-    return (double)problem->m * (double)problem->n * (double)spk_dtype_bytes(problem->a.dtype);
+    return (double)problem->m * (double)problem->n * (double)spk_sum_bytes(problem);
+}
+
+bool spk_sampled_fits(const spk_problem *problem, const spk_device *device, const char **why)
+{
+    *why = spk_vendor_refusal_of_sizes(problem);
+    if (*why == NULL && whole_bytes_of(problem) > (double)device->memory_bytes / 4)
+        *why = "the whole product would take more than a quarter of the memory";
+    return *why == NULL;
 }
 
 bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why)
 {
     *why = spk_vendor_refusal(problem);
-    if (*why == NULL && whole_bytes_of(problem) > (double)device->memory_bytes / 4)
-        *why = "the whole product would take more than a quarter of the memory";
-    return *why == NULL;
+    return *why == NULL && spk_sampled_fits(problem, device, why);
 }
 
 double spk_sampled_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
@@ -28,7 +34,7 @@ double spk_sampled_predict_us(const spk_problem *problem, const spk_device *devi
 
 size_t spk_sampled_workspace_bytes(const spk_problem *problem)
 {
-    return (size_t)problem->m * (size_t)problem->n * spk_dtype_bytes(problem->a.dtype);
+    return ((size_t)problem->m * (size_t)problem->n * spk_sum_bytes(problem) + 63) / 64 * 64;
 }
 
 typedef struct sampling {
@@ -48,9 +54,10 @@ static void take_block(const sampling *s, int64_t row0, int64_t col0, int64_t at
         for (int64_t j = 0; j < view->block_cols; j++) {
             const int64_t place = at + i * view->row_stride + j * view->col_stride, from = (row0 + i) * n + col0 + j;
             const bool inside = row0 + i < view->rows && col0 + j < view->cols; /* what hangs over is zero */
-            if (s->bound->problem.a.dtype == SPK_F32) {
-                const float more = inside && s->with_c ? (float)args->beta * ((const float *)args->c)[place] : 0;
-                ((float *)args->d)[place] = inside ? (float)args->alpha * ((const float *)args->workspace)[from] + more : 0;
+            if (s->bound->problem.a.dtype != SPK_F64) {
+                const float more = inside && s->with_c ? (float)args->beta * spk_float_at(s->bound->problem.d.dtype, args->c, place) : 0;
+                spk_put_float(s->bound->problem.d.dtype, args->d, place,
+                              inside ? (float)args->alpha * ((const float *)args->workspace)[from] + more : 0);
             } else {
                 const double more = inside && s->with_c ? args->beta * ((const double *)args->c)[place] : 0;
                 ((double *)args->d)[place] = inside ? args->alpha * ((const double *)args->workspace)[from] + more : 0;
@@ -71,6 +78,7 @@ void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multip
 {
     const spk_problem *p = &bound->problem;
     const spk_product product = {.dtype = p->a.dtype,
+                                 .dtype_d = p->a.dtype == SPK_F64 ? SPK_F64 : SPK_F32,
                                  .m = (int)p->m,
                                  .n = (int)p->n,
                                  .k = (int)p->k,
@@ -83,7 +91,8 @@ void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multip
                                  .lda = (int)p->a.ld,
                                  .ldb = (int)p->b.ld,
                                  .ldd = (int)p->n,
-                                 .alpha = 1};
+                                 .alpha = 1,
+                                 .scratch = (char *)args->workspace + spk_sampled_workspace_bytes(p)};
     multiply(user, &product, spk_executor_library_threads(&bound->device->executor));
     sampling s = {bound, args, p->epilogue.use_c && args->beta != 0};
     spk_execute(&bound->device->executor, bound->view.grid_rows, take_block_row, &s);

@@ -15,9 +15,11 @@ typedef struct spk_opened {
 /* Makes a freshly opened library ready and checks that it is usable: called once, under a lock. false: why says what is wrong. */
 bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
+bool spk_onednn_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 /* Version text, or "". */
 void spk_openblas_version(void *handle, char *text, size_t size);
 void spk_mkl_version(void *handle, char *text, size_t size);
+void spk_onednn_version(void *handle, char *text, size_t size);
 #ifdef SPK_HAVE_LIBXSMM
 bool spk_libxsmm_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 bool spk_libxsmm_is_ready(void);  /* its tables are there */
@@ -35,6 +37,7 @@ bool spk_stack_suffices(size_t bytes);  /* of the calling thread, from here on *
 bool spk_libxsmm_fits(int threads, int had, char *why, size_t size);
 bool spk_openblas_fits(int threads, int had, char *why, size_t size);
 bool spk_mkl_fits(int threads, int had, char *why, size_t size);
+bool spk_onednn_fits(int threads, int had, char *why, size_t size);
 
 /* Address of a function of a library, stored through `function` (a pointer to a function pointer). false: it has none. */
 bool spk_library_function(void *handle, const char *name, void *function);
@@ -52,22 +55,32 @@ bool spk_cblas_find(void *handle, spk_cblas *cblas);
 
 /* D[m,n] = alpha A[m,k] B[k,n] + beta D. */
 typedef struct spk_product {
-    spk_dtype dtype;
+    spk_dtype dtype, dtype_d; /* of A and B, and of D */
     int m, n, k;
     spk_layout layout_a, layout_b, layout_d;
     const void *a, *b;
     void *d;
     int lda, ldb, ldd;
     double alpha, beta;
+    void *scratch; /* as much as the library asked for */
 } spk_product;
 
 void spk_cblas_multiply(const spk_cblas *cblas, const spk_product *product);
 
+/* An element of an array of f32, f16 or bf16. */
+float spk_float_at(spk_dtype dtype, const void *array, int64_t at);
+void spk_put_float(spk_dtype dtype, void *array, int64_t at, float x);
+
 /* How a block of op(A) lies in memory: its layout and leading dimension. */
 spk_layout spk_block_layout_of(const spk_bsr_view *view, int *ld);
 
-/* What no vendor row computes: other dtypes, empty products, sizes beyond 32-bit integers. NULL: none of that. */
+/* What no vendor row computes: empty products, sizes beyond 32-bit integers. NULL: none of that. */
+const char *spk_vendor_refusal_of_sizes(const spk_problem *problem);
+/* That, and dtypes other than f32 and f64. */
 const char *spk_vendor_refusal(const spk_problem *problem);
+
+/* Bytes of a sum before the epilogue: float32, or float64 for float64. */
+size_t spk_sum_bytes(const spk_problem *problem);
 
 /* True where D = alpha * acc (with_c: + beta * C) needs nothing else, in either layout of D. */
 bool spk_product_is_result(const spk_problem *problem, bool with_c);
@@ -93,7 +106,7 @@ typedef struct spk_whole {
     const void *a;
     spk_layout layout_a;
     int lda;
-    void *acc;
+    void *acc, *scratch;
 } spk_whole;
 
 size_t spk_whole_acc_bytes(const spk_problem *problem);
@@ -101,7 +114,9 @@ void spk_whole_run(const spk_bound *bound, const spk_args *args, const spk_whole
 
 /* GEMM by it: items of a batch, or groups, one after another. */
 size_t spk_gemm_acc_bytes(const spk_problem *problem);
-bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+spk_problem spk_gemm_largest_item(const spk_problem *problem);
+bool spk_gemm_fits(const spk_problem *problem, const spk_device *device, const char **why);       /* its memory */
+bool spk_gemm_applicable(const spk_problem *problem, const spk_device *device, const char **why); /* that, and f32 or f64 */
 double spk_gemm_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
 void spk_gemm_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int), const void *user);
 
@@ -149,16 +164,20 @@ typedef struct spk_dense {
     bool ready;
 } spk_dense;
 
-bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+bool spk_dense_fits(const spk_problem *problem, const spk_device *device, const char **why);       /* its memory */
+bool spk_dense_applicable(const spk_problem *problem, const spk_device *device, const char **why); /* that, and f32 or f64 */
 double spk_dense_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
-spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user, spk_dense *dense);
+/* scratch_bytes: what the library takes of the workspace. */
+spk_status spk_dense_make(spk_bound *bound, void (*multiply)(const void *, const spk_product *, int), const void *user,
+                          size_t scratch_bytes, spk_dense *dense);
 void spk_dense_release(const spk_bound *bound, spk_dense *dense);
 spk_status spk_dense_update(spk_bound *bound, spk_dense *dense, const void *values);
 spk_status spk_dense_run(const spk_bound *bound, const spk_dense *dense, const spk_args *args);
 
 /* ------------------------------------------------------------------------------------------------ one call for SDDMM's whole product */
 
-bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why);
+bool spk_sampled_fits(const spk_problem *problem, const spk_device *device, const char **why);       /* its memory */
+bool spk_sampled_applicable(const spk_problem *problem, const spk_device *device, const char **why); /* that, and f32 or f64 */
 double spk_sampled_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);
 size_t spk_sampled_workspace_bytes(const spk_problem *problem);
 void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int),

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""SpMM in bfloat16 beside float32, on the CPU: 'sparsek bench' of the one and of the other in turn, and the ratio pair by pair.
+
+    bench/bf16.py --program build/release/sparsek --out FILE [--pairs 11]
+
+Other rows of bfloat16 (by conversion, oneDNN's dense product) run in the same races. Needs Python alone; SPARSEK_ONEDNN names oneDNN.
+"""
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+CASES = [dict(block=block, density=0.1) for block in (8, 16, 32, 64, 128)] + [dict(block=block, density=0.5) for block in (32, 64, 128)]
+ROWS = {"f32": "spmm_f32_avx512", "bf16": "spmm_bf16_avx512,spmm_half_avx512,onednn_dense"}
+
+
+def race(program, store, case, dtype, rounds):
+    """The document, and the least median of each row that ran."""
+    command = [program, "bench", "--m", "2048", "--k", "2048", "--n", "512", "--block", str(case["block"]), "--density", str(case["density"]), "--cache", "warm",
+               "--assume-finite", "--fresh", "--rounds", str(rounds), "--dtype", dtype, "--only", ROWS[dtype], "--quiet", "--json", "-"]
+    document = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "SPARSEK_STORE": store}).stdout)
+    times = {}
+    for candidate in document["results"][0]["candidates"]:
+        if candidate["status"] in ("ok", "not_eligible") and candidate["median_us"]:
+            times[candidate["name"]] = min(candidate["median_us"], times.get(candidate["name"], float("inf")))
+    return document, times
+
+
+def spread(ratios):
+    return {"least": min(ratios), "median": statistics.median(ratios), "most": max(ratios)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--pairs", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=6)
+    options = parser.parse_args()
+    result = {"schema": 1, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv), "bf16": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            pairs = []
+            for _ in range(options.pairs):
+                document, f32 = race(options.program, folder + "/store.db", case, "f32", options.rounds)
+                pairs.append({**f32, **race(options.program, folder + "/store.db", case, "bf16", options.rounds)[1]})
+            result["commit"], result["device"] = document["commit"], document["device"]
+            names = [name for name in ",".join(ROWS.values()).split(",") if all(name in pair for pair in pairs)]
+            made = {**case, "n": 512, "pairs": options.pairs, "us": {name: statistics.median(pair[name] for pair in pairs) for name in names},
+                    "over_spmm_bf16_avx512": {name: spread([pair[name] / pair["spmm_bf16_avx512"] for pair in pairs]) for name in names if name != "spmm_bf16_avx512"}}
+            result["bf16"].append(made)
+            print(json.dumps(made), flush=True)
+    with open(options.out, "w", encoding="utf-8") as out:
+        json.dump(result, out, indent=1)
+        out.write("\n")
+
+
+if __name__ == "__main__":
+    main()

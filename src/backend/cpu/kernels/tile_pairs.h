@@ -1,0 +1,188 @@
+/* Template of bfloat16 numbers in pairs, after tile_micro.h with TILE_PAIRED, transpose.h and stored_half.h with bfloat16: copies of B and
+ * of A's blocks whose elements are 32 bits, a row's and the next one's number of B, a column's and the next one's of A, as vdpbf16ps
+ * multiplies them. A block with an odd side along K ends with a pair whose second number is 0 in both.
+ *
+ * vdpbf16ps adds a pair's two products to the sum one after the other, each time rounded to nearest, as two multiply-adds would: the error
+ * has the bound of the float rows. But it takes denormal numbers for 0, and makes 0 of denormal sums. So the copies find the least numbers
+ * other than 0: where a product can have bits below 2^-126 (pairs_are_exact), the tiles multiply by float instructions instead. Where none
+ * can, no sum has either: all are whole multiples of the least bit of a product, or of more. */
+
+/* Where rows of B are in the steps of a panel: rows of a block, and of all. */
+typedef struct S(pair_rows) {
+    int64_t block, all;
+} S(pair_rows);
+
+/* Least of the magnitudes less 1, as 16-bit numbers without a sign: 0 is the largest. */
+typedef __m512i S(pair_least);
+
+enum { S(LEAST_OF_NONE) = 0xffff };
+
+SPK_INLINE S(pair_least) S(least_of_none)(void)
+{
+    return _mm512_set1_epi16(-1);
+}
+
+SPK_INLINE void S(least_of)(S(pair_least) *least, T(words) pairs)
+{
+    const __m512i size = _mm512_and_si512((__m512i)pairs, _mm512_set1_epi16(0x7fff));
+    *least = _mm512_min_epu16(*least, _mm512_sub_epi16(size, _mm512_set1_epi16(1)));
+}
+
+SPK_INLINE int S(least_number)(S(pair_least) least)
+{
+    const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1));
+    const __m128i quarter = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    return _mm_extract_epi16(_mm_minpos_epu16(quarter), 0);
+}
+
+/* Whether no product of numbers of A and of B whose least are these has bits below 2^-126: both have seven bits behind the point. */
+static bool S(pairs_are_exact)(int least_a, int least_b)
+{
+    const int a = (least_a + 1) >> 7, b = (least_b + 1) >> 7; /* exponents, biased by 127; 512: there is none but 0 */
+    return a > 0 && b > 0 && a + b - 2 * 127 - 2 * 7 >= -126;
+}
+
+/* `count` pairs, one at least, of numbers that lie side by side; second NULL: 0. */
+SPK_INLINE T(words) S(pair_up)(const STORED *first, const STORED *second, int64_t count)
+{
+    const __mmask16 there = count >= T(lanes) ? (__mmask16)-1 : (__mmask16)((1u << count) - 1);
+    const T(words) low = S(lengthen)((S(halves))_mm256_maskz_loadu_epi16(there, first));
+    return second == NULL ? low : low | S(lengthen)((S(halves))_mm256_maskz_loadu_epi16(there, second)) << 16;
+}
+
+/* `count` pairs, 16 at most, of a line of `numbers` numbers, 0 behind them. */
+SPK_INLINE T(words) S(pairs_of_line)(const STORED *from, int64_t numbers)
+{
+    const __mmask32 there = numbers >= 2 * T(lanes) ? ~(__mmask32)0 : (__mmask32)((1ull << (numbers > 0 ? numbers : 0)) - 1);
+    return (T(words))_mm512_maskz_loadu_epi16(there, from);
+}
+
+/* ------------------------------------------------------------------------------------------------ B */
+
+/* Steps of which the first is `step`: its first row, and how many rows from there on lie in the same run of pairs. Blocks of an even side
+ * follow one another without a gap. Steps behind the last row, which no tile reads, are 0. */
+typedef struct S(pair_run) {
+    int64_t row, rows, steps;
+} S(pair_run);
+
+SPK_INLINE S(pair_run) S(pair_run_at)(const S(pair_rows) *rows, int64_t step)
+{
+    if (rows->block % 2 == 0)
+        return (S(pair_run)){2 * step, rows->all - 2 * step, INT64_MAX};
+    const int64_t steps = (rows->block + 1) / 2, block = step / steps, at = step % steps, row = block * rows->block + 2 * at;
+    const int64_t end = (block + 1) * rows->block < rows->all ? (block + 1) * rows->block : rows->all;
+    return (S(pair_run)){row, end - row, steps - at};
+}
+
+SPK_INLINE void S(pair_row_major)(const STORED *b, int64_t ldb, const S(pair_run) *run, int64_t steps, const int w, int64_t columns,
+                                  REAL *panel, S(pair_least) *least)
+{
+    const STORED *from = b + run->row * ldb;
+    S(pair_least) found = *least;
+    for (int64_t s = 0; s < steps; s++, from += 2 * ldb, panel += w * T(lanes)) {
+        const int64_t left = run->rows - 2 * s;
+#pragma GCC unroll 6
+        for (int j = 0; j < w; j++) {
+            T(words) pairs = {0};
+            if (left > 0 && columns > j * T(lanes))
+                pairs = S(pair_up)(from + j * T(lanes), left > 1 ? from + ldb + j * T(lanes) : NULL, columns - j * T(lanes));
+            S(least_of)(&found, pairs);
+            T(store)(panel + j * T(lanes), (T(vec))pairs);
+        }
+    }
+    *least = found;
+}
+
+SPK_INLINE void S(pair_col_major)(const STORED *b, int64_t ldb, const S(pair_run) *run, int64_t steps, int w, int64_t columns, REAL *panel,
+                                  S(pair_least) *least)
+{
+    const int64_t row = (int64_t)w * T(lanes);
+    for (int64_t s = 0; s < steps; s += T(lanes))
+        for (int64_t j = 0; j < row; j += T(lanes)) {
+            T(vec) square[T(lanes)];
+#pragma GCC unroll 16
+            for (int i = 0; i < T(lanes); i++) {
+                const T(words) pairs =
+                    j + i < columns ? S(pairs_of_line)(b + (j + i) * ldb + run->row + 2 * s, run->rows - 2 * s) : (T(words)){0};
+                S(least_of)(least, pairs);
+                square[i] = (T(vec))pairs;
+            }
+            T(transpose)(square);
+#pragma GCC unroll 16
+            for (int i = 0; i < T(lanes); i++)
+                if (s + i < steps)
+                    T(store)(panel + (s + i) * row + j, square[i]);
+        }
+}
+
+/* As S(pack) of tile_pack.h, steps for rows. */
+static void S(pack_pairs)(const S(pair_rows) *rows, spk_layout layout, const STORED *b, int64_t ldb, int64_t s0, int64_t s1, int w,
+                          int64_t columns, REAL *panel, S(pair_least) *least)
+{
+    for (int64_t s = s0; s < s1;) {
+        const S(pair_run) run = S(pair_run_at)(rows, s);
+        const int64_t steps = run.steps < s1 - s ? run.steps : s1 - s;
+        REAL *to = panel + s * w * T(lanes);
+        /* clang-format off */
+        if (layout != SPK_ROW_MAJOR)
+            S(pair_col_major)(b, ldb, &run, steps, w, columns, to, least);
+        else switch (w) {
+        case 1: S(pair_row_major)(b, ldb, &run, steps, 1, columns, to, least); break;
+        case 2: S(pair_row_major)(b, ldb, &run, steps, 2, columns, to, least); break;
+        case 3: S(pair_row_major)(b, ldb, &run, steps, 3, columns, to, least); break;
+        case 4: S(pair_row_major)(b, ldb, &run, steps, 4, columns, to, least); break;
+        case 5: S(pair_row_major)(b, ldb, &run, steps, 5, columns, to, least); break;
+        default: S(pair_row_major)(b, ldb, &run, steps, 6, columns, to, least); break;
+        }
+        /* clang-format on */
+        s += steps;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ blocks of A */
+
+/* Numbers that lie side by side, as pairs; an odd last one with 0. */
+SPK_INLINE void S(pair_line)(const STORED *from, int64_t count, REAL *to, S(pair_least) *least)
+{
+    for (int64_t i = 0; i < count; i += 2 * T(lanes)) {
+        const int64_t pairs_left = (count - i + 1) / 2;
+        const T(words) pairs = S(pairs_of_line)(from + i, count - i);
+        S(least_of)(least, pairs);
+        if (pairs_left >= T(lanes))
+            T(store)(to + i / 2, (T(vec))pairs);
+        else
+            T(store_part)(to + i / 2, (T(vec))pairs, pairs_left);
+    }
+}
+
+/* Whether the pairs of a row lie side by side, as the numbers of a row do; else those of a column do. */
+SPK_INLINE bool S(pairs_by_row)(const spk_bsr_view *view)
+{
+    return view->col_stride == 1;
+}
+
+/* The block at `from`, of which `rows` rows and `columns` columns are there. What hangs over is not read. */
+SPK_INLINE void S(pair_block)(const spk_bsr_view *view, const STORED *from, int64_t rows, int64_t columns, REAL *to, S(pair_least) *least)
+{
+    const int64_t steps = (view->block_cols + 1) / 2;
+    if (S(pairs_by_row)(view)) {
+        if (columns == view->block_cols && columns % 2 == 0 && view->row_stride == columns)
+            S(pair_line)(from, rows * columns, to, least);
+        else
+            for (int64_t r = 0; r < rows; r++)
+                S(pair_line)(from + r * view->row_stride, columns, to + r * steps, least);
+        return;
+    }
+    for (int64_t k = 0; k < columns; k += 2) {
+        const STORED *first = from + k * view->col_stride, *second = k + 1 < columns ? first + view->col_stride : NULL;
+        REAL *column = to + k / 2 * view->block_rows;
+        for (int64_t r = 0; r < rows; r += T(lanes)) {
+            const T(words) pairs = S(pair_up)(first + r, second != NULL ? second + r : NULL, rows - r);
+            S(least_of)(least, pairs);
+            if (rows - r >= T(lanes))
+                T(store)(column + r, (T(vec))pairs);
+            else
+                T(store_part)(column + r, (T(vec))pairs, rows - r);
+        }
+    }
+}
