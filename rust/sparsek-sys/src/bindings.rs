@@ -64,6 +64,7 @@ pub const SPK_SPMM: spk_operation = spk_operation(1);
 pub const SPK_SDDMM: spk_operation = spk_operation(2);
 pub const SPK_GEMM: spk_operation = spk_operation(3);
 pub const SPK_ATTENTION: spk_operation = spk_operation(4);
+pub const SPK_ATTENTION_BACKWARD: spk_operation = spk_operation(5);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_operation(pub ::std::os::raw::c_uint);
@@ -1389,6 +1390,324 @@ const _: () = {
     [
         "Offset of field: spk_attention_args::tile_bits",
     ][::std::mem::offset_of!(spk_attention_args, tile_bits) - 128usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_attention_backward {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub dtype: spk_dtype,
+    pub queries: i64,
+    pub keys: i64,
+    pub depth: i64,
+    pub depth_v: i64,
+    pub batch: i64,
+    pub heads: i64,
+    pub heads_kv: i64,
+    pub diagonal: spk_diagonal,
+    pub causal: ::std::os::raw::c_int,
+    pub window_left: i64,
+    pub window_right: i64,
+    pub sinks: i64,
+    pub soft_cap: ::std::os::raw::c_int,
+    pub use_grad_lse: ::std::os::raw::c_int,
+    pub mask_heads: i64,
+    pub mask_items: i64,
+    pub ldq: i64,
+    pub ldk: i64,
+    pub ldv: i64,
+    pub ldo: i64,
+    pub head_stride_q: i64,
+    pub head_stride_k: i64,
+    pub head_stride_v: i64,
+    pub head_stride_o: i64,
+    pub head_stride_lse: i64,
+    pub stride_q: i64,
+    pub stride_k: i64,
+    pub stride_v: i64,
+    pub stride_o: i64,
+    pub stride_lse: i64,
+    pub ld_grad_o: i64,
+    pub ld_grad_q: i64,
+    pub ld_grad_k: i64,
+    pub ld_grad_v: i64,
+    pub head_stride_grad_o: i64,
+    pub head_stride_grad_lse: i64,
+    pub head_stride_grad_q: i64,
+    pub head_stride_grad_k: i64,
+    pub head_stride_grad_v: i64,
+    pub stride_grad_o: i64,
+    pub stride_grad_lse: i64,
+    pub stride_grad_q: i64,
+    pub stride_grad_k: i64,
+    pub stride_grad_v: i64,
+    pub sequences: i64,
+    pub key_lengths: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
+    pub tiles: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_attention_backward",
+    ][::std::mem::size_of::<spk_attention_backward>() - 376usize];
+    [
+        "Alignment of spk_attention_backward",
+    ][::std::mem::align_of::<spk_attention_backward>() - 8usize];
+    [
+        "Offset of field: spk_attention_backward::struct_size",
+    ][::std::mem::offset_of!(spk_attention_backward, struct_size) - 0usize];
+    [
+        "Offset of field: spk_attention_backward::operation",
+    ][::std::mem::offset_of!(spk_attention_backward, operation) - 8usize];
+    [
+        "Offset of field: spk_attention_backward::dtype",
+    ][::std::mem::offset_of!(spk_attention_backward, dtype) - 12usize];
+    [
+        "Offset of field: spk_attention_backward::queries",
+    ][::std::mem::offset_of!(spk_attention_backward, queries) - 16usize];
+    [
+        "Offset of field: spk_attention_backward::keys",
+    ][::std::mem::offset_of!(spk_attention_backward, keys) - 24usize];
+    [
+        "Offset of field: spk_attention_backward::depth",
+    ][::std::mem::offset_of!(spk_attention_backward, depth) - 32usize];
+    [
+        "Offset of field: spk_attention_backward::depth_v",
+    ][::std::mem::offset_of!(spk_attention_backward, depth_v) - 40usize];
+    [
+        "Offset of field: spk_attention_backward::batch",
+    ][::std::mem::offset_of!(spk_attention_backward, batch) - 48usize];
+    [
+        "Offset of field: spk_attention_backward::heads",
+    ][::std::mem::offset_of!(spk_attention_backward, heads) - 56usize];
+    [
+        "Offset of field: spk_attention_backward::heads_kv",
+    ][::std::mem::offset_of!(spk_attention_backward, heads_kv) - 64usize];
+    [
+        "Offset of field: spk_attention_backward::diagonal",
+    ][::std::mem::offset_of!(spk_attention_backward, diagonal) - 72usize];
+    [
+        "Offset of field: spk_attention_backward::causal",
+    ][::std::mem::offset_of!(spk_attention_backward, causal) - 76usize];
+    [
+        "Offset of field: spk_attention_backward::window_left",
+    ][::std::mem::offset_of!(spk_attention_backward, window_left) - 80usize];
+    [
+        "Offset of field: spk_attention_backward::window_right",
+    ][::std::mem::offset_of!(spk_attention_backward, window_right) - 88usize];
+    [
+        "Offset of field: spk_attention_backward::sinks",
+    ][::std::mem::offset_of!(spk_attention_backward, sinks) - 96usize];
+    [
+        "Offset of field: spk_attention_backward::soft_cap",
+    ][::std::mem::offset_of!(spk_attention_backward, soft_cap) - 104usize];
+    [
+        "Offset of field: spk_attention_backward::use_grad_lse",
+    ][::std::mem::offset_of!(spk_attention_backward, use_grad_lse) - 108usize];
+    [
+        "Offset of field: spk_attention_backward::mask_heads",
+    ][::std::mem::offset_of!(spk_attention_backward, mask_heads) - 112usize];
+    [
+        "Offset of field: spk_attention_backward::mask_items",
+    ][::std::mem::offset_of!(spk_attention_backward, mask_items) - 120usize];
+    [
+        "Offset of field: spk_attention_backward::ldq",
+    ][::std::mem::offset_of!(spk_attention_backward, ldq) - 128usize];
+    [
+        "Offset of field: spk_attention_backward::ldk",
+    ][::std::mem::offset_of!(spk_attention_backward, ldk) - 136usize];
+    [
+        "Offset of field: spk_attention_backward::ldv",
+    ][::std::mem::offset_of!(spk_attention_backward, ldv) - 144usize];
+    [
+        "Offset of field: spk_attention_backward::ldo",
+    ][::std::mem::offset_of!(spk_attention_backward, ldo) - 152usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_q",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_q) - 160usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_k",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_k) - 168usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_v",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_v) - 176usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_o",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_o) - 184usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_lse",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_lse) - 192usize];
+    [
+        "Offset of field: spk_attention_backward::stride_q",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_q) - 200usize];
+    [
+        "Offset of field: spk_attention_backward::stride_k",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_k) - 208usize];
+    [
+        "Offset of field: spk_attention_backward::stride_v",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_v) - 216usize];
+    [
+        "Offset of field: spk_attention_backward::stride_o",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_o) - 224usize];
+    [
+        "Offset of field: spk_attention_backward::stride_lse",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_lse) - 232usize];
+    [
+        "Offset of field: spk_attention_backward::ld_grad_o",
+    ][::std::mem::offset_of!(spk_attention_backward, ld_grad_o) - 240usize];
+    [
+        "Offset of field: spk_attention_backward::ld_grad_q",
+    ][::std::mem::offset_of!(spk_attention_backward, ld_grad_q) - 248usize];
+    [
+        "Offset of field: spk_attention_backward::ld_grad_k",
+    ][::std::mem::offset_of!(spk_attention_backward, ld_grad_k) - 256usize];
+    [
+        "Offset of field: spk_attention_backward::ld_grad_v",
+    ][::std::mem::offset_of!(spk_attention_backward, ld_grad_v) - 264usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_grad_o",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_grad_o) - 272usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_grad_lse",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_grad_lse) - 280usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_grad_q",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_grad_q) - 288usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_grad_k",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_grad_k) - 296usize];
+    [
+        "Offset of field: spk_attention_backward::head_stride_grad_v",
+    ][::std::mem::offset_of!(spk_attention_backward, head_stride_grad_v) - 304usize];
+    [
+        "Offset of field: spk_attention_backward::stride_grad_o",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_grad_o) - 312usize];
+    [
+        "Offset of field: spk_attention_backward::stride_grad_lse",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_grad_lse) - 320usize];
+    [
+        "Offset of field: spk_attention_backward::stride_grad_q",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_grad_q) - 328usize];
+    [
+        "Offset of field: spk_attention_backward::stride_grad_k",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_grad_k) - 336usize];
+    [
+        "Offset of field: spk_attention_backward::stride_grad_v",
+    ][::std::mem::offset_of!(spk_attention_backward, stride_grad_v) - 344usize];
+    [
+        "Offset of field: spk_attention_backward::sequences",
+    ][::std::mem::offset_of!(spk_attention_backward, sequences) - 352usize];
+    [
+        "Offset of field: spk_attention_backward::key_lengths",
+    ][::std::mem::offset_of!(spk_attention_backward, key_lengths) - 360usize];
+    [
+        "Offset of field: spk_attention_backward::reserved",
+    ][::std::mem::offset_of!(spk_attention_backward, reserved) - 364usize];
+    [
+        "Offset of field: spk_attention_backward::tiles",
+    ][::std::mem::offset_of!(spk_attention_backward, tiles) - 368usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_attention_backward_args {
+    pub struct_size: usize,
+    pub operation: spk_operation,
+    pub reserved: ::std::os::raw::c_int,
+    pub q: *const ::std::os::raw::c_void,
+    pub k: *const ::std::os::raw::c_void,
+    pub v: *const ::std::os::raw::c_void,
+    pub o: *const ::std::os::raw::c_void,
+    pub lse: *const ::std::os::raw::c_void,
+    pub grad_o: *const ::std::os::raw::c_void,
+    pub grad_lse: *const ::std::os::raw::c_void,
+    pub grad_q: *mut ::std::os::raw::c_void,
+    pub grad_k: *mut ::std::os::raw::c_void,
+    pub grad_v: *mut ::std::os::raw::c_void,
+    pub scale: f64,
+    pub softcap: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+    pub query_ends: *const ::std::os::raw::c_void,
+    pub key_ends: *const ::std::os::raw::c_void,
+    pub tile_numbers: *const ::std::os::raw::c_void,
+    pub tile_bits: *const ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_attention_backward_args",
+    ][::std::mem::size_of::<spk_attention_backward_args>() - 168usize];
+    [
+        "Alignment of spk_attention_backward_args",
+    ][::std::mem::align_of::<spk_attention_backward_args>() - 8usize];
+    [
+        "Offset of field: spk_attention_backward_args::struct_size",
+    ][::std::mem::offset_of!(spk_attention_backward_args, struct_size) - 0usize];
+    [
+        "Offset of field: spk_attention_backward_args::operation",
+    ][::std::mem::offset_of!(spk_attention_backward_args, operation) - 8usize];
+    [
+        "Offset of field: spk_attention_backward_args::reserved",
+    ][::std::mem::offset_of!(spk_attention_backward_args, reserved) - 12usize];
+    [
+        "Offset of field: spk_attention_backward_args::q",
+    ][::std::mem::offset_of!(spk_attention_backward_args, q) - 16usize];
+    [
+        "Offset of field: spk_attention_backward_args::k",
+    ][::std::mem::offset_of!(spk_attention_backward_args, k) - 24usize];
+    [
+        "Offset of field: spk_attention_backward_args::v",
+    ][::std::mem::offset_of!(spk_attention_backward_args, v) - 32usize];
+    [
+        "Offset of field: spk_attention_backward_args::o",
+    ][::std::mem::offset_of!(spk_attention_backward_args, o) - 40usize];
+    [
+        "Offset of field: spk_attention_backward_args::lse",
+    ][::std::mem::offset_of!(spk_attention_backward_args, lse) - 48usize];
+    [
+        "Offset of field: spk_attention_backward_args::grad_o",
+    ][::std::mem::offset_of!(spk_attention_backward_args, grad_o) - 56usize];
+    [
+        "Offset of field: spk_attention_backward_args::grad_lse",
+    ][::std::mem::offset_of!(spk_attention_backward_args, grad_lse) - 64usize];
+    [
+        "Offset of field: spk_attention_backward_args::grad_q",
+    ][::std::mem::offset_of!(spk_attention_backward_args, grad_q) - 72usize];
+    [
+        "Offset of field: spk_attention_backward_args::grad_k",
+    ][::std::mem::offset_of!(spk_attention_backward_args, grad_k) - 80usize];
+    [
+        "Offset of field: spk_attention_backward_args::grad_v",
+    ][::std::mem::offset_of!(spk_attention_backward_args, grad_v) - 88usize];
+    [
+        "Offset of field: spk_attention_backward_args::scale",
+    ][::std::mem::offset_of!(spk_attention_backward_args, scale) - 96usize];
+    [
+        "Offset of field: spk_attention_backward_args::softcap",
+    ][::std::mem::offset_of!(spk_attention_backward_args, softcap) - 104usize];
+    [
+        "Offset of field: spk_attention_backward_args::workspace",
+    ][::std::mem::offset_of!(spk_attention_backward_args, workspace) - 112usize];
+    [
+        "Offset of field: spk_attention_backward_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_attention_backward_args, workspace_bytes) - 120usize];
+    [
+        "Offset of field: spk_attention_backward_args::stream",
+    ][::std::mem::offset_of!(spk_attention_backward_args, stream) - 128usize];
+    [
+        "Offset of field: spk_attention_backward_args::query_ends",
+    ][::std::mem::offset_of!(spk_attention_backward_args, query_ends) - 136usize];
+    [
+        "Offset of field: spk_attention_backward_args::key_ends",
+    ][::std::mem::offset_of!(spk_attention_backward_args, key_ends) - 144usize];
+    [
+        "Offset of field: spk_attention_backward_args::tile_numbers",
+    ][::std::mem::offset_of!(spk_attention_backward_args, tile_numbers) - 152usize];
+    [
+        "Offset of field: spk_attention_backward_args::tile_bits",
+    ][::std::mem::offset_of!(spk_attention_backward_args, tile_bits) - 160usize];
 };
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
