@@ -1,6 +1,8 @@
 //! Attention against the definition: bands, sinks, shared heads, layouts, masks of blocks, LSE, rows that see nothing,
 //! packed sequences, key lengths, pages, tiles of bits, refusals.
 mod common;
+#[path = "attention/gradients.rs"]
+mod gradients;
 
 use common::{Number, assert_near, context, estimate, numbers};
 use half::{bf16, f16};

@@ -12,12 +12,12 @@ use std::ptr;
 
 /// Elements that each operand needs; `None` where no memory holds them. And what else of the problem a run asks for.
 #[derive(Clone, Copy)]
-pub(super) struct Extents {
-    q: Option<usize>,
-    k: Option<usize>,
-    v: Option<usize>,
+pub(in crate::attention) struct Extents {
+    pub q: Option<usize>,
+    pub k: Option<usize>,
+    pub v: Option<usize>,
     pub o: Option<usize>,
-    lse: Option<usize>,
+    pub lse: Option<usize>,
     want_lse: bool,
     query_ends: Option<usize>,
     key_ends: Option<usize>,
@@ -28,7 +28,7 @@ pub(super) struct Extents {
 }
 
 /// 1 / sqrt(depth), where none is given.
-pub(super) fn scale_of(given: Option<f64>, depth: i64) -> f64 {
+pub(in crate::attention) fn scale_of(given: Option<f64>, depth: i64) -> f64 {
     given.unwrap_or_else(|| if depth > 0 { 1.0 / (depth as f64).sqrt() } else { 1.0 })
 }
 
@@ -81,6 +81,45 @@ fn checked_indices<I>(name: &str, slice: &[I], needed: Option<usize>) -> Result<
     Ok(if needed == Some(0) { ptr::null() } else { slice.as_ptr().cast() })
 }
 
+/// What a run reads beside the operands.
+#[derive(Clone, Copy, Default)]
+pub(in crate::attention) struct Arrays<'a> {
+    pub query_ends: &'a [i32],
+    pub key_ends: &'a [i32],
+    pub page_table: &'a [i32],
+    pub tile_numbers: &'a [i32],
+    pub tile_bits: &'a [u32],
+}
+
+/// The same as the library takes it.
+pub(in crate::attention) struct RawArrays {
+    pub query_ends: *const c_void,
+    pub key_ends: *const c_void,
+    pub page_table: *const c_void,
+    pub tile_numbers: *const c_void,
+    pub tile_bits: *const c_void,
+}
+
+impl Arrays<'_> {
+    pub fn fields(&self, out: &mut fmt::DebugStruct<'_, '_>) {
+        out.field("query_ends", &self.query_ends.len()).field("key_ends", &self.key_ends.len());
+        out.field("page_table", &self.page_table.len());
+        out.field("tile_numbers", &self.tile_numbers.len()).field("tile_bits", &self.tile_bits.len());
+    }
+
+    /// Those that the problem does not ask for are left out, as their lengths mean nothing then.
+    #[inline]
+    pub fn checked(&self, needed: &Extents) -> Result<RawArrays> {
+        Ok(RawArrays {
+            query_ends: checked_indices("query_ends", self.query_ends, needed.query_ends)?,
+            key_ends: checked_indices("key_ends", self.key_ends, needed.key_ends)?,
+            page_table: checked_indices("page_table", self.page_table, needed.page_table)?,
+            tile_numbers: checked_indices("tile_numbers", self.tile_numbers, needed.tile_numbers)?,
+            tile_bits: checked_indices("tile_bits", self.tile_bits, needed.tile_bits)?,
+        })
+    }
+}
+
 /// The operands of a run in host memory.
 ///
 /// ```
@@ -105,11 +144,7 @@ pub struct AttentionArgs<'a, T: Element> {
     lse: Option<&'a mut [T::Sum]>,
     scale: Option<f64>,
     softcap: f64,
-    query_ends: &'a [i32],
-    key_ends: &'a [i32],
-    page_table: &'a [i32],
-    tile_numbers: &'a [i32],
-    tile_bits: &'a [u32],
+    arrays: Arrays<'a>,
 }
 
 /// Lengths, not elements.
@@ -119,9 +154,8 @@ impl<T: Element> fmt::Debug for AttentionArgs<'_, T> {
         out.field("q", &self.q.len()).field("k", &self.k.len()).field("v", &self.v.len()).field("o", &self.o.len());
         out.field("lse", &self.lse.as_ref().map(|lse| lse.len()));
         out.field("scale", &self.scale).field("softcap", &self.softcap);
-        out.field("query_ends", &self.query_ends.len()).field("key_ends", &self.key_ends.len());
-        out.field("page_table", &self.page_table.len());
-        out.field("tile_numbers", &self.tile_numbers.len()).field("tile_bits", &self.tile_bits.len()).finish()
+        self.arrays.fields(&mut out);
+        out.finish()
     }
 }
 
@@ -157,9 +191,7 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     }
 
     fn to(q: &'a [T], k: &'a [T], v: &'a [T], o: Target<'a, T>) -> Self {
-        let ([query_ends, key_ends, page_table, tile_numbers], tile_bits) = ([&[] as &[i32]; 4], &[] as &[u32]);
-        let (lse, scale, softcap) = (None, None, 0.0);
-        AttentionArgs { q, k, v, o, lse, scale, softcap, query_ends, key_ends, page_table, tile_numbers, tile_bits }
+        AttentionArgs { q, k, v, o, lse: None, scale: None, softcap: 0.0, arrays: Arrays::default() }
     }
 
     /// The factor of the scores, finite.
@@ -210,7 +242,7 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     /// # let _ = args;
     /// ```
     pub fn query_ends(mut self, ends: &'a [i32]) -> Self {
-        self.query_ends = ends;
+        self.arrays.query_ends = ends;
         self
     }
 
@@ -225,7 +257,7 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     /// # let _ = args;
     /// ```
     pub fn key_ends(mut self, ends: &'a [i32]) -> Self {
-        self.key_ends = ends;
+        self.arrays.key_ends = ends;
         self
     }
 
@@ -239,7 +271,7 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     /// # let _ = args;
     /// ```
     pub fn page_table(mut self, pages: &'a [i32]) -> Self {
-        self.page_table = pages;
+        self.arrays.page_table = pages;
         self
     }
 
@@ -254,13 +286,12 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
     /// # let _ = args;
     /// ```
     pub fn tiles(mut self, numbers: &'a [i32], bits: &'a [u32]) -> Self {
-        self.tile_numbers = numbers;
-        self.tile_bits = bits;
+        (self.arrays.tile_numbers, self.arrays.tile_bits) = (numbers, bits);
         self
     }
 
-    /// Pointers for the library, every one to as many elements as `needed` says. LSE and the arrays of a run are left out where the
-    /// problem has none, as their lengths mean nothing then.
+    /// Pointers for the library, every one to as many elements as `needed` says. LSE is left out where the problem has none, as its
+    /// length means nothing then.
     #[inline]
     pub(super) fn checked(&mut self, needed: &Extents) -> Result<sys::spk_attention_args> {
         let mut raw = sized!(spk_attention_args, SPK_ATTENTION);
@@ -276,11 +307,9 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
             check_length("lse", lse.len(), needed.lse)?;
             raw.lse = lse.as_mut_ptr().cast();
         }
-        raw.query_ends = checked_indices("query_ends", self.query_ends, needed.query_ends)?;
-        raw.key_ends = checked_indices("key_ends", self.key_ends, needed.key_ends)?;
-        raw.page_table = checked_indices("page_table", self.page_table, needed.page_table)?;
-        raw.tile_numbers = checked_indices("tile_numbers", self.tile_numbers, needed.tile_numbers)?;
-        raw.tile_bits = checked_indices("tile_bits", self.tile_bits, needed.tile_bits)?;
+        let arrays = self.arrays.checked(needed)?;
+        (raw.query_ends, raw.key_ends, raw.page_table) = (arrays.query_ends, arrays.key_ends, arrays.page_table);
+        (raw.tile_numbers, raw.tile_bits) = (arrays.tile_numbers, arrays.tile_bits);
         Ok(raw)
     }
 }

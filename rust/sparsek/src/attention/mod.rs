@@ -1,10 +1,12 @@
-//! Attention, forward: softmax(scale Q K^T) V over the keys that each query sees.
+//! Attention: softmax(scale Q K^T) V over the keys that each query sees, and its gradients.
 mod args;
+mod backward;
 mod calls;
 mod plan;
 mod pointers;
 
 pub use args::AttentionArgs;
+pub use backward::{AttentionBackward, AttentionBackwardArgs, AttentionBackwardPlan, AttentionBackwardPointers};
 pub use plan::AttentionPlan;
 pub use pointers::AttentionPointers;
 
@@ -86,6 +88,26 @@ pub struct Attention {
     raw: sys::spk_attention,
     rows_of_heads: bool,
     mask: Option<Pattern>,
+}
+
+/// From row to row and from head to head where all heads of a row lie side by side.
+struct Lines {
+    q: i64,
+    k: i64,
+    v: i64,
+    o: i64,
+    depth: i64,
+    depth_v: i64,
+}
+
+impl Lines {
+    fn of_heads(raw: &sys::spk_attention) -> Lines {
+        let heads = raw.heads.max(1);
+        let heads_kv = if raw.heads_kv != 0 { raw.heads_kv } else { heads };
+        let (depth, depth_v) = (raw.depth, if raw.depth_v != 0 { raw.depth_v } else { raw.depth });
+        let (q, o) = (depth.saturating_mul(heads), depth_v.saturating_mul(heads));
+        Lines { q, k: depth.saturating_mul(heads_kv), v: depth_v.saturating_mul(heads_kv), o, depth, depth_v }
+    }
 }
 
 impl Attention {
@@ -364,18 +386,14 @@ impl Attention {
         if !self.rows_of_heads {
             return raw;
         }
-        let heads = raw.heads.max(1);
-        let heads_kv = if raw.heads_kv != 0 { raw.heads_kv } else { heads };
-        let depth_v = if raw.depth_v != 0 { raw.depth_v } else { raw.depth };
+        let lines = Lines::of_heads(&raw);
         let or = |given: i64, otherwise: i64| if given != 0 { given } else { otherwise };
-        raw.ldq = or(raw.ldq, raw.depth.saturating_mul(heads));
-        raw.ldk = or(raw.ldk, raw.depth.saturating_mul(heads_kv));
-        raw.ldv = or(raw.ldv, depth_v.saturating_mul(heads_kv));
-        raw.ldo = or(raw.ldo, depth_v.saturating_mul(heads));
-        raw.head_stride_q = or(raw.head_stride_q, raw.depth);
-        raw.head_stride_k = or(raw.head_stride_k, raw.depth);
-        raw.head_stride_v = or(raw.head_stride_v, depth_v);
-        raw.head_stride_o = or(raw.head_stride_o, depth_v);
+        (raw.ldq, raw.ldk) = (or(raw.ldq, lines.q), or(raw.ldk, lines.k));
+        (raw.ldv, raw.ldo) = (or(raw.ldv, lines.v), or(raw.ldo, lines.o));
+        raw.head_stride_q = or(raw.head_stride_q, lines.depth);
+        raw.head_stride_k = or(raw.head_stride_k, lines.depth);
+        raw.head_stride_v = or(raw.head_stride_v, lines.depth_v);
+        raw.head_stride_o = or(raw.head_stride_o, lines.depth_v);
         raw
     }
 
