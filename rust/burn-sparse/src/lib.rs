@@ -56,6 +56,7 @@
 //! All types are `Send` and `Sync` as Burn's are, and products of one matrix may run in many threads.
 
 mod activation;
+mod attention;
 mod backend;
 mod context;
 mod dense;
@@ -70,6 +71,7 @@ mod tensor;
 mod tuning;
 
 pub use activation::Activation;
+pub use attention::{Attention, AttentionOps, BlockMask, attention, attention_lse};
 pub use burn;
 pub use context::{host_context, set_host_context};
 pub use dense::{DenseProduct, GemmOps, gemm, gemm_with, grouped_gemm};

@@ -1,4 +1,5 @@
-//! Dense products against Burn's own, with their gradients.
+//! Dense products and attention against Burn's own, with their gradients.
+mod attention;
 mod common;
 use burn::tensor::{DType, Device, Tensor, activation};
 use burn_sparse::{Activation, gemm, gemm_with, grouped_gemm};

@@ -195,15 +195,15 @@ fn typed_values_grad<T: sparsek::Product<T>>(
 }
 
 /// Arrays on the device, after CubeCL's work on them is done. CubeCL keeps the memory while they are held.
-struct Operands {
-    pointers: [*mut u8; 4],
-    held: Vec<Box<dyn std::any::Any>>,
+pub(super) struct Operands<const N: usize> {
+    pub pointers: [*mut u8; N],
+    pub held: Vec<Box<dyn std::any::Any>>,
 }
 
-impl Operands {
-    fn of(tensors: [Option<&CubeTensor>; 4], device: &CubeDevice) -> Result<Operands> {
+impl<const N: usize> Operands<N> {
+    pub fn of(tensors: [Option<&CubeTensor>; N], device: &CubeDevice) -> Result<Operands<N>> {
         let refused = |why: &dyn std::fmt::Debug| Error::Argument(format!("CubeCL: {why:?}"));
-        let mut operands = Operands { pointers: [null::<u8>().cast_mut(); 4], held: Vec::new() };
+        let mut operands = Operands { pointers: [null::<u8>().cast_mut(); N], held: Vec::new() };
         for (pointer, tensor) in operands.pointers.iter_mut().zip(tensors) {
             let Some(tensor) = tensor else { continue };
             let memory = tensor.client.get_resource::<Server>(tensor.handle.clone()).map_err(|why| refused(&why))?;
@@ -220,7 +220,7 @@ fn empty(like: &CubeTensor, shape: Shape) -> CubeTensor {
 }
 
 /// An operand of the input's type, without gaps.
-fn tight(name: &str, tensor: CubeTensor, dtype: DType) -> Result<CubeTensor> {
+pub(super) fn tight(name: &str, tensor: CubeTensor, dtype: DType) -> Result<CubeTensor> {
     if tensor.dtype != dtype {
         return Err(Error::Argument(format!("{name} of {:?} and an input of {dtype:?}", tensor.dtype)));
     }

@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use sparsek::{GemmArgs, SddmmArgs, SpmmArgs};
 
 /// Elements that Flex stores and the library multiplies.
-trait Number: Element + Pod + sparsek::Element + sparsek::Product<Self> {}
+pub trait Number: Element + Pod + sparsek::Element<Sum: Element + Pod> + sparsek::Product<Self> {}
 impl Number for f32 {}
 impl Number for f64 {}
 impl Number for f16 {}
@@ -70,7 +70,7 @@ fn typed_gemm<T: Number>(
     let (of_a, of_b) = (a.layout().shape(), b.layout().shape());
     let shape = product.output_shape(of_a, of_b);
     let (axis, k) = (product.ends.as_ref().and_then(|_| product.axis(of_a, of_b)), of_a[of_a.num_dims() - 1]);
-    same_dtype::<T>("b", &b)?;
+    same_dtype::<T>("b", &b, "an input")?;
     let bias = bias.map(|bias| contiguous::<T>("bias", bias)).transpose()?;
     bias.iter().try_for_each(|bias| product.check_bias(bias.layout().shape(), &shape))?;
     let options = product.tuning.options()?;
@@ -153,7 +153,7 @@ fn typed_matmul<T: Number>(
 
 fn values_grad<T: Number>(grad: FlexTensor, input: FlexTensor, product: &Product) -> Result<FlexTensor> {
     product.output_shape(input.layout().shape());
-    same_dtype::<T>("the gradient", &grad)?;
+    same_dtype::<T>("the gradient", &grad, "an input")?;
     let shape = Shape::from(product.pattern.values_shape());
     let mut d = vec![T::default(); shape.num_elements()];
     if d.is_empty() || input.layout().num_elements() == 0 || grad.layout().num_elements() == 0 {
@@ -195,23 +195,24 @@ fn viewed(tensor: FlexTensor, side: Side) -> (FlexTensor, View) {
     (copy, found)
 }
 
-fn same_dtype<T: Number>(name: &str, tensor: &FlexTensor) -> Result<()> {
+/// Whether the tensor has the type of another one.
+pub fn same_dtype<T: Element + Pod>(name: &str, tensor: &FlexTensor, other: &str) -> Result<()> {
     if tensor.dtype() == T::dtype() {
         return Ok(());
     }
-    Err(Error::Argument(format!("{name} of {:?} and an input of {:?}", tensor.dtype(), T::dtype())))
+    Err(Error::Argument(format!("{name} of {:?} and {other} of {:?}", tensor.dtype(), T::dtype())))
 }
 
-fn contiguous<T: Number>(name: &str, tensor: FlexTensor) -> Result<FlexTensor> {
-    same_dtype::<T>(name, &tensor)?;
+pub fn contiguous<T: Element + Pod>(name: &str, tensor: FlexTensor) -> Result<FlexTensor> {
+    same_dtype::<T>(name, &tensor, "an input")?;
     Ok(if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() })
 }
 
-fn slice<T: Number>(tensor: &FlexTensor) -> &[T] {
+pub fn slice<T: Element + Pod>(tensor: &FlexTensor) -> &[T] {
     tensor.as_slice().expect("contiguous, of this type")
 }
 
-fn tensor<T: Number>(elements: Vec<T>, shape: Shape) -> FlexTensor {
+pub fn tensor<T: Element + Pod>(elements: Vec<T>, shape: Shape) -> FlexTensor {
     FlexTensor::new(Bytes::from_elems(elements), FlexLayout::contiguous(shape), T::dtype())
 }
 

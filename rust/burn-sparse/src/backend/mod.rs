@@ -1,4 +1,5 @@
 //! The operations on each backend.
+pub(crate) mod attention;
 mod autodiff;
 #[cfg(feature = "cube")]
 mod cube;
