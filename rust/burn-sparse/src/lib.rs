@@ -18,7 +18,8 @@
 //! # Ok::<(), burn_sparse::Error>(())
 //! ```
 //!
-//! [`gemm`] multiplies dense tensors in the same way, in place of Burn's own product.
+//! [`gemm`] multiplies dense tensors in the same way, in place of Burn's own product. [`attention`] is softmax(scale Q K^T) V under a
+//! mask of blocks, causality or a window, and keeps no matrix of queries x keys for its gradients.
 //!
 //! Layers are modules like Burn's own: optimizers train them, records hold them, pattern included.
 //!
@@ -40,9 +41,9 @@
 //!   Others (flipped, every second column) are copied by Flex. Elements: f32, f64, f16, bf16; values and inputs of one type.
 //! - **Autodiff** on any of them: gradients of values, input and bias. Second derivatives are refused.
 //! - **CUDA** (feature `cuda`): the library's kernels on CubeCL's memory, [see there](#cuda).
-//! - Others run the default bodies of [`BsrOps`] and [`GemmOps`]: a sparse matrix made dense, and multiplied by Burn. Right, and no faster. Each wants
-//!   its feature of this crate: `ndarray`, `tch`, `wgpu`, `rocm`, `cpu`. A backend whose feature is off panics: Burn dispatches
-//!   to listed backends alone.
+//! - Others run the default bodies of [`BsrOps`], [`GemmOps`] and [`AttentionOps`]: a sparse matrix made dense, and multiplied by
+//!   Burn; attention with the scores of all pairs. Right, and no faster. Each wants its feature of this crate: `ndarray`, `tch`,
+//!   `wgpu`, `rocm`, `cpu`. A backend whose feature is off panics: Burn dispatches to listed backends alone.
 //!
 //! # CUDA
 //!

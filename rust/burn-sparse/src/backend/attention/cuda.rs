@@ -12,7 +12,7 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
-use sparsek::{AttentionBackwardPointers, AttentionPointers, ErrorKind};
+use sparsek::{AttentionBackwardPointers, AttentionPointers};
 use std::ptr::null_mut;
 
 /// O and LSE; the latter is not computed unless it is wanted.
@@ -32,7 +32,7 @@ pub fn forward(
     made.unwrap_or_else(|why| panic!("attention: {why}"))
 }
 
-/// The gradients by Q, K and V. Where the library has no kernel for them, by CubeCL's own operations.
+/// The gradients by Q, K and V.
 pub fn backward(
     index: usize,
     inputs: [CubeTensor; 3],
@@ -40,21 +40,14 @@ pub fn backward(
     grads: [CubeTensor; 2],
     attention: &Attention,
 ) -> (CubeTensor, CubeTensor, CubeTensor) {
-    let (of, from, by) = (inputs.clone(), results.clone(), grads.clone());
     let made = match inputs[0].dtype {
-        DType::F32 => typed_backward::<f32>(index, of, from, by, attention),
-        DType::F64 => typed_backward::<f64>(index, of, from, by, attention),
-        DType::F16 => typed_backward::<f16>(index, of, from, by, attention),
-        DType::BF16 => typed_backward::<bf16>(index, of, from, by, attention),
+        DType::F32 => typed_backward::<f32>(index, inputs, results, grads, attention),
+        DType::F64 => typed_backward::<f64>(index, inputs, results, grads, attention),
+        DType::F16 => typed_backward::<f16>(index, inputs, results, grads, attention),
+        DType::BF16 => typed_backward::<bf16>(index, inputs, results, grads, attention),
         other => Err(Error::Dtype(other)),
     };
-    match made {
-        Ok(made) => made,
-        Err(Error::Sparsek(why)) if why.kind() == ErrorKind::NoCandidate => {
-            fallback::backward::<CubeBackend>(inputs, results, grads, attention)
-        }
-        Err(why) => panic!("gradients of attention: {why}"),
-    }
+    made.unwrap_or_else(|why| panic!("gradients of attention: {why}"))
 }
 
 fn empty(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
