@@ -118,6 +118,7 @@ impl Attention {
     }
 
     /// A query sees so many keys to the left of the one beside it, and to the right; that key counts on both sides, and 0 is no limit.
+    /// The diagonal is that of causality, too: of both the one that is given last holds.
     ///
     /// ```
     /// use burn_sparse::{Attention, sparsek::Diagonal};
@@ -403,6 +404,7 @@ pub trait AttentionOps: Backend {
 /// class of problems. Head h of q goes with head h / (heads / heads of K and V) of k and v. A query that sees no key has a result of 0.
 ///
 /// Gradients flow to q, k and v. They are computed from the result and a number for each query: no matrix of queries x keys is kept.
+/// Pages of K and V are not taken, and gradients of gradients are refused.
 ///
 /// # Panics
 /// Where shapes or types of elements do not fit, and where the library cannot compute, with its message.

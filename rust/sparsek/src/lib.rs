@@ -24,8 +24,9 @@
 //! [`Pattern::plan_spmm`] binds a problem once and for all, for many runs; [`Pattern::plan_sddmm`] is the product of two dense
 //! matrices at the stored blocks, the gradient of the values. [`Context::gemm`] and [`Context::plan_gemm`] multiply dense
 //! matrices, in groups, too. [`Context::attention`] and [`Context::plan_attention`] are softmax(scale Q K^T) V, with a
-//! [`Pattern`] as a mask of blocks; [`Context::attention_backward`] gives its gradients. [`Matrix`] reads, writes, converts, prunes and generates.
-//! [`Pattern::tune_spmm`] and [`Pattern::explain_spmm`] give the evidence as a [`Report`], which serde writes.
+//! [`Pattern`] as a mask of blocks; [`Context::attention_backward`] gives its gradients. [`Matrix`] reads, writes, converts,
+//! prunes and generates. [`Pattern::tune_spmm`] and [`Pattern::explain_spmm`] give the evidence as a [`Report`], which serde
+//! writes.
 //!
 //! # Threads
 //!
