@@ -32,7 +32,7 @@ def example(monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("name", ["transformer", "moe", "finite_elements", "graph"])
+@pytest.mark.parametrize("name", ["transformer", "moe", "finite_elements", "graph", "documents"])
 def test_help(name, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FOLDER))
     with pytest.raises(SystemExit) as left:
@@ -48,6 +48,15 @@ def test_moe(example, device):
     assert sparse[-1] < 0.2 * sparse[0]
     assert torch.allclose(torch.tensor(sparse), torch.tensor(loop), rtol=1e-6)
     assert found["right"]["BlockSparse"] > 0.9
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_documents(example, device):
+    found = example("documents", "matplotlib", device=device, arguments=("--dtype", "float64"))
+    dense, packed = found["losses"]["dense mask"], found["losses"]["sparse_autotune"]
+    assert found["kept"] < 0.25 and dense[-1] < dense[0]
+    assert torch.allclose(torch.tensor(packed), torch.tensor(dense), rtol=1e-9)
+    assert all(row["gradients apart"] < 1e-9 for row in found["rows"])
 
 
 @pytest.mark.parametrize("device", DEVICES)
