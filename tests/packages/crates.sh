@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The three crates as they would be published, build/crates/*.crate: each with its licence and its README, and small enough for crates.io.
-# Usage: crates.sh [--check]     (--check: and compiles sparsek and burn-sparse from their packages alone, where $CARGO_TARGET_DIR has their dependencies)
+# Usage: crates.sh [--check]     (--check: and compiles sparsek from its package alone, with the library that $SPARSEK_ROOT names, or builds)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -27,8 +27,7 @@ done
 rm -rf "$crates/target"
 [ "${1:-}" = --check ] || { echo "crates: three packages of version $version"; exit 0; }
 
-unpacked=(--config "patch.crates-io.sparsek.path=\"$crates/unpacked/sparsek-$version\""
-    --config "patch.crates-io.sparsek-sys.path=\"$crates/unpacked/sparsek-sys-$version\"")
-cargo check --quiet --offline --manifest-path "$crates/unpacked/sparsek-$version/Cargo.toml" --all-features "${unpacked[@]:2}"
-cargo check --quiet --offline --manifest-path "$crates/unpacked/burn-sparse-$version/Cargo.toml" --features ndarray "${unpacked[@]}"
-echo "crates: three packages of version $version, which compile alone"
+# burn-sparse stays out: all of Burn would be compiled for it.
+cargo check --quiet --manifest-path "$crates/unpacked/sparsek-$version/Cargo.toml" --target-dir "$crates/target" --all-features \
+    --config "patch.crates-io.sparsek-sys.path=\"$crates/unpacked/sparsek-sys-$version\""
+echo "crates: three packages of version $version; sparsek compiles from its own"
