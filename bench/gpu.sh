@@ -58,7 +58,7 @@ for step in "${steps[@]}"; do
     attention) run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --limit-s 280 --out "$results/$name-attention.json" ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
     examples)
-        for example in finite_elements graph moe; do
+        for example in finite_elements graph moe recommender; do
             run 150 python3 "examples/python/$example.py" --device cuda --budget 1 --json "examples/python/results/$name-$example.json"
         done
         [ -z "${EXAMPLE_LAYERS:-}" ] ||

@@ -13,6 +13,7 @@ myst_enable_extensions = ["strikethrough"]
 myst_heading_anchors = 6
 exclude_patterns = ["as-they-are"]
 html_extra_path = ["as-they-are"]
+smartquotes = False  # much of what stands in quotes is code
 html_theme = "furo"
 html_title = "sparsek"
 html_show_sphinx = False

@@ -18,7 +18,7 @@ def _keys(name: str, number: Any) -> int:
     """So many keys; 0: no limit."""
     if number is None:
         return 0
-    if type(number) is bool or not hasattr(number, "__index__"):
+    if type(number) is bool or not (isinstance(number, int) or hasattr(number, "__index__")):  # PyTorch 2.10 traces no hasattr of a symbol
         raise TypeError(f"{name}: must be a whole number of keys, not {number!r}")
     if number < 0:
         raise ValueError(f"{name}: {number} keys; 0 or None is no limit")

@@ -32,7 +32,7 @@ def example(monkeypatch, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("name", ["transformer", "moe", "finite_elements", "graph", "documents"])
+@pytest.mark.parametrize("name", ["transformer", "moe", "finite_elements", "graph", "documents", "recommender"])
 def test_help(name, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(FOLDER))
     with pytest.raises(SystemExit) as left:
@@ -74,6 +74,16 @@ def test_graph(example, device):
     assert tiled["filled"] > 0.5 > 0.3 > scattered["filled"]
     assert found["apart"] < 1e-4
     assert found["quality"]["propagated"] > found["quality"]["nearest"] + 0.5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_recommender(example, device):
+    found = example("recommender", "matplotlib", device=device)
+    assert found["apart"] < 1e-3
+    right = found["ranked right"]
+    assert right["popularity"] + 0.03 < right["factorisation"] < right["the truth"]
+    losses = found["losses"]["block-sparse"]
+    assert losses[-1] < 0.8 * losses[0]
 
 
 def test_transformer(example, tmp_path):

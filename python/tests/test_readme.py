@@ -1,4 +1,4 @@
-"""The Python code of the README files and of docs/attention.md runs."""
+"""The Python code of the README files, of docs/attention.md and of docs/formats.md runs."""
 
 import importlib.util
 import pathlib
@@ -38,3 +38,12 @@ def test_attention(monkeypatch):
     monkeypatch.setattr(_race, "PEERS", ("pytorch_sdpa", "flash_attention_4"))  # FlexAttention takes seconds to compile, which other tests spend
     names = run("docs/attention.md")
     assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
+
+
+def test_formats(tmp_path, monkeypatch):
+    pytest.importorskip("scipy")
+    pytest.importorskip("safetensors")
+    monkeypatch.chdir(tmp_path)
+    names = run("docs/formats.md")
+    assert names["a"].shape == (100, 80) and names["a"].nnz > 0
+    assert sa.BSR.load(tmp_path / "a.safetensors", "a").block == (3, 4)
