@@ -233,7 +233,7 @@ static void print_devices(const device_list *devices)
     puts("\nDevices of this machine");
     for (int i = 0; i < devices->count; i++)
         if (devices->all[i].why[0])
-            printf("  %-12s%s\n", devices->all[i].device, cli_clean(devices->all[i].why));
+            printf("  %-20s%s\n", devices->all[i].device, cli_clean(devices->all[i].why));
         else
             printf("  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name),
                    (double)devices->all[i].memory_bytes / (1 << 30));

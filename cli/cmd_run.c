@@ -12,7 +12,8 @@ static const char about[] =
     "Multiplies the block-sparse matrix of file A with the dense matrix of file B and writes the product:\n"
     "D = activation(alpha op(A) B + beta C + bias) + residual, or times a factor; with --op what another operation makes of its\n"
     "inputs (sddmm: X and Y at the blocks of --at FILE; gemm: a dense A and B; attention: Q, K and V, all dense, and a mask in the\n"
-    "blocks of --at FILE). A plan comes from the store where it knows the problem's class, else from tuning now. Dense\n"
+    "blocks of --at FILE; attention_backward: Q, K, V, O, LSE and the gradient of O, and the mask). A plan comes from the store where it "
+    "knows the problem's class, else from tuning now. Dense\n"
     "inputs are looked through: where they are finite, dense implementations may win.";
 
 enum { MOST_OPTIONS = 16 + SETTINGS_MOST + RUN_MOST_SLOTS + RUN_MOST_SCALARS + RUN_MOST_OUTPUTS };
@@ -127,6 +128,18 @@ static int check_slots(const cli *app, const run_flags *f)
     return code ? code : check_outputs(app, f);
 }
 
+/* "Q, K, V". The caller frees it. */
+static char *titles_of(const operation *op, const int *operands, int count)
+{
+    char *text = cli_format("%s", "");
+    for (int i = 0; i < count; i++) {
+        char *longer = cli_format("%s%s%s", text, i > 0 ? ", " : "", op->operands[operands[i]].title);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
 static int check_operation(const cli *app, const run_flags *f, const args *a)
 {
     const operation *op = operation_at(f->op);
@@ -135,8 +148,13 @@ static int check_operation(const cli *app, const run_flags *f, const args *a)
     const int count = run_required(op, operands);
     for (int i = 0; i < count; i++)
         has_values = has_values || op->operands[operands[i]].is_values;
-    if (a->operand_count != count)
-        return cli_fail(app, EXIT_USAGE, "--op %s takes %d input%s", op->info.name, count, count == 1 ? "" : "s");
+    if (a->operand_count != count) {
+        char *titles = titles_of(op, operands, count);
+        (void)cli_fail(app, EXIT_USAGE, "--op %s takes %d input%s, %s: %d %s given", op->info.name, count, count == 1 ? "" : "s", titles,
+                       a->operand_count, a->operand_count == 1 ? "is" : "are");
+        free(titles);
+        return EXIT_USAGE;
+    }
     for (int i = 0; i < settings_count(); i++)
         if (!settings_field(settings_at(i), op) && settings_is_given(settings_at(i), &f->set[i]))
             return refuse(app, settings_at(i)->option, settings_has, settings_at(i));
@@ -159,7 +177,8 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file for D (.npy, .mtx, .safetensors); '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "D's format (default: by its ending); needed where D is '-'"},
         {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
-        {"at", 0, ARGS_MATRIX, &f->at, "FILE", 0, 0, "the matrix whose blocks are the pattern of sddmm, or the mask of attention"},
+        {"at", 0, ARGS_MATRIX, &f->at, "FILE", 0, 0,
+         "the matrix whose blocks are the pattern of sddmm, or the mask of attention and its gradients"},
         {"block", 0, ARGS_BLOCK, &f->block, NULL, 0, 0, "block of A, in elements (default: A's own, else the advised one)"},
         {"dtype", 0, ARGS_DTYPE, &f->dtype, NULL, 0, 0, "compute in this type (default: that of the first input)"},
     };

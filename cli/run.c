@@ -357,6 +357,23 @@ static int find_arrays(cli *app, run_data *r)
     return EXIT_DONE;
 }
 
+/* A dense input whose type is not that of the first (the logarithms of attention in 16 bits), or whose size the others do not say. */
+static int read_again(cli *app, const run_flags *f, run_data *r)
+{
+    int operands[OPERATION_MOST_ARRAYS], code = EXIT_DONE;
+    const int count = run_required(r->op, operands);
+    for (int i = 0; i < count && code == EXIT_DONE; i++) {
+        const spk_array_info *a = &r->arrays[operands[i]];
+        spk_matrix **matrix = &r->inputs[operands[i]];
+        const spk_matrix_desc d = matrix_view(*matrix);
+        if (r->op->operands[operands[i]].is_values || (d.dtype == a->dtype && d.rows == a->rows && d.cols == a->cols))
+            continue;
+        spk_matrix_destroy(matrix);
+        code = read_dense(app, f->inputs[i], i < 2 ? f->tensor[i] : NULL, a->dtype, a->rows, a->cols, false, matrix);
+    }
+    return code;
+}
+
 int run_read(cli *app, const run_flags *f, run_data *r)
 {
     *r = (run_data){.op = operation_at(f->op), .finite = true};
@@ -367,6 +384,7 @@ int run_read(cli *app, const run_flags *f, run_data *r)
         return code;
     describe(f, r);
     code = find_arrays(app, r);
+    code = code ? code : read_again(app, f, r);
     for (int i = 0; i < f->slot_count && code == EXIT_DONE; i++) {
         const run_slot *slot = &f->slots[i];
         const int operand = slot->path ? run_slot_operand(slot, r->op) : -1;
@@ -375,7 +393,7 @@ int run_read(cli *app, const run_flags *f, run_data *r)
         const spk_array_info *a = &r->arrays[operand];
         code = r->op->operands[operand].is_values
                    ? read_values(app, slot->path, r, &r->inputs[operand])
-                   : read_dense(app, slot->path, NULL, r->dtype, a->rows, a->cols, a->rows == 1, &r->inputs[operand]);
+                   : read_dense(app, slot->path, NULL, a->dtype, a->rows, a->cols, a->rows == 1, &r->inputs[operand]);
     }
     return code;
 }

@@ -204,6 +204,8 @@ def attention(
     check_dense("v", v)
     if forward_ad._current_level >= 0:
         refuse_tangents(q=q, k=k, v=v)
+    if isinstance(scale, Tensor) or isinstance(softcap, Tensor):
+        raise TypeError(f"{'scale' if isinstance(scale, Tensor) else 'softcap'}: must be a number, not a tensor; it has no gradient")
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout: must be 'bhsd' or 'bshd', not {layout!r}")
     if _ops.any_autocast() and (cast := _ops.autocast_dtype(q)) is not None:

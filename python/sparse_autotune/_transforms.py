@@ -278,7 +278,11 @@ _attend_lse = _kernel(_attention.public_attention_lse, _Attention)
 
 
 def _attend_alone(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
-    """A gradient wants the logarithms, too."""
+    """A gradient wants the logarithms, too; without columns of v there are none, and the result is empty."""
+    if v.shape[-1] == 0 and _ops.wants_gradient(q, k, v):
+        with torch.no_grad():
+            made = _attention.public_attention(q, k, v, *rest)
+        return made + 0 * (q.sum() + k.sum() + v.sum())  # type: ignore[no-any-return]
     if _ops.wants_gradient(q, k, v) or transforming() or forward_ad._current_level >= 0:
         return _attention.public_attention_lse(q, k, v, *rest)[0]  # type: ignore[no-any-return]
     with torch._C._AutoDispatchBelowAutograd():

@@ -238,6 +238,11 @@ void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k,
 {
     if (grad_q.numel() == 0 && grad_k.numel() == 0 && grad_v.numel() == 0)
         return;
+    if (call.lse.numel() == 0) { /* no queries, or no heads of them */
+        for (const Tensor *t : {&grad_q, &grad_k, &grad_v})
+            clear_from(*t, 0, 0);
+        return;
+    }
     spk_attention_backward_args args = call.args;
     args.grad_q = grad_q.mutable_data_ptr();
     args.grad_k = grad_k.mutable_data_ptr();

@@ -106,6 +106,16 @@ def test_empty(batch, heads, queries, keys, depth, device):
     assert (q.grad == 0).all() and (k.grad == 0).all()
 
 
+def test_without_columns_or_heads(device):
+    q, k, v = operands(device=device)
+    given = [t.requires_grad_() for t in (q, k, v[..., :0].clone())]
+    sa.attention(*given).sum().backward()
+    assert all((t.grad == 0).all() for t in given)
+    q, k = (drawn(1, heads, 6, 8, device=device).requires_grad_() for heads in (0, 1))
+    sa.attention(q, k, k).sum().backward()
+    assert (k.grad == 0).all() and q.grad.shape == q.shape
+
+
 def test_rows_that_see_nothing(device):
     q, k, v = (t.requires_grad_() for t in operands(queries=20, keys=8, device=device))
     o, lse = sa.attention(q, k, v, causal="bottom_right", return_lse=True)
@@ -309,6 +319,13 @@ def test_what_has_no_derivative(device):
         sa.attention(q, pages, pages, page_table=table)
     with torch.no_grad():
         sa.attention(q, pages, pages, page_table=table)
+
+
+def test_numbers_are_numbers(device):
+    q, k, v = operands(device=device)
+    for name in ("scale", "softcap"):
+        with pytest.raises(TypeError, match=f"{name}: must be a number, not a tensor"):
+            sa.attention(q, k, v, **{name: torch.tensor(0.5)})
 
 
 def test_wrong_results_are_refused(device):

@@ -265,7 +265,14 @@ class Run(CliTest):
                     wanted["v"][j][c] += w / sum(e) * grad[i][c]
         for name, array in wanted.items():
             self.check_close(self.read_array(self.path(f"grad_{name}.mtx")), array)
-        self.assertIn("takes 6 inputs", self.cli(*line[:4], *line[6:], "-o", "x.mtx", code=2).stderr)
+        self.assertIn("takes 6 inputs, Q, K, V, O, LSE, grad O: 4 are given", self.cli(*line[:5], *line[7:], "-o", "x.mtx", code=2).stderr)
+        self.assertIn("o.mtx: is 7 x 3; 7 x 1 is needed", self.cli(*[w.replace("lse.mtx", "o.mtx") for w in line], "-o", "x.mtx", code=3).stderr)
+        for dtype, within in (("f16", 3e-3), ("bf16", 3e-2)):  # the logarithms stay in f32
+            self.cli(*line, "--dtype", dtype, "-o", "grad_q.mtx", "--grad-k", "grad_k.mtx", "--grad-v", "grad_v.mtx")
+            for name, array in wanted.items():
+                most = max(abs(x) for row in array for x in row)
+                for got, row in zip(self.read_array(self.path(f"grad_{name}.mtx")), array, strict=True):
+                    self.assertTrue(all(abs(x - y) <= within * most for x, y in zip(got, row)), (dtype, name, got, row))
         self.assertIn("--grad-k goes with --op attention_backward", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx",
                                                                              "--grad-k", "x.mtx", code=2).stderr)
 
