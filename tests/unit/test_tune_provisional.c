@@ -2,6 +2,7 @@
  * help. */
 #include "test_tune_fake.h"
 
+#include "tune/choose/choose.h"
 #include "tune/search/search.h"
 
 static const spk_kernel table[] = {
@@ -97,6 +98,33 @@ static void finished_evidence_stays(void **state)
     assert_true(tunes(&b, "fake1", SPK_PROVISIONAL_NO)); /* a finished one does replace it */
     assert_string_equal(stored(&b).name, "fake1");
     bench_close(&b);
+}
+
+/* One candidate measured in a hundredth of a second does not take the place of many, though nothing was left to decide between. */
+static void a_smaller_budget_tells_less(void **state)
+{
+    (void)state;
+    spk_evidence many[] = {{.median_us = 5}, {.median_us = 7}, {.median_us = 9}}, one[] = {{.median_us = 4}, {.median_us = 0}};
+    spk_report before = {.candidates = many, .count = 3, .budget_s = 3}, made = {.candidates = one, .count = 2, .budget_s = 0.01};
+    const spk_provisional all[] = {SPK_PROVISIONAL_NO, SPK_PROVISIONAL_LOAD, SPK_PROVISIONAL_BUDGET};
+    for (int i = 0; i < 3; i++) {
+        before.provisional = all[i];
+        assert_false(spk_evidence_replaces(&made, &before, true));
+        assert_true(spk_evidence_replaces(&made, &before, false)); /* nothing of it can be chosen any more */
+        assert_true(spk_evidence_replaces(&made, NULL, true));
+    }
+    before.provisional = SPK_PROVISIONAL_INTERRUPTED;
+    assert_true(spk_evidence_replaces(&made, &before, true));
+    before.provisional = SPK_PROVISIONAL_NO;
+    made.budget_s = 3;
+    assert_true(spk_evidence_replaces(&made, &before, true)); /* as much time: what is measured now is what holds now */
+    made.budget_s = 0;
+    assert_true(spk_evidence_replaces(&made, &before, true));
+    made = (spk_report){.candidates = many, .count = 3, .budget_s = 0.01};
+    assert_true(spk_evidence_replaces(&made, &before, true)); /* as many candidates */
+    before.budget_s = 0;
+    made.count = 1;
+    assert_false(spk_evidence_replaces(&made, &before, true));
 }
 
 /* However little was measured: a choice that was found wrong is not kept because its evidence is complete. */
@@ -274,10 +302,15 @@ static void races(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finished_evidence_stays),       cmocka_unit_test(a_wrong_choice_does_not_stay),
-        cmocka_unit_test(a_larger_budget_measures_anew), cmocka_unit_test(load_passes),
-        cmocka_unit_test(a_new_row_under_load),          cmocka_unit_test(the_disturbed_are_not_passed_over),
-        cmocka_unit_test(samples_tell_of_disturbance),   cmocka_unit_test(races),
+        cmocka_unit_test(finished_evidence_stays),
+        cmocka_unit_test(a_smaller_budget_tells_less),
+        cmocka_unit_test(a_wrong_choice_does_not_stay),
+        cmocka_unit_test(a_larger_budget_measures_anew),
+        cmocka_unit_test(load_passes),
+        cmocka_unit_test(a_new_row_under_load),
+        cmocka_unit_test(the_disturbed_are_not_passed_over),
+        cmocka_unit_test(samples_tell_of_disturbance),
+        cmocka_unit_test(races),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

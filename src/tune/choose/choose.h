@@ -87,7 +87,8 @@ spk_status spk_evidence_is_wrong(const spk_tuner *tuner, const spk_tune_options 
  * hash. */
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored);
 
-/* Whether evidence measured now takes the place of what is stored (NULL: nothing). usable: of the stored, something can be chosen still. */
+/* Whether evidence measured now takes the place of what is stored (NULL: nothing): not where it is worth less, nor where a smaller budget
+ * measured fewer candidates. usable: of the stored, something can be chosen still. */
 bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable);
 
 /* The report of a search (evidence.c): `chosen` among these contenders, -1 for none; stored as in spk_evidence_write. */

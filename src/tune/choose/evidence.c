@@ -161,10 +161,19 @@ static int measured_of(const spk_report *report)
     return count;
 }
 
+/* A smaller budget, and fewer candidates measured: however it ended, it tells less. budget_s 0: there was none. */
+static bool tells_less(const spk_report *made, const spk_report *stored)
+{
+    const bool smaller = made->budget_s > 0 && (stored->budget_s == 0 || made->budget_s < stored->budget_s);
+    return smaller && measured_of(made) < measured_of(stored);
+}
+
 bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, bool usable)
 {
-    if (stored == NULL || !usable || worth(made->provisional) > worth(stored->provisional) || made->provisional == SPK_PROVISIONAL_NO)
+    if (stored == NULL || !usable)
         return true;
+    if (worth(made->provisional) > worth(stored->provisional) || made->provisional == SPK_PROVISIONAL_NO)
+        return worth(stored->provisional) == 0 || !tells_less(made, stored);
     if (worth(made->provisional) < worth(stored->provisional))
         return false;
     if (made->provisional == SPK_PROVISIONAL_INTERRUPTED)
