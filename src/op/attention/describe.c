@@ -1,6 +1,5 @@
 /* Attention: its tables, and what follows from a problem. */
 #include <float.h>
-#include <stdio.h>
 
 #include "op/attention/attention.h"
 #include "op/fields.h"
