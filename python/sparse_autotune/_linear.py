@@ -147,6 +147,10 @@ class SparseLinear(nn.Module):
             return self.values, self.bias, self.row_offsets, self.col_indices
         return values, bias, row_offsets, col_indices
 
+    def _makes_new(self) -> bool:
+        """Whether the result of forward is nobody else's: a subclass of Parameter, or a parametrization, may have kept it."""
+        return type(self._parameters.get("values")) is nn.Parameter
+
     def forward(self, x: Tensor) -> Tensor:
         values, bias, row_offsets, col_indices = self._operands()
         try:
@@ -269,7 +273,7 @@ def gated(x: Tensor, gate: nn.Module, up: nn.Module) -> Tensor:
     gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, gate's product reads up's result
     and writes over it: a pass over three arrays less. Everywhere else, and where something watches operators, it is what the formula says.
     """
-    fresh = (_is_plain(up, SparseLinear) and type(up._parameters.get("values")) is nn.Parameter) or (
+    fresh = (isinstance(up, SparseLinear) and _is_plain(up, SparseLinear) and up._makes_new()) or (
         _is_plain(up, nn.Linear) and type(up._parameters.get("weight")) is nn.Parameter
     )
     if fresh and _is_plain(gate, SparseLinear) and _ops.may_overwrite():

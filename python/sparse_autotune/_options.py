@@ -49,6 +49,7 @@ class Options:
 
 
 _current = Options()
+_forbidden = 0  # contexts of no_tuning
 
 
 def _apply(options: Options) -> None:
@@ -101,11 +102,19 @@ def get_options() -> Options:
 @contextlib.contextmanager
 def no_tuning() -> Iterator[None]:
     """Inside, nothing is measured: what the store does not know is estimated. For the whole process, other threads included."""
+    global _forbidden
     _C.forbid_tuning(1)
+    _forbidden += 1
     try:
         yield
     finally:
+        _forbidden -= 1
         _C.forbid_tuning(-1)
+
+
+def may_measure() -> bool:
+    """Whether what is not known may be measured."""
+    return _forbidden == 0 and _current.effort != "estimate" and _current.unknown == "tune"
 
 
 def clear_cache() -> None:

@@ -1,0 +1,159 @@
+"""A product over ranks in pieces of tokens: what one piece sends travels while the next is multiplied. How many pieces is measured once."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Placement, Shard
+
+from .. import _options
+from ._moves import Flight, Gather, Move, Scatter, begin, end
+
+COUNTS = (1, 2, 4, 8)
+_ROUNDS = 5
+_PIECE = 1024  # tokens that keep a device busy, roughly
+
+Inner = Callable[[Tensor], Tensor]
+
+
+def estimated(tokens: int) -> int:
+    """Pieces where nothing may be measured."""
+    return max((count for count in COUNTS[:-1] if count * _PIECE <= tokens), default=1)
+
+
+@dataclasses.dataclass
+class Plan:
+    """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
+
+    given: the pieces that the user wants, or None. chosen: what was measured.
+    """
+
+    mesh: DeviceMesh
+    before: Move
+    after: Move
+    layouts: tuple[Placement, Placement]
+    use_local_output: bool
+    given: int | None = None
+    chosen: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        scattered = [layout.dim if isinstance(layout, Shard) and kind in (Gather, Scatter) else None for layout, kind in self._kinds()]
+        self.dim_in, self.dim_out = scattered
+        if None not in scattered and scattered[0] != scattered[1]:
+            raise ValueError(f"output_layouts: must be {self.layouts[0]} or Replicate(), where the inputs are {self.layouts[0]}; is {self.layouts[1]}")
+
+    def _kinds(self) -> list[tuple[Placement, type[Move]]]:
+        return [(self.layouts[0], type(self.before)), (self.layouts[1], type(self.after))]
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # works in flight are no part of a graph
+    def __call__(self, x: Tensor, inner: Inner, finish: Inner) -> Tensor:
+        """finish: is applied to the whole result."""
+        if isinstance(x, DTensor):
+            x = (x if x.placements == (self.layouts[0],) else x.redistribute(placements=[self.layouts[0]])).to_local()
+        made = finish(self._run(x, inner, self._count(x, inner)))
+        return made if self.use_local_output else DTensor.from_local(made, self.mesh, [self.layouts[1]], run_check=False)
+
+    # ------------------------------------------------------------------------------------------------ pieces
+
+    def _dim(self, x: Tensor, dim: int) -> int:
+        at = dim if dim >= 0 else dim + x.dim()
+        if not 0 <= at < x.dim() - 1:
+            raise ValueError(f"input: has {x.dim()} dimensions; tokens cannot be sharded along dimension {dim}, the last one has the features")
+        return at
+
+    def _by_rank(self, x: Tensor, dim: int) -> Tensor:
+        """[ranks, tokens of each, features]"""
+        ranks, at = self.mesh.size(), self._dim(x, dim)
+        if x.shape[at] % ranks:
+            raise ValueError(f"input: has {x.shape[at]} entries in dimension {at}, which {ranks} ranks cannot share equally")
+        parted = x.reshape(*x.shape[:at], ranks, x.shape[at] // ranks, *x.shape[at + 1 :])
+        return parted.movedim(at, 0).reshape(ranks, -1, x.shape[-1])
+
+    def _cut(self, x: Tensor, count: int) -> list[Tensor]:
+        if self.dim_in is not None or self.dim_out is None:
+            return list(x.reshape(-1, x.shape[-1]).tensor_split(count))
+        return [piece.reshape(-1, x.shape[-1]) for piece in self._by_rank(x, self.dim_out).tensor_split(count, 1)]
+
+    def _joined(self, x: Tensor, parts: list[Tensor]) -> Tensor:
+        """The result of all pieces, where tokens lie as those of x do; or elsewhere, where only one of them is scattered."""
+        ranks, lead = self.mesh.size(), list(x.shape[:-1])
+        if self.dim_in is not None and self.dim_out is None:
+            at = self._dim(x, self.dim_in)
+            sides = [part.view(ranks, -1, part.shape[-1]) for part in parts]
+            whole = (sides[0] if len(sides) == 1 else torch.cat(sides, 1)).view(ranks, *lead, parts[0].shape[-1])
+            lead[at] *= ranks
+            return whole.movedim(0, at).reshape(*lead, -1)
+        if self.dim_in is None and self.dim_out is not None:
+            lead[self._dim(x, self.dim_out)] //= ranks
+        return (parts[0] if len(parts) == 1 else torch.cat(parts)).view(*lead, parts[0].shape[-1])
+
+    def _run(self, x: Tensor, inner: Inner, count: int) -> Tensor:
+        lead = [1] * (x.dim() - 2)
+        coming = [begin(piece, self.before) for piece in self._cut(x, count)]
+        going: list[tuple[Tensor, Flight]] = []
+        whole: Tensor | None = None
+        first = 0
+        for pending in coming:
+            tokens = end(pending)
+            made = inner(tokens.view(*lead, *tokens.shape) if lead else tokens)
+            made = made.reshape(-1, made.shape[-1])
+            after = self.after
+            if isinstance(after, Scatter) and count > 1 and not made.requires_grad:  # each into its place
+                if whole is None:
+                    whole = made.new_empty(x[..., 0].numel() // (1 if self.dim_in is not None else self.mesh.size()), made.shape[1])
+                after = Scatter(after.group, whole[first : first + made.shape[0] // self.mesh.size()])
+                first += made.shape[0] // self.mesh.size()
+            going.append(begin(made, after))
+        parts = [end(pending) for pending in going]
+        return self._joined(x, parts if whole is None else [whole])
+
+    # ------------------------------------------------------------------------------------------------ how many
+
+    def _count(self, x: Tensor, inner: Inner) -> int:
+        if self.mesh.size() == 1:
+            return 1
+        tokens = x[..., 0].numel()
+        at_most = max(1, tokens // (self.mesh.size() if self.dim_in is None and self.dim_out is not None else 1))
+        if self.given is not None:
+            return min(self.given, at_most)
+        key = f"{tokens} tokens of {x.shape[-1]}, {str(x.dtype)[6:]}"
+        if key in self.chosen:
+            return min(self.chosen[key], at_most)
+        if not _options.may_measure() or x.is_cuda and torch.cuda.is_current_stream_capturing():
+            return min(estimated(tokens), at_most)
+        self.chosen[key] = self._fastest(x.detach(), inner, [count for count in COUNTS if count <= at_most])
+        return self.chosen[key]
+
+    def _fastest(self, x: Tensor, inner: Inner, counts: list[int]) -> int:
+        """By alternated rounds of the forward pass; the slowest rank counts, and the first one decides."""
+        group = self.mesh.get_group()
+        times: dict[int, list[float]] = {count: [] for count in counts}
+        with torch.no_grad():
+            for round_ in range(_ROUNDS + 1):
+                for count in counts:
+                    taken = _elapsed(lambda count=count: self._run(x, inner, count), x.is_cuda)  # type: ignore[misc]
+                    if round_ > 0:
+                        times[count].append(taken)
+        medians = torch.tensor([statistics.median(times[count]) for count in counts], device=x.device)
+        dist.all_reduce(medians, dist.ReduceOp.MAX, group=group)
+        best = torch.tensor(counts, device=x.device)[medians.argmin()]
+        dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
+        return int(best)
+
+
+def _elapsed(call: Callable[[], Any], cuda: bool) -> float:
+    if cuda:
+        torch.cuda.synchronize()
+    first = time.perf_counter()
+    call()
+    if cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - first

@@ -1,0 +1,204 @@
+"""Styles for torch.distributed.tensor.parallel.parallelize_module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import Placement, Replicate, Shard
+from torch.distributed.tensor.parallel import ParallelStyle
+
+from ._deal import Deal, deal
+from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
+from ._moves import Copy, Exchange, Gather, Join, Move, Pick, Scatter, Sum
+from ._pieces import Plan
+
+
+class _Style(ParallelStyle):
+    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool, chunks: int | None):
+        super().__init__()
+        if chunks is not None and (not hasattr(chunks, "__index__") or chunks < 1):
+            raise ValueError(f"chunks: must be a whole number from 1, or None, not {chunks!r}")
+        self.input_layouts, self.output_layouts, self.use_local_output, self.chunks = input_layouts, output_layouts, use_local_output, chunks
+
+    def _plan(self, mesh: DeviceMesh, before: Move, after: Move) -> Plan:
+        return Plan(mesh, before, after, (self.input_layouts, self.output_layouts), self.use_local_output, self.chunks)
+
+    def _check_mesh(self, mesh: DeviceMesh) -> None:
+        if mesh.ndim != 1:
+            raise ValueError(f"device_mesh: must have one dimension, has {mesh.ndim}; slice it first, mesh['tp']")
+
+    def _tokens(self, name: str, layout: Any, mesh: DeviceMesh, moves: tuple[Move, Move]) -> Move:
+        """That of whole tokens: for all, or each rank its own."""
+        if isinstance(layout, Replicate):
+            return moves[0]
+        if isinstance(layout, Shard) and layout.dim != -1:
+            return moves[1]
+        raise ValueError(f"{name}: must be Replicate() or Shard(the dimension of the tokens), not {layout}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(input_layouts={self.input_layouts}, output_layouts={self.output_layouts}, use_local_output={self.use_local_output})"
+
+
+def _join(given: Deal, mesh: DeviceMesh, device: torch.device) -> Join:
+    if given.is_plain():
+        return Join(mesh.get_group(), None, None)
+    order = given.order()
+    local = torch.full((given.features * given.ranks,), len(order), dtype=torch.int64)
+    local[order] = torch.arange(len(order))
+    rank = mesh.get_local_rank()
+    return Join(mesh.get_group(), order.to(device), local[rank * given.features : (rank + 1) * given.features].to(device))
+
+
+def _exchange(given: Deal, mesh: DeviceMesh, device: torch.device) -> Exchange:
+    """From what was dealt to pieces as torch.chunk makes them."""
+    ranks, rank, order = mesh.size(), mesh.get_local_rank(), given.order()
+    each = -(-len(order) // ranks)
+    owner, place = order // given.features, order % given.features
+    feature = torch.arange(len(order))
+    to = feature // each
+    sent = [place[(owner == rank) & (to == other)] for other in range(ranks)]
+    received = [feature[(owner == other) & (to == rank)] - rank * each for other in range(ranks)]
+    widths = (given.features, max(0, min(each, len(order) - rank * each)))
+    lists = [(torch.cat(indices).to(device), [len(part) for part in indices]) for indices in (sent, received)]
+    return Exchange(mesh.get_group(), *lists[0], *lists[1], widths)
+
+
+class ColwiseSparse(_Style):
+    """Block rows of an sa.SparseLinear over the ranks of a DeviceMesh: each computes some outputs of all tokens.
+
+    input_layouts: Replicate() (the default), or Shard(d): each rank has its tokens, along dimension d; they are gathered. output_layouts: Shard(-1) (the
+    default), each rank has the outputs that torch.chunk would give it, or Replicate(). use_local_output: a tensor, or else a DTensor. chunks: pieces of tokens,
+    see sparse_autotune.distributed; None: measured.
+
+    Block rows are dealt so that ranks store equally many blocks. The order in which they are dealt is undone behind the product: by an all-to-all (Shard(-1)), or
+    as part of the all-gather (Replicate()). PairwiseSparse needs neither.
+    """
+
+    def __init__(
+        self, *, input_layouts: Placement | None = None, output_layouts: Placement | None = None, use_local_output: bool = True, chunks: int | None = None
+    ):
+        super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output, chunks)
+
+    def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+        self._check_mesh(device_mesh)
+        layer, group = check_layer("module", module), device_mesh.get_group()
+        before = self._tokens("input_layouts", self.input_layouts, device_mesh, (Copy(group), Gather(group)))
+        if self.output_layouts not in (Shard(-1), Replicate()):
+            raise ValueError(f"output_layouts: must be Shard(-1) or Replicate(), not {self.output_layouts}")
+        whole = agreed_pattern(layer, device_mesh, self.src_data_rank)
+        given = deal(counts_of(whole, 0, layer.block, "module"), device_mesh.size(), layer.block[0])
+        made = split(layer, ColwiseLinear, whole, 0, given, device_mesh, self.src_data_rank)
+        assert isinstance(made, ColwiseLinear)
+        of = _exchange if self.output_layouts == Shard(-1) else _join
+        made.plan = self._plan(device_mesh, before, of(given, device_mesh, made.row_offsets.device))
+        return made
+
+
+class RowwiseSparse(_Style):
+    """Block columns of an sa.SparseLinear over the ranks of a DeviceMesh: each computes a summand of all outputs of all tokens.
+
+    input_layouts: Shard(-1) (the default), each rank has the inputs that torch.chunk would give it, or Replicate(). output_layouts: Replicate() (the default):
+    summands are added everywhere (all-reduce); or Shard(d): each rank gets its tokens, along dimension d (reduce-scatter). use_local_output, chunks: as of
+    ColwiseSparse.
+
+    Block columns are dealt so that ranks store equally many blocks. The order in which they are dealt is undone before the product: by an all-to-all (Shard(-1)),
+    or as each rank takes its inputs (Replicate()). Bias and activation follow the sum.
+    """
+
+    def __init__(
+        self, *, input_layouts: Placement | None = None, output_layouts: Placement | None = None, use_local_output: bool = True, chunks: int | None = None
+    ):
+        super().__init__(input_layouts or Shard(-1), output_layouts or Replicate(), use_local_output, chunks)
+
+    def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+        self._check_mesh(device_mesh)
+        layer, group = check_layer("module", module), device_mesh.get_group()
+        after = self._tokens("output_layouts", self.output_layouts, device_mesh, (Sum(group, owned=True), Scatter(group)))
+        if self.input_layouts not in (Shard(-1), Replicate()):
+            raise ValueError(f"input_layouts: must be Shard(-1) or Replicate(), not {self.input_layouts}")
+        whole = agreed_pattern(layer, device_mesh, self.src_data_rank)
+        given = deal(counts_of(whole, 1, layer.block, "module"), device_mesh.size(), layer.block[1])
+        made = split(layer, RowwiseLinear, whole, 1, given, device_mesh, self.src_data_rank)
+        assert isinstance(made, RowwiseLinear)
+        of = _exchange if self.input_layouts == Shard(-1) else _join
+        made.plan = self._plan(device_mesh, of(given, device_mesh, made.row_offsets.device).reverse(), after)
+        return made
+
+
+class _Pair:
+    """Before the class of a module whose children are a pair."""
+
+    plan: Plan
+    pair_down: str
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        down = self.get_submodule(self.pair_down)  # type: ignore[attr-defined]
+        assert isinstance(down, PartialLinear)
+
+        def inner(tokens: Tensor) -> Tensor:
+            made = super(_Pair, self).forward(tokens, *args, **kwargs)  # type: ignore[misc]
+            if not isinstance(made, Tensor) or made.data_ptr() != down.made_at:
+                raise ValueError(f"{type(self).__bases__[-1].__name__}: its result must be what {self.pair_down!r} gives, which is a summand of the result as yet")
+            return made
+
+        return self.plan(x, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
+
+
+class PairwiseSparse(_Style):
+    """A module whose hidden features are dealt over the ranks: block rows of the layers `up`, and the same block columns of the layer `down`.
+
+    >>> parallelize_module(model, mesh, {"layers.*.mlp": PairwiseSparse(up=("gate_proj", "up_proj"), down="down_proj")})
+
+    up: names of sa.SparseLinear layers in the module, or one name; down: that of the layer that takes what they make. The block's height of the first is the
+    block's width of the second. The module's forward must compute each token from its own features, and each hidden feature from its own (activations,
+    products, sa.gated), and give back what `down` gives; its first argument is the tokens, others are passed on to each piece as they are.
+
+    input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result over
+    the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse.
+
+    Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
+    """
+
+    def __init__(
+        self,
+        *,
+        up: str | Sequence[str],
+        down: str,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+        chunks: int | None = None,
+    ):
+        super().__init__(input_layouts or Replicate(), output_layouts or Replicate(), use_local_output, chunks)
+        self.up, self.down = (up,) if isinstance(up, str) else tuple(up), down
+        if not self.up:
+            raise ValueError("up: names no layer")
+
+    def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
+        self._check_mesh(device_mesh)
+        group, source = device_mesh.get_group(), self.src_data_rank
+        before = self._tokens("input_layouts", self.input_layouts, device_mesh, (Copy(group), Gather(group)))
+        after = self._tokens("output_layouts", self.output_layouts, device_mesh, (Sum(group, owned=True), Scatter(group)))
+        plan = self._plan(device_mesh, before, after)
+        layers = {name: check_layer(name, module.get_submodule(name)) for name in (*self.up, self.down)}
+        width, hidden = layers[self.down].block[1], layers[self.down].in_features
+        for name in self.up:
+            if (layers[name].block[0], layers[name].out_features) != (width, hidden):
+                raise ValueError(
+                    f"{name}: makes {layers[name].out_features} features in blocks of {layers[name].block[0]}, {self.down} takes {hidden} in blocks of {width}"
+                )
+        wholes = {name: agreed_pattern(layer, device_mesh, source) for name, layer in layers.items()}
+        counts = sum(counts_of(wholes[name], int(name == self.down), layers[name].block, name) for name in layers)
+        assert isinstance(counts, Tensor)
+        given = deal(counts, device_mesh.size(), width)
+        for name in self.up:
+            split(layers[name], DealtLinear, wholes[name], 0, given, device_mesh, source)
+        split(layers[self.down], PartialLinear, wholes[self.down], 1, given, device_mesh, source)
+        module.__class__ = type(f"Dealt{type(module).__name__}", (_Pair, type(module)), {})
+        made: Any = module
+        made.plan, made.pair_down = plan, self.down
+        return module
