@@ -65,7 +65,7 @@ class DealtLinear(SparseLinear):
 
         FSDP keeps a piece of what a rank has: as torch.chunk makes them.
         """
-        parameter: Any = self._parameters[name]
+        parameter: Any = getattr(self, name)  # DistributedDataParallel takes it from the parameters
         first = 0
         if isinstance(parameter, DTensor):
             names, own = parameter.device_mesh.mesh_dim_names or (), (self.mesh.mesh_dim_names or ("",))[0]
@@ -75,7 +75,6 @@ class DealtLinear(SparseLinear):
                     first = parameter.device_mesh.get_local_rank(at) * -(-room // parameter.device_mesh.size(at))
             local = parameter._local_tensor
         else:
-            assert parameter is not None
             local = parameter.detach()
         if name == "values":
             places, count = self.blocks, len(self.whole.col_indices)
@@ -113,7 +112,7 @@ class DealtLinear(SparseLinear):
 
     def _take(self, prefix: str, name: str, given: Tensor, errors: list[str]) -> None:
         if name not in self._dealt():
-            into, found = self._parameters[name], given
+            into, found = getattr(self, name), given
             if isinstance(into, DTensor) and not isinstance(given, DTensor):
                 into = into._local_tensor
             count = self.whole.shape[0]
@@ -125,7 +124,6 @@ class DealtLinear(SparseLinear):
             else:
                 whole = given.full_tensor() if isinstance(given, DTensor) else given
                 found = whole[places.to(whole.device)] if whole.shape[0] == count else whole
-        assert into is not None
         if found.shape != into.shape:
             errors.append(f"size mismatch for {prefix}{name}: {list(given.shape)} does not fit; the whole has {count} entries in dimension 0")
             return

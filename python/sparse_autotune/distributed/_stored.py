@@ -41,7 +41,7 @@ class Stored(Tensor):
     def __create_write_items__(self, fqn: str, _object: object) -> list[WriteItem]:
         properties = TensorProperties.create_from_tensor(self.detach())
         return [
-            WriteItem(MetadataIndex(fqn, chunk.offsets, at), WriteItemType.SHARD, TensorWriteData(chunk, properties, self.whole))
+            WriteItem(MetadataIndex(fqn, chunk.offsets, at), WriteItemType.SHARD, tensor_data=TensorWriteData(chunk, properties, self.whole))
             for at, chunk in enumerate(self.__create_chunk_list__())
         ]
 
