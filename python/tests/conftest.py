@@ -68,3 +68,13 @@ def within(got, want, magnitudes, terms):
     bound = (terms + 4) * torch.finfo(got.dtype).eps * magnitudes + torch.finfo(got.dtype).tiny
     off = (got.double() - want).abs()
     assert (off <= bound).all(), f"off by {off.max().item():.3g}, {(off / bound).max().item():.3g} times the bound"
+
+
+@pytest.fixture(scope="session")
+def worlds():
+    """worlds[n]: n processes over gloo; made once."""
+    from ranks import Worlds
+
+    made = Worlds()
+    yield made
+    made.close()

@@ -85,4 +85,15 @@ class World:
         self.folder.cleanup()
 
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # of the processes, which look here for functions
+class Worlds(dict):
+    """By their size, made when they are asked for."""
+
+    def __missing__(self, size):
+        self[size] = World(size)
+        return self[size]
+
+    def close(self):
+        for world in self.values():
+            world.close()
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # the processes look here for functions

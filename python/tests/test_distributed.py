@@ -1,12 +1,10 @@
 """Layers over 2 and 4 processes beside the same layers in one."""
 
 import copy
-import os
 
 import pytest
 import torch
 from conftest import close
-from ranks import World
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -16,21 +14,9 @@ import sparse_autotune as sa
 from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse
 from sparse_autotune.distributed._deal import deal
 
-_worlds = {}
-
-
-@pytest.fixture(params=[2, 4], scope="module")
-def world(request):
-    made = World(request.param)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def world2():
-    made = World(2)
-    yield made
-    made.close()
+@pytest.fixture(params=[2, 4])
+def world(request, worlds):
+    return worlds[request.param]
 
 
 # ------------------------------------------------------------------------------------------------ dealing

@@ -7,7 +7,6 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from conftest import close
-from ranks import World
 from test_distributed import MLP, _check_gradients, _mesh
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
@@ -19,14 +18,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 import sparse_autotune as sa
 from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse
-
-
-@pytest.fixture(scope="module")
-def worlds():
-    made = {size: World(size) for size in (2, 4)}
-    yield made
-    for world in made.values():
-        world.close()
 
 
 def _style(**options):

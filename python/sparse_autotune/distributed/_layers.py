@@ -58,6 +58,10 @@ class DealtLinear(SparseLinear):
     def _makes_new(self) -> bool:
         return True
 
+    def local(self, x: Tensor) -> Tensor:
+        """The product of this rank's part, and nothing else."""
+        return SparseLinear.forward(self, x)
+
     # ------------------------------------------------------------------------------------------------ state
 
     def _here(self, name: str) -> tuple[Tensor, Tensor, int]:
@@ -140,12 +144,16 @@ class PartialLinear(DealtLinear):
 
     made_at: int = 0  # where the last result lies
 
-    def forward(self, x: Tensor) -> Tensor:
+    def local(self, x: Tensor) -> Tensor:
         values, _, row_offsets, col_indices = self._operands()
         try:
             made = _product(x, values, None, row_offsets, col_indices, self.out_features, self.in_features, None)
         except RuntimeError as error:
             raise _ops.named(error, dense="x") from None
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.local(x)
         self.made_at = made.data_ptr()
         return made
 
@@ -164,7 +172,7 @@ class ColwiseLinear(DealtLinear):
     plan: Plan
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.plan(x, super().forward, lambda made: made)
+        return self.plan(x, self.local, lambda made: made)
 
 
 class RowwiseLinear(PartialLinear):
@@ -173,7 +181,7 @@ class RowwiseLinear(PartialLinear):
     plan: Plan
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.plan(x, super().forward, lambda made: self.finished(made, self.plan.dim_out is not None))
+        return self.plan(x, self.local, lambda made: self.finished(made, self.plan.dim_out is not None))
 
 
 # ------------------------------------------------------------------------------------------------ dealing

@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard
 
 from .. import _options
+from ._choices import in_memory, tune_once
 from ._moves import Flight, Gather, Move, Scatter, begin, end
 
 COUNTS = (1, 2, 4, 8)
@@ -42,6 +43,7 @@ class Plan:
     layouts: tuple[Placement, Placement]
     use_local_output: bool
     given: int | None = None
+    width: int = 0  # features that a piece has when it came; 0: as many as the input
     chosen: dict[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,6 +137,8 @@ class Plan:
     def _fastest(self, x: Tensor, inner: Inner, counts: list[int]) -> int:
         """By alternated rounds of the forward pass; the slowest rank counts, and the first one decides."""
         group = self.mesh.get_group()
+        with torch.no_grad():
+            self._tune(x, inner, counts)
         times: dict[int, list[float]] = {count: [] for count in counts}
         with torch.no_grad():
             for round_ in range(_ROUNDS + 1):
@@ -147,6 +151,15 @@ class Plan:
         best = torch.tensor(counts, device=x.device)[medians.argmin()]
         dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
         return int(best)
+
+
+    def _tune(self, x: Tensor, inner: Inner, counts: list[int]) -> None:
+        """The products of all kinds of pieces, at one rank, where the store can be shared."""
+        ranks, lead = self.mesh.size(), [1] * (x.dim() - 2)
+        whole = [x[..., 0].numel() * (ranks if self.dim_in is not None else 1) // count for count in counts]
+        width = self.width or x.shape[-1]
+        if not in_memory():
+            tune_once(lambda: [inner(x.new_zeros(*lead, tokens, width)) for tokens in whole], self.mesh.get_group())
 
 
 def _elapsed(call: Callable[[], Any], cuda: bool) -> float:

@@ -126,6 +126,7 @@ class RowwiseSparse(_Style):
         assert isinstance(made, RowwiseLinear)
         of = _exchange if self.input_layouts == Shard(-1) else _join
         made.plan = self._plan(device_mesh, of(given, device_mesh, made.row_offsets.device).reverse(), after)
+        made.plan.width = given.features
         return made
 
 
