@@ -157,6 +157,22 @@ class Exchange(Move):
 
 
 @dataclasses.dataclass
+class Parcels(Move):
+    """Rows go from ranks to ranks: so many to each, so many from each, in the order of the ranks."""
+
+    group: Group
+    sent: list[int]
+    received: list[int]
+
+    def begin(self, x: Tensor) -> tuple[Tensor, Any]:
+        buffer = x.new_empty(sum(self.received), *x.shape[1:])
+        return buffer, dist.all_to_all_single(buffer, x.contiguous(), self.received, self.sent, group=self.group, async_op=True)
+
+    def reverse(self) -> Move:
+        return Parcels(self.group, self.received, self.sent)
+
+
+@dataclasses.dataclass
 class Swap(Move):
     """Entry r of dimension 0 goes to rank r; what comes from rank r stands there."""
 

@@ -1,0 +1,69 @@
+"""A mixture of experts whose experts are dealt over ranks."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from .._gemm import grouped_gemm
+from .._ops import Activation
+from ._attention import _group
+from ._moves import Swap, moved
+
+
+def _slots(chosen: Tensor, each: int, ranks: int, capacity: int) -> Tensor:
+    """Where each pair of a token and an expert is sent: rank * capacity + place, or behind all where the rank has no room left."""
+    to = chosen.flatten() // each
+    at = torch.nn.functional.one_hot(to, ranks).cumsum(0).gather(1, to[:, None])[:, 0] - 1
+    return torch.where(at < capacity, to * capacity + at, ranks * capacity)
+
+
+def experts(
+    x: Tensor,
+    chosen: Tensor,
+    weights: Tensor,
+    up: Tensor,
+    down: Tensor,
+    *,
+    gate: Tensor | None = None,
+    activation: Activation | None = "silu",
+    group: dist.ProcessGroup | None = None,
+    capacity: int | None = None,
+) -> Tensor:
+    """The weighted sum over each token's experts of act(x up) down, or with gate of (act(x gate) * (x up)) down. Each rank has its tokens and its experts.
+
+    x: [tokens, model], as many tokens at each rank. chosen: int64 [tokens, k], numbers of experts over all ranks; rank r has those from r * E. weights: [tokens, k],
+    which get gradients. up, gate: [E, model, hidden], down: [E, hidden, model], this rank's. capacity: so many pairs of a token and an expert go from a rank
+    to another at most, and later ones give nothing, as if their weights were zero; None: all go, in messages that hold tokens * k pairs for each rank.
+
+    Messages have one size, and the groups of sa.grouped_gemm are made on the device: the host waits for nothing. The same bits at each run.
+    """
+    group = _group(group)
+    ranks, tokens, each = group.size(), x.shape[0], up.shape[0]
+    for name, of, shape in (("chosen", chosen, "[tokens, k]"), ("weights", weights, "[tokens, k]")):
+        if of.dim() != 2 or of.shape[0] != tokens or of.shape != chosen.shape:
+            raise ValueError(f"{name}: must be {shape}, for {tokens} tokens; its shape is {list(of.shape)}")
+    if chosen.dtype is not torch.int64:
+        raise TypeError(f"chosen: must be int64, not {chosen.dtype}")
+    pairs = chosen.numel()
+    if capacity is not None and (not hasattr(capacity, "__index__") or capacity < 1):
+        raise ValueError(f"capacity: must be a whole number from 1, or None, not {capacity!r}")
+    room = pairs if capacity is None else min(capacity, pairs)
+    slots = _slots(chosen, each, ranks, room)
+    # Each slot's pair, and behind all pairs one of zeros, for slots that stay empty.
+    source = torch.full((ranks * room + 1,), pairs, device=x.device).scatter_(0, slots, torch.arange(pairs, device=x.device))[:-1]
+    expert = torch.cat([chosen.flatten() % each, chosen.new_full((1,), each)])[source].view(ranks, room)
+    doubled = torch.cat([x.unsqueeze(1).expand(-1, chosen.shape[1], -1).flatten(0, 1), x.new_zeros(1, x.shape[1])])
+    came = moved(doubled.index_select(0, source).view(ranks, room, -1), Swap(group)).flatten(0, 1)
+    of, order = moved(expert, Swap(group)).flatten().sort(stable=True)
+    ends = torch.searchsorted(of, torch.arange(each, device=x.device), right=True).to(torch.int32)
+    rows = came.index_select(0, order)
+    if gate is None:
+        hidden = grouped_gemm(rows, up, ends, activation=activation)
+    else:
+        hidden = grouped_gemm(rows, gate, ends, activation=activation, factor=grouped_gemm(rows, up, ends))
+    made = grouped_gemm(hidden, down, ends).index_select(0, order.argsort())
+    back = moved(made.view(ranks, room, -1), Swap(group)).flatten(0, 1)
+    back = torch.cat([back, back.new_zeros(1, back.shape[1])]).index_select(0, slots)
+    return (back.view(*chosen.shape, -1) * weights.unsqueeze(-1).to(back.dtype)).sum(1)
