@@ -238,11 +238,18 @@ class _End(torch.autograd.Function):
 
 def begin(x: Tensor, move: Move) -> tuple[Tensor, Flight]:
     flight = Flight(move)
-    return _Begin.apply(x, flight), flight  # type: ignore[no-untyped-call]
+    if x.requires_grad and torch.is_grad_enabled():
+        return _Begin.apply(x, flight), flight  # type: ignore[no-untyped-call]
+    buffer, flight.work = move.begin(x)
+    return buffer, flight
 
 
 def end(pending: tuple[Tensor, Flight]) -> Tensor:
-    return _End.apply(*pending)  # type: ignore[no-any-return, no-untyped-call]
+    buffer, flight = pending
+    if buffer.requires_grad:
+        return _End.apply(buffer, flight)  # type: ignore[no-any-return, no-untyped-call]
+    flight.wait()
+    return flight.move.end(buffer)
 
 
 def moved(x: Tensor, move: Move) -> Tensor:
