@@ -3,6 +3,7 @@
 
     docs/c-api.rst        the public header: a section for each of its own, with every function, type and macro and the comment above it
     python/api.rst        the names that sparse_autotune exports: signatures, docstrings, public methods and properties
+    python/api-distributed.rst    the same of sparse_autotune.distributed
 
 An exported name without a docstring is an error.
 """
@@ -141,16 +142,16 @@ def c_page():
 # ---------------------------------------------------------------------------------------------------------------------- Python
 
 
-def exported():
-    """(name, node, module) of what __init__.py exports, in the order of __all__."""
-    init = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+def exported(package):
+    """(name, node, module) of what a package's __init__.py exports, in the order of __all__."""
+    init = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
     origin = {alias.asname or alias.name: (node.module, alias.name) for node in init.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     names = next(ast.literal_eval(node.value) for node in init.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
     trees = {}
     for name in names:
         module, original = origin[name]
         if module not in trees:
-            trees[module] = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8"))
+            trees[module] = ast.parse((package / f"{module}.py").read_text(encoding="utf-8"))
         found = [node for node in trees[module].body if getattr(node, "name", None) == original]
         if not found:
             raise SystemExit(f"api: {module}.py has no {original}, which __init__.py exports")
@@ -210,38 +211,46 @@ def members(node):
             yield kind, part.name + signature(part, kind != "staticmethod"), text
 
 
-def python_page():
-    found = list(exported())
-    names = {name: "class" if isinstance(node, ast.ClassDef) else "func" for name, node, _ in found}
-    out = [title("Python reference", "="), "All that ``import sparse_autotune as sa`` brings, made from the docstrings. :doc:`README` shows how it is used.\n",
-           ".. py:module:: sparse_autotune\n"]
+def kinds(found):
+    return {name: "class" if isinstance(node, ast.ClassDef) else "func" for name, node, _ in found}
+
+
+def python_page(heading, about, module_name, package):
+    found, top = list(exported(package)), kinds(exported(PACKAGE))
+    own = kinds(found)
+    out = [title(heading, "="), about + "\n", f".. py:module:: {module_name}\n"]
     wrong = []
-    for heading, kind in (("Functions", "func"), ("Classes", "class")):
-        out.append(title(heading, "-"))
+    for section, kind in (("Functions", "func"), ("Classes", "class")):
+        out.append(title(section, "-"))
         for name, node, module in found:
-            if names[name] != kind:
+            if own[name] != kind:
                 continue
             text = ast.get_docstring(node)
             if text is None:
-                wrong.append(f"python/sparse_autotune/{module}.py: {name} has no docstring")
+                wrong.append(f"{(package / module).relative_to(ROOT)}.py: {name} has no docstring")
                 continue
             if kind == "func":
-                out.append(f".. py:function:: {name}{signature(node, False)}\n\n{indented(py_prose(text, names))}\n")
+                out.append(f".. py:function:: {name}{signature(node, False)}\n\n{indented(py_prose(text, top))}\n")
                 continue
             made = next((part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"), None)
             hidden = made is None or any(isinstance(base, ast.Name) and "Warning" in base.id for base in node.bases)
-            out.append(f".. py:class:: {name}{'' if hidden else signature(made, True)}\n\n{indented(py_prose(text, names))}\n")
+            out.append(f".. py:class:: {name}{'' if hidden else signature(made, True)}\n\n{indented(py_prose(text, top))}\n")
             if made is not None and ast.get_docstring(made):
-                out.append(indented(py_prose(ast.get_docstring(made), names)) + "\n")
+                out.append(indented(py_prose(ast.get_docstring(made), top)) + "\n")
             for directive, head, words in members(node):
-                out.append(indented(f".. py:{directive}:: {head}\n\n{indented(py_prose(words, names))}\n"))
-    return "\n".join(out), wrong, len(names)
+                out.append(indented(f".. py:{directive}:: {head}\n\n{indented(py_prose(words, top))}\n"))
+    return "\n".join(out), wrong, len(found)
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
     trouble = []
-    for path, (text, wrong, count) in {"docs/c-api.rst": c_page(), "python/api.rst": python_page()}.items():
+    pages = {"docs/c-api.rst": c_page()}
+    about = "All that ``import sparse_autotune as sa`` brings, made from the docstrings. :doc:`README` shows how it is used."
+    pages["python/api.rst"] = python_page("Python reference", about, "sparse_autotune", PACKAGE)
+    about = "All of ``sa.distributed``, made from the docstrings. :doc:`/docs/distributed` shows how it is used."
+    pages["python/api-distributed.rst"] = python_page("Python reference: several processes", about, "sparse_autotune.distributed", PACKAGE / "distributed")
+    for path, (text, wrong, count) in pages.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
         trouble += wrong

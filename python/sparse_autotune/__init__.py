@@ -5,6 +5,8 @@
 >>> y = sa.matmul(A, x)
 """
 
+from typing import Any
+
 from . import _fakes, _flops, _transforms  # noqa: F401  what PyTorch must know of the operators
 from ._attention import attention
 from ._block_mask import BlockMask
@@ -22,6 +24,15 @@ from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
+
+
+def __getattr__(name: str) -> Any:
+    if name == "distributed":  # brings PyTorch's distributed engine, which takes a while
+        import importlib
+
+        return importlib.import_module(".distributed", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 __all__ = [

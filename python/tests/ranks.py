@@ -96,4 +96,5 @@ class Worlds(dict):
         for world in self.values():
             world.close()
 
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # the processes look here for functions

@@ -14,6 +14,7 @@ import sparse_autotune as sa
 from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse
 from sparse_autotune.distributed._deal import deal
 
+
 @pytest.fixture(params=[2, 4])
 def world(request, worlds):
     return worlds[request.param]

@@ -1,6 +1,8 @@
 """Dealt layers under the rest of PyTorch's distributed engine: FSDP2, DistributedDataParallel, torch.compile, checkpoints."""
 
 import copy
+import pathlib
+import re
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch.distributed.checkpoint as dcp
 from conftest import close
 from test_distributed import MLP, _check_gradients, _mesh
 from torch import nn
-from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
+from torch.distributed.checkpoint.state_dict import get_model_state_dict, get_optimizer_state_dict, set_model_state_dict, set_optimizer_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Shard
@@ -17,7 +19,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 import sparse_autotune as sa
-from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse
+from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse, stored_state
 
 
 def _style(**options):
@@ -208,6 +210,48 @@ def test_checkpoint(worlds, saved, tmp_path):
         assert torch.equal(tensor, want.state_dict()[name]), name
 
 
+def _stepped(model, seed):
+    """A model and its optimizer after two steps."""
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2, foreach=False)
+    torch.manual_seed(seed)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(2, 8, 48, dtype=torch.float64)).square().mean().backward()
+        optimizer.step()
+    return optimizer
+
+
+def _save_optimizer(rank, size, folder):
+    model = _model(size, 1, "pair")
+    optimizer = _stepped(model, 5)
+    state = stored_state(model, get_optimizer_state_dict(model, optimizer))
+    dcp.save({"model": get_model_state_dict(model), "optimizer": state}, checkpoint_id=folder)
+
+
+def _load_optimizer(rank, size, folder):
+    single = _whole_model(1)
+    of_single = _stepped(single, 5)
+    model = _model(size, 2, "pair") if size > 1 else _whole_model(2)
+    optimizer = _stepped(model, 6)
+    of_model, state = get_model_state_dict(model), get_optimizer_state_dict(model, optimizer)
+    dcp.load({"model": of_model, "optimizer": stored_state(model, state)}, checkpoint_id=folder)
+    set_model_state_dict(model, of_model)
+    set_optimizer_state_dict(model, optimizer, state)
+    x = torch.randn(2, 8, 48, dtype=torch.float64)
+    for one, of in ((single, of_single), (model, optimizer)):
+        of.zero_grad()
+        one(x).square().mean().backward()
+        of.step()
+    with torch.no_grad():
+        close(model(x), single(x))
+
+
+def test_checkpoint_of_an_optimizer(worlds, tmp_path):
+    worlds[2].run(_save_optimizer, str(tmp_path))
+    for size in (2, 4):
+        worlds[size].run(_load_optimizer, str(tmp_path))
+
+
 def _load_whole(rank, size):
     """A state dict of the whole layer, as torch.load gives it; and what does not fit."""
     model, want = _model(size, 2, "pair"), _whole_model(1)
@@ -263,3 +307,18 @@ def _refusals(rank, size):
 
 def test_refusals(worlds):
     worlds[2].run(_refusals)
+
+
+def _page(rank, size, page):
+    (snippet,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    names = {}
+    exec(snippet, names)
+    assert names["y"].shape == (2, 32, 64)
+
+
+def test_page(worlds):
+    """The code of docs/distributed.md runs."""
+    page = pathlib.Path(__file__).parents[2] / "docs" / "distributed.md"
+    if not page.exists():
+        pytest.skip("needs the repository")
+    worlds[2].run(_page, page.read_text())

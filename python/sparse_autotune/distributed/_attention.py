@@ -82,11 +82,12 @@ def attention_by_keys(
 ) -> Tensor:
     """sa.attention where each rank of the group has equally many consecutive rows of q, k and v, and gets the blocks of keys that its lists name.
 
-    q: [batch, heads, queries, depth], k, v: [batch, heads of k, keys, depth], this rank's rows, which must be whole blocks of the mask. mask: an sa.BlockMask of the
-    whole sequence, the same at every rank; all that is seen must be in it. Gives this rank's rows of the result, and gradients to q, k and v.
+    q: [batch, heads, queries, depth], k, v: [batch, heads of k, keys, depth], this rank's rows, which must be whole blocks of the mask. mask: an
+    sa.BlockMask of the whole sequence, the same at every rank; all that is seen must be in it. Gives this rank's rows of the result, and gradients to q, k
+    and v.
 
-    Blocks of k and v go to the ranks whose lists (of any head) name them, and no others do. Meanwhile this rank's queries meet its own keys; the two results are
-    merged by the logarithms of their sums. Who sends what is worked out once for each BlockMask object, on the host; then nobody waits.
+    Blocks of k and v go to the ranks whose lists (of any head) name them, and no others do. Meanwhile this rank's queries meet its own keys; the two
+    results are merged by the logarithms of their sums. Who sends what is worked out once for each BlockMask object, on the host; then nobody waits.
     """
     if not isinstance(mask, BlockMask):
         raise TypeError(f"mask: must be an sa.BlockMask, not {type(mask).__name__}")

@@ -50,8 +50,8 @@ def share_store(group: dist.ProcessGroup | None = None, src: int = 0) -> None:
 def tune_once(call: Callable[[], Any] | None, group: dist.ProcessGroup | None = None, src: int = 0) -> None:
     """Calls `call` at rank `src` of the group, which tunes; sends what is in its store then to the others; they call it under no_tuning().
 
-    call: must do the products in question, and no communication. Ranks whose problems are of one class (as those of dealt layers are) have the same choice then;
-    others take the nearest. A collective: every rank of the group calls it. What `call` raises at `src` is raised at all, as RuntimeError.
+    call: must do the products in question, and no communication. Ranks whose problems are of one class, as those of dealt layers mostly are, have the same
+    choice then; others take the nearest. A collective: every rank of the group calls it. What `call` raises at `src` is raised at all, as RuntimeError.
     """
     if in_memory():
         raise ValueError("store: is in memory, and cannot be shared; set_options(store=...) names a file, of each rank or of all")

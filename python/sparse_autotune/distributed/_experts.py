@@ -33,9 +33,10 @@ def experts(
 ) -> Tensor:
     """The weighted sum over each token's experts of act(x up) down, or with gate of (act(x gate) * (x up)) down. Each rank has its tokens and its experts.
 
-    x: [tokens, model], as many tokens at each rank. chosen: int64 [tokens, k], numbers of experts over all ranks; rank r has those from r * E. weights: [tokens, k],
-    which get gradients. up, gate: [E, model, hidden], down: [E, hidden, model], this rank's. capacity: so many pairs of a token and an expert go from a rank
-    to another at most, and later ones give nothing, as if their weights were zero; None: all go, in messages that hold tokens * k pairs for each rank.
+    x: [tokens, model], as many tokens at each rank. chosen: int64 [tokens, k], numbers of experts over all ranks; rank r has those from r * E. weights:
+    [tokens, k], which get gradients. up, gate: [E, model, hidden], down: [E, hidden, model], this rank's. capacity: so many pairs of a token and an expert
+    go from a rank to another at most, and later ones give nothing, as if their weights were zero; None: all go, in messages that hold tokens * k pairs for
+    each rank.
 
     Messages have one size, and the groups of sa.grouped_gemm are made on the device: the host waits for nothing. The same bits at each run.
     """

@@ -64,12 +64,13 @@ class DealtLinear(SparseLinear):
 
     # ------------------------------------------------------------------------------------------------ state
 
-    def _here(self, name: str) -> tuple[Tensor, Tensor, int]:
-        """What is in memory of a parameter that is dealt, the places of its first entries in the whole, and how many there are in the whole.
+    def _here(self, name: str, of: Any = None) -> tuple[Tensor, Tensor, int]:
+        """What is in memory of a parameter that is dealt, the places of its first entries in the whole, and how many there are in the whole. of: the same of
+        a tensor that is sharded as the parameter is.
 
         FSDP keeps a piece of what a rank has: as torch.chunk makes them.
         """
-        parameter: Any = getattr(self, name)  # DistributedDataParallel takes it from the parameters
+        parameter: Any = getattr(self, name) if of is None else of  # DistributedDataParallel takes it from the parameters
         first = 0
         if isinstance(parameter, DTensor):
             names, own = parameter.device_mesh.mesh_dim_names or (), (self.mesh.mesh_dim_names or ("",))[0]
@@ -199,11 +200,11 @@ def check_layer(name: str, module: Any) -> SparseLinear:
 
 def agreed_pattern(layer: SparseLinear, mesh: DeviceMesh, source: int | None) -> Whole:
     """That of the source; the same everywhere."""
-    indices: list[Any] = [(layer.row_offsets.cpu(), layer.col_indices.cpu())]
+    indices: list[Any] = [layer.row_offsets.cpu(), layer.col_indices.cpu()]
     if source is not None and mesh.size() > 1:
         group = mesh.get_group()
         dist.broadcast_object_list(indices, dist.get_global_rank(group, source), group=group)
-    return Whole(*indices[0], (layer.out_features, layer.in_features))
+    return Whole(indices[0], indices[1], (layer.out_features, layer.in_features))
 
 
 def counts_of(whole: Whole, dim: int, block: tuple[int, int], name: str) -> Tensor:

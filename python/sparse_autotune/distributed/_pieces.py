@@ -152,7 +152,6 @@ class Plan:
         dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
         return int(best)
 
-
     def _tune(self, x: Tensor, inner: Inner, counts: list[int]) -> None:
         """The products of all kinds of pieces, at one rank, where the store can be shared."""
         ranks, lead = self.mesh.size(), [1] * (x.dim() - 2)

@@ -13,7 +13,7 @@ from torch.distributed.tensor.parallel import ParallelStyle
 
 from ._deal import Deal, deal
 from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
-from ._moves import Copy, Exchange, Gather, Join, Move, Pick, Scatter, Sum
+from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
 from ._pieces import Plan
 
 
@@ -71,11 +71,11 @@ class ColwiseSparse(_Style):
     """Block rows of an sa.SparseLinear over the ranks of a DeviceMesh: each computes some outputs of all tokens.
 
     input_layouts: Replicate() (the default), or Shard(d): each rank has its tokens, along dimension d; they are gathered. output_layouts: Shard(-1) (the
-    default), each rank has the outputs that torch.chunk would give it, or Replicate(). use_local_output: a tensor, or else a DTensor. chunks: pieces of tokens,
-    see sparse_autotune.distributed; None: measured.
+    default), each rank has the outputs that torch.chunk would give it, or Replicate(). use_local_output: a tensor, or else a DTensor. chunks: into how many pieces
+    tokens are cut, of which one is multiplied while others travel; None: measured, once for each size of input.
 
-    Block rows are dealt so that ranks store equally many blocks. The order in which they are dealt is undone behind the product: by an all-to-all (Shard(-1)), or
-    as part of the all-gather (Replicate()). PairwiseSparse needs neither.
+    Block rows are dealt so that ranks store equally many blocks. The order in which they are dealt is undone behind the product: by an all-to-all
+    (Shard(-1)), or as part of the all-gather (Replicate()). PairwiseSparse needs neither.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class RowwiseSparse(_Style):
     summands are added everywhere (all-reduce); or Shard(d): each rank gets its tokens, along dimension d (reduce-scatter). use_local_output, chunks: as of
     ColwiseSparse.
 
-    Block columns are dealt so that ranks store equally many blocks. The order in which they are dealt is undone before the product: by an all-to-all (Shard(-1)),
-    or as each rank takes its inputs (Replicate()). Bias and activation follow the sum.
+    Block columns are dealt so that ranks store equally many blocks. The order in which they are dealt is undone before the product: by an all-to-all
+    (Shard(-1)), or as each rank takes its inputs (Replicate()). Bias and activation follow the sum.
     """
 
     def __init__(
@@ -143,7 +143,9 @@ class _Pair:
         def inner(tokens: Tensor) -> Tensor:
             made = super(_Pair, self).forward(tokens, *args, **kwargs)  # type: ignore[misc]
             if not isinstance(made, Tensor) or made.data_ptr() != down.made_at:
-                raise ValueError(f"{type(self).__bases__[-1].__name__}: its result must be what {self.pair_down!r} gives, which is a summand of the result as yet")
+                raise ValueError(
+                    f"{type(self).__bases__[-1].__name__}: its result must be what {self.pair_down!r} gives, which is a summand of the result as yet"
+                )
             return made
 
         return self.plan(x, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
@@ -158,8 +160,8 @@ class PairwiseSparse(_Style):
     block's width of the second. The module's forward must compute each token from its own features, and each hidden feature from its own (activations,
     products, sa.gated), and give back what `down` gives; its first argument is the tokens, others are passed on to each piece as they are.
 
-    input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result over
-    the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse.
+    input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result
+    over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse.
 
     Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
     """
