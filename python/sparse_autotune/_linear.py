@@ -246,7 +246,13 @@ def replace_data(parameter: nn.Parameter, data: Tensor) -> None:
     parameter.data = data
 
 
+def check_here(name: str, weight: Tensor) -> None:
+    if hasattr(weight, "device_mesh"):
+        raise ValueError(f"{name}: its values are over several ranks; do this before parallelize_module and fully_shard")
+
+
 def _dense_of(layer: SparseLinear, kind: type[nn.Linear]) -> nn.Linear:
+    check_here("layer", layer.values)
     made = kind(layer.in_features, layer.out_features, layer.bias is not None, device=layer.values.device, dtype=layer.values.dtype)
     with torch.no_grad():
         made.weight.copy_(layer.weight.to_dense())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, norms_of
-from ._linear import SparseLinear, activation_of, check_model, check_replaced, linears, replace_data, replace_modules
+from ._linear import SparseLinear, activation_of, check_here, check_model, check_replaced, linears, replace_data, replace_modules
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cubic": lambda progress: 1 - (1 - progress) ** 3,
@@ -169,6 +169,7 @@ def _check(model: nn.Module, dense: dict[str, nn.Linear], sparse: dict[str, Spar
     held = {id(parameter) for optimizer in optimizers for group in optimizer.param_groups for parameter in group["params"]}
     weights = {name: linear.weight for name, linear in dense.items()} | {name: layer.values for name, layer in sparse.items()}
     for name, weight in weights.items():
+        check_here(f"model: {name!r}", weight)
         if users[id(weight)] > 1:
             raise ValueError(f"model: another module uses the weight of {name!r}, too; leave it out with filter")
         if optimizers and weight.requires_grad and id(weight) not in held:

@@ -295,6 +295,11 @@ def _refusals(rank, size):
     with pytest.raises(ValueError, match=rf"input: has 5 entries in dimension 0, which {size} ranks cannot share equally"):
         layer(torch.randn(5, 8).chunk(size, 1)[rank])
 
+    with pytest.raises(ValueError, match="layer: its values are over several ranks"):
+        sa.to_dense(nn.ModuleDict({"it": layer}))
+    with pytest.raises(ValueError, match="model: 'it': its values are over several ranks"):
+        sa.BlockPruner(nn.ModuleDict({"it": layer}), None, 0.1, end=1)
+
     class Residual(MLP):
         def forward(self, x):
             return x + super().forward(x)

@@ -71,8 +71,8 @@ class ColwiseSparse(_Style):
     """Block rows of an sa.SparseLinear over the ranks of a DeviceMesh: each computes some outputs of all tokens.
 
     input_layouts: Replicate() (the default), or Shard(d): each rank has its tokens, along dimension d; they are gathered. output_layouts: Shard(-1) (the
-    default), each rank has the outputs that torch.chunk would give it, or Replicate(). use_local_output: a tensor, or else a DTensor. chunks: into how many pieces
-    tokens are cut, of which one is multiplied while others travel; None: measured, once for each size of input.
+    default), each rank has the outputs that torch.chunk would give it, or Replicate(). use_local_output: a tensor, or else a DTensor. chunks: into how many
+    pieces tokens are cut, of which one is multiplied while others travel; None: measured, once for each size of input.
 
     Block rows are dealt so that ranks store equally many blocks. The order in which they are dealt is undone behind the product: by an all-to-all
     (Shard(-1)), or as part of the all-gather (Replicate()). PairwiseSparse needs neither.
