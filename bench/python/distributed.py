@@ -1,4 +1,4 @@
-"""Block-sparse layers and attention over several processes beside one: python bench/python/distributed.py [--device cpu|cuda] [--ranks N] [--json FILE].
+"""Block-sparse layers, attention and experts over several processes beside one: python bench/python/distributed.py [--device cpu|cuda] [--ranks N] [--json FILE].
 
 Each case times all its calls in alternated rounds; a call that is "one" runs on the first rank while the others wait, all others run on all ranks, and the
 slowest rank counts. Ratios are medians over the rounds, of the first call's time over the row's. "graph": replays of a CUDA graph with one call, so that the
@@ -27,7 +27,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 
 import sparse_autotune as sa
 from sparse_autotune import _C
-from sparse_autotune.distributed import PairwiseSparse, attention_by_heads, attention_by_keys, tune_once
+from sparse_autotune.distributed import PairwiseSparse, attention_by_heads, attention_by_keys, experts, tune_once
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from race.harness import card  # noqa: E402
@@ -238,6 +238,46 @@ class Attention:
         return rows_of(ranks.race(ranks.with_graphs({"one": single} | calls), rounds), facts)
 
 
+class Experts:
+    """A mixture of experts with gates, forward; routed at random."""
+
+    def __init__(self, tokens, chosen, count, model, hidden, dtype):
+        self.tokens, self.chosen, self.count, self.model, self.hidden, self.dtype = tokens, chosen, count, model, hidden, dtype
+        self.name = f"experts forward {str(dtype)[6:]} {count} of {model}x{hidden} T={tokens} top {chosen}"
+
+    def facts(self):
+        sizes = dict(tokens=self.tokens, chosen=self.chosen, experts=self.count, model=self.model, hidden=self.hidden)
+        return dict(case=self.name, what="experts forward", dtype=str(self.dtype)[6:], **sizes)
+
+    def measure(self, ranks, rounds, _chunks):
+        torch.manual_seed(4)
+        alone = [dist.new_group([rank]) for rank in range(ranks.size)][ranks.rank]
+        x = torch.randn(self.tokens, self.model, device=ranks.device).to(self.dtype)
+        chosen = torch.rand(self.tokens, self.count, device=ranks.device).topk(self.chosen).indices
+        weights = torch.full_like(chosen, 1 / self.chosen, dtype=self.dtype)
+        shapes = [(self.count, self.model, self.hidden)] * 2 + [(self.count, self.hidden, self.model)]
+        gate, up, down = (torch.randn(shape, device=ranks.device).to(self.dtype) / shape[1] ** 0.5 for shape in shapes)
+        capacity = int(1.15 * self.tokens * self.chosen / ranks.size**2) if self.tokens > 1000 else None  # of pairs from a rank to another
+
+        def called(x, chosen, weights, gate, up, down, **words):
+            def call():
+                with torch.no_grad():
+                    return experts(x, chosen, weights, up, down, gate=gate, **words)
+
+            return call
+
+        operands = (x, chosen, weights, gate, up, down)
+        single = called(*operands, group=alone)
+        tune_once(single)
+        want = ranks.mine(single(), Shard(0))
+        call = called(*(ranks.mine(operand, Shard(0)) for operand in operands), capacity=capacity)
+        first = call().clone()
+        same = ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0
+        name = f"{ranks.size} ranks"
+        facts = {name: dict(error=ranks.largest(off(first, want)), repeatable=same, capacity=capacity)}
+        return rows_of(ranks.race(ranks.with_graphs({"one": single, name: call}), rounds), facts)
+
+
 def rows_of(rows, facts):
     for row in rows:
         row |= facts.get(row["name"].removesuffix(", graph"), {})
@@ -247,10 +287,11 @@ def rows_of(rows, facts):
 def cases(device):
     if device == "cpu":
         found = [Layers(what, (64, 128), 64, 16, 0.25, torch.float32) for what in ("forward", "training")]
-        return [*found, Attention(512, 4, 16, 32, 0.3, torch.float32)]
+        return [*found, Attention(512, 4, 16, 32, 0.3, torch.float32), Experts(64, 2, 8, 32, 48, torch.float32)]
     sizes = (4096, 14336)
     found = [Layers("forward", sizes, 8192, 128, density, torch.bfloat16) for density in (0.1, 0.25)]
     found.append(Attention(131072, 8, 128, 128, 0.13, torch.bfloat16))
+    found.append(Experts(8192, 2, 64, 4096, 2048, torch.bfloat16))
     return found + [Layers("training", sizes, 8192, 128, density, torch.bfloat16) for density in (0.1, 0.25)]
 
 

@@ -16,7 +16,7 @@ def test_bench(tmp_path):
     done = subprocess.run([sys.executable, BENCH, *options, "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=80)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
-    assert [case["what"] for case in found["distributed"]] == ["mlp forward", "mlp training", "attention forward"]
+    assert [case["what"] for case in found["distributed"]] == ["mlp forward", "mlp training", "attention forward", "experts forward"]
     for case in found["distributed"]:
         for row in case["rows"]:
             assert row["median_us"] > 0 and row.get("repeatable", True) and row.get("error", 0) < 1e-5, (case["case"], row)

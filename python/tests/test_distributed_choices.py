@@ -58,7 +58,8 @@ def _chunks(rank, size, folder):
         mine, want = x.chunk(size, 1)[rank], single(x).chunk(size, 1)[rank]
         close(parallel(mine), want)
         (chosen,) = parallel.plan.chosen.items()
-        assert chosen[0] == f"{32 // size} tokens of 48, float32" and chosen[1] in (1, 2, 4, 8)
+        assert chosen[0] == f"{32 // size} tokens of 48, float32, training" and chosen[1] in (1, 2, 4, 8)
+        assert all(parameter.grad is None for parameter in parallel.parameters())
         everywhere = [None] * size
         dist.all_gather_object(everywhere, chunk_choices(parallel))
         assert everywhere == [{"": {chosen[0]: chosen[1]}}] * size
@@ -72,7 +73,10 @@ def _chunks(rank, size, folder):
         parallelize_module(layer, _mesh(size), RowwiseSparse())
         x = torch.randn(8, 64)
         close(layer(x.chunk(size, 1)[rank].contiguous()), whole(x))
-        assert layer.plan.chosen
+        assert layer.plan.chosen and layer.values.grad is None
+        with torch.no_grad():
+            close(layer(x.chunk(size, 1)[rank].contiguous()), whole(x))
+        assert len(layer.plan.chosen) == 2
     finally:
         sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
 

@@ -35,6 +35,9 @@ def local_of(parameter: Any) -> Any:
     return parameter
 
 
+_Operands = tuple[Tensor, Tensor | None, Tensor, Tensor]
+
+
 class DealtLinear(SparseLinear):
     """in_features, out_features, the indices and nnzb are those of the part that is here; whole, deal: of what it is a part, and who has what.
 
@@ -48,12 +51,29 @@ class DealtLinear(SparseLinear):
     mesh: DeviceMesh
     blocks: Tensor  # numbers in the whole of the blocks here
 
-    def _operands(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    held: _Operands | None = None
+
+    def _operands(self) -> _Operands:
+        if self.held is not None:
+            return self.held
         values, bias, row_offsets, col_indices = super()._operands()
         values = local_of(values)
         if values.shape[0] != col_indices.shape[0]:
             values = values[: col_indices.shape[0]]
         return values, local_of(bias), row_offsets, col_indices
+
+    def hold(self, leaves: bool) -> list[Tensor]:
+        """Until let_go(), products take what is here now: of a DTensor that is looked up once for all pieces. leaves: detached, with gradients of their own;
+        gives those that have one."""
+        values, bias, row_offsets, col_indices = self._operands()
+        if leaves:
+            values = values.detach().requires_grad_(self.values.requires_grad)
+            bias = bias if bias is None else bias.detach().requires_grad_(bias.requires_grad)
+        self.__dict__["held"] = (values, bias, row_offsets, col_indices)
+        return [parameter for parameter in (values, bias) if parameter is not None and parameter.requires_grad]
+
+    def let_go(self) -> None:
+        self.__dict__.pop("held", None)
 
     def _makes_new(self) -> bool:
         return True
@@ -173,7 +193,7 @@ class ColwiseLinear(DealtLinear):
     plan: Plan
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.plan(x, self.local, lambda made: made)
+        return self.plan(x, [self], self.local, lambda made: made)
 
 
 class RowwiseLinear(PartialLinear):
@@ -182,7 +202,7 @@ class RowwiseLinear(PartialLinear):
     plan: Plan
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.plan(x, self.local, lambda made: self.finished(made, self.plan.dim_out is not None))
+        return self.plan(x, [self], self.local, lambda made: self.finished(made, self.plan.dim_out is not None))
 
 
 # ------------------------------------------------------------------------------------------------ dealing

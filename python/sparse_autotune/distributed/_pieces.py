@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -56,11 +56,19 @@ class Plan:
         return [(self.layouts[0], type(self.before)), (self.layouts[1], type(self.after))]
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # works in flight are no part of a graph
-    def __call__(self, x: Tensor, inner: Inner, finish: Inner) -> Tensor:
-        """finish: is applied to the whole result."""
+    def __call__(self, x: Tensor, layers: Sequence[Any], inner: Inner, finish: Inner) -> Tensor:
+        """inner: of a piece of tokens, with the dealt `layers`. finish: is applied to the whole result."""
         if isinstance(x, DTensor):
             x = (x if x.placements == (self.layouts[0],) else x.redistribute(placements=[self.layouts[0]])).to_local()
-        made = finish(self._run(x, inner, self._count(x, inner)))
+        count = self._count(x, layers, inner)
+        try:
+            for layer in layers:
+                layer.hold(leaves=False)
+            made = self._run(x, inner, count)
+        finally:
+            for layer in layers:
+                layer.let_go()
+        made = finish(made)
         return made if self.use_local_output else DTensor.from_local(made, self.mesh, [self.layouts[1]], run_check=False)
 
     # ------------------------------------------------------------------------------------------------ pieces
@@ -119,46 +127,63 @@ class Plan:
 
     # ------------------------------------------------------------------------------------------------ how many
 
-    def _count(self, x: Tensor, inner: Inner) -> int:
+    def _count(self, x: Tensor, layers: Sequence[Any], inner: Inner) -> int:
         if self.mesh.size() == 1:
             return 1
         tokens = x[..., 0].numel()
         at_most = max(1, tokens // (self.mesh.size() if self.dim_in is None and self.dim_out is not None else 1))
         if self.given is not None:
             return min(self.given, at_most)
-        key = f"{tokens} tokens of {x.shape[-1]}, {str(x.dtype)[6:]}"
+        training = torch.is_grad_enabled() and (x.requires_grad or any(layer.values.requires_grad for layer in layers))
+        key = f"{tokens} tokens of {x.shape[-1]}, {str(x.dtype)[6:]}{', training' if training else ''}"
         if key in self.chosen:
             return min(self.chosen[key], at_most)
         if not _options.may_measure() or x.is_cuda and torch.cuda.is_current_stream_capturing():
             return min(estimated(tokens), at_most)
-        self.chosen[key] = self._fastest(x.detach(), inner, [count for count in COUNTS if count <= at_most])
+        counts = [count for count in COUNTS if count <= at_most]
+        try:
+            leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
+            with torch.set_grad_enabled(training):
+                self.chosen[key] = self._fastest(x.detach().requires_grad_(training and x.requires_grad), leaves, inner, counts)
+        finally:
+            for layer in layers:
+                layer.let_go()
         return self.chosen[key]
 
-    def _fastest(self, x: Tensor, inner: Inner, counts: list[int]) -> int:
-        """By alternated rounds of the forward pass; the slowest rank counts, and the first one decides."""
+    def _fastest(self, x: Tensor, leaves: list[Tensor], inner: Inner, counts: list[int]) -> int:
+        """By alternated rounds, with the backward pass where there is one; the slowest rank counts, and the first one decides."""
         group = self.mesh.get_group()
-        with torch.no_grad():
-            self._tune(x, inner, counts)
+
+        def once(made: Tensor, of: Tensor) -> None:
+            if made.requires_grad:
+                torch.autograd.grad(made, [*leaves, of] if of.requires_grad else leaves, torch.zeros_like(made), allow_unused=True)
+
+        self._tune(x, inner, once, counts)
         times: dict[int, list[float]] = {count: [] for count in counts}
-        with torch.no_grad():
-            for round_ in range(_ROUNDS + 1):
-                for count in counts:
-                    taken = _elapsed(lambda count=count: self._run(x, inner, count), x.is_cuda)  # type: ignore[misc]
-                    if round_ > 0:
-                        times[count].append(taken)
+        for round_ in range(_ROUNDS + 1):
+            for count in counts:
+                taken = _elapsed(lambda count=count: once(self._run(x, inner, count), x), x.is_cuda)  # type: ignore[misc]
+                if round_ > 0:
+                    times[count].append(taken)
         medians = torch.tensor([statistics.median(times[count]) for count in counts], device=x.device)
         dist.all_reduce(medians, dist.ReduceOp.MAX, group=group)
         best = torch.tensor(counts, device=x.device)[medians.argmin()]
         dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
         return int(best)
 
-    def _tune(self, x: Tensor, inner: Inner, counts: list[int]) -> None:
+    def _tune(self, x: Tensor, inner: Inner, once: Callable[[Tensor, Tensor], None], counts: list[int]) -> None:
         """The products of all kinds of pieces, at one rank, where the store can be shared."""
         ranks, lead = self.mesh.size(), [1] * (x.dim() - 2)
         whole = [x[..., 0].numel() * (ranks if self.dim_in is not None else 1) // count for count in counts]
         width = self.width or x.shape[-1]
+
+        def products() -> None:
+            for tokens in whole:
+                piece = x.new_zeros(*lead, tokens, width, requires_grad=x.requires_grad)
+                once(inner(piece), piece)
+
         if not in_memory():
-            tune_once(lambda: [inner(x.new_zeros(*lead, tokens, width)) for tokens in whole], self.mesh.get_group())
+            tune_once(products, self.mesh.get_group())
 
 
 def _elapsed(call: Callable[[], Any], cuda: bool) -> float:

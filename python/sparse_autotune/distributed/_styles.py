@@ -134,21 +134,22 @@ class _Pair:
     """Before the class of a module whose children are a pair."""
 
     plan: Plan
-    pair_down: str
+    pair: tuple[str, ...]  # down last
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        down = self.get_submodule(self.pair_down)  # type: ignore[attr-defined]
+        layers = [self.get_submodule(name) for name in self.pair]  # type: ignore[attr-defined]
+        down = layers[-1]
         assert isinstance(down, PartialLinear)
 
         def inner(tokens: Tensor) -> Tensor:
             made = super(_Pair, self).forward(tokens, *args, **kwargs)  # type: ignore[misc]
             if not isinstance(made, Tensor) or made.data_ptr() != down.made_at:
                 raise ValueError(
-                    f"{type(self).__bases__[-1].__name__}: its result must be what {self.pair_down!r} gives, which is a summand of the result as yet"
+                    f"{type(self).__bases__[-1].__name__}: its result must be what {self.pair[-1]!r} gives, which is a summand of the result as yet"
                 )
             return made
 
-        return self.plan(x, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
+        return self.plan(x, layers, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
 
 
 class PairwiseSparse(_Style):
@@ -203,5 +204,5 @@ class PairwiseSparse(_Style):
         split(layers[self.down], PartialLinear, wholes[self.down], 1, given, device_mesh, source)
         module.__class__ = type(f"Dealt{type(module).__name__}", (_Pair, type(module)), {})
         made: Any = module
-        made.plan, made.pair_down = plan, self.down
+        made.plan, made.pair = plan, (*self.up, self.down)
         return module
