@@ -1,4 +1,6 @@
-"""Block-sparse layers, attention and experts over several processes beside one: python bench/python/distributed.py [--device cpu|cuda] [--ranks N] [--json FILE].
+"""Block-sparse layers, attention and experts over several processes beside one.
+
+    python bench/python/distributed.py [--device cpu|cuda] [--ranks N] [--json FILE]
 
 Each case times all its calls in alternated rounds; a call that is "one" runs on the first rank while the others wait, all others run on all ranks, and the
 slowest rank counts. Ratios are medians over the rounds, of the first call's time over the row's. "graph": replays of a CUDA graph with one call, so that the
