@@ -406,9 +406,13 @@ def to_block_sparse(
     """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
 
     filter: called with the name and the layer; by default those at least a block high and wide. Layers of one weight have one sparse weight; biases stay the
-    same parameters; hooks of the layers go along. ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is
-    computed from others (weight_norm, torch.nn.utils.prune).
+    same parameters; hooks of the layers go along. The config of a transformers model tells of the layers (see sa.register_with_transformers).
+
+    ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is computed from others (weight_norm,
+    torch.nn.utils.prune).
     """
+    from ._pretrained import describe
+
     taken = linears(model, _pair(block), filter)
     if not taken:
         raise ValueError("model: no nn.Linear was taken")
@@ -427,12 +431,16 @@ def to_block_sparse(
         made.values, made.row_offsets, made.col_indices = tied.values, tied.row_offsets, tied.col_indices
         return made
 
-    return replace_modules(model, make)
+    changed = replace_modules(model, make)
+    describe(changed)
+    return changed
 
 
 def to_dense(model: nn.Module) -> nn.Module:
     """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every sa.SparseWeight by a
     dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
+    from ._pretrained import forget
+
     check_model(model)
     first: dict[int, tuple[SparseLinear, nn.Linear]] = {}
 
@@ -455,4 +463,5 @@ def to_dense(model: nn.Module) -> nn.Module:
             if parameter is not None and hasattr(type(parameter), "bsr"):
                 dense.setdefault(id(parameter), nn.Parameter(parameter.to_dense(), requires_grad=parameter.requires_grad))
                 module._parameters[name] = dense[id(parameter)]
+    forget(changed)
     return changed

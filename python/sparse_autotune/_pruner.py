@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, norms_of
 from ._linear import SparseLinear, activation_of, check_here, check_model, check_replaced, linears, replace_data, replace_modules
+from ._pretrained import describe
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cubic": lambda progress: 1 - (1 - progress) ** 3,
@@ -91,6 +92,7 @@ class BlockPruner:
         if block is not None:
             made = {name: _blockwise(linear, _pair(block), self._optimizers) for name, linear in dense.items()}
             self.model = replace_modules(model, lambda name, _module: made.get(name))
+            describe(self.model)
             self.layers |= made
         self._initial = {name: layer.density for name, layer in self.layers.items()}
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils import _pytree
 
-from . import _ops, _sdpa
+from . import _ops, _pretrained, _sdpa
 from ._attention import attention
 from ._block_mask import BlockMask
 
@@ -343,7 +343,8 @@ def _words(query: Tensor, key: Tensor, value: Tensor, band: Band, blocks: BlockM
 
 
 def register_with_transformers(name: str = "sparse_autotune") -> None:
-    """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model.
+    """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model; and lets from_pretrained
+    load models that sa.to_block_sparse made and save_pretrained saved.
 
     name: what the models call it. A second call changes nothing. ImportError where transformers is not installed, or older than 4.57.
 
@@ -357,6 +358,7 @@ def register_with_transformers(name: str = "sparse_autotune") -> None:
         from transformers import AttentionInterface, masking_utils
     except ImportError as error:
         raise ImportError(f"transformers: 4.57 or later is needed ({error}); pip install transformers") from error
+    _pretrained.register()
     AttentionInterface.register(name, sparse_autotune_attention)
     masking_utils.AttentionMaskInterface.register(name, _mask_function(masking_utils))
 
