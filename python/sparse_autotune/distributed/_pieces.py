@@ -16,7 +16,7 @@ from torch.distributed.tensor import DTensor, Placement, Shard
 
 from .. import _options
 from ._choices import in_memory, tune_once
-from ._moves import Flight, Gather, Move, Scatter, begin, end
+from ._moves import Flight, Gather, Move, Scatter, Sum, begin, end
 
 COUNTS = (1, 2, 4, 8)
 _ROUNDS = 5
@@ -114,15 +114,16 @@ class Plan:
         for pending in coming:
             tokens = end(pending)
             made = inner(tokens.view(*lead, *tokens.shape) if lead else tokens)
-            made = made.reshape(-1, made.shape[-1])
             after = self.after
+            if made.dim() > 2 and not isinstance(after, Sum):  # which is in place, and would make autograd copy what is a view
+                made = made.flatten(0, -2)
             if isinstance(after, Scatter) and count > 1 and not made.requires_grad:  # each into its place
                 if whole is None:
                     whole = made.new_empty(x[..., 0].numel() // (1 if self.dim_in is not None else self.mesh.size()), made.shape[1])
                 after = Scatter(after.group, whole[first : first + made.shape[0] // self.mesh.size()])
                 first += made.shape[0] // self.mesh.size()
             going.append(begin(made, after))
-        parts = [end(pending) for pending in going]
+        parts = [end(pending).flatten(0, -2) for pending in going]
         return self._joined(x, parts if whole is None else [whole])
 
     # ------------------------------------------------------------------------------------------------ how many
