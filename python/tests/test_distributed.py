@@ -103,13 +103,13 @@ LAYOUTS = {
 }
 
 
-def _pair(rank, size, layouts, chunks, gated, dtensor):
+def _pair(rank, size, layouts, chunks, gated, dtensor, direct=None):
     single = MLP(gated=gated)
     parallel, mesh = copy.deepcopy(single), _mesh(size)
     if rank > 0:
         nn.init.zeros_(parallel.up.values)  # rank 0 has what counts
     came, goes = LAYOUTS[layouts]
-    style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=came, output_layouts=goes, use_local_output=not dtensor, chunks=chunks)
+    style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=came, output_layouts=goes, use_local_output=not dtensor, chunks=chunks, direct=direct)
     parallelize_module(parallel, mesh, style)
     loads = [layer.nnzb for layer in (parallel.gate, parallel.up, parallel.down)]
     whole = sum(layer.nnzb for layer in (single.gate, single.up, single.down))
@@ -147,6 +147,12 @@ def _pair(rank, size, layouts, chunks, gated, dtensor):
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_pair(world, layouts, chunks):
     world.run(_pair, layouts, chunks, chunks == 1, layouts in ("sequence", "scattered") and chunks == 1)
+
+
+@pytest.mark.parametrize("layouts", ["sequence", "scattered", "items"])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_direct(world, layouts, chunks):
+    world.run(_pair, layouts, chunks, chunks != 2, False, True)
 
 
 def _one_layer(rank, size, kind, layouts, rows, activation):

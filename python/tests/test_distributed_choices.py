@@ -58,14 +58,14 @@ def _chunks(rank, size, folder):
         mine, want = x.chunk(size, 1)[rank], single(x).chunk(size, 1)[rank]
         close(parallel(mine), want)
         (chosen,) = parallel.plan.chosen.items()
-        assert chosen[0] == f"{32 // size} tokens of 48, float32, training" and chosen[1] in (1, 2, 4, 8)
+        assert chosen[0] == f"{32 // size} tokens of 48, float32, training" and chosen[1].pieces in (1, 2, 4, 8)
         assert all(parameter.grad is None for parameter in parallel.parameters())
         everywhere = [None] * size
         dist.all_gather_object(everywhere, chunk_choices(parallel))
-        assert everywhere == [{"": {chosen[0]: chosen[1]}}] * size
-        pin_chunks(parallel, {"": {chosen[0]: 2}})
+        assert everywhere == [{"": {chosen[0]: tuple(chosen[1])}}] * size
+        pin_chunks(parallel, {"": {chosen[0]: [2, True]}})
         close(parallel(mine), want)
-        assert parallel.plan.chosen == {chosen[0]: 2}
+        assert parallel.plan.chosen == {chosen[0]: (2, True)}
         with pytest.raises(ValueError, match="choices: the model has no dealt module 'there'"):
             pin_chunks(parallel, {"there": {}})
         layer = sa.SparseLinear(64, 48, 8, 0.4)

@@ -284,6 +284,10 @@ def _refusals(rank, size):
         parallelize_module(sa.SparseLinear(8, 8, 4, 1.0), mesh, ColwiseSparse(input_layouts=Shard(-1)))
     with pytest.raises(ValueError, match="chunks: must be a whole number from 1"):
         ColwiseSparse(chunks=0)
+    with pytest.raises(ValueError, match="direct: goes with a number of chunks"):
+        _style(direct=True)
+    with pytest.raises(ValueError, match="direct: wants output_layouts Shard"):
+        parallelize_module(MLP(), mesh, _style(chunks=1, direct=True))
     with pytest.raises(ValueError, match="up: makes 80 features in blocks of 16, down takes 80 in blocks of 8"):
         model = MLP()
         model.up = sa.SparseLinear(48, 80, 16, 1.0)

@@ -186,6 +186,64 @@ class Swap(Move):
         return self
 
 
+class _Works:
+    """Several that are waited for together."""
+
+    def __init__(self, works: list[Any]):
+        self.works = works
+
+    def wait(self) -> None:
+        for work in self.works:
+            work.wait()
+
+
+def _sent(group: Group, pairs: list[tuple[Tensor, int, Tensor, int]]) -> _Works:
+    """pairs: a tensor, how many ranks further it goes, and one that is filled from so many ranks further; all at once."""
+    ranks, rank = group.size(), group.rank()
+    messages = []
+    for out, to, into, of in pairs:
+        messages.append(dist.P2POp(dist.isend, out, group=group, group_peer=(rank + to) % ranks))
+        messages.append(dist.P2POp(dist.irecv, into, group=group, group_peer=(rank + of) % ranks))
+    return _Works(dist.batch_isend_irecv(messages))
+
+
+@dataclasses.dataclass
+class Fetch(Move):
+    """The tokens of all other ranks, the one before first; gradients go back to each, and are summed there."""
+
+    group: Group
+
+    def begin(self, x: Tensor) -> tuple[Tensor, Any]:
+        others, x = self.group.size() - 1, x.contiguous()
+        buffer = x.new_empty(others * x.shape[0], *x.shape[1:])
+        return buffer, _sent(self.group, [(x, step + 1, part, -step - 1) for step, part in enumerate(buffer.chunk(others))])
+
+    def reverse(self) -> Move:
+        return Return(self.group)
+
+
+@dataclasses.dataclass
+class Return(Move):
+    """What was made of tokens that Fetch brought goes back to each rank, which sums it in the order of the ranks behind it."""
+
+    group: Group
+
+    def begin(self, x: Tensor) -> tuple[Tensor, Any]:
+        others, x = self.group.size() - 1, x.contiguous()
+        buffer = torch.empty_like(x)
+        parts = zip(x.chunk(others), buffer.chunk(others), strict=True)
+        return buffer, _sent(self.group, [(out, -step - 1, into, step + 1) for step, (out, into) in enumerate(parts)])
+
+    def end(self, buffer: Tensor) -> Tensor:
+        first, *others = buffer.chunk(self.group.size() - 1)
+        for other in others:
+            first = first + other
+        return first
+
+    def reverse(self) -> Move:
+        return Fetch(self.group)
+
+
 class Flight:
     """One move of one tensor, and of its gradient: what is under way."""
 

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
-import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard
 
-from .. import _options
-from ._choices import in_memory, tune_once
-from ._moves import Flight, Gather, Move, Scatter, Sum, begin, end
-
-COUNTS = (1, 2, 4, 8)
-_ROUNDS = 5
-_PIECE = 1024  # tokens that keep a device busy, roughly
+from ._moves import Copy, Fetch, Flight, Gather, Move, Return, Scatter, Sum, begin, end, moved
 
 Inner = Callable[[Tensor], Tensor]
 
 
-def estimated(tokens: int) -> int:
-    """Pieces where nothing may be measured."""
-    return max((count for count in COUNTS[:-1] if count * _PIECE <= tokens), default=1)
+def _sizes(tokens: int, count: int) -> list[int]:
+    return [tokens // count + (at < tokens % count) for at in range(count)]
+
+
+def _cut(x: Tensor, count: int, dim: int = 0) -> list[Tensor]:
+    """In one step of autograd: each of several slices would have a gradient as large as the whole."""
+    return list(x.split(_sizes(x.shape[dim], count), dim))
+
+
+class Way(NamedTuple):
+    """How many pieces; direct: each rank multiplies its own tokens as they are, while ranks send the others' to each other."""
+
+    pieces: int
+    direct: bool
 
 
 @dataclasses.dataclass
 class Plan:
     """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
 
-    given: the pieces that the user wants, or None. chosen: what was measured.
+    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does.
     """
 
     mesh: DeviceMesh
@@ -42,15 +44,20 @@ class Plan:
     after: Move
     layouts: tuple[Placement, Placement]
     use_local_output: bool
-    given: int | None = None
+    way: Callable[[Plan, Tensor, Sequence[Any], Inner], Way]
+    given: Way | None = None
     width: int = 0  # features that a piece has when it came; 0: as many as the input
-    chosen: dict[str, int] = dataclasses.field(default_factory=dict)
+    chosen: dict[str, Way] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         scattered = [layout.dim if isinstance(layout, Shard) and kind in (Gather, Scatter) else None for layout, kind in self._kinds()]
         self.dim_in, self.dim_out = scattered
         if None not in scattered and scattered[0] != scattered[1]:
             raise ValueError(f"output_layouts: must be {self.layouts[0]} or Replicate(), where the inputs are {self.layouts[0]}; is {self.layouts[1]}")
+
+    @property
+    def may_be_direct(self) -> bool:
+        return isinstance(self.after, Scatter) and isinstance(self.before, (Gather, Copy))
 
     def _kinds(self) -> list[tuple[Placement, type[Move]]]:
         return [(self.layouts[0], type(self.before)), (self.layouts[1], type(self.after))]
@@ -60,11 +67,11 @@ class Plan:
         """inner: of a piece of tokens, with the dealt `layers`. finish: is applied to the whole result."""
         if isinstance(x, DTensor):
             x = (x if x.placements == (self.layouts[0],) else x.redistribute(placements=[self.layouts[0]])).to_local()
-        count = self._count(x, layers, inner)
+        way = self.way(self, x, layers, inner)
         try:
             for layer in layers:
                 layer.hold(leaves=False)
-            made = self._run(x, inner, count)
+            made = self.run(x, inner, way)
         finally:
             for layer in layers:
                 layer.let_go()
@@ -87,10 +94,10 @@ class Plan:
         parted = x.reshape(*x.shape[:at], ranks, x.shape[at] // ranks, *x.shape[at + 1 :])
         return parted.movedim(at, 0).reshape(ranks, -1, x.shape[-1])
 
-    def _cut(self, x: Tensor, count: int) -> list[Tensor]:
+    def _pieces(self, x: Tensor, count: int) -> list[Tensor]:
         if self.dim_in is not None or self.dim_out is None:
-            return list(x.reshape(-1, x.shape[-1]).tensor_split(count))
-        return [piece.reshape(-1, x.shape[-1]) for piece in self._by_rank(x, self.dim_out).tensor_split(count, 1)]
+            return _cut(x.reshape(-1, x.shape[-1]), count)
+        return [piece.reshape(-1, x.shape[-1]) for piece in _cut(self._by_rank(x, self.dim_out), count, 1)]
 
     def _joined(self, x: Tensor, parts: list[Tensor]) -> Tensor:
         """The result of all pieces, where tokens lie as those of x do; or elsewhere, where only one of them is scattered."""
@@ -105,9 +112,13 @@ class Plan:
             lead[self._dim(x, self.dim_out)] //= ranks
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).view(*lead, parts[0].shape[-1])
 
-    def _run(self, x: Tensor, inner: Inner, count: int) -> Tensor:
+    def run(self, x: Tensor, inner: Inner, way: Way) -> Tensor:
+        return self._directly(x, inner, way.pieces) if way.direct else self._together(x, inner, way.pieces)
+
+    def _together(self, x: Tensor, inner: Inner, count: int) -> Tensor:
+        """Pieces are of the tokens of all ranks, by collectives."""
         lead = [1] * (x.dim() - 2)
-        coming = [begin(piece, self.before) for piece in self._cut(x, count)]
+        coming = [begin(piece, self.before) for piece in self._pieces(x, count)]
         going: list[tuple[Tensor, Flight]] = []
         whole: Tensor | None = None
         first = 0
@@ -126,72 +137,41 @@ class Plan:
         parts = [end(pending).flatten(0, -2) for pending in going]
         return self._joined(x, parts if whole is None else [whole])
 
-    # ------------------------------------------------------------------------------------------------ how many
+    def _directly(self, x: Tensor, inner: Inner, count: int) -> Tensor:
+        """Pieces are of the other ranks' tokens. Own tokens are multiplied while these come, those of the last piece while the last summands come back; where
+        tokens need not come, all of them are."""
+        ranks, rank, group = self.mesh.size(), self.mesh.get_local_rank(), self.mesh.get_group()
+        lead = [1] * (x.dim() - 2)
 
-    def _count(self, x: Tensor, layers: Sequence[Any], inner: Inner) -> int:
-        if self.mesh.size() == 1:
-            return 1
-        tokens = x[..., 0].numel()
-        at_most = max(1, tokens // (self.mesh.size() if self.dim_in is None and self.dim_out is not None else 1))
-        if self.given is not None:
-            return min(self.given, at_most)
-        training = torch.is_grad_enabled() and (x.requires_grad or any(layer.values.requires_grad for layer in layers))
-        key = f"{tokens} tokens of {x.shape[-1]}, {str(x.dtype)[6:]}{', training' if training else ''}"
-        if key in self.chosen:
-            return min(self.chosen[key], at_most)
-        if not _options.may_measure() or x.is_cuda and torch.cuda.is_current_stream_capturing():
-            return min(estimated(tokens), at_most)
-        counts = [count for count in COUNTS if count <= at_most]
-        try:
-            leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
-            with torch.set_grad_enabled(training):
-                self.chosen[key] = self._fastest(x.detach().requires_grad_(training and x.requires_grad), leaves, inner, counts)
-        finally:
-            for layer in layers:
-                layer.let_go()
-        return self.chosen[key]
+        def product(tokens: Tensor) -> Tensor:
+            made = inner(tokens.view(*lead, *tokens.shape) if lead else tokens)
+            return made.flatten(0, -2)
 
-    def _fastest(self, x: Tensor, leaves: list[Tensor], inner: Inner, counts: list[int]) -> int:
-        """By alternated rounds, with the backward pass where there is one; the slowest rank counts, and the first one decides."""
-        group = self.mesh.get_group()
+        if self.dim_in is not None:
+            own = x.reshape(-1, x.shape[-1])
+            coming: list[Tensor | tuple[Tensor, Flight]] = [begin(piece, Fetch(group)) for piece in _cut(own, count)]
+            first = own.shape[0] - (_sizes(own.shape[0], count)[-1] if count > 1 else 0)
+        else:
+            assert self.dim_out is not None
+            sides = self._by_rank(moved(x, self.before), self.dim_out).unbind(0)
+            own, first = sides[rank], 0
+            others = [_cut(sides[(rank - step) % ranks], count) for step in range(1, ranks)]
+            coming = [torch.cat(parts) if ranks > 2 else parts[0] for parts in zip(*others, strict=True)]
+        early, late = own.split([first, own.shape[0] - first])
+        parts = [product(early)] if first else []
+        going = [begin(product(tokens if isinstance(tokens, Tensor) else end(tokens)), Return(group)) for tokens in coming]
+        if first < own.shape[0]:
+            parts.append(product(late))
+        sizes = _sizes(own.shape[0], count)
+        shares = [sizes] if len(parts) == 1 else [sizes[:-1], sizes[-1:]]
+        mine = [piece for part, share in zip(parts, shares, strict=True) for piece in part.split(share)]
+        return self._joined(x, self._added(mine, going))
 
-        def once(made: Tensor, of: Tensor) -> None:
-            if made.requires_grad:
-                torch.autograd.grad(made, [*leaves, of] if of.requires_grad else leaves, torch.zeros_like(made), allow_unused=True)
-
-        self._tune(x, inner, once, counts)
-        times: dict[int, list[float]] = {count: [] for count in counts}
-        for round_ in range(_ROUNDS + 1):
-            for count in counts:
-                taken = _elapsed(lambda count=count: once(self._run(x, inner, count), x), x.is_cuda)  # type: ignore[misc]
-                if round_ > 0:
-                    times[count].append(taken)
-        medians = torch.tensor([statistics.median(times[count]) for count in counts], device=x.device)
-        dist.all_reduce(medians, dist.ReduceOp.MAX, group=group)
-        best = torch.tensor(counts, device=x.device)[medians.argmin()]
-        dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
-        return int(best)
-
-    def _tune(self, x: Tensor, inner: Inner, once: Callable[[Tensor, Tensor], None], counts: list[int]) -> None:
-        """The products of all kinds of pieces, at one rank, where the store can be shared."""
-        ranks, lead = self.mesh.size(), [1] * (x.dim() - 2)
-        whole = [x[..., 0].numel() * (ranks if self.dim_in is not None else 1) // count for count in counts]
-        width = self.width or x.shape[-1]
-
-        def products() -> None:
-            for tokens in whole:
-                piece = x.new_zeros(*lead, tokens, width, requires_grad=x.requires_grad)
-                once(inner(piece), piece)
-
-        if not in_memory():
-            tune_once(products, self.mesh.get_group())
-
-
-def _elapsed(call: Callable[[], Any], cuda: bool) -> float:
-    if cuda:
-        torch.cuda.synchronize()
-    first = time.perf_counter()
-    call()
-    if cuda:
-        torch.cuda.synchronize()
-    return time.perf_counter() - first
+    @staticmethod
+    def _added(mine: list[Tensor], going: list[tuple[Tensor, Flight]]) -> list[Tensor]:
+        if any(part.requires_grad for part in mine) or len(mine) == 1:
+            return [part + end(pending) for part, pending in zip(mine, going, strict=True)]
+        whole = mine[0].new_empty(sum(map(len, mine)), mine[0].shape[1])
+        for place, part, pending in zip(whole.split([len(part) for part in mine]), mine, going, strict=True):
+            torch.add(part, end(pending), out=place)
+        return [whole]

@@ -14,18 +14,25 @@ from torch.distributed.tensor.parallel import ParallelStyle
 from ._deal import Deal, deal
 from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
 from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
-from ._pieces import Plan
+from ._pieces import Plan, Way
+from ._ways import chosen
 
 
 class _Style(ParallelStyle):
-    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool, chunks: int | None):
+    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool, chunks: int | None, direct: bool | None = None):
         super().__init__()
         if chunks is not None and (not hasattr(chunks, "__index__") or chunks < 1):
             raise ValueError(f"chunks: must be a whole number from 1, or None, not {chunks!r}")
-        self.input_layouts, self.output_layouts, self.use_local_output, self.chunks = input_layouts, output_layouts, use_local_output, chunks
+        if direct is not None and chunks is None:
+            raise ValueError("direct: goes with a number of chunks; without one both are measured")
+        self.input_layouts, self.output_layouts, self.use_local_output = input_layouts, output_layouts, use_local_output
+        self.given = None if chunks is None else Way(chunks, bool(direct))
 
     def _plan(self, mesh: DeviceMesh, before: Move, after: Move) -> Plan:
-        return Plan(mesh, before, after, (self.input_layouts, self.output_layouts), self.use_local_output, self.chunks)
+        plan = Plan(mesh, before, after, (self.input_layouts, self.output_layouts), self.use_local_output, chosen, self.given)
+        if self.given is not None and self.given.direct and not plan.may_be_direct:
+            raise ValueError(f"direct: wants output_layouts Shard(the dimension of the tokens), not {self.output_layouts}")
+        return plan
 
     def _check_mesh(self, mesh: DeviceMesh) -> None:
         if mesh.ndim != 1:
@@ -162,7 +169,8 @@ class PairwiseSparse(_Style):
     products, sa.gated), and give back what `down` gives; its first argument is the tokens, others are passed on to each piece as they are.
 
     input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result
-    over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse.
+    over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse. direct, with chunks: where results are
+    scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives; None: measured.
 
     Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
     """
@@ -176,8 +184,9 @@ class PairwiseSparse(_Style):
         output_layouts: Placement | None = None,
         use_local_output: bool = True,
         chunks: int | None = None,
+        direct: bool | None = None,
     ):
-        super().__init__(input_layouts or Replicate(), output_layouts or Replicate(), use_local_output, chunks)
+        super().__init__(input_layouts or Replicate(), output_layouts or Replicate(), use_local_output, chunks, direct)
         self.up, self.down = (up,) if isinstance(up, str) else tuple(up), down
         if not self.up:
             raise ValueError("up: names no layer")
