@@ -29,7 +29,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 
 import sparse_autotune as sa
 from sparse_autotune import _C
-from sparse_autotune.distributed import PairwiseSparse, attention_by_heads, attention_by_keys, experts, tune_once
+from sparse_autotune.distributed import PairwiseSparse, attention_by_heads, attention_by_keys, chunk_choices, experts, tune_once
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from race.harness import card  # noqa: E402
@@ -151,9 +151,9 @@ class Layers:
         torch.manual_seed(1)
         return MLP(*self.sizes, self.block, self.density, self.dtype, ranks.device)
 
-    def parallel(self, ranks, layouts, chunks):
+    def parallel(self, ranks, layouts, chunks, direct):
         came, goes = LAYOUTS[layouts]
-        style = PairwiseSparse(up="up", down="down", input_layouts=came, output_layouts=goes, chunks=chunks)
+        style = PairwiseSparse(up="up", down="down", input_layouts=came, output_layouts=goes, chunks=chunks, direct=direct)
         return parallelize_module(self.model(ranks), init_device_mesh(ranks.device.type, (ranks.size,)), style)
 
     def step(self, model, x, gradient):
@@ -187,14 +187,16 @@ class Layers:
         calls, facts = {"one": single}, {}
         for layouts, (came, goes) in LAYOUTS.items():
             back = goes if self.what == "forward" else came  # where the result that is compared lies
-            for count in chunks:
-                model = self.parallel(ranks, layouts, count)
+            for count, direct in chunks:
+                if direct and layouts == "whole":
+                    continue
+                model = self.parallel(ranks, layouts, count, direct)
                 call = self.call(model, ranks.mine(x, came).clone(), ranks.mine(gradient, goes).clone())
-                name = f"{ranks.size} ranks, {layouts}, {count} pieces" if count else f"{ranks.size} ranks, {layouts}"
+                name = f"{ranks.size} ranks, {layouts}" + (f", {count}{' direct' if direct else ''}" if count else "")
                 first = call().clone()
                 error = ranks.largest(off(first, ranks.mine(want, back)))
                 same = ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0
-                facts[name] = dict(error=error, repeatable=same, blocks=[model.up.nnzb, model.down.nnzb], chosen=dict(model.plan.chosen))
+                facts[name] = dict(error=error, repeatable=same, blocks=[model.up.nnzb, model.down.nnzb], chosen=chunk_choices(model).get("", {}))
                 calls[name] = call
         return rows_of(ranks.race(ranks.with_graphs(calls), rounds), facts)
 
@@ -307,7 +309,7 @@ def head(options, device):
     versions = dict(torch=torch.__version__, cuda=torch.version.cuda)
     if device["kind"] == "cuda":
         versions["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-    return found | dict(versions=versions, rounds=options.rounds, budget_s=options.budget_s)
+    return found | dict(versions=versions, rounds=options.rounds, budget_s=options.budget_s, ctas=options.ctas, low_priority=options.low_priority)
 
 
 def write(path, first, done):
@@ -327,7 +329,12 @@ def worker(rank, options, folder):
         torch.set_num_threads(1)
     sa.set_options(store=options.store or os.path.join(folder, "store.db"), budget_s=options.budget_s)
     rendezvous = dist.FileStore(os.path.join(folder, "rendezvous"), options.ranks)
-    named = dict(device_id=ranks.device) if ranks.cuda else {}
+    named = {}
+    if ranks.cuda:
+        of_nccl = dist.ProcessGroupNCCL.Options(is_high_priority_stream=not options.low_priority)
+        if options.ctas:
+            of_nccl.config.max_ctas = options.ctas
+        named = dict(device_id=ranks.device, pg_options=of_nccl)
     limit = datetime.timedelta(seconds=300)
     dist.init_process_group("nccl" if ranks.cuda else "gloo", store=rendezvous, rank=rank, world_size=options.ranks, timeout=limit, **named)
     name = torch.cuda.get_device_name() if ranks.cuda else "cpu"
@@ -357,13 +364,15 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
-    parser.add_argument("--chunks", default="0,1,2,4", help="pieces of tokens to time, by commas; 0: as measured by the layer itself")
+    parser.add_argument("--chunks", default="0,1,2,4,1d,2d,4d", help="pieces of tokens to time, by commas, with d: direct; 0: as the layer measures")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--budget-s", type=float, default=1.0, help="seconds of one tuning")
     parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
+    parser.add_argument("--low-priority", action="store_true", help="NCCL's stream has no priority over the products'")
+    parser.add_argument("--ctas", type=int, default=0, help="thread blocks of NCCL at most; 0: as it likes")
     parser.add_argument("--store", metavar="FILE", help="of decisions, to keep; else one that goes with the run")
     options = parser.parse_args()
-    options.chunks = [int(count) or None for count in options.chunks.split(",")]
+    options.chunks = [(int(word.rstrip("d")) or None, word.endswith("d") or None) for word in options.chunks.split(",")]
     options.command = "python " + " ".join(sys.argv)
     if options.json:
         os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
