@@ -33,6 +33,8 @@ def _tuned_once(rank, size, folder):
         choices = [None] * size
         dist.all_gather_object(choices, sa.explain(a, b).choice)
         assert len(set(choices)) == 1, choices
+        sa.set_options(store=os.path.join(folder, f"nothing{rank}.db"))
+        tune_once(None)
         with pytest.raises(RuntimeError, match="rank 0: ZeroDivisionError: .*division by zero"):
             tune_once(lambda: 1 / 0)
         sa.set_options(store="")

@@ -21,6 +21,8 @@ def _cache(action: str, text: str | None) -> str:
     named = [] if store is None else ["--store", os.fspath(store)]
     done = subprocess.run([_PROGRAM, "cache", action, "-", "-q", *named], input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        if action == "export" and "does not exist" in done.stderr:  # nothing was tuned yet
+            return ""
         raise RuntimeError(f"sparse_autotune: the store cannot {action} what it has: {done.stderr.strip() or done.returncode}")
     return done.stdout
 
@@ -67,8 +69,9 @@ def tune_once(call: Callable[[], Any] | None, group: dist.ProcessGroup | None = 
     text = _told(found, group, src)
     if here:
         return
-    _cache("import", text)
-    _options.clear_cache()  # plans were made without it
+    if text:
+        _cache("import", text)
+        _options.clear_cache()  # plans were made without it
     if call is not None:
         with _options.no_tuning():
             call()
