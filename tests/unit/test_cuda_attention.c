@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/plan/attention.h"
+#include "backend/cuda/plan/attention_backward_order.h"
 #include "base/rng.h"
 #include "op/attention/attention.h"
 #include "registry/registry.h"
@@ -206,6 +207,126 @@ static void wide_windows_are_none(void **state)
     }
 }
 
+/* ---- attention_backward_sm90: in which order tiles of keys add to rows of grad_Q */
+
+enum { ROWS = 64, KEYS = 128 };
+
+/* Which pairs of a tile of queries and one of keys are seen. */
+static int64_t seen_pairs(const spk_problem *p, int64_t item, int64_t head, int64_t query_tile, int64_t key_tile)
+{
+    int64_t *keys = calloc((size_t)p->n + 1, sizeof *keys), seen = 0;
+    const spk_args args = {.item = item};
+    const spk_sequence whole = spk_attention_whole(p);
+    assert_non_null(keys);
+    for (int64_t query = query_tile * ROWS; query < (query_tile + 1) * ROWS && query < p->m; query++) {
+        const int64_t count = spk_attention_keys(p, &args, &whole, head, query, keys);
+        for (int64_t i = 0; i < count; i++)
+            seen += keys[i] / KEYS == key_tile;
+    }
+    free(keys);
+    return seen;
+}
+
+/* A tile's steps are those that have pairs, each once; those that are not marked have all. */
+static void check_steps(const spk_problem *p, const attention_backward_order *o, const attention_backward_tile *tile)
+{
+    const attention_backward_step *steps = (const attention_backward_step *)o->steps;
+    const int64_t sharing = spk_attention_sharing(p), key = tile->key & ~ATTENTION_BACKWARD_HIDDEN;
+    bool *there = calloc((size_t)(sharing * o->query_tiles), sizeof *there);
+    assert_non_null(there);
+    for (int i = tile->begin; i < tile->end; i++) {
+        const int64_t query_tile = steps[i].tile & ~ATTENTION_BACKWARD_HIDDEN, head = steps[i].head;
+        const bool hidden = (steps[i].tile & ATTENTION_BACKWARD_HIDDEN) != 0;
+        const int64_t rows = p->m - query_tile * ROWS < ROWS ? p->m - query_tile * ROWS : ROWS;
+        assert_int_equal(head / sharing, tile->head_kv);
+        assert_int_equal(steps[i].number, (tile->item * o->heads_kv * sharing + head) * o->query_tiles + query_tile);
+        assert_true(!hidden || (tile->key & ATTENTION_BACKWARD_HIDDEN) != 0);
+        assert_true(hidden || seen_pairs(p, tile->item, head, query_tile, key / KEYS) == rows * KEYS);
+        assert_false(there[head % sharing * o->query_tiles + query_tile]);
+        there[head % sharing * o->query_tiles + query_tile] = true;
+    }
+    for (int64_t i = 0; i < sharing * o->query_tiles; i++)
+        assert_true(there[i] ||
+                    seen_pairs(p, tile->item, tile->head_kv * sharing + i / o->query_tiles, i % o->query_tiles, key / KEYS) == 0);
+    free(there);
+}
+
+/* Workers that wait for their turns come to an end, however fast each is. */
+static void check_turns(spk_rng *rng, const spk_problem *p, const attention_backward_order *o, int workers)
+{
+    const attention_backward_step *steps = (const attention_backward_step *)o->steps;
+    const attention_backward_tile *tiles = (const attention_backward_tile *)o->tiles;
+    const int64_t queries = (int64_t)o->query_tiles * o->heads_kv * spk_attention_sharing(p) * p->batch;
+    int *turns = calloc((size_t)queries + 1, sizeof *turns), *at = calloc((size_t)workers, sizeof *at),
+        *step = calloc((size_t)workers, sizeof *step);
+    assert_true(turns != NULL && at != NULL && step != NULL);
+    for (int w = 0; w < workers; w++) {
+        at[w] = o->offsets[w];
+        step[w] = at[w] < o->offsets[w + 1] ? tiles[at[w]].begin : 0;
+    }
+    for (int waiting = 1, moved = 1; waiting > 0;) {
+        assert_true(moved > 0);
+        waiting = moved = 0;
+        for (int w = 0; w < workers; w++)
+            for (int64_t most = between(rng, 0, 3); at[w] < o->offsets[w + 1]; most--) {
+                waiting++;
+                if (step[w] == tiles[at[w]].end) {
+                    step[w] = ++at[w] < o->offsets[w + 1] ? tiles[at[w]].begin : 0;
+                    moved++;
+                } else if (turns[steps[step[w]].number] == steps[step[w]].turn) {
+                    if (most < 0) { /* it could, and is slow */
+                        moved++;
+                        break;
+                    }
+                    turns[steps[step[w]++].number]++;
+                    moved++;
+                } else {
+                    assert_true(turns[steps[step[w]].number] < steps[step[w]].turn);
+                    break;
+                }
+            }
+    }
+    free(turns);
+    free(at);
+    free(step);
+}
+
+static void sums_of_queries_take_turns(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 20261126);
+    for (int i = 0; i < 150; i++) {
+        drawn d = draw(&rng);
+        const spk_pattern *mask = d.mask;
+        const int workers = (int)between(&rng, 1, 9);
+        backward_order order = {0};
+        if (mask != NULL && (mask->block_rows % ROWS != 0 || mask->block_cols % KEYS != 0)) {
+            spk_pattern_release(&d.mask);
+            continue;
+        }
+        assert_int_equal(spk_cuda_attention_backward_order(&device, &d.problem, ROWS, KEYS, workers, &order), SPK_OK);
+        const attention_backward_order *o = &order.made;
+        const int64_t tiles = (int64_t)o->key_tiles * o->heads_kv * d.problem.batch;
+        const attention_backward_tile *all = (const attention_backward_tile *)o->tiles;
+        unsigned char *given = calloc((size_t)tiles, 1);
+        assert_non_null(given);
+        assert_int_equal(o->offsets[0], 0);
+        assert_int_equal(o->offsets[workers], tiles);
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t number =
+                ((int64_t)all[t].item * o->heads_kv + all[t].head_kv) * o->key_tiles + (all[t].key & ~ATTENTION_BACKWARD_HIDDEN) / KEYS;
+            assert_true(number >= 0 && number < tiles && !given[number]);
+            given[number] = 1;
+            check_steps(&d.problem, o, &all[t]);
+        }
+        check_turns(&rng, &d.problem, o, workers);
+        free(given);
+        free(order.memory);
+        spk_pattern_release(&d.mask);
+    }
+}
+
 /* ---- the rows whose blocks have a tile each: attention_sm80, attention_simt */
 
 static int option(const spk_build *build, const char *name)
@@ -299,6 +420,7 @@ static void any_distance_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(wide_windows_are_none),
-                                       cmocka_unit_test(tiles_suit_every_problem), cmocka_unit_test(any_distance_is_taken)};
+                                       cmocka_unit_test(sums_of_queries_take_turns), cmocka_unit_test(tiles_suit_every_problem),
+                                       cmocka_unit_test(any_distance_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Gradients of attention on an NVIDIA GPU beside FlashAttention-4, deterministic and not, cuDNN (PyTorch's scaled_dot_product_attention) and FlexAttention, in alternated rounds of one process.
+
+    bench/attention_backward_gpu.py --library build/release/libsparsek.so --out FILE [--peers fa4_ordered,fa4,cudnn,flex] [--device cuda:0] [--rounds 15] [--limit-s 300]
+                                    [--peer-s 90] [--flex-cases NAME ...] [--tune] [--choice TEXT] [--only WORD ...]
+
+All get the same numbers, bf16, and O and LSE of a forward pass that is not timed. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts ten products' flops for each pair that the mask
+keeps. Errors are of one head, beside f32. Cases, files and options are as in bench/attention_gpu.py.
+"""
+import argparse
+import datetime
+import gc
+import json
+import math
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import ctypes as C
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from attention_gpu import BF16, ESTIMATE, TOP_LEFT, case, earlier, graph_of, in_words, kept_pairs, make_pattern, mask_lists, microseconds, within  # noqa: E402
+from race.attention_backward_peers import PEERS, takes_part, version  # noqa: E402
+from race.attention_peers import bars  # noqa: E402
+from race.library import Library, TuneOptions, sized  # noqa: E402
+
+CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
+CASES += [case("full-s1024-d128", 48, 1024, 128, batch=4), case("causal-s1024-d128", 48, 1024, 128, batch=4, causal=1),
+          case("full-gqa-s8192-d128", 32, 8192, 128, heads_kv=8), case("causal-gqa-s8192-d128", 32, 8192, 128, heads_kv=8, causal=1),
+          case("b128-13-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16), case("b64-13-s16384-d128", 16, 16384, 128, block=64, kept=33, lists=16),
+          case("b128-13-s16384-d64", 16, 16384, 64, block=128, kept=17, lists=16), case("b64-10-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16),
+          case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024)]
+FLEX_CASES = ("full-s4096-d128", "b128-13-s16384-d128", "b64-13-s16384-d128")
+
+
+def head_mask(c, lists, head, device):
+    """Which pairs of a head are kept; None: all."""
+    rows, keys = torch.arange(c["queries"], device=device)[:, None], torch.arange(c["keys"], device=device)[None, :]
+    kept = None
+    if c["causal"]:
+        kept = keys <= rows
+    if c["window"]:
+        kept &= keys > rows - c["window"]
+    if lists:
+        down, across = c["queries"] // c["block"], c["keys"] // c["block"]
+        blocks = torch.zeros(down, across, dtype=torch.bool)
+        first = head // (c["heads"] // c["lists"]) * down
+        for row in range(down):
+            blocks[row, lists[first + row]] = True
+        kept = blocks.to(device).repeat_interleave(c["block"], 0).repeat_interleave(c["block"], 1)
+    return kept
+
+
+def exact(c, lists, q, k, v, grad_o, head_kv):
+    """O and LSE of the heads that share a head of K and V of item 0, and the gradients, in f32."""
+    scale, sharing = c["depth"] ** -0.5, c["heads"] // c["heads_kv"]
+    grad_k, grad_v, grad_q = torch.zeros_like(k[0, 0], dtype=torch.float32), torch.zeros_like(v[0, 0], dtype=torch.float32), []
+    keys, values = k[0, head_kv].float(), v[0, head_kv].float()
+    for head in range(head_kv * sharing, (head_kv + 1) * sharing):
+        query, grad = q[0, head].float(), grad_o[0, head].float()
+        scores = query @ keys.T
+        scores *= scale
+        kept = head_mask(c, lists, head, q.device)
+        if kept is not None:
+            scores.masked_fill_(~kept, -math.inf)
+        lse = torch.logsumexp(scores, 1, keepdim=True).nan_to_num_(neginf=math.inf)
+        weights = scores.sub_(lse).exp_()
+        grad_v += weights.T @ grad
+        delta = ((weights @ values) * grad).sum(1, keepdim=True)
+        slopes = (grad @ values.T).sub_(delta).mul_(weights)
+        grad_q.append(slopes @ keys * scale)
+        grad_k += slopes.T @ query * scale
+        del scores, weights, slopes, kept
+    return torch.stack(grad_q), grad_k, grad_v
+
+
+def error(c, exact_of, made, head_kv):
+    """The largest difference of the three gradients from what is exact, over the largest number of each."""
+    sharing = c["heads"] // c["heads_kv"]
+    pairs = [(made[0][0, head_kv * sharing:(head_kv + 1) * sharing], exact_of[0]), (made[1][0, head_kv], exact_of[1]), (made[2][0, head_kv], exact_of[2])]
+    worst = max(float((got.float() - wanted).abs().max() / wanted.abs().max()) for got, wanted in pairs)
+    return worst if math.isfinite(worst) else 1e9
+
+
+class Ours:
+    def __init__(self, library, c, pattern, arrays, options):
+        operation = library.operations["attention_backward"]
+        given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
+        chosen = options.choice.encode() if options.choice else None
+        tune = sized(TuneOptions, assume_finite=1, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
+        self.library, self.plan = library, C.c_void_p()
+        library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(tune), C.byref(self.plan)))
+        self.choice = library.choice(self.plan)
+        self.out = tuple(torch.full_like(arrays[name], math.nan) for name in ("q", "k", "v"))
+        bytes_wanted = library.workspace_bytes(self.plan)
+        self.workspace = torch.empty(bytes_wanted + 256, dtype=torch.uint8, device=arrays["q"].device)
+        pointers = {name: array.data_ptr() for name, array in arrays.items()}
+        self.args = operation.args(**pointers, **{f"grad_{name}": array.data_ptr() for name, array in zip("qkv", self.out)}, scale=c["depth"] ** -0.5,
+                                   workspace=(self.workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=bytes_wanted)
+
+    def run(self):
+        self.library.run(self.plan, self.args, torch.cuda.current_stream().cuda_stream)
+        return self.out
+
+
+def forward(library, c, pattern, q, k, v):
+    """O and LSE by our own forward pass."""
+    operation = library.operations["attention"]
+    given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+    problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], want_lse=1, **given)
+    options, plan = sized(TuneOptions, assume_finite=1, effort=ESTIMATE), C.c_void_p()
+    library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(plan)))
+    o, lse = torch.empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+    workspace = torch.empty(library.workspace_bytes(plan) + 256, dtype=torch.uint8, device=q.device)
+    library.run(plan, operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=o.data_ptr(), lse=lse.data_ptr(), scale=c["depth"] ** -0.5,
+                                     workspace=(workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=library.workspace_bytes(plan)), torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    library.destroy_plan(plan)
+    return o, lse
+
+
+def measured(library, c, device, options):
+    generator = torch.Generator(device).manual_seed(1)
+    q, k, v, grad_o = (torch.randn(c["batch"], heads, rows, c["depth"], generator=generator, device=device).bfloat16()
+                       for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"]), (c["heads"], c["queries"])))
+    lists = mask_lists(c) if c["block"] else None
+    pattern = make_pattern(library, c, lists) if lists else None
+    o, lse = forward(library, c, pattern, q, k, v)
+    flops = 10 * kept_pairs(c, lists) * c["depth"]
+    launches = max(1, min(10, int(1e12 / flops)))
+    graphs, failed, ours = {}, {}, None
+    for name in options.peers:
+        if name not in joined(c, options):
+            continue
+        try:
+            with within(options.peer_s):
+                if name == "ours":
+                    ours = Ours(library, c, pattern, {"q": q, "k": k, "v": v, "o": o, "lse": lse, "grad_o": grad_o}, options)
+                    call = ours.run
+                else:
+                    call = PEERS[name](c, q, k, v, o, lse, grad_o, lists)
+                call()
+                torch.cuda.synchronize()
+            graphs[name] = graph_of(call, launches)
+        except Exception as reason: # whatever a peer raises, the others go on
+            failed[name] = in_words(reason)
+            torch.cuda.synchronize()
+    times = {name: [] for name in graphs}
+    until = time.perf_counter() + 0.15
+    while time.perf_counter() < until: # the clock that the power allows
+        for graph, _ in graphs.values():
+            graph.replay()
+        torch.cuda.synchronize()
+    for number in range(options.rounds):
+        for name in list(graphs)[::-1 if number % 2 else 1]:
+            times[name].append(microseconds(graphs[name][0], launches))
+    us = {name: statistics.median(values) for name, values in times.items()}
+    head_kv = c["heads_kv"] // 2
+    wanted = exact(c, lists, q, k, v, grad_o, head_kv)
+    errors = {name: float(f"{error(c, wanted, out, head_kv):.2g}") for name, (_, out) in graphs.items()}
+    failed.update({name: f"wrong: error {found:g}" for name, found in errors.items() if found > 0.03})
+    right = [name for name in graphs if name not in failed]
+    result = {**c, "chosen": ours.choice if ours else None, "us": {name: round(us[name], 3) for name in right},
+              "tflops": {name: round(flops / us[name] / 1e6, 1) for name in right}, "errors": errors,
+              "ratios": {name: round(statistics.median(b / a for a, b in zip(times["ours"], times[name])), 4) for name in right if name != "ours" and "ours" in right}}
+    if ours and "ours" in graphs:
+        first = [x.clone() for x in ours.out]
+        for _ in range(options.repeats):
+            ours.run()
+            if not all(torch.equal(a.view(torch.int16), b.view(torch.int16)) for a, b in zip(first, ours.out)):
+                failed["ours"] = "other bits on another run"
+                break
+        result["equal_runs"] = options.repeats if "ours" not in failed else 0
+        library.destroy_plan(ours.plan)
+    eager = [name for name, (graph, _) in graphs.items() if hasattr(graph, "eager")]
+    if eager:
+        result["eager"] = eager
+    if failed:
+        result["failed"] = failed
+    return result
+
+
+def joined(c, options):
+    """Who takes part in a case."""
+    return {name for name in options.peers if takes_part(name, c) and (name != "flex" or c["name"] in options.flex_cases)}
+
+
+def spoken(r):
+    return ", ".join([f"{name} {r['us'][name]:.1f} us {r['tflops'][name]:.1f} TFLOP/s" + (f" ({r['ratios'][name]:.3f})" if name in r["ratios"] else "") +
+                      f" error {r['errors'][name]:.0e}" for name in r["us"]] + [f"{name}: {why}" for name, why in r.get("failed", {}).items()] + [r["chosen"] or ""])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--peers", type=lambda text: ["ours", *(name for name in text.split(",") if name not in ("", "ours"))], default=["ours", *PEERS], help="who races beside ours")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=20, help="runs of ours whose bits are compared")
+    parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
+    parser.add_argument("--peer-s", type=float, default=90, help="most seconds in which a peer gets ready for a case")
+    parser.add_argument("--flex-cases", nargs="*", default=FLEX_CASES, help="cases that FlexAttention is compiled for, each in a minute or more")
+    parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
+    parser.add_argument("--row", help="only this row of the library")
+    parser.add_argument("--choice", help="this candidate, as a plan's choice says it")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name has one of these words")
+    options = parser.parse_args()
+    if not set(options.peers) <= {"ours", *PEERS}:
+        parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
+    device, library = torch.device(options.device), Library(options.library, options.device, "")
+    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "command": "bench/attention_backward_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
+                "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
+    results = document["attention"] = earlier(options.out, document)
+    end = time.perf_counter() + options.limit_s
+    for c in CASES:
+        wanted = joined(c, options)
+        held = any(wanted <= {*r["us"], *r.get("failed", {})} for r in results if all(r.get(key) == value for key, value in c.items()))
+        if held or not any(word in c["name"] for word in options.only):
+            continue
+        if time.perf_counter() > end:
+            print(f"{c['name']}: not measured, {options.limit_s:g} s are over", flush=True)
+            continue
+        try:
+            result = measured(library, c, device, options)
+        except (RuntimeError, torch.OutOfMemoryError) as reason:
+            print(f"{c['name']}: {in_words(reason)}", flush=True)
+            continue
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
+        results[:] = [r for r in results if r["name"] != c["name"]] + [result]
+        print(f"{c['name']}: {spoken(result)}", flush=True)
+        document["bars"] = bars(results)
+        temporary = options.out.with_suffix(".part")
+        temporary.write_text(json.dumps(document, indent=1) + "\n")
+        os.replace(temporary, options.out)
+    for name, groups in document.get("bars", {}).items():
+        print(f"{name} over ours: " + ", ".join(f"{group} {found['geometric_mean']:.3f} (least {found['least']:.3f}, {found['cases']} cases)" for group, found in groups.items()))
+
+
+if __name__ == "__main__":
+    main()

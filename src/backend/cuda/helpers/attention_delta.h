@@ -1,0 +1,32 @@
+/* attention_delta: what both sides know. Before the gradients of attention: of each query the sum of its row of O times that of its
+ * gradient, less the gradient of LSE, and its LSE as a power of two. */
+#ifndef SPK_BACKEND_CUDA_HELPERS_ATTENTION_DELTA_H
+#define SPK_BACKEND_CUDA_HELPERS_ATTENTION_DELTA_H
+
+#include "backend/cuda/device/attention_backward.h"
+
+/* The constants.
+ *   ROWS     queries of a tile: what is made has room for whole tiles
+ *   DEPTH_V  columns of O */
+#define ATTENTION_DELTA_CONSTANTS(C) \
+    C(ROWS, rows)                    \
+    C(DEPTH_V, depth_v)
+typedef struct attention_delta_constants {
+    ATTENTION_DELTA_CONSTANTS(SPK_CONSTANT_MEMBER)
+} attention_delta_constants;
+
+enum {
+    ATTENTION_DELTA_THREADS = 256,
+    ATTENTION_DELTA_QUERIES = 64 /* of a block of threads: ROWS is a multiple of it */
+};
+
+/* lse2: infinity of a query that sees no key, and behind the last one. turns: of each tile a count, which begins with 0. */
+typedef struct attention_delta_task {
+    attention_backward_task all;
+    int query_tiles; /* of a head */
+    int pieces;      /* 1: rows may be read 16 bytes at a time */
+    float *lse2, *delta;
+    int *turns;
+} attention_delta_task;
+
+#endif

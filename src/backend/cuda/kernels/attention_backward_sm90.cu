@@ -1,0 +1,759 @@
+/* attention_backward_sm90: the gradients of attention, f16 or bf16, sums in f32. Hopper only.
+ *
+ * A block of threads has a tile of keys, whose K and V stay in shared memory and whose grad_K and grad_V stay in registers, and walks the
+ * tiles of queries that see it. Scores are computed transposed, keys by queries, so that weights and the scores' gradients are left
+ * operands of the products for grad_V and grad_K as they come (Shah et al. 2024, arXiv:2407.08608). grad_Q is a sum over tiles of keys:
+ * each step adds its part to memory when the parts before it, in an order that the host found, are in. So the sum has the same bits on
+ * every run.
+ *
+ * An infinity or NaN in a row of a pair that is seen makes that pair's gradients NaN, in steps where some pair is not seen. */
+#include "backend/cuda/kernels/attention_backward_sm90.h"
+
+#include "backend/cuda/device/attention_store.cuh"
+#include "backend/cuda/device/elected.cuh"
+#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/mma_registers.cuh"
+#include "backend/cuda/device/pipeline.cuh"
+#include "backend/cuda/device/softmax.cuh"
+#include "backend/cuda/device/tma.cuh"
+#include "backend/cuda/device/uniform.cuh"
+
+using namespace sm90;
+
+constexpr attention_backward_shape SHAPE = attention_backward_shape_of({ATTENTION_BACKWARD_CONSTANTS(SPK_CONSTANT_VALUE)});
+constexpr int Q_STAGES = SHAPE.q_stages, D_STAGES = SHAPE.d_stages, K_SLOTS = SHAPE.k_slots, V_SLOTS = SHAPE.v_slots, RINGS = SHAPE.rings,
+              KEYS = SHAPE.keys;
+constexpr int ROUNDS = SHAPE.rounds, GRAD_COLUMNS = SHAPE.grad_columns;
+constexpr int CONSUMER_REGISTERS = DEPTH + DEPTH_V > 192 ? 240 : 232,
+              PRODUCER_REGISTERS = DEPTH + DEPTH_V > 192 ? 24 : 40; /* 65,536 in all */
+constexpr int K_STEPS = (DEPTH + 15) / 16, V_STEPS = (DEPTH_V + 15) / 16;
+constexpr int THREADS = SHARERS * 128; /* that multiply for a ring */
+/* Whether a thread has registers for LSE and delta early: shared memory is slow to give them while products read it. */
+constexpr bool NUMBERS_AHEAD = ROWS == 64 && !SCRUB;
+enum { RING_BARRIER = 1 }; /* a named barrier for each ring */
+
+struct ring_shared {
+    ring_storage<Q_STAGES> q;
+    ring_storage<D_STAGES> d;
+    ring_storage<K_SLOTS> k;
+    ring_storage<V_SLOTS> v;
+    unsigned long long room, given; /* for a round's part of grad_Q there is room; it is given away */
+    attention_backward_step steps[Q_STAGES];
+    attention_backward_tile tiles[K_SLOTS];                              /* head_kv -1: there are no more */
+    unsigned bad_queries[4], bad_outputs[4], bad_keys[4], bad_values[4]; /* a bit a row: it held what is not finite */
+    alignas(16) float lse2[Q_STAGES][ROWS], delta[D_STAGES][ROWS];
+};
+
+/* Where a ring's tiles are in shared memory, from its first byte on. */
+constexpr unsigned AT_K = 0, AT_V = AT_K + K_SLOTS * SHAPE.k_bytes, AT_Q = AT_V + V_SLOTS * SHAPE.v_bytes,
+                   AT_D = AT_Q + Q_STAGES * SHAPE.q_bytes, AT_S = AT_D + D_STAGES * SHAPE.d_bytes,
+                   AT_SUM = AT_S + SHAPE.s_slots * SHAPE.s_bytes;
+
+/* A side's place in a ring. */
+template <int slots> struct ring_place {
+    unsigned stage, phase;
+    __device__ __forceinline__ ring_place() : stage(0), phase(0) {}
+    __device__ __forceinline__ void advance()
+    {
+        if (++stage == slots) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+    __device__ __forceinline__ ring<slots> in(const ring_storage<slots> &storage) const
+    {
+        ring<slots> made(storage);
+        made.stage = stage;
+        made.phase = phase;
+        return made;
+    }
+};
+
+inline attention_backward_tile read_tile(const attention_backward_order &order, int at)
+{
+    const int4 words = __ldg((const int4 *)order.tiles + at * 2);
+    return {words.x, words.y, words.z, words.w, __ldg(order.tiles + at * 8 + 4), {}};
+}
+
+inline attention_backward_step read_step(const attention_backward_order &order, int step)
+{
+    const int4 words = __ldg((const int4 *)order.steps + step);
+    return {words.x, words.y, words.z, words.w};
+}
+
+inline int query_tile_of(const attention_backward_step &step)
+{
+    return step.tile & ~ATTENTION_BACKWARD_HIDDEN;
+}
+
+/* ---- the producer: a warp for each ring */
+
+struct tensor_maps {
+    const spk_tensor_map *q, *k, *v, *d;
+};
+
+template <int chunks, int rows> inline void load_tile(unsigned to, const spk_tensor_map *map, unsigned barrier, int row, int head, int item)
+{
+#pragma unroll
+    for (int chunk = 0; chunk < chunks; chunk++)
+        tma_load_4d(to + chunk * (rows * 128), map, barrier, chunk * 64, row, head, item);
+}
+
+/* `bytes` neighbouring bytes; from, to and bytes are multiples of 16. */
+inline void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
+                 "r"(barrier)
+                 : "memory");
+}
+
+/* A step's Q and LSE, or the gradient of O and delta, to a stage that is empty. */
+template <int chunks, int stages>
+inline void load_rows(const ring<stages> &to, unsigned tiles, const spk_tensor_map *map, const float *line, const float *numbers, int row,
+                      int head, int item)
+{
+    barrier_arrive_expect(to.full_barrier(), ROWS * 128 * chunks + ROWS * 4);
+    load_tile<chunks, ROWS>(tiles + to.stage * (ROWS * 128 * chunks), map, to.full_barrier(), row, head, item);
+    bulk_load(smem_address(line), numbers, ROWS * 4, to.full_barrier());
+}
+
+/* By one warp: K, Q and LSE, or V, the gradient of O and delta, or all of them: there are four warps for all rings. Its lanes stay
+ * together, so that what TMA gets is in uniform registers: of others there are few. */
+template <bool of_q, bool of_d>
+inline void produce(const tensor_maps &maps, const attention_backward_task &all, const attention_backward_order &order, ring_shared &shared,
+                    unsigned tiles, int worker)
+{
+    const attention_task &task = all.attention;
+    ring_place<Q_STAGES> q;
+    ring_place<D_STAGES> d;
+    ring_place<K_SLOTS> k_slot;
+    ring_place<V_SLOTS> v_slot;
+    const int end = uniform(__ldg(order.offsets + worker + 1));
+    for (int turn = uniform(__ldg(order.offsets + worker)); turn < end; turn++) {
+        const attention_backward_tile tile = read_tile(order, turn);
+        const int key = uniform(tile.key & ~ATTENTION_BACKWARD_HIDDEN), head_kv = uniform(tile.head_kv), item = uniform(tile.item);
+        const int begin = uniform(tile.begin), stop = uniform(tile.end);
+        if (of_q) {
+            const ring<K_SLOTS> k = k_slot.in(shared.k);
+            wait_empty_warp(k);
+            if (is_elected()) {
+                shared.tiles[k.stage] = tile;
+                barrier_arrive_expect(k.full_barrier(), stop > begin ? SHAPE.k_bytes : 0);
+                if (stop > begin)
+                    load_tile<SHAPE.chunks, KEYS>(tiles + AT_K + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), key, head_kv,
+                                                  task.k_strides.item != 0 ? item : 0);
+            }
+            k_slot.advance();
+        }
+        if (of_d && stop > begin) {
+            const ring<V_SLOTS> v = v_slot.in(shared.v);
+            wait_empty_warp(v);
+            if (is_elected()) {
+                barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
+                load_tile<SHAPE.chunks_v, KEYS>(tiles + AT_V + v.stage * SHAPE.v_bytes, maps.v, v.full_barrier(), key, head_kv,
+                                                task.v_strides.item != 0 ? item : 0);
+            }
+            v_slot.advance();
+        }
+        for (int at = begin; at < stop; at++) {
+            const attention_backward_step step = read_step(order, at);
+            const int row = uniform(query_tile_of(step) * ROWS), head = uniform(step.head), number = uniform(step.number);
+            if (of_q) {
+                wait_empty_warp(q.in(shared.q));
+                if (is_elected()) {
+                    shared.steps[q.stage] = step;
+                    load_rows<SHAPE.chunks>(q.in(shared.q), tiles + AT_Q, maps.q, shared.lse2[q.stage],
+                                            order.lse2 + number * (long long)ROWS, row, head, task.q_strides.item != 0 ? item : 0);
+                }
+                q.advance();
+            }
+            if (of_d) {
+                wait_empty_warp(d.in(shared.d));
+                if (is_elected())
+                    load_rows<SHAPE.chunks_v>(d.in(shared.d), tiles + AT_D, maps.d, shared.delta[d.stage],
+                                              order.delta + number * (long long)ROWS, row, head, all.grad_o_strides.item != 0 ? item : 0);
+                d.advance();
+            }
+        }
+    }
+    if (of_q) {
+        wait_empty_warp(k_slot.in(shared.k));
+        if (is_elected()) {
+            shared.tiles[k_slot.stage].head_kv = -1;
+            barrier_arrive(k_slot.in(shared.k).full_barrier());
+        }
+    }
+}
+
+/* ---- the order of sums: a warp for each ring */
+
+inline int load_acquire(const int *from)
+{
+    int value;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+    return value;
+}
+
+inline void add_release(int *to, int value)
+{
+    asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+
+/* A worker's steps one after the other, by one thread. */
+struct step_walk {
+    const attention_backward_order &order;
+    int at, end, step, stop; /* of the list; of a tile, the next step and the end of its steps */
+    __device__ __forceinline__ step_walk(const attention_backward_order &order, int worker)
+        : order(order), at(__ldg(order.offsets + worker)), end(__ldg(order.offsets + worker + 1)), step(0), stop(0)
+    {
+    }
+    __device__ __forceinline__ bool next(int *&turn, int &wanted)
+    {
+        while (step == stop) {
+            if (at == end)
+                return false;
+            step = __ldg(order.tiles + at * 8 + 3);
+            stop = __ldg(order.tiles + at++ * 8 + 4);
+        }
+        const attention_backward_step next = read_step(order, step++);
+        turn = order.turns + next.number;
+        wanted = next.turn;
+        return true;
+    }
+};
+
+/* `bytes` neighbouring bytes of sums to memory, or added to what is there. */
+inline void bulk_add(float *to, unsigned from, int bytes, bool add)
+{
+    if (add)
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+
+/* Adds parts of grad_Q, which are in shared memory, to it when those before them are in, and tells the others when they are. By one thread.
+ */
+inline void add_parts(const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker)
+{
+    const unsigned room = smem_address(&shared.room), given = smem_address(&shared.given), from = tiles + AT_SUM;
+    constexpr int bytes = SHAPE.round_floats * 4;
+    step_walk walk(order, worker);
+    int *turn, wanted;
+    unsigned phase = 0;
+    while (walk.next(turn, wanted)) {
+        float *to = order.grad_q + (turn - order.turns) * (long long)SHAPE.grad_floats;
+        while (wanted > 0 && load_acquire(turn) < wanted)
+            ;
+        asm volatile("fence.proxy.async.global;" ::: "memory");
+#pragma unroll
+        for (int round = 0; round < ROUNDS; round++) {
+            barrier_wait(given, phase);
+            phase ^= 1;
+            bulk_add(to + round * SHAPE.round_floats, from, bytes, wanted > 0);
+            tma_store_commit();
+            tma_store_wait_read<0>();
+            barrier_arrive(room);
+        }
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        add_release(turn, 1);
+    }
+}
+
+/* ---- the multiplying warpgroups */
+
+inline int thread_row(int half)
+{
+    return threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4 + half * 8;
+}
+
+/* Products; each function asks for one group, which is waited for elsewhere. Sums are keys by queries. */
+template <int k_steps> inline void multiply_scores(float (&s)[ROWS / 2], uniform_descriptor a, uniform_descriptor b)
+{
+#pragma unroll
+    for (int k = 0; k < k_steps; k++)
+        mma<ROWS>::run<0, 0>(s, a.at(k / 4 * (KEYS * 128) + k % 4 * 32), b.at(k / 4 * (ROWS * 128) + k % 4 * 32), k > 0);
+    mma_commit();
+}
+
+template <int columns>
+inline void multiply_rows(float (&sum)[columns / 2], const unsigned (&weights)[ROWS / 4], uniform_descriptor b, int more)
+{
+#pragma unroll
+    for (int k = 0; k < ROWS / 16; k++)
+        mma_registers<columns>::template run<1>(sum, weights + k * 4, b.at(k * 2048), k == 0 ? more : 1);
+    mma_commit();
+}
+
+inline void multiply_queries(float (&sum)[GRAD_COLUMNS / 2], uniform_descriptor a, uniform_descriptor b)
+{
+#pragma unroll
+    for (int k = 0; k < KEYS / 16; k++)
+        mma<GRAD_COLUMNS>::run<1, 1>(sum, a.at(k * 2048), b.at(k * 2048), k > 0);
+    mma_commit();
+}
+
+inline void pack(unsigned (&p)[ROWS / 4], const float (&s)[ROWS / 2])
+{
+#pragma unroll
+    for (int i = 0; i < ROWS / 4; i++)
+        p[i] = pack_a(s[2 * i], s[2 * i + 1]);
+}
+
+/* The numbers of a thread's queries. */
+inline void take_numbers(float2 (&numbers)[ROWS / 8], const float *from)
+{
+#pragma unroll
+    for (int j = 0; j < ROWS / 8; j++)
+        numbers[j] = *(const float2 *)(from + j * 8 + threadIdx.x % 4 * 2);
+}
+
+/* Scores become weights. */
+inline void weigh(float (&s)[ROWS / 2], const float2 (&lse2)[ROWS / 8], float scale2)
+{
+#pragma unroll
+    for (int j = 0; j < ROWS / 8; j++) {
+        const float2 sum = lse2[j];
+        s[j * 4] = power_of_two(fmaf(s[j * 4], scale2, -sum.x));
+        s[j * 4 + 1] = power_of_two(fmaf(s[j * 4 + 1], scale2, -sum.y));
+        s[j * 4 + 2] = power_of_two(fmaf(s[j * 4 + 2], scale2, -sum.x));
+        s[j * 4 + 3] = power_of_two(fmaf(s[j * 4 + 3], scale2, -sum.y));
+    }
+}
+
+/* d, of weights p: the scores' gradients. */
+inline void differentiate(float (&d)[ROWS / 2], const float (&p)[ROWS / 2], const float2 (&delta)[ROWS / 8])
+{
+#pragma unroll
+    for (int j = 0; j < ROWS / 8; j++) {
+        const float2 sum = delta[j];
+        d[j * 4] = p[j * 4] * (d[j * 4] - sum.x);
+        d[j * 4 + 1] = p[j * 4 + 1] * (d[j * 4 + 1] - sum.y);
+        d[j * 4 + 2] = p[j * 4 + 2] * (d[j * 4 + 2] - sum.x);
+        d[j * 4 + 3] = p[j * 4 + 3] * (d[j * 4 + 3] - sum.y);
+    }
+}
+
+/* Which of a thread's pairs of a step are seen: a bit a sum. */
+struct seen_pairs {
+    unsigned bits[ROWS / 64];
+    __device__ __forceinline__ bool at(int i) const { return (bits[i / 32] >> i % 32 & 1) != 0; }
+};
+
+inline seen_pairs find_seen(const attention_task &task, int first_key, int first_query)
+{
+    seen_pairs seen = {};
+    const int key = first_key + thread_row(0), beside = first_query + threadIdx.x % 4 * 2 + task.shift;
+#pragma unroll
+    for (int i = 0; i < ROWS / 2; i++) {
+        const int mine = key + i / 2 % 2 * 8, at = beside + i / 4 * 8 + i % 2;
+        const bool below = mine < task.keys && (!RIGHT || mine < at + task.right);
+        const bool above = !LEFT || mine > at - task.left || (SINKS && mine < task.sinks);
+        seen.bits[i / 32] |= (unsigned)(below && above) << i % 32;
+    }
+    return seen;
+}
+
+inline void keep_seen(float (&s)[ROWS / 2], const seen_pairs &seen)
+{
+#pragma unroll
+    for (int i = 0; i < ROWS / 2; i++)
+        s[i] = seen.at(i) ? s[i] : 0;
+}
+
+/* ---- infinities and NaN in rows of pairs that are not seen: zero times them would be NaN */
+
+inline bool any_of(bool mine, int barrier)
+{
+    unsigned any;
+    asm volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 q, %1, 0;\n\tbar.red.or.pred p, %2, %3, q;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                 : "=r"(any)
+                 : "r"((unsigned)mine), "r"(barrier), "n"(THREADS)
+                 : "memory");
+    return any != 0;
+}
+
+inline uint4 shared_16_bytes(unsigned address)
+{
+    uint4 x;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(address) : "memory");
+    return x;
+}
+
+inline bool is_finite(unsigned pair)
+{
+    constexpr unsigned exponent = DTYPE_A == BF16 ? 0x7f80 : 0x7c00;
+    return (pair & exponent) != exponent && (pair >> 16 & exponent) != exponent;
+}
+inline bool is_finite(const uint4 &x)
+{
+    return is_finite(x.x) && is_finite(x.y) && is_finite(x.z) && is_finite(x.w);
+}
+
+/* Rows that hold what is not finite become zeros; whether there are any, and in `bad` which. By all threads of a ring. */
+inline bool scrub(unsigned tile, int rows, int chunks, unsigned *bad, int barrier)
+{
+    const int thread = threadIdx.x % THREADS;
+    bool found = false;
+    for (int at = thread * 16; at < rows * chunks * 128; at += THREADS * 16)
+        found |= !is_finite(shared_16_bytes(tile + at));
+    if (!any_of(found, barrier))
+        return false;
+    if (thread < 4)
+        bad[thread] = 0;
+    any_of(false, barrier);
+    for (int row = thread; row < rows; row += THREADS) {
+        bool finite = true;
+        for (int at = 0; at < chunks * 8; at++)
+            finite &= is_finite(shared_16_bytes(tile + at / 8 * (rows * 128) + row * 128 + at % 8 * 16));
+        if (finite)
+            continue;
+        atomicOr(&bad[row / 32], 1u << row % 32);
+        for (int at = 0; at < chunks * 8; at++)
+            shared_clear_16_bytes(tile + at / 8 * (rows * 128) + row * 128 + at % 8 * 16);
+    }
+    fence_async_shared();
+    any_of(false, barrier);
+    return true;
+}
+
+inline bool has_bit(const unsigned *bits, int row)
+{
+    return (bits[row / 32] >> row % 32 & 1) != 0;
+}
+
+/* ---- a warpgroup's work */
+
+/* The descriptor of a tile of `count` lines that begins at `from`. It serves the lines as they are and transposed: only the latter has a
+ * use for the distance between chunks. */
+template <int count> inline uniform_descriptor tile_at(unsigned from)
+{
+    return uniform_descriptor(from >> 4 | count * 128 / 16 << 16, 1024 / 16 | 1u << 30);
+}
+
+inline void shared_store_four(unsigned to, const float *x)
+{
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
+}
+
+struct consumer {
+    const attention_backward_task &all;
+    const attention_task &task;
+    const attention_backward_order &order;
+    ring_shared &shared;
+    const unsigned tiles;
+    const int sharer, barrier; /* the warpgroup among those of the ring */
+    ring_place<Q_STAGES> q;
+    ring_place<K_SLOTS> k_slot;
+    ring_place<V_SLOTS> v_slot;
+    unsigned given; /* parts of grad_Q: ROUNDS a step */
+    bool bad_tile;  /* K or V of the tile had rows that were not finite */
+
+    __device__ __forceinline__ consumer(const attention_backward_task &all, const attention_backward_order &order, ring_shared &shared,
+                                        unsigned tiles, int ring_number, int sharer)
+        : all(all), task(all.attention), order(order), shared(shared), tiles(tiles), sharer(sharer), barrier(RING_BARRIER + ring_number),
+          given(0), bad_tile(false)
+    {
+    }
+    __device__ __forceinline__ unsigned k_tile() const { return tiles + AT_K + k_slot.stage * SHAPE.k_bytes; }
+    __device__ __forceinline__ unsigned v_tile() const { return tiles + AT_V + v_slot.stage * SHAPE.v_bytes; }
+    __device__ __forceinline__ unsigned q_tile() const { return tiles + AT_Q + q.stage * SHAPE.q_bytes; }
+    /* The step's gradient of O: no place of its own is kept, as registers are few. */
+    __device__ __forceinline__ ring_place<D_STAGES> d_place() const
+    {
+        ring_place<D_STAGES> d;
+        d.stage = D_STAGES == Q_STAGES ? q.stage : 0;
+        d.phase = D_STAGES == Q_STAGES ? q.phase : given / ROUNDS & 1;
+        return d;
+    }
+    __device__ __forceinline__ unsigned d_tile() const { return tiles + AT_D + d_place().stage * SHAPE.d_bytes; }
+    __device__ __forceinline__ unsigned s_tile(int step) const { return tiles + AT_S + step % SHAPE.s_slots * SHAPE.s_bytes; }
+    __device__ __forceinline__ uniform_descriptor own_k() const { return tile_at<KEYS>(k_tile() + sharer * 8192); }
+    __device__ __forceinline__ uniform_descriptor own_v() const { return tile_at<KEYS>(v_tile() + sharer * 8192); }
+
+    /* By the warpgroup: it reads the slot no more. */
+    template <int slots> __device__ __forceinline__ void release(const ring<slots> &of) const
+    {
+        if (threadIdx.x % 128 == 0)
+            of.release(of.stage);
+    }
+
+    /* The scores' gradients to shared memory, a line of 64 queries a key. A fence is to follow. */
+    __device__ __forceinline__ void stage_scores(const unsigned (&x)[ROWS / 4], int step) const
+    {
+        const int lane = threadIdx.x % 32, row = lane % 16;
+        const unsigned to = s_tile(step) + sharer * 8192 + threadIdx.x / 32 % 4 * 2048 + row * 128;
+#pragma unroll
+        for (int j = 0; j < ROWS / 16; j++) {
+            const unsigned four[4] = {x[j * 4], x[j * 4 + 1], x[j * 4 + 2], x[j * 4 + 3]};
+            stmatrix4(to + j / 4 * (KEYS * 128) + ((j % 4 * 32 + lane / 16 * 16) ^ (row % 8 * 16)), four);
+        }
+    }
+
+    /* The round's part of grad_Q that is the warpgroup's: 64 queries and a line of K. */
+    __device__ __forceinline__ void multiply_part(float (&sum)[GRAD_COLUMNS / 2], int step, int round) const
+    {
+        const int part = round * SHARERS + sharer;
+        multiply_queries(sum, tile_at<KEYS>(s_tile(step) + part / SHAPE.chunks * (KEYS * 128)),
+                         tile_at<KEYS>(k_tile() + part % SHAPE.chunks * (KEYS * 128)));
+    }
+
+    /* To where another thread brings it from, once it is given away. */
+    __device__ __forceinline__ void stage_part(const float (&sum)[GRAD_COLUMNS / 2])
+    {
+        barrier_wait(smem_address(&shared.room), (given & 1) ^ 1); /* at first there is room */
+        given++;
+#pragma unroll
+        for (int i = 0; i < GRAD_COLUMNS / 8; i++)
+            shared_store_four(tiles + AT_SUM + (sharer * 64 * GRAD_COLUMNS + threadIdx.x % 128 * 4 + i * 512) * 4, &sum[i * 4]);
+    }
+    __device__ __forceinline__ void give_away() const
+    {
+        fence_async_shared();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(smem_address(&shared.given));
+    }
+
+    /* Where some pair is not seen: rows of Q and of the gradient of O are made finite. Whether pairs are to be spoilt. */
+    __device__ __forceinline__ bool scrub_step()
+    {
+        const bool queries = scrub(q_tile(), ROWS, SHAPE.chunks, shared.bad_queries, barrier),
+                   outputs = scrub(d_tile(), ROWS, SHAPE.chunks_v, shared.bad_outputs, barrier);
+        const int thread = threadIdx.x % THREADS;
+        if ((queries || outputs) && thread < 4) {
+            if (!queries)
+                shared.bad_queries[thread] = 0;
+            if (!outputs)
+                shared.bad_outputs[thread] = 0;
+        }
+        if (queries || outputs || bad_tile)
+            any_of(false, barrier);
+        return queries || outputs;
+    }
+    __device__ __forceinline__ void scrub_tile()
+    {
+        const bool keys = scrub(k_tile(), KEYS, SHAPE.chunks, shared.bad_keys, barrier),
+                   values = scrub(v_tile(), KEYS, SHAPE.chunks_v, shared.bad_values, barrier);
+        const int thread = threadIdx.x % THREADS;
+        bad_tile = keys || values;
+        if (!bad_tile)
+            return;
+        if (thread < 4) {
+            if (!keys)
+                shared.bad_keys[thread] = 0;
+            if (!values)
+                shared.bad_values[thread] = 0;
+        }
+        any_of(false, barrier);
+    }
+    /* s: weights (or their gradients, where `gradients`) of pairs that are seen and one of whose rows was not finite become NaN. */
+    __device__ __forceinline__ void spoil(float (&s)[ROWS / 2], const seen_pairs &seen, bool step_bad, bool gradients) const
+    {
+        const float nan = __int_as_float(0x7fc00000);
+#pragma unroll
+        for (int i = 0; i < ROWS / 2; i++) {
+            const int key = sharer * 64 + thread_row(i / 2 % 2), query = i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+            bool bad = bad_tile && (has_bit(shared.bad_keys, key) || (gradients && has_bit(shared.bad_values, key)));
+            bad |= step_bad && (has_bit(shared.bad_queries, query) || has_bit(shared.bad_outputs, query));
+            s[i] = bad && seen.at(i) ? nan : s[i];
+        }
+    }
+
+    __device__ __forceinline__ void store_keys(const attention_backward_tile &place, const float (&dk)[DEPTH / 2],
+                                               const float (&dv)[DEPTH_V / 2]) const
+    {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const long long key = (place.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64 + thread_row(half);
+            const attention_strides &ks = all.grad_k_strides, &vs = all.grad_v_strides;
+            element_a *k_row = (element_a *)all.grad_k + place.item * ks.item + place.head_kv * ks.head + key * ks.row,
+                      *v_row = (element_a *)all.grad_v + place.item * vs.item + place.head_kv * vs.head + key * vs.row;
+            store_row(k_row, order.k_pieces, key < task.keys, dk, half, (float)task.scale);
+            store_row(v_row, order.v_pieces, key < task.keys, dv, half, 1.0f);
+        }
+    }
+
+    __device__ __forceinline__ void run();
+};
+
+inline void consumer::run()
+{
+    const float scale2 = (float)task.scale * 1.4426950408889634f;
+    float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2];
+    for (;; k_slot.advance()) {
+        wait_full_warp(k_slot.in(shared.k));
+        const attention_backward_tile &tile = shared.tiles[k_slot.stage]; /* read where it is wanted: registers are few */
+        const int steps = uniform(tile.end - tile.begin);
+        if (__any_sync(~0u, tile.head_kv < 0))
+            return;
+        if (steps == 0) {
+#pragma unroll
+            for (int i = 0; i < DEPTH / 2; i++)
+                dk[i] = 0;
+#pragma unroll
+            for (int i = 0; i < DEPTH_V / 2; i++)
+                dv[i] = 0;
+            store_keys(tile, dk, dv);
+            named_barrier(barrier, THREADS); /* all have read the note */
+            release(k_slot.in(shared.k));
+            continue;
+        }
+#if SCRUB
+        bad_tile = false;
+        if (tile.key & ATTENTION_BACKWARD_HIDDEN) {
+            wait_full_warp(v_slot.in(shared.v));
+            scrub_tile();
+        }
+#endif
+        wait_full_warp(q.in(shared.q));
+        mma_fence();
+        multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(q_tile()));
+        float2 lse2[ROWS / 8];
+        if (NUMBERS_AHEAD)
+            take_numbers(lse2, shared.lse2[q.stage]);
+        wait_full_warp(v_slot.in(shared.v));
+        mma_wait<0>();
+        mma_settle(s);
+        for (int step = 0; step < steps; step++) {
+            float d_s[ROWS / 2];
+            unsigned weights[ROWS / 4], gradients[ROWS / 4];
+            const attention_backward_step &note = shared.steps[q.stage];
+            const bool hidden = __any_sync(~0u, (note.tile & ATTENTION_BACKWARD_HIDDEN) != 0) || (SCRUB && bad_tile);
+            seen_pairs seen;
+            bool bad = false;
+            wait_full_warp(d_place().in(shared.d));
+            if (hidden) { /* while there are registers for it */
+                seen = find_seen(task, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
+                if (SCRUB)
+                    bad = scrub_step();
+            }
+            mma_fence();
+            multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
+            if (step > 0)
+                give_away(); /* of the step before: until here tensor cores would have waited for it */
+            if (!NUMBERS_AHEAD)
+                take_numbers(lse2, shared.lse2[q.stage]);
+            weigh(s, lse2, scale2);
+            float2 delta[ROWS / 8];
+            if (NUMBERS_AHEAD)
+                take_numbers(delta, shared.delta[d_place().stage]);
+            if (hidden) {
+                keep_seen(s, seen);
+                if (SCRUB && (bad || bad_tile))
+                    spoil(s, seen, bad, false);
+            }
+            mma_wait<0>();
+            mma_settle(d_s);
+            if (step + 1 == steps)
+                release(v_slot.in(shared.v));
+            pack(weights, s);
+            if (!NUMBERS_AHEAD)
+                take_numbers(delta, shared.delta[d_place().stage]);
+            differentiate(d_s, s, delta);
+            if (hidden) {
+                keep_seen(d_s, seen);
+                if (SCRUB && (bad || bad_tile))
+                    spoil(d_s, seen, bad, true);
+            }
+            pack(gradients, d_s);
+            stage_scores(gradients, step);
+            mma_fence();
+            multiply_rows<DEPTH_V>(dv, weights, tile_at<ROWS>(d_tile()), step);
+            multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
+            fence_async_shared();
+            named_barrier(barrier, THREADS);
+            float sum[ROUNDS][GRAD_COLUMNS / 2];
+            mma_fence();
+            multiply_part(sum[0], step, 0);
+            const bool last = step + 1 == steps;
+            const ring_place<Q_STAGES> q_now = q;
+            const ring_place<D_STAGES> d_now = d_place();
+            q.advance();
+            if (!last)
+                wait_full_warp(q.in(shared.q));
+            mma_wait<2>(); /* the product for grad_V */
+            release(d_now.in(shared.d));
+            mma_wait<1>(); /* that for grad_K */
+            release(q_now.in(shared.q));
+#pragma unroll
+            for (int round = 1; round < ROUNDS; round++) {
+                mma_fence();
+                multiply_part(sum[round], step, round);
+                mma_wait<1>();
+                mma_settle(sum[round - 1]);
+                stage_part(sum[round - 1]);
+                give_away();
+            }
+            /* The next step's scores; after the last step, of K with itself: a branch would make products wait for each other. */
+            mma_fence();
+            multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(last ? k_tile() : q_tile()));
+            mma_wait<1>();
+            mma_settle(sum[ROUNDS - 1]);
+            stage_part(sum[ROUNDS - 1]);
+            if (NUMBERS_AHEAD && !last)
+                take_numbers(lse2, shared.lse2[q.stage]);
+            mma_wait<0>();
+            mma_settle(s);
+        }
+        give_away();
+        mma_settle(dk);
+        mma_settle(dv);
+        store_keys(tile, dk, dv);
+        named_barrier(barrier, THREADS); /* all have read the note */
+        release(k_slot.in(shared.k));
+        v_slot.advance();
+    }
+}
+
+/* clang-format off: it would take the attributes apart */
+extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128 + 128, 1)
+    /* clang-format on */
+    attention_backward_sm90(const __grid_constant__ spk_tensor_map map_q, const __grid_constant__ spk_tensor_map map_k,
+                            const __grid_constant__ spk_tensor_map map_v, const __grid_constant__ spk_tensor_map map_d,
+                            const __grid_constant__ attention_backward_task task, const __grid_constant__ attention_backward_order order)
+{
+    extern __shared__ unsigned char memory[];
+    __shared__ ring_shared shared[RINGS];
+    const unsigned tiles = (smem_address(memory) + 1023) & ~1023u;
+    static_assert(sizeof shared <= SHAPE.static_bytes, "");
+    static_assert(D_STAGES == Q_STAGES || D_STAGES == 1, "");
+    if (threadIdx.x == 0) {
+        for (int ring = 0; ring < RINGS; ring++) {
+            ring_init(shared[ring].q, 1, SHARERS);
+            ring_init(shared[ring].d, 1, SHARERS);
+            ring_init(shared[ring].k, 1, SHARERS);
+            ring_init(shared[ring].v, 1, SHARERS);
+            barrier_init(smem_address(&shared[ring].room), 1);
+            barrier_init(smem_address(&shared[ring].given), SHARERS * 4);
+        }
+        barrier_init_fence();
+    }
+    if (threadIdx.x == ATTENTION_BACKWARD_WARPGROUPS * 128) {
+        tma_prefetch_map(&map_q);
+        tma_prefetch_map(&map_k);
+        tma_prefetch_map(&map_v);
+        tma_prefetch_map(&map_d);
+    }
+    __syncthreads();
+    previous_launch_done();
+    const int group = uniform(threadIdx.x / 128);
+    if (group < ATTENTION_BACKWARD_WARPGROUPS) {
+        registers_more<CONSUMER_REGISTERS>();
+        const int ring = group / SHARERS;
+        consumer(task, order, shared[ring], uniform(tiles + ring * SHAPE.ring_bytes), ring, group % SHARERS).run();
+    } else {
+        registers_fewer<PRODUCER_REGISTERS>();
+        const int warp = uniform(threadIdx.x / 32) - ATTENTION_BACKWARD_WARPGROUPS * 4, ring = RINGS > 1 ? uniform(warp % RINGS) : 0,
+                  worker = blockIdx.x * RINGS + ring;
+        const tensor_maps maps = {&map_q, &map_k, &map_v, &map_d};
+        if (RINGS == 2 && warp < 2)
+            produce<true, true>(maps, task, order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker);
+        else if (warp == 0)
+            produce<true, false>(maps, task, order, shared[ring], tiles, worker);
+        else if (warp == 1)
+            produce<false, true>(maps, task, order, shared[ring], tiles, worker);
+        else if ((RINGS == 2 || warp == 2) && threadIdx.x % 32 == 0)
+            add_parts(order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker);
+    }
+}
