@@ -30,6 +30,7 @@ static attention_backward_constants constants_of(const spk_problem *p, const spk
 {
     attention_backward_constants c = {.sharers = TUNED(params, SHARERS),
                                       .rows = TUNED(params, ROWS),
+                                      .lag = TUNED(params, LAG),
                                       .depth = (int)p->k,
                                       .depth_v = (int)p->depth_v,
                                       .left = spk_cuda_attention_limit(p, p->band.left) != 0,
@@ -83,6 +84,8 @@ static const char *shape_refusal(const spk_problem *p, const attention_backward_
         return "too few stages fit into shared memory";
     if (s->registers > MOST_SUMS)
         return "a thread would keep too many sums";
+    if (c->lag && (c->sharers == 1 || s->grad_parts != c->sharers))
+        return "only two warpgroups that share a tile wait for each other";
     if (s->grad_parts % c->sharers != 0)
         return "so few rows and columns of Q are not shared by two warpgroups";
     if (p->pattern != NULL &&
@@ -105,7 +108,8 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
 
 /* Fitted to an H100's times (bench/results): flops of a step in a microsecond of a multiprocessor, what a step takes beside them with two
  * sharers and alone, and a tile; before and behind the steps a start and the bytes of Q, O and their gradients. */
-static const double STEP_RATE = 4.35e6, SHARED_STEP_US = 0.35, ALONE_STEP_US = 1.25, TILE_US = 2, START_US = 12, MEMORY_RATE = 3e6;
+static const double STEP_RATE = 4.35e6, SHARED_STEP_US = 0.35, ALONE_STEP_US = 1.25, LAG_GAIN_US = 0.12, TILE_US = 2, LAG_TILE_US = 7,
+                    START_US = 12, MEMORY_RATE = 3e6;
 
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
@@ -116,9 +120,9 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
                  step_flops = (double)c.rows * s.keys * (6.0 * (double)p->k + 4.0 * (double)p->depth_v),
                  steps = spk_problem_flops(p) / step_flops, tiles = heads_kv * ceil((double)p->n / s.keys),
                  workers = (double)spk_sm90_processors(device) * s.rings, busy = tiles < workers ? tiles : workers;
-    const double step_us = step_flops * s.rings / STEP_RATE + (c.sharers > 1 ? SHARED_STEP_US : ALONE_STEP_US),
+    const double step_us = step_flops * s.rings / STEP_RATE + (c.sharers > 1 ? SHARED_STEP_US : ALONE_STEP_US) - (c.lag ? LAG_GAIN_US : 0),
                  bytes = heads * (double)p->m * ((double)p->k * 10 + (double)p->depth_v * 4);
-    return START_US + bytes / MEMORY_RATE + steps / busy * step_us + tiles / busy * TILE_US;
+    return START_US + bytes / MEMORY_RATE + steps / busy * step_us + tiles / busy * (c.lag ? LAG_TILE_US : TILE_US);
 }
 
 /* ---- the program */

@@ -13,6 +13,7 @@
 #include "backend/cuda/device/elected.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma_registers.cuh"
+#include "backend/cuda/device/pingpong.cuh"
 #include "backend/cuda/device/pipeline.cuh"
 #include "backend/cuda/device/softmax.cuh"
 #include "backend/cuda/device/tma.cuh"
@@ -27,6 +28,7 @@ constexpr int ROUNDS = SHAPE.rounds, GRAD_COLUMNS = SHAPE.grad_columns;
 constexpr int CONSUMER_REGISTERS = DEPTH + DEPTH_V > 192 ? 240 : 232,
               PRODUCER_REGISTERS = DEPTH + DEPTH_V > 192 ? 24 : 40; /* 65,536 in all */
 constexpr int K_STEPS = (DEPTH + 15) / 16, V_STEPS = (DEPTH_V + 15) / 16;
+constexpr bool TURNS = SHAPE.turns;
 constexpr int THREADS = SHARERS * 128; /* that multiply for a ring */
 /* Whether a thread has registers for LSE and delta early: shared memory is slow to give them while products read it. */
 constexpr bool NUMBERS_AHEAD = ROWS == 64 && !SCRUB;
@@ -37,7 +39,8 @@ struct ring_shared {
     ring_storage<D_STAGES> d;
     ring_storage<K_SLOTS> k;
     ring_storage<V_SLOTS> v;
-    unsigned long long room, given; /* for a round's part of grad_Q there is room; it is given away */
+    unsigned long long staged[2], used[2]; /* LAG: a slot of scores' gradients is written by all sharers; is read by them */
+    unsigned long long room, given;        /* for a round's part of grad_Q there is room; it is given away */
     attention_backward_step steps[Q_STAGES];
     attention_backward_tile tiles[K_SLOTS];                              /* head_kv -1: there are no more */
     unsigned bad_queries[4], bad_outputs[4], bad_keys[4], bad_values[4]; /* a bit a row: it held what is not finite */
@@ -447,12 +450,13 @@ struct consumer {
     ring_place<K_SLOTS> k_slot;
     ring_place<V_SLOTS> v_slot;
     unsigned given; /* parts of grad_Q: ROUNDS a step */
+    unsigned count; /* steps */
     bool bad_tile;  /* K or V of the tile had rows that were not finite */
 
     __device__ __forceinline__ consumer(const attention_backward_task &all, const attention_backward_order &order, ring_shared &shared,
                                         unsigned tiles, int ring_number, int sharer)
         : all(all), task(all.attention), order(order), shared(shared), tiles(tiles), sharer(sharer), barrier(RING_BARRIER + ring_number),
-          given(0), bad_tile(false)
+          given(0), count(0), bad_tile(false)
     {
     }
     __device__ __forceinline__ unsigned k_tile() const { return tiles + AT_K + k_slot.stage * SHAPE.k_bytes; }
@@ -463,11 +467,11 @@ struct consumer {
     {
         ring_place<D_STAGES> d;
         d.stage = D_STAGES == Q_STAGES ? q.stage : 0;
-        d.phase = D_STAGES == Q_STAGES ? q.phase : given / ROUNDS & 1;
+        d.phase = D_STAGES == Q_STAGES ? q.phase : count & 1;
         return d;
     }
     __device__ __forceinline__ unsigned d_tile() const { return tiles + AT_D + d_place().stage * SHAPE.d_bytes; }
-    __device__ __forceinline__ unsigned s_tile(int step) const { return tiles + AT_S + step % SHAPE.s_slots * SHAPE.s_bytes; }
+    __device__ __forceinline__ unsigned s_tile(unsigned step) const { return tiles + AT_S + step % SHAPE.s_slots * SHAPE.s_bytes; }
     __device__ __forceinline__ uniform_descriptor own_k() const { return tile_at<KEYS>(k_tile() + sharer * 8192); }
     __device__ __forceinline__ uniform_descriptor own_v() const { return tile_at<KEYS>(v_tile() + sharer * 8192); }
 
@@ -515,6 +519,12 @@ struct consumer {
             barrier_arrive(smem_address(&shared.given));
     }
 
+    __device__ __forceinline__ void tell(unsigned long long &of) const
+    {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
+            barrier_arrive(smem_address(&of));
+    }
     /* Where some pair is not seen: rows of Q and of the gradient of O are made finite. Whether pairs are to be spoilt. */
     __device__ __forceinline__ bool scrub_step()
     {
@@ -580,7 +590,9 @@ struct consumer {
 inline void consumer::run()
 {
     const float scale2 = (float)task.scale * 1.4426950408889634f;
-    float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2];
+    float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2], sum[ROUNDS][GRAD_COLUMNS / 2];
+    if (sharer == 1)
+        turn_pass<TURNS>(0);
     for (;; k_slot.advance()) {
         wait_full_warp(k_slot.in(shared.k));
         const attention_backward_tile &tile = shared.tiles[k_slot.stage]; /* read where it is wanted: registers are few */
@@ -630,7 +642,7 @@ inline void consumer::run()
             }
             mma_fence();
             multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
-            if (step > 0)
+            if (step > LAG)
                 give_away(); /* of the step before: until here tensor cores would have waited for it */
             if (!NUMBERS_AHEAD)
                 take_numbers(lse2, shared.lse2[q.stage]);
@@ -657,18 +669,26 @@ inline void consumer::run()
                     spoil(d_s, seen, bad, true);
             }
             pack(gradients, d_s);
-            stage_scores(gradients, step);
+            if (LAG && count >= 2)
+                barrier_wait_warp(smem_address(&shared.used[count % 2]), count / 2 - 1 & 1);
+            stage_scores(gradients, count);
+            turn_wait<TURNS>(sharer);
             mma_fence();
             multiply_rows<DEPTH_V>(dv, weights, tile_at<ROWS>(d_tile()), step);
             multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
             fence_async_shared();
-            named_barrier(barrier, THREADS);
-            float sum[ROUNDS][GRAD_COLUMNS / 2];
+            if (LAG) {
+                tell(shared.staged[count % 2]);
+                if (step > 0)
+                    barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
+            } else
+                named_barrier(barrier, THREADS);
             mma_fence();
-            multiply_part(sum[0], step, 0);
+            multiply_part(sum[0], count - LAG, 0); /* in a tile's first step, of LAG, of what nobody will read */
             const bool last = step + 1 == steps;
             const ring_place<Q_STAGES> q_now = q;
             const ring_place<D_STAGES> d_now = d_place();
+            count++;
             q.advance();
             if (!last)
                 wait_full_warp(q.in(shared.q));
@@ -679,7 +699,7 @@ inline void consumer::run()
 #pragma unroll
             for (int round = 1; round < ROUNDS; round++) {
                 mma_fence();
-                multiply_part(sum[round], step, round);
+                multiply_part(sum[round], count - 1, round);
                 mma_wait<1>();
                 mma_settle(sum[round - 1]);
                 stage_part(sum[round - 1]);
@@ -688,13 +708,28 @@ inline void consumer::run()
             /* The next step's scores; after the last step, of K with itself: a branch would make products wait for each other. */
             mma_fence();
             multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(last ? k_tile() : q_tile()));
+            turn_pass<TURNS>(1 - sharer);
             mma_wait<1>();
             mma_settle(sum[ROUNDS - 1]);
-            stage_part(sum[ROUNDS - 1]);
+            if (LAG && step > 0)
+                tell(shared.used[count % 2]);
+            if (!LAG || step > 0)
+                stage_part(sum[ROUNDS - 1]);
             if (NUMBERS_AHEAD && !last)
                 take_numbers(lse2, shared.lse2[q.stage]);
             mma_wait<0>();
             mma_settle(s);
+        }
+        if (LAG) {
+            barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
+            mma_fence();
+            multiply_part(sum[0], count - 1, 0);
+            if (steps > 1)
+                give_away();
+            mma_wait<0>();
+            mma_settle(sum[0]);
+            tell(shared.used[(count - 1) % 2]);
+            stage_part(sum[0]);
         }
         give_away();
         mma_settle(dk);
@@ -724,6 +759,10 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
             ring_init(shared[ring].d, 1, SHARERS);
             ring_init(shared[ring].k, 1, SHARERS);
             ring_init(shared[ring].v, 1, SHARERS);
+            for (int slot = 0; slot < 2; slot++) {
+                barrier_init(smem_address(&shared[ring].staged[slot]), SHARERS * 4);
+                barrier_init(smem_address(&shared[ring].used[slot]), SHARERS * 4);
+            }
             barrier_init(smem_address(&shared[ring].room), 1);
             barrier_init(smem_address(&shared[ring].given), SHARERS * 4);
         }

@@ -9,6 +9,7 @@
  *
  *   SHARERS             multiplying warpgroups that share a tile of keys, of whose keys each has 64: 2, or 1 and each has its own tile
  *   ROWS                queries of a step: 64 or 128
+ *   LAG                 1: a step's part of grad_Q is multiplied a step later, so that no sharer waits for the other's scores
  *   DEPTH, DEPTH_V      columns of Q and K, of V and O
  *   LEFT, RIGHT, SINKS  1: there is a limit to the left of a query, to its right; the first keys are seen all the same
  *   SCRUB               1: rows that only some pairs of a step see may hold infinities and NaN
@@ -16,6 +17,7 @@
 #define ATTENTION_BACKWARD_CONSTANTS(C) \
     C(SHARERS, sharers)                 \
     C(ROWS, rows)                       \
+    C(LAG, lag)                         \
     C(DEPTH, depth)                     \
     C(DEPTH_V, depth_v)                 \
     C(LEFT, left)                       \
@@ -43,6 +45,7 @@ typedef struct attention_backward_shape {
     int grad_parts, grad_columns;          /* a step's part of grad_Q lies in parts of 64 rows and so many columns, */
     int rounds, round_floats, grad_floats; /* of which each sharer makes one a round */
     int ring_bytes, static_bytes, shared_bytes;
+    int turns;     /* 1: sharers ask for their products one after the other */
     int registers; /* of a thread's sums, at least */
 } attention_backward_shape;
 
@@ -58,7 +61,7 @@ SPK_BOTH int attention_backward_fits(attention_backward_constants c, attention_b
 
 SPK_BOTH attention_backward_shape attention_backward_shape_of(attention_backward_constants c)
 {
-    attention_backward_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    attention_backward_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     s.keys = 64 * c.sharers;
     s.rings = ATTENTION_BACKWARD_WARPGROUPS / c.sharers;
     s.chunks = (c.depth + 63) / 64;
@@ -71,6 +74,7 @@ SPK_BOTH attention_backward_shape attention_backward_shape_of(attention_backward
     s.s_slots = c.sharers; /* a sharer may still read one while the other writes the next */
     s.grad_parts = c.rows / 64 * s.chunks;
     s.grad_columns = s.chunks > 1 ? 64 : (c.depth + 15) / 16 * 16;
+    s.turns = c.lag && c.depth <= 64; /* of deeper ones no sharer has time for it */
     s.rounds = s.grad_parts / c.sharers;
     s.round_floats = c.sharers * 64 * s.grad_columns;
     s.grad_floats = s.grad_parts * 64 * s.grad_columns;
