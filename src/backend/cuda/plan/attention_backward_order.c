@@ -1,6 +1,7 @@
 #include "backend/cuda/plan/attention_backward_order.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "backend/cuda/plan/schedule.h"
@@ -10,6 +11,7 @@ enum { TILE_COST = 1 }; /* beginning and end of a tile, in steps */
 
 /* Q, its gradient's sums and the gradient of O of the heads whose tiles are given away together: what L2 holds. */
 static const double SECTION_BYTES = 32 << 20;
+static const double EVEN_TILES = 1.9; /* a worker, at least: with one, or one and a half, those that had the longest get no short one */
 
 typedef struct draft {
     const spk_problem *p;
@@ -163,13 +165,42 @@ static spk_status make_steps(const spk_mem *mem, draft *d)
     return SPK_OK;
 }
 
-/* Tiles of the heads of a section. */
+/* Tiles of the heads of a section, of which all have about as many: enough for the workers' loads to come out even. */
 static int64_t section_tiles(const draft *d)
 {
     const double bytes = (double)d->p->m * (double)d->sharing * ((double)d->p->k * 6 + (double)d->p->depth_v * 2),
-                 heads = SECTION_BYTES / bytes;
-    const double most = (heads < 1 ? 1 : heads) * (double)d->key_tiles;
-    return most < (double)d->tiles ? (int64_t)(most / (double)d->key_tiles) * d->key_tiles : d->tiles;
+                 fit = SECTION_BYTES / bytes, even = ceil(EVEN_TILES * d->workers / (double)d->key_tiles);
+    const int64_t all = d->tiles / d->key_tiles, least = (int64_t)(fit > even ? fit : even), heads = least < 1 ? 1 : least,
+                  sections = all > heads ? all / heads : 1;
+    return (all + sections - 1) / sections * d->key_tiles;
+}
+
+/* Tiles of a section by falling length; of equal ones every other one of each head first. So those that are worked on at once are two tiles
+ * of queries from each other: until a sum is in, and seen to be in, may take as long as a step. */
+static spk_status sort_section(const spk_mem *mem, draft *d, int64_t first, int64_t count)
+{
+    int *lengths = NULL, *order = NULL, *tiles = NULL;
+    spk_status status = spk_alloc(mem, (size_t)count, sizeof *lengths, &lengths);
+    if (status == SPK_OK)
+        status = spk_alloc(mem, (size_t)count, sizeof *order, &order);
+    if (status == SPK_OK)
+        status = spk_alloc(mem, (size_t)count, sizeof *tiles, &tiles);
+    if (status == SPK_OK) {
+        int64_t at = 0;
+        for (int64_t odd = 0; odd < 2; odd++)
+            for (int64_t tile = first; tile < first + count; tile++)
+                if (tile % d->key_tiles % 2 == odd) {
+                    tiles[at] = (int)tile;
+                    lengths[at++] = d->lengths[tile];
+                }
+        status = spk_schedule_sort(mem, lengths, count, order);
+        for (int64_t i = 0; status == SPK_OK && i < count; i++)
+            d->numbers[first + i] = tiles[order[i]];
+    }
+    spk_free(mem, lengths);
+    spk_free(mem, order);
+    spk_free(mem, tiles);
+    return status;
 }
 
 static spk_status give_away(const spk_mem *mem, draft *d)
@@ -183,11 +214,9 @@ static spk_status give_away(const spk_mem *mem, draft *d)
     spk_schedule_build(&d->heap, d->workers);
     for (int64_t first = 0; first < d->tiles; first += section) {
         const int64_t count = first + section < d->tiles ? section : d->tiles - first;
-        SPK_TRY(spk_schedule_sort(mem, d->lengths + first, count, d->numbers + first));
-        for (int64_t i = first; i < first + count; i++) {
-            d->numbers[i] += (int)first;
+        SPK_TRY(sort_section(mem, d, first, count));
+        for (int64_t i = first; i < first + count; i++)
             d->owners[i] = spk_schedule_add(&d->heap, d->lengths[d->numbers[i]] + TILE_COST);
-        }
     }
     spk_schedule_write(d->numbers, d->owners, d->tiles, d->workers, d->lists);
     return SPK_OK;
