@@ -343,15 +343,16 @@ struct seen_pairs {
     __device__ __forceinline__ bool at(int i) const { return (bits[i / 32] >> i % 32 & 1) != 0; }
 };
 
+/* Behind the last query there is none that sees: its row of Q is zeros, but what they meet in K may be no number. */
 inline seen_pairs find_seen(const attention_task &task, int first_key, int first_query)
 {
     seen_pairs seen = {};
-    const int key = first_key + thread_row(0), beside = first_query + threadIdx.x % 4 * 2 + task.shift;
+    const int key = first_key + thread_row(0), query = first_query + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++) {
-        const int mine = key + i / 2 % 2 * 8, at = beside + i / 4 * 8 + i % 2;
-        const bool below = mine < task.keys && (!RIGHT || mine < at + task.right);
-        const bool above = !LEFT || mine > at - task.left || (SINKS && mine < task.sinks);
+        const int mine = key + i / 2 % 2 * 8, its = query + i / 4 * 8 + i % 2, beside = its + task.shift;
+        const bool below = mine < task.keys && its < task.queries && (!RIGHT || mine < beside + task.right);
+        const bool above = !LEFT || mine > beside - task.left || (SINKS && mine < task.sinks);
         seen.bits[i / 32] |= (unsigned)(below && above) << i % 32;
     }
     return seen;
