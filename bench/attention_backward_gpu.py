@@ -135,7 +135,7 @@ def measured(library, c, device, options):
     launches = max(1, min(10, int(1e12 / flops)))
     pattern = make_pattern(library, c, lists) if lists else None
     calls = {"ours": lambda: Ours(library, c, pattern, arrays, None)} | {text: lambda text=text: Ours(library, c, pattern, arrays, text) for text in options.choices}
-    graphs, failed, chosen, errors = {}, {}, None, {}
+    graphs, failed, chosen, errors, kept = {}, {}, None, {}, []
     for name in list(calls) + ([] if c["window"] or c["block"] else list(PEERS)):
         try:
             call = peer(PEERS[name], c, arrays) if name in PEERS else calls[name]()
@@ -144,6 +144,7 @@ def measured(library, c, device, options):
             if name not in PEERS:
                 call = call.run
             out = call()
+            kept.append((call, out)) # what graphs read
             torch.cuda.synchronize()
             errors[name] = float(f"{error(c, want, out):.2g}")
             if errors[name] > WRONG:

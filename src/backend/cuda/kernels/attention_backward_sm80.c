@@ -135,9 +135,8 @@ static const char *candidate_refusal(const spk_problem *p, const spk_device *dev
         return "a smaller step holds all keys";
     if (own.keys.step >= 2 * p->m && own.keys.step > 32)
         return "a smaller step holds all queries";
-    if (p->pattern != NULL &&
-        (double)up(p->n, p->pattern->block_cols) * (double)p->pattern->index.grid_rows / (double)spk_attention_list_rows(p) > INT_MAX / 4)
-        return "it counts block columns of all lists with 29 bits";
+    if (p->pattern != NULL && (double)p->pattern->index.grid_rows * (double)up(p->n, p->pattern->block_cols) > INT_MAX / 4)
+        return "it counts block columns of all block rows with 29 bits";
     return NULL;
 }
 
@@ -248,7 +247,7 @@ static void set_cuts(const spk_bound *bound, const attention_tiles_shape *tiles,
     made->work = (backward_work){.key_tiles = (int)key_tiles(p, made->shape.keys.rows),
                                  .block_keys = (int)block_keys(p),
                                  .block_tiles = (int)up(block_keys(p), made->shape.keys.rows)};
-    if (p->pattern != NULL) {
+    if (p->pattern != NULL && p->m > 0) {
         made->work.lists = (int)(bound->view.grid_rows / spk_attention_list_rows(p));
         made->work.columns = (int)bound->view.grid_cols;
     }
@@ -264,25 +263,25 @@ static spk_status load(const spk_bound *bound, state *made)
     return SPK_OK;
 }
 
-static size_t room(size_t count)
+/* `count` numbers of four bytes more in a workspace, of which *at bytes are taken. */
+static void *take_room(char *workspace, size_t *at, size_t count)
 {
-    return spk_round_up(count * sizeof(int), ROOM_BYTES);
+    char *const begin = workspace != NULL ? workspace + *at : NULL;
+    *at += spk_round_up(count * sizeof(int), ROOM_BYTES);
+    return begin;
 }
 
 /* What the programs leave for each other, in a workspace, or (NULL) only counted. */
-static size_t take_room(const spk_bound *bound, char *workspace, backward_work *work)
+static size_t lay_out(const spk_bound *bound, char *workspace, backward_work *work)
 {
-    const size_t queries = (size_t)all_queries(&bound->problem), blocks = bound->problem.pattern != NULL ? (size_t)bound->view.nnzb : 0,
-                 lists = (size_t)work->lists * (size_t)work->columns;
+    const size_t queries = (size_t)all_queries(&bound->problem), blocks = bound->problem.pattern != NULL ? (size_t)bound->view.nnzb : 0;
     size_t at = 0;
-    void **const arrays[] = {(void **)&work->lse2,   (void **)&work->delta,       (void **)&work->taken,
-                             (void **)&work->turned, (void **)&work->turned_rows, (void **)&work->turned_entries};
-    const size_t counts[] = {queries, queries, 1, 2 * lists, blocks, blocks};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (workspace != NULL)
-            *arrays[i] = workspace + at;
-        at += room(counts[i]);
-    }
+    work->lse2 = take_room(workspace, &at, queries);
+    work->delta = take_room(workspace, &at, queries);
+    work->taken = take_room(workspace, &at, 1);
+    work->turned = take_room(workspace, &at, 2 * (size_t)work->lists * (size_t)work->columns);
+    work->turned_rows = take_room(workspace, &at, blocks);
+    work->turned_entries = take_room(workspace, &at, blocks);
     return at;
 }
 
@@ -295,7 +294,7 @@ static spk_status bind(spk_bound *bound)
     bound->state = made;
     made->shape = shape_of(&tiles, &bound->params);
     set_cuts(bound, &tiles, made);
-    bound->workspace_bytes = take_room(bound, NULL, &made->work);
+    bound->workspace_bytes = lay_out(bound, NULL, &made->work);
     spk_status status = spk_cuda_enter(bound->device, &scope);
     if (status == SPK_OK) {
         status = load(bound, made);
@@ -339,7 +338,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     attention_cut cut = made->cut;
     backward_work work = made->work;
     spk_cuda_attention_backward_fill(p, args, &task);
-    take_room(bound, args->workspace, &work);
+    lay_out(bound, args->workspace, &work);
     work.pieces_q = in_pieces(p, args, BACKWARD_GRAD_Q);
     work.pieces_k = in_pieces(p, args, BACKWARD_GRAD_K);
     work.pieces_v = in_pieces(p, args, BACKWARD_GRAD_V);
