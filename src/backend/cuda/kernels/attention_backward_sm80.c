@@ -201,6 +201,9 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
                                          step_us(device, &own.keys, TUNED(params, KEYS), of_keys, tiles.c.capped)));
 }
 
+/* What tiles of some heads read while they are computed together: what L2 holds. */
+static const double SECTION_BYTES = 24 << 20;
+
 /* ---- the programs: one file, one set of constants */
 
 static void build_one(const spk_problem *p, const spk_params *params, int which, spk_build *build)
@@ -232,6 +235,13 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
+/* Heads (of all items) that bring `elements` each, of which L2 holds so many together. */
+static int heads_together(const spk_problem *p, double elements, int64_t heads)
+{
+    const double bytes = elements * (double)spk_dtype_bytes(p->operand[ATTENTION_Q].dtype), most = bytes > 0 ? SECTION_BYTES / bytes : 1;
+    return most < 1 ? 1 : most < (double)heads ? (int)most : (int)(heads > 0 ? heads : 1);
+}
+
 static void set_cuts(const spk_bound *bound, const attention_tiles_shape *tiles, state *made)
 {
     const spk_problem *p = &bound->problem;
@@ -247,6 +257,9 @@ static void set_cuts(const spk_bound *bound, const attention_tiles_shape *tiles,
     made->work = (backward_work){.key_tiles = (int)key_tiles(p, made->shape.keys.rows),
                                  .block_keys = (int)block_keys(p),
                                  .block_tiles = (int)up(block_keys(p), made->shape.keys.rows)};
+    const double columns = (double)(p->k + p->depth_v), sharing = (double)spk_attention_sharing(p);
+    made->work.together_q = heads_together(p, (double)p->n * columns / fmax(sharing / tiles->c.tile_heads, 1), t.head_tiles * p->batch);
+    made->work.together_k = heads_together(p, (double)p->m * columns * sharing, spk_operand_heads(&p->operand[ATTENTION_K]) * p->batch);
     if (p->pattern != NULL && p->m > 0) {
         made->work.lists = (int)(bound->view.grid_rows / spk_attention_list_rows(p));
         made->work.columns = (int)bound->view.grid_cols;

@@ -137,6 +137,32 @@ template <int SIXTEENS> inline int thread_row(int sixteen, int half)
     return (threadIdx.x / 32 * SIXTEENS + sixteen) * 16 + threadIdx.x % 32 / 4 + half * 8;
 }
 
+/* Which tile a block has, of `tiles` of each of `heads` heads (of all items): those of some heads, whose K and V, or Q and grad_O, L2 holds
+ * together, one after the other; of these the first tiles of all heads come first. So the longest begin first where tiles grow shorter, and
+ * no long one is left for the end. */
+struct block_tile {
+    int head, tile;
+};
+
+inline block_tile own_block_tile(int tiles, int heads, int together)
+{
+    const int section = blockIdx.x / (tiles * together), at = blockIdx.x % (tiles * together),
+              count = min(together, heads - section * together);
+    return block_tile{section * together + at % count, at / count};
+}
+
+/* What of a step a warp's rows see: no pair, some, or all. */
+enum sight_of_warp { NONE, SOME, ALL };
+
+/* Of keys from `key` to `key_end`, which ascend, and queries that ascend from one who sees `upper` to one who sees `lower`: their limits
+ * do, too. whole: of no key and no query another reason hides something. */
+inline sight_of_warp sight_between(int key, int key_end, const attention_seen &upper, const attention_seen &lower, bool whole)
+{
+    if (key >= lower.end || (LIMITED && whole && key_end < upper.begin && key >= lower.sinks))
+        return NONE;
+    return whole && key_end < upper.end && (!LIMITED || key >= lower.begin || key_end < upper.sinks) ? ALL : SOME;
+}
+
 /* ---- queries */
 
 constexpr int SUMS = DEPTH / 2, SUMS_V = DEPTH_V / 2; /* of a thread, of each 16 rows */
@@ -177,9 +203,11 @@ struct query_state {
     key_walk walk;
 
     /* By a warp. */
-    __device__ __forceinline__ void begin(const attention_task &t, const attention_cut &cut)
+    __device__ __forceinline__ void begin(const attention_task &t, const backward_work &work, const attention_cut &cut)
     {
-        const tile_place own = own_tile(t, cut);
+        const block_tile block = own_block_tile(cut.row_tiles, cut.head_tiles * t.items, work.together_q);
+        const int tile = LIMITED ? cut.row_tiles - 1 - block.tile : block.tile; /* under a limit to their right the last queries see most */
+        const tile_place own = find_tile(t, cut, block.head * cut.row_tiles + tile);
         const key_walk keys = walk_of(t, cut, own);
         if (threadIdx.x == 0) {
             place = own;
@@ -210,6 +238,15 @@ struct query_numbers {
 inline bool query_sees(const attention_task &t, const tile_place &place, const step_keys &keys, int sixteen, int half, int at)
 {
     return sees(t, seen_by(t, place, row_of(place, thread_row<QUERY_SIXTEENS>(sixteen, half)).query), keys[at], keys.tile(at));
+}
+
+/* Where a tile is of several heads, or blocks have bits, it is not asked so closely. */
+inline sight_of_warp sight_of_queries(const attention_task &t, const tile_place &place, const step_keys &keys)
+{
+    const int row = place.row + threadIdx.x / 32 * QUERY_SIXTEENS * 16, last = keys[STEP_KEYS - 1];
+    if (TILE_HEADS > 1 || TILED)
+        return SOME;
+    return sight_between(keys[0], last, seen_by(t, place, row).seen, seen_by(t, place, row + QUERY_SIXTEENS * 16 - 1).seen, last != NO_KEY);
 }
 
 /* Bits first, in a loop that stays one: unrolled it would want the registers that sums have. */
@@ -264,19 +301,23 @@ inline void add_steps_of_keys(float (&sums)[QUERY_SIXTEENS][SUMS], const backwar
         copies_commit();
         const looked_up ahead = look_up(t, walk, step + 2);
         const bool hidden = hides(notes, step);
-        multiply_rows(s, q, at.at(step));
-        multiply_rows(gradients, grad_o, at.at_v(step));
+        const sight_of_warp sight = hidden ? sight_of_queries(t, place, keys) : ALL;
+        if (sight != NONE) {
+            multiply_rows(s, q, at.at(step));
+            multiply_rows(gradients, grad_o, at.at_v(step));
 #pragma unroll
-        for (int i = 0; i < QUERY_SIXTEENS; i++)
+            for (int i = 0; i < QUERY_SIXTEENS; i++)
 #pragma unroll
-            for (int j = 0; j < STEP_KEYS / 2; j++)
-                weigh(s[i][j], gradients[i][j], slope, numbers.lse2[i][j / 2 % 2], numbers.delta[i][j / 2 % 2]);
-        if (hidden)
-            hide_keys(gradients, t, place, keys);
+                for (int j = 0; j < STEP_KEYS / 2; j++)
+                    weigh(s[i][j], gradients[i][j], slope, numbers.lse2[i][j / 2 % 2], numbers.delta[i][j / 2 % 2]);
+            if (sight == SOME)
+                hide_keys(gradients, t, place, keys);
+        }
         if (SCRUB && hidden)
             scrub_tile<STEP_KEYS, WIDE>(sums, at.memory_at(step), 0,
                                         [&](int i, int half, int line) { return query_sees(t, place, keys, i, half, line); });
-        add_product<WIDE>(sums, gradients, at.at(step));
+        if (sight != NONE)
+            add_product<WIDE>(sums, gradients, at.at(step));
         note_keys(notes, walk, step + 2, ahead);
     }
 }
@@ -291,7 +332,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     query_state &state = *(query_state *)(memory + SHAPE.queries.tiles_bytes + sizeof notes);
     previous_launch_done();
     if (threadIdx.x < 32)
-        state.begin(t, cut);
+        state.begin(t, work, cut);
     __syncthreads();
     const tile_place &place = state.place;
     const key_walk &walk = state.walk;
@@ -319,10 +360,12 @@ struct key_place {
 
 inline key_place find_keys(const attention_task &t, const backward_work &work)
 {
-    const int tile = blockIdx.x % work.key_tiles, rest = blockIdx.x / work.key_tiles, heads = t.heads / t.sharing;
+    const int heads = t.heads / t.sharing;
+    const block_tile block = own_block_tile(work.key_tiles, heads * t.items, work.together_k);
+    const int tile = block.tile;
     key_place place = {};
-    place.head = rest % heads;
-    place.of_sequence.item = rest / heads;
+    place.head = block.head % heads;
+    place.of_sequence.item = block.head / heads;
     place.column = tile / work.block_tiles;
     place.key = place.column * work.block_keys + tile % work.block_tiles * KEY_ROWS;
     place.end = min(min((place.column + 1) * work.block_keys, t.keys), place.key + KEY_ROWS);
@@ -599,6 +642,15 @@ inline void weigh_queries(float (&s)[KEY_SIXTEENS][STEP_QUERIES / 2], float (&gr
     }
 }
 
+inline sight_of_warp sight_of_keys(const attention_task &t, const key_place &place, const step_queries &queries)
+{
+    const int key = thread_key(place, 0, 0) - threadIdx.x % 32 / 4, last = queries[STEP_QUERIES - 1];
+    if (TILED || last == NO_KEY)
+        return SOME;
+    return sight_between(key, key + KEY_SIXTEENS * 16 - 1, seen_by(t, place.of_sequence, queries[0]).seen,
+                         seen_by(t, place.of_sequence, last).seen, true);
+}
+
 /* As hide_keys. */
 inline void hide_queries(float (&s)[KEY_SIXTEENS][STEP_QUERIES / 2], float (&gradients)[KEY_SIXTEENS][STEP_QUERIES / 2],
                          const attention_task &t, const key_place &place, const step_queries &queries)
@@ -659,11 +711,14 @@ inline void add_steps_of_queries(float (&of_k)[KEY_SIXTEENS][SUMS], float (&of_v
         if (looks)
             ahead = look_up_queries(state, t, work);
         const bool hidden = hides_queries(notes, step);
-        multiply_rows(s, k, at.at(step));
-        multiply_rows(gradients, v, at.at_v(step));
-        weigh_queries(s, gradients, slope, numbers, step);
-        if (hidden)
-            hide_queries(s, gradients, t, place, queries);
+        const sight_of_warp sight = hidden ? sight_of_keys(t, place, queries) : ALL;
+        if (sight != NONE) {
+            multiply_rows(s, k, at.at(step));
+            multiply_rows(gradients, v, at.at_v(step));
+            weigh_queries(s, gradients, slope, numbers, step);
+            if (sight == SOME)
+                hide_queries(s, gradients, t, place, queries);
+        }
         if (SCRUB && hidden) {
             const auto seen = [&](int i, int half, int line) {
                 return queries[line] != NO_KEY &&
@@ -672,8 +727,10 @@ inline void add_steps_of_queries(float (&of_k)[KEY_SIXTEENS][SUMS], float (&of_v
             scrub_tile<STEP_QUERIES, WIDE_V>(of_v, at.memory_at_v(step), 1, seen);
             scrub_tile<STEP_QUERIES, WIDE>(of_k, at.memory_at(step), 0, seen);
         }
-        add_product<WIDE_V>(of_v, s, at.at_v(step));
-        add_product<WIDE>(of_k, gradients, at.at(step));
+        if (sight != NONE) {
+            add_product<WIDE_V>(of_v, s, at.at_v(step));
+            add_product<WIDE>(of_k, gradients, at.at(step));
+        }
         if (looks)
             note_queries(notes, step + 2, ahead, t, place);
     }

@@ -93,6 +93,7 @@ typedef struct attention_backward_sm80_work {
      * entry of the mask each is */
     int *taken, *turned, *turned_rows, *turned_entries;
     int lists, columns;
+    int together_q, together_k;             /* heads whose tiles are computed together, of either program */
     int key_tiles, block_keys, block_tiles; /* tiles of a head; keys of a block column of the mask, or all, and its tiles */
     int pieces_q, pieces_k, pieces_v;       /* 1: rows of the gradient may be written 16 bytes at a time */
 } attention_backward_sm80_work;
