@@ -150,17 +150,18 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
 
 /* ---- the model */
 
-/* Times the f32 peak, of products of f16; of these the share that warps reach with 16 and with 32 rows each; exponentials of a
- * microsecond of a multiprocessor. */
-static const double TENSOR_TIMES = 7, BUSY_OF_16 = 0.4, BUSY_OF_32 = 0.5, EXPONENTIALS_US = 15.2e3, STEP_US = 0.15;
+/* Of an H100. Times the f32 peak, of products of f16, that warps reach with 16 and with 32 rows each; of a multiprocessor's microsecond
+ * exponentials, and bytes that are brought beside products; what a step costs each warp. */
+static const double TIMES_OF_16 = 6, TIMES_OF_32 = 8.5, EXPONENTIALS_US = 15.2e3, BYTES_US = 60e3, WARP_STEP_US = 0.06;
 
 /* Of a multiprocessor, with rows x step pairs, and so many columns in all products. */
 static double step_us(const spk_device *device, const attention_backward_sm80_side *side, int sixteens, int columns, bool capped)
 {
     const double peak_gflops = device->peak_gflops_f32 > 0 ? device->peak_gflops_f32 : 6e4,
-                 processors = device->processors > 0 ? device->processors : 132, rate = TENSOR_TIMES * peak_gflops * 1e3 / processors,
-                 pairs = (double)side->rows * side->step, busy = (sixteens == 2 ? BUSY_OF_32 : BUSY_OF_16) * (side->held ? 1.05 : 1);
-    return 2 * pairs * columns / (rate * busy) + pairs / EXPONENTIALS_US * (capped ? 1.5 : 1) + STEP_US;
+                 processors = device->processors > 0 ? device->processors : 132, pairs = (double)side->rows * side->step,
+                 rate = (sixteens == 2 ? TIMES_OF_32 : TIMES_OF_16) * peak_gflops * 1e3 / processors;
+    return 2 * pairs * columns / rate + pairs / EXPONENTIALS_US * (capped ? 1.5 : 1) + (double)side->stage_bytes / BYTES_US +
+           WARP_STEP_US * side->rows / (16 * sixteens);
 }
 
 static int together(const spk_device *device, const attention_tiles_shape *tiles, const attention_backward_sm80_side *side)
@@ -201,9 +202,6 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
                                          step_us(device, &own.keys, TUNED(params, KEYS), of_keys, tiles.c.capped)));
 }
 
-/* What tiles of some heads read while they are computed together: what L2 holds. */
-static const double SECTION_BYTES = 24 << 20;
-
 /* ---- the programs: one file, one set of constants */
 
 static void build_one(const spk_problem *p, const spk_params *params, int which, spk_build *build)
@@ -235,11 +233,14 @@ static void unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-/* Heads (of all items) that bring `elements` each, of which L2 holds so many together. */
+/* What the tiles of a section of heads read: L2 holds most of it. */
+static const double SECTION_BYTES = 64 << 20;
+
+/* Heads of a section, of `heads` of all items that bring `elements` each: sections are of one size, as far as they can be. */
 static int heads_together(const spk_problem *p, double elements, int64_t heads)
 {
-    const double bytes = elements * (double)spk_dtype_bytes(p->operand[ATTENTION_Q].dtype), most = bytes > 0 ? SECTION_BYTES / bytes : 1;
-    return most < 1 ? 1 : most < (double)heads ? (int)most : (int)(heads > 0 ? heads : 1);
+    const double sections = ceil(elements * (double)spk_dtype_bytes(p->operand[ATTENTION_Q].dtype) * (double)heads / SECTION_BYTES);
+    return heads < 2 || sections >= (double)heads ? 1 : sections < 2 ? (int)heads : (int)up(heads, (int64_t)sections);
 }
 
 static void set_cuts(const spk_bound *bound, const attention_tiles_shape *tiles, state *made)

@@ -249,7 +249,7 @@ inline sight_of_warp sight_of_queries(const attention_task &t, const tile_place 
     return sight_between(keys[0], last, seen_by(t, place, row).seen, seen_by(t, place, row + QUERY_SIXTEENS * 16 - 1).seen, last != NO_KEY);
 }
 
-/* Bits first, in a loop that stays one: unrolled it would want the registers that sums have. */
+/* Bits first, few at a time: all at once they would want the registers that sums have. */
 inline void hide_keys(float (&gradients)[QUERY_SIXTEENS][STEP_KEYS / 2], const attention_task &t, const tile_place &place,
                       const step_keys &keys)
 {
@@ -259,7 +259,7 @@ inline void hide_keys(float (&gradients)[QUERY_SIXTEENS][STEP_KEYS / 2], const a
         for (int half = 0; half < 2; half++) {
             const query_sight sight = seen_by(t, place, row_of(place, thread_row<QUERY_SIXTEENS>(i, half)).query);
             unsigned seen = 0;
-#pragma unroll 1
+#pragma unroll 4
             for (int j = 0; j < STEP_KEYS / 4; j++) {
                 const int at = j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2;
                 seen |= (unsigned)sees(t, sight, keys[at], keys.tile(at)) << j;
@@ -656,7 +656,7 @@ inline void hide_queries(float (&s)[KEY_SIXTEENS][STEP_QUERIES / 2], float (&gra
                          const attention_task &t, const key_place &place, const step_queries &queries)
 {
     unsigned seen[KEY_SIXTEENS][2] = {};
-#pragma unroll 1
+#pragma unroll 4
     for (int j = 0; j < STEP_QUERIES / 4; j++) { /* of the thread's queries */
         const int at = j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2, query = queries[at], tile = queries.tile(at);
         const query_sight sight = seen_by(t, place.of_sequence, query != NO_KEY ? query : 0);
