@@ -30,8 +30,8 @@ raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 def has_gradients(q: Tensor, masked: bool) -> bool:
     """Whether sa.attention is the one to compute gradients. What stands in for PyTorch's functions asks here, and leaves the rest to them.
 
-    On a GPU PyTorch's gradients are faster where nothing or causality alone hides keys (bench/results/gpu-*-attention-backward.json). A mask of blocks they would
-    multiply as a whole. For other types and depths than these sa.attention has a slow kernel only.
+    On a GPU PyTorch's gradients are faster where nothing but causality hides keys (bench/results/gpu-*-attention-backward.json). A mask of blocks
+    they would multiply as a whole. For other types and depths than these sa.attention has a slow kernel only.
     """
     if q.device.type != "cuda":
         return True
