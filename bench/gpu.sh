@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention attention-device attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -56,6 +56,9 @@ for step in "${steps[@]}"; do
             --out "$results/$name-$step.json"
         ;;
     attention) run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --limit-s 280 --out "$results/$name-attention.json" ;;
+    attention-backward)
+        run 200 python3 bench/attention_backward_gpu.py --library "$library" --device "$device" --limit-s 180 --out "$results/$name-attention-backward.json"
+        ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
     examples)
         for example in finite_elements graph moe recommender; do
@@ -72,11 +75,16 @@ for step in "${steps[@]}"; do
     attention-device) run 120 python3 tests/device/attention.py --library "$library" --json "$results/$name-attention-device.json" ;;
     attention-python) run 300 python3 tests/device/attention_python.py --jobs 6 --json "$results/$name-attention-python.json" ;;
     check-attention) run 560 "$build/sparsek" check --device "$device" --op attention --cases 2000 --alike 60 --json "$results/$name-check-attention-2000.json" ;;
+    check-attention-backward)
+        run 560 "$build/sparsek" check --device "$device" --op attention_backward --cases 2000 --alike 60 --json "$results/$name-check-attention-backward-2000.json"
+        ;;
     regret-gemm)
         run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"
         ;;
     proved)
         run 330 python3 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
+        run 120 python3 bench/proved.py run "$results/$name-proved-attention-backward.json" --op attention_backward --program "$build/sparsek" --device "$device" \
+            --seconds 100
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Candidates that a device has proved, for the library's table of those that may run where there is no prover.
 
-    bench/proved.py run OUT.json [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
+    bench/proved.py run OUT.json [--op spmm|attention_backward] [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
                                                     prove the candidates of every row over a list of problems, and export what came of it
     bench/proved.py export CACHE_FOLDER OUT.json    what an earlier run left in $SPARSEK_CACHE_DIR
     bench/proved.py table [--check]                 src/backend/cuda/proved.def from bench/results/*proved*.json; --check: fail where it is another
@@ -33,6 +33,11 @@ PROBLEMS = [("f16", "64x32", 1024, 256, 0.5, ""), ("bf16", "128", 1024, 1, 0.5, 
             ("bf16", "128", 1024, 32, 0.5, ""), ("f32", "72", 1008, 256, 0.1, "--compute tf32"), ("f16", "64x32", 1024, 16, 0.5, ""),
             ("f16", "64x32", 1024, 32, 0.5, ""), ("f32", "8", 1024, 16, 0.1, ""), ("bf16", "64x32", 1024, 1024, 0.1, ""), ("f32", "64", 1024, 512, 0.1, ""),
             ("f16", "32", 1024, 512, 0.1, "")]
+
+# Options of gradients of attention: each candidate computes one of them.
+GRADIENTS = [f"--queries 512 --keys 512 --heads 4 {more}" for more in
+             ("--dtype bf16 --depth 64", "--dtype f16 --depth 64 --causal --diagonal top_left", "--dtype bf16 --depth 128 --heads-kv 2 --causal --diagonal top_left",
+              "--dtype f16 --depth 32 --window-left 100 --diagonal bottom_right", "--dtype f32 --depth 64", "--dtype f64 --depth 16 --causal --diagonal top_left")]
 
 
 class Trouble(Exception):
@@ -90,18 +95,25 @@ def export(cache, out, program=None, device="cuda:0"):
     print(f"{out}: {len(good)} candidates proved by {sum(e['programs'] for e in good)} programs, {len(bad)} refuted")
 
 
-def run(out, program, device, seconds):
+def options_of(op):
+    """Of the problems to be tuned."""
+    if op == "attention_backward":
+        return GRADIENTS
+    return [f"--m {size} --k {size} --n {n} --block {block} --dtype {dtype} --density {density} {more}" for dtype, block, size, n, density, more in PROBLEMS]
+
+
+def run(out, op, program, device, seconds):
     """Exhaustive tuning has all candidates compiled and proved first, whatever the budget."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         cache = os.environ.get("SPARSEK_CACHE_DIR", folder)
-        for number, (dtype, block, size, n, density, more) in enumerate(PROBLEMS):
+        problems = options_of(op)
+        for number, problem in enumerate(problems):
             left = seconds - (time.monotonic() - begun)
             if left < 5:
-                print(f"{len(PROBLEMS) - number} problems are left out: the time is over")
+                print(f"{len(problems) - number} problems are left out: the time is over")
                 break
-            command = [program, "tune", "--device", device, "--m", str(size), "--k", str(size), "--n", str(n), "--block", block, "--dtype", dtype,
-                       "--density", str(density), "--assume-finite", "--effort", "exhaustive", "--budget", "0.05", "--fresh", *more.split()]
+            command = [program, "tune", "--device", device, "--op", op, *problem.split(), "--assume-finite", "--effort", "exhaustive", "--budget", "0.05", "--fresh"]
             try:
                 done = subprocess.run(command, env={**os.environ, "SPARSEK_CACHE_DIR": cache}, capture_output=True, text=True, timeout=left)
             except subprocess.TimeoutExpired:
@@ -140,6 +152,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("run")
     one.add_argument("out")
+    one.add_argument("--op", choices=("spmm", "attention_backward"), default="spmm")
     one.add_argument("--program", default=str(ROOT / "build" / "release" / "sparsek"))
     one.add_argument("--device", default="cuda:0")
     one.add_argument("--seconds", type=float, default=300)
@@ -154,7 +167,7 @@ def main():
     options = parser.parse_args()
     try:
         if options.command == "run":
-            run(options.out, options.program, options.device, options.seconds)
+            run(options.out, options.op, options.program, options.device, options.seconds)
         elif options.command == "export":
             export(options.cache, options.out, options.program)
         else:

@@ -27,11 +27,16 @@ raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverl
 raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
-def has_gradients(q: Tensor) -> bool:
-    """Whether sa.attention is the one to compute gradients: on a GPU there is only a slow kernel for them as yet. What stands in for PyTorch's functions asks
-    here, and leaves the rest to them.
+def has_gradients(q: Tensor, masked: bool) -> bool:
+    """Whether sa.attention is the one to compute gradients. What stands in for PyTorch's functions asks here, and leaves the rest to them.
+
+    On a GPU PyTorch's gradients are faster where nothing but causality hides keys (bench/results/gpu-*-attention-backward.json). A mask of blocks
+    they would multiply as a whole. For other types and depths than these sa.attention has a slow kernel only.
     """
-    return q.device.type != "cuda"
+    if q.device.type != "cuda":
+        return True
+    depth = q.shape[-1]
+    return masked and q.dtype in (torch.float16, torch.bfloat16) and depth % 8 == 0 and 16 <= depth <= 160
 
 
 def no_tangents(name: str) -> NoReturn:

@@ -93,7 +93,7 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
         return True
     if not _ops.is_compiling() and not torch.backends.cuda.flash_sdp_enabled():
         return False  # who asks for the formula may want gradients of gradients, which compiled functions do not have
-    return has_gradients(query)
+    return has_gradients(query, masked)
 
 
 # ------------------------------------------------------------------------------------------------ masks
@@ -247,7 +247,8 @@ def scaled_dot_product_attention(
 
     PyTorch's function computes, from the same arguments (the dense mask of a BlockMask), where one of these holds, sa.attention elsewhere:
 
-    - dropout and numbers to add; gradients on CUDA as yet; with gradients, torch.nn.attention.sdpa_kernel without FLASH_ATTENTION;
+    - dropout and numbers to add; on CUDA gradients, but those with a BlockMask in 16 bits and depths of 16 to 160 in multiples of 8; with
+      gradients, torch.nn.attention.sdpa_kernel without FLASH_ATTENTION;
     - dtypes other than float32, float64, float16 and bfloat16; on CUDA float64, depths above 256, and in 16 bits, without a BlockMask,
       depths below 16 or no multiples of 8;
     - shapes that broadcast, other layouts, subclasses of tensors; torch.func, unless there is a BlockMask;

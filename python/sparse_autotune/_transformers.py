@@ -350,7 +350,8 @@ def register_with_transformers(name: str = "sparse_autotune") -> None:
 
     Causal masks, sliding windows, soft caps, learned sinks (s_aux), shared heads and caches, dynamic or static, are words of sa.attention, for
     which no dense mask is made; so is padding on the right. Other masks (padding on the left, packed sequences, chunks, images) are dense, and
-    PyTorch's function computes with them, as it does where dropout or, on CUDA as yet, gradients are wanted. Weights are not returned.
+    PyTorch's function computes with them, as it does where dropout or, on CUDA without a mask of blocks, gradients are wanted. Weights are not
+    returned.
 
     A mask of blocks is added by sa.set_block_mask, or for one call by model(..., block_mask=mask), where the model passes its words on.
     """

@@ -221,7 +221,7 @@ def test_causal_biases(variant, counted, device):
 @pytest.mark.parametrize("own", [False, True])
 def test_gradients(own, counted, monkeypatch, device):
     """Of sa.attention, and where it is not to compute them, of PyTorch."""
-    monkeypatch.setattr(_sdpa, "has_gradients", lambda q: own)
+    monkeypatch.setattr(_sdpa, "has_gradients", lambda q, masked: own)
     for name in "qkv":
         for mask in (None, some_mask(9, 9)):
             given = {n: drawn(2, 4 if n == "q" else 2, 9, 8, device=device) for n in "qkv"}

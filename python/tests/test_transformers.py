@@ -162,7 +162,7 @@ def test_compile(counted):
 @pytest.mark.parametrize("own", [False, True])
 def test_training(own, counted, monkeypatch):
     """With the gradients of sa.attention, and with PyTorch's."""
-    monkeypatch.setattr(_sdpa, "has_gradients", lambda q: own)
+    monkeypatch.setattr(_sdpa, "has_gradients", lambda q, masked: own)
     for name in ("llama", "gemma2", "gpt_oss"):
         reference, ours = pair(name)
         ids = tokens()
@@ -248,7 +248,7 @@ def test_a_block_mask(name, counted, monkeypatch):
     assert not any(hasattr(module, _transformers._ATTRIBUTE) for module in ours.modules())
     alike(output(ours, ids), output(reference, ids))
     alike(output(ours, ids, block_mask=mask), want)
-    monkeypatch.setattr(_sdpa, "has_gradients", lambda q: False)
+    monkeypatch.setattr(_sdpa, "has_gradients", lambda q, masked: False)
     with torch.enable_grad():
         alike(output(ours, ids, block_mask=mask), want)
     assert counted[-1] == "pytorch"

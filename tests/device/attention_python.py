@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sparse_autotune.attention on CUDA tensors, beside its definition in float64 on the CPU: tests/device/attention_python.py [--json FILE] [--device cpu] [--only TEXT] [--jobs 3]
+"""sparse_autotune.attention on CUDA tensors, beside its definition in float64 on the CPU: tests/device/attention_python.py [--json FILE] [--device cpu] [--only TEXT] [--what TEXT] [--jobs 3]
 
     python3 -m pip install --no-deps --target build/python-package .      # TORCH_ROOT=.../site-packages/torch where another Python has PyTorch
     PYTHONPATH=build/python-package python3 tests/device/attention_python.py --json build/attention-python.json
@@ -9,7 +9,8 @@ reads is build/python-package/sparse_autotune, which has the Python files and, b
 with PyTorch; where it is not found, SPARSEK_NVRTC names it.
 
 Full attention, causal, windows, masks of blocks with NaN where nobody looks, tiles of bits, lengths, packed sequences, pages in any order, both layouts, in f16,
-bf16 and f32; then the same calls in CUDA graphs whose numbers change between replays. With --device cpu all but the graphs. A GPU's programs are compiled and
+bf16 and f32; the gradients of these calls, but for pages, which must have the same bits twice; then the same calls in CUDA graphs whose numbers change between
+replays. With --device cpu all but the graphs. A GPU's programs are compiled and
 proved at their first use, some seconds each: with --jobs N so many processes share the cases. The last line is JSON with counts. Exit code 1 where something
 differs, or where it was interrupted: what is done by then is counted and written.
 """
@@ -53,6 +54,17 @@ def formula(q, k, v, seen):
     return scores.softmax(-1).nan_to_num(0) @ v, torch.logsumexp(scores, -1)
 
 
+def gradients(q, k, v, seen, grad_o, grad_lse):
+    """Of sum(O grad_O), and of sum(LSE grad_LSE) over the queries that see a key, in float64."""
+    q, k, v = (t.double().cpu().requires_grad_() for t in (q, k, v))
+    wide_k, wide_v = (t.repeat_interleave(q.shape[1] // k.shape[1], 1) for t in (k, v))
+    some = seen.any(-1)
+    scores = (q @ wide_k.mT * q.shape[-1] ** -0.5).masked_fill(~seen & some[..., None], -math.inf)
+    o = scores.softmax(-1) * some[..., None] @ wide_v
+    loss = (o * grad_o.double().cpu()).sum() + (scores.logsumexp(-1) * some * grad_lse.double().cpu()).sum()
+    return torch.autograd.grad(loss, (q, k, v))
+
+
 class Case:
     """q, k and v as they are given, the same without pages and NaN, what is seen [batch or 1, heads or 1, queries, keys], and the words of the call."""
 
@@ -64,6 +76,22 @@ class Case:
         turned = [t.transpose(1, 2) for t in self.given] if layout == "bshd" else self.given
         o, lse = sa.attention(*turned, layout=layout, return_lse=True, **self.words)
         return (o.transpose(1, 2) if layout == "bshd" else o), lse
+
+    def gradient_errors(self, layout, generator):
+        """Over the tolerance, of Q, K and V. With the rows first the loss depends on LSE, too."""
+        given = [t.detach().clone().requires_grad_() for t in self.given]
+        turned = [t.transpose(1, 2) for t in given] if layout == "bshd" else given
+        o, lse = sa.attention(*turned, layout=layout, return_lse=True, **self.words)
+        o = o.transpose(1, 2) if layout == "bshd" else o
+        grad_o, grad_lse = (torch.randn(t.shape, generator=generator).to(t) for t in (o, lse))
+        if layout == "bhsd":
+            grad_lse.zero_()
+        made, again = (torch.autograd.grad((o, lse) if layout == "bshd" else o, given, (grad_o, grad_lse) if layout == "bshd" else grad_o, retain_graph=True) for _ in range(2))
+        if not all(torch.equal(one, other) for one, other in zip(made, again, strict=True)):
+            return math.inf
+        want = gradients(self.given[0].nan_to_num(0), *self.plain, self.seen, grad_o, grad_lse)
+        off = [(got.double().cpu() - one).abs().max().item() / (2 * TOLERANCE[got.dtype] * max(one.abs().max().item(), 1)) for got, one in zip(made, want, strict=True)]
+        return max(off) if all(one == one for one in off) else math.inf
 
     def errors(self, o, lse):
         """Over the tolerance."""
@@ -262,6 +290,8 @@ def all_runs(options):
         for case in (*plain_cases(m), *mask_cases(m), *number_cases(m)):
             for layout in ("bhsd", "bshd"):
                 yield layout, case, dtype, lambda case=case, layout=layout: case.errors(*case.run(layout))
+                if "page_table" not in case.words:
+                    yield f"gradients, {layout}", case, dtype, lambda case=case, layout=layout, m=m: case.gradient_errors(layout, m.generator)
         for case in graph_cases(m) if options.device != "cpu" else ():
             yield "replays of a graph", case, dtype, lambda case=case, m=m: run_graph(case, m)
 
@@ -272,7 +302,7 @@ def run_share(options, share):
     results = []
     try:
         for i, (what, case, dtype, run) in enumerate(all_runs(options)):
-            if i % options.jobs == share and options.only in case.name:
+            if i % options.jobs == share and options.only in case.name and options.what in what:
                 checked(what, case, dtype, results, run)
                 print(f"\r{share}: {len(results)} cases, {case.name[:60]:60}", end="", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
@@ -286,6 +316,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="cases whose name has this text")
+    parser.add_argument("--what", default="", help="checks whose name has this text: bhsd, bshd, gradients, replays")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases (default: 1)")
     options = parser.parse_args()
     if options.jobs > 1:
@@ -304,7 +335,8 @@ def main():
 
     results, interrupted = [result for share, _ in shares for result in share], any(late for _, late in shares)
     differ = sum(result["differ"] for result in results)
-    counts = {"cases": len(results), "differ": differ, "graphs": sum(result["what"].startswith("replays") for result in results), "device": options.device}
+    counts = {"cases": len(results), "differ": differ, "graphs": sum(result["what"].startswith("replays") for result in results),
+              "gradients": sum(result["what"].startswith("gradients") for result in results), "device": options.device}
     if interrupted:
         counts["interrupted"] = True
     device = {"kind": "cpu"} if options.device == "cpu" else {"kind": "cuda", "name": torch.cuda.get_device_name()}

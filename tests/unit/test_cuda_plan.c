@@ -209,6 +209,64 @@ static void attention_runs(void **unused)
     release_small(&s);
 }
 
+/* Numbers of the queries, the lists of a mask turned, grad_Q, grad_K and grad_V: the last launch has a block a tile of keys. */
+static void attention_backward_runs(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *choice;
+        bool masked;
+        int launches;
+        unsigned grid;
+    } cases[] = {{"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", false, 3, 2 * 2 * 2},
+                 {"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", true, 4, 2 * 2 * 2},
+                 {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", true, 4, 4 * 2 * 2}};
+    small s;
+    if (!have_nvrtc())
+        return;
+    make_small(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const spk_attention_backward problem = {SPK_SIZED(spk_attention_backward),
+                                                .dtype = SPK_F16,
+                                                .queries = 128,
+                                                .keys = 128,
+                                                .depth = 64,
+                                                .heads = 4,
+                                                .heads_kv = 2,
+                                                .batch = 2};
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = cases[i].choice};
+        spk_plan *plan = NULL;
+        GOOD(spk_plan_create(s.context, cases[i].masked ? s.pattern : NULL, &problem, &options, &plan));
+        const size_t bytes = spk_plan_workspace_bytes(plan);
+        char *work = NULL, *outputs = NULL;
+        assert_true(bytes >= sizeof(float) * 2 * 128 * 4 * 2);
+        GOOD(spk_memory_allocate(s.context, bytes + 64, (void **)&work));
+        GOOD(spk_memory_allocate(s.context, 3 << 18, (void **)&outputs));
+        const spk_attention_backward_args args = {SPK_SIZED(spk_attention_backward_args),
+                                                  .q = s.memory,
+                                                  .k = s.memory + (1 << 17),
+                                                  .v = s.memory + (2 << 17),
+                                                  .o = s.memory + (3 << 17),
+                                                  .lse = s.memory + (5 << 17),
+                                                  .grad_o = s.memory + (6 << 17),
+                                                  .grad_q = outputs,
+                                                  .grad_k = outputs + (1 << 18),
+                                                  .grad_v = outputs + (2 << 18),
+                                                  .scale = 0.125,
+                                                  .workspace = work,
+                                                  .workspace_bytes = bytes};
+        const int before = s.state->launches;
+        GOOD(spk_run(plan, &args, NULL));
+        assert_int_equal(s.state->launches, before + cases[i].launches);
+        assert_string_equal(s.state->launched, "attention_backward_keys");
+        assert_int_equal(s.state->grid, cases[i].grid);
+        spk_memory_release(s.context, (void **)&outputs);
+        spk_memory_release(s.context, (void **)&work);
+        spk_plan_destroy(&plan);
+    }
+    release_small(&s);
+}
+
 /* ------------------------------------------------------------------------------------------------ cuBLAS block by block */
 
 typedef struct product {
@@ -387,6 +445,7 @@ int main(void)
                                        cmocka_unit_test(a_batch_is_one_launch),
                                        cmocka_unit_test(sddmm_runs),
                                        cmocka_unit_test(attention_runs),
+                                       cmocka_unit_test(attention_backward_runs),
                                        cmocka_unit_test(blocks_in_passes),
                                        cmocka_unit_test(cublas_fails),
                                        cmocka_unit_test(only_the_proved_run)};

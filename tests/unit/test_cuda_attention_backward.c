@@ -1,0 +1,132 @@
+/* attention_backward_sm80, host side: what it takes, and what it says of the rest. Needs no GPU. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "op/attention_backward/operands.h"
+#include "registry/registry.h"
+
+static spk_device device; /* that nobody has asked */
+
+static const spk_kernel *own_row(void)
+{
+    const spk_kernel *table;
+    const int rows = spk_kernels(&table);
+    for (int i = 0; i < rows; i++)
+        if (strcmp(table[i].name, "attention_backward_sm80") == 0)
+            return &table[i];
+    return NULL;
+}
+
+/* Whether one of the candidates takes it; why: what the first says. */
+static bool is_taken(const spk_attention_backward *given, const char **first)
+{
+    const spk_kernel *kernel = own_row();
+    spk_problem problem;
+    bool any = false;
+    assert_non_null(kernel);
+    assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, given, NULL, &problem), SPK_OK);
+    for (int i = 0; i < spk_params_count(kernel); i++) {
+        const char *why = NULL;
+        spk_params params;
+        spk_params_get(kernel, i, &params);
+        const bool taken = kernel->ops->applicable(&problem, &device, &params, &why);
+        assert_int_equal(taken, why == NULL);
+        any = any || taken;
+        if (i == 0)
+            *first = why;
+        if (taken)
+            assert_true(kernel->ops->predict_us(&problem, &device, &params) > 0);
+    }
+    return any;
+}
+
+static void what_it_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        spk_dtype dtype;
+        int64_t depth, depth_v;
+        const char *why;
+    } cases[] = {{SPK_F16, 64, 0, NULL},
+                 {SPK_BF16, 16, 256, NULL},
+                 {SPK_BF16, 192, 128, NULL},
+                 {SPK_BF16, 160, 160, NULL},
+                 {SPK_F16, 168, 160, "depth and depth_v together may be 320 at most"},
+                 {SPK_F16, 264, 16, "the depths must be multiples of 8 between 16 and 256"},
+                 {SPK_F16, 68, 64, "the depths must be multiples of 8 between 16 and 256"},
+                 {SPK_F32, 64, 64, "it is for f16 and bf16"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int limits = 0; limits < 4; limits++) {
+            const char *why = NULL;
+            const spk_attention_backward given = {SPK_SIZED(spk_attention_backward),
+                                                  .dtype = cases[i].dtype,
+                                                  .queries = 500,
+                                                  .keys = 300,
+                                                  .depth = cases[i].depth,
+                                                  .depth_v = cases[i].depth_v,
+                                                  .heads = 4,
+                                                  .heads_kv = 2,
+                                                  .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT,
+                                                  .causal = limits & 1,
+                                                  .soft_cap = limits >> 1};
+            assert_int_equal(is_taken(&given, &why), cases[i].why == NULL);
+            if (cases[i].why != NULL)
+                assert_non_null(strstr(why, cases[i].why));
+        }
+}
+
+/* No queries, no keys: what there is gets zeros. */
+static void empty_problems_are_taken(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const char *why = NULL;
+        const spk_attention_backward given = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = i == 1 ? 40 : 0,
+                                              .keys = i == 2 ? 40 : 0, .depth = 64};
+        assert_true(is_taken(&given, &why));
+    }
+}
+
+/* How much is read at once follows from the distances of five arrays; a run in which one of these lies worse is another candidate's. */
+static void every_array_that_is_read_counts(void **state)
+{
+    (void)state;
+    static const int read[] = {ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O, BACKWARD_GRAD_O};
+    static _Alignas(16) char memory[64];
+    const spk_kernel *kernel = own_row();
+    const spk_attention_backward given = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = 64, .keys = 64, .depth = 64},
+                                 apart = {SPK_SIZED(spk_attention_backward),
+                                          .dtype = SPK_F16,
+                                          .queries = 64,
+                                          .keys = 64,
+                                          .depth = 64,
+                                          .ld_grad_o = 68};
+    spk_bound bound = {.kernel = kernel, .device = &device}, narrow = bound;
+    spk_build build = {0};
+    assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, &given, NULL, &bound.problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, &apart, NULL, &narrow.problem), SPK_OK);
+    spk_params_get(kernel, 0, &bound.params);
+    narrow.params = bound.params;
+    kernel->ops->build(&narrow.problem, &device, &narrow.params, &build);
+    assert_non_null(strstr(build.options, "-DVECTOR=4"));
+    for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
+        for (int shift = 0; shift < 8; shift++) {
+            spk_args args = {0};
+            for (size_t j = 0; j < sizeof read / sizeof read[0]; j++)
+                args.at[read[j]] = memory + (i == j ? 2 * shift : 0);
+            assert_int_equal(kernel->ops->takes(&bound, &args), shift == 0);
+            assert_int_equal(kernel->ops->takes(&narrow, &args), shift % 4 == 0);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_takes), cmocka_unit_test(empty_problems_are_taken),
+                                       cmocka_unit_test(every_array_that_is_read_counts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
