@@ -313,6 +313,6 @@ static void S(attend_some)(void *pointer, int64_t worker)
         S(attend_tile)(&t, first, end);
     }
 #if PAIRED
-    _tile_release();
+    tile_release();
 #endif
 }

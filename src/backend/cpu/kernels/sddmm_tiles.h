@@ -1,4 +1,4 @@
-/* Template of a tiled SDDMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h and sddmm_plan.h. The register tiles
+/* Template of a tiled SDDMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h, sddmm_finish.h and sddmm_plan.h. The register tiles
  * are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y for B. */
 
 typedef struct S(sddmm_run) {
@@ -104,33 +104,6 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
     }
 }
 
-/* The sums of a block to D: alpha, beta C, the block's layout, and zero where it hangs over. */
-static void S(sddmm_finish)(const S(sddmm_run) *run, int64_t p, int64_t rows)
-{
-    const spk_bsr_view *view = &run->bound->view;
-    const spk_problem *whole = &run->bound->problem;
-    const int64_t left = whole->n - (int64_t)view->columns[p] * view->block_cols,
-                  columns = left < view->block_cols ? left : view->block_cols;
-    const int64_t element = whole->d.dtype == whole->a.dtype ? (int64_t)sizeof(STORED) : (int64_t)sizeof(REAL),
-                  offset = p * view->block_stride * element;
-    const bool row_major = whole->block_layout == SPK_ROW_MAJOR;
-    spk_problem problem = {.m = rows, .n = columns, .d.layout = whole->block_layout, .epilogue = {.use_c = whole->epilogue.use_c}};
-    problem.c.ld = problem.d.ld = row_major ? view->block_cols : view->block_rows;
-    spk_args args = {.alpha = run->args->alpha, .beta = run->args->beta, .d = (char *)run->args->d + offset};
-    if (problem.epilogue.use_c && args.beta != 0)
-        args.c = (const char *)run->args->c + offset;
-    (element == (int64_t)sizeof(STORED) ? S(epilogue) : T(epilogue))(&problem, &args, run->sums + p * run->state->sum_elements,
-                                                                     run->state->vectors * T(lanes), 0, rows, 0, columns);
-    if (rows == view->block_rows && columns == view->block_cols)
-        return;
-    const int64_t lines = row_major ? view->block_rows : view->block_cols, used_lines = row_major ? rows : columns,
-                  used = row_major ? columns : rows;
-    for (int64_t line = 0; line < lines; line++) {
-        const int64_t from = line < used_lines ? used : 0;
-        __builtin_memset((char *)args.d + (line * problem.d.ld + from) * element, 0, (size_t)((problem.d.ld - from) * element));
-    }
-}
-
 /* The sums of the parts of K to those of the first part. */
 static void S(sddmm_add_up)(const S(sddmm_run) *run, int64_t p)
 {
@@ -146,23 +119,24 @@ static void S(sddmm_add_up)(const S(sddmm_run) *run, int64_t p)
 /* Stored blocks first .. last - 1, all of one block row, and a part of K. */
 static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, int64_t part, S(sddmm_x) *x)
 {
+    const sddmm_state *state = run->state;
     const spk_problem *problem = &run->bound->problem;
     const int64_t height = run->bound->view.block_rows, row0 = block_row * height,
                   rows = row0 + height <= problem->m ? height : problem->m - row0;
-    const tile_split split = tile_make_split(&T(machine), (int)rows, run->state->width);
+    const tile_split split = tile_make_split(&T(machine), (int)rows, state->width);
     const S(sddmm_range) range = S(sddmm_part)(run, part);
     bool begins = run->k0 == 0; /* nothing is there yet; without any K, sums of 0 are to be */
     for (int64_t k0 = range.k0; !run->adds_up && (k0 < range.k1 || begins); begins = false) {
-        const int64_t depth = range.k1 - k0 < run->state->depth ? range.k1 - k0 : run->state->depth;
+        const int64_t depth = range.k1 - k0 < state->depth ? range.k1 - k0 : state->depth;
         if (depth > 0)
             S(sddmm_take_x)(run, row0, rows, k0, depth, x);
         for (int64_t p = first; p < last; p++)
             S(sddmm_block)(run, &split, p, k0, depth, x, range.sums, begins);
         k0 += depth;
     }
-    for (int64_t p = first; (run->adds_up || (run->state->splits == 1 && run->k1 == problem->k)) && p < last; p++) {
+    for (int64_t p = first; (run->adds_up || (state->splits == 1 && run->k1 == problem->k)) && p < last; p++) {
         S(sddmm_add_up)(run, p);
-        S(sddmm_finish)(run, p, rows);
+        S(sddmm_finish)(run->bound, run->args, p, rows, run->sums + p * state->sum_elements, state->vectors * T(lanes));
     }
 }
 
