@@ -16,11 +16,12 @@ typedef struct amx_counter {
 typedef struct amx_queue {
     int64_t slices, units;
     amx_counter *counters; /* of the slices */
+    bool dear;             /* to begin with a slice: only where the greater part of it is left */
 } amx_queue;
 
-/* Where a thread is. */
+/* Where a thread is: slice -1 before its first unit. */
 typedef struct amx_place {
-    int64_t first, turned; /* the slice it began with; how many it has left behind */
+    int64_t first, turned; /* the slice it begins with; how many it has left behind */
     int64_t slice, unit;
 } amx_place;
 
@@ -33,8 +34,12 @@ static inline void amx_open(amx_queue *queue)
 static inline bool amx_take(const amx_queue *queue, amx_place *place)
 {
     for (; place->turned < queue->slices; place->turned++) {
-        place->slice = (place->first + place->turned) % queue->slices;
-        place->unit = atomic_fetch_add(&queue->counters[place->slice].taken, 1);
+        const int64_t slice = (place->first + place->turned) % queue->slices;
+        atomic_int_fast64_t *taken = &queue->counters[slice].taken;
+        if (queue->dear && slice != place->slice && place->turned > 0 && 2 * atomic_load(taken) > queue->units)
+            continue;
+        place->slice = slice;
+        place->unit = atomic_fetch_add(taken, 1);
         if (place->unit < queue->units)
             return true;
     }
@@ -51,12 +56,10 @@ static inline amx_range amx_part(int64_t total, int64_t i, int64_t parts)
     return (amx_range){total * i / parts, total * (i + 1) / parts};
 }
 
-/* Slices of the panels, which are `rows` rows of B deep, of at most so many columns and half of the second cache. */
-static inline int64_t amx_slices(const spk_device *device, int64_t panels, int64_t rows, int64_t most_columns)
+/* Slices of the panels, of at most so many columns each. */
+static inline int64_t amx_slices(int64_t panels, int64_t most_columns)
 {
-    const int64_t l2 = device->l2_bytes > 0 ? device->l2_bytes : 1 << 20, panel_bytes = rows * 64, near = l2 / 2 / (panel_bytes + 1);
-    const int64_t fit = near < 1 ? 1 : near, most = most_columns / 32 < fit ? most_columns / 32 : fit;
-    return panels > 0 ? tile_ceil(panels, most) : 1;
+    return panels > 0 ? tile_ceil(panels * 32, most_columns) : 1;
 }
 
 /* The copies' least numbers other than 0, of all threads. */

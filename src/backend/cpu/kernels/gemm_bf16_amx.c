@@ -40,7 +40,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const int64_t strips = tile_ceil(problem->m, AMX_STRIP), panels = tile_ceil(problem->n, AMX_PANEL), k = amx_padded(problem->k);
-    const double slices = (double)amx_slices(device, panels, k, SPK_TUNED(ROW, params, COLUMNS));
+    const double slices = (double)amx_slices(panels, SPK_TUNED(ROW, params, COLUMNS));
     const double tiles = (double)(strips * panels * 4 * k / amx_step(problem->k));
     const double copies = (double)(2 * k * (panels * AMX_PANEL + strips * AMX_STRIP)) * 1.5 + slices * (double)(2 * k * problem->m) +
                           (double)(problem->m * panels * AMX_PANEL * 4);
@@ -63,7 +63,7 @@ static spk_status bind(spk_bound *bound)
     state->strips = tile_ceil(problem->m, AMX_STRIP);
     state->panels = tile_ceil(problem->n, AMX_PANEL);
     state->padded = amx_padded(problem->k);
-    state->slices = amx_slices(bound->device, state->panels, state->padded, SPK_TUNED(ROW, &bound->params, COLUMNS));
+    state->slices = amx_slices(state->panels, SPK_TUNED(ROW, &bound->params, COLUMNS));
     state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
     state->counter_bytes = state->slices * (int64_t)sizeof(amx_counter);
     state->b_bytes = state->panels * state->padded * (AMX_PAIR_BYTES / 2);
@@ -117,7 +117,7 @@ static void work(void *arg, int64_t worker)
     amx_run *run = arg;
     const spk_problem *problem = &run->bound->problem;
     const amx_gemm *state = run->state;
-    amx_place place = {.first = worker * state->slices / state->workers};
+    amx_place place = {.slice = -1, .first = worker * state->slices / state->workers};
     const bool exact = !S(pairs_are_exact)(atomic_load(&run->least_a), atomic_load(&run->least_b));
     const int64_t panel_bytes = state->padded * (AMX_PAIR_BYTES / 2);
     void *sums = run->sums + worker * state->sum_bytes;
@@ -128,7 +128,7 @@ static void work(void *arg, int64_t worker)
                       column0 = panels.begin * AMX_PANEL, left = problem->n - column0;
         amx_strip strip = amx_copied_strip(run->strips + amx_strip_at(place.unit, state->padded), rows, state->padded);
         strip.exact = exact;
-        T(amx_multiply)(&strip, rows, run->panels + panels.begin * panel_bytes, panel_bytes, panels.end - panels.begin, sums);
+        T(amx_multiply)(&strip, rows, run->panels + panels.begin * panel_bytes, panel_bytes, panels.end - panels.begin, sums, NULL);
         amx_finish(problem, run->args, sums, columns, place.unit * AMX_STRIP, rows, column0, left < columns ? left : columns);
     }
     tile_release();
@@ -144,7 +144,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
         return SPK_OK;
     char *workspace = args->workspace;
     amx_run run = {.bound = bound, .args = args, .state = state};
-    run.queue = (amx_queue){state->slices, state->strips, (amx_counter *)(void *)workspace};
+    run.queue = (amx_queue){state->slices, state->strips, (amx_counter *)(void *)workspace, false};
     run.panels = workspace + state->counter_bytes;
     run.strips = (STORED *)(void *)(run.panels + state->b_bytes);
     run.sums = run.panels + state->b_bytes + state->a_bytes;

@@ -39,7 +39,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static int64_t slices_of(const spk_problem *problem, const spk_device *device, int64_t grid_rows, int64_t grid_cols)
 {
     const int64_t panels = tile_ceil(problem->pattern->block_cols, AMX_PANEL), workers = device->executor.threads,
-                  near = amx_slices(device, grid_cols * panels, amx_padded(problem->k), INT32_MAX),
+                  slice_bytes = device->l2_bytes > 0 ? device->l2_bytes / 2 : 1 << 19,
+                  near = tile_ceil(grid_cols * panels * amx_padded(problem->k) * AMX_PANEL * 2, slice_bytes),
                   wanted = workers > 1 && grid_rows > 0 ? tile_ceil(2 * workers, grid_rows) : 1, slices = near > wanted ? near : wanted;
     return slices < grid_cols ? slices : grid_cols > 0 ? grid_cols : 1;
 }
@@ -157,7 +158,7 @@ static void multiply(const amx_run *run, const amx_place *place, bool exact, cha
                 amx_copied_strip(run->strips + amx_strip_at(place->unit * state->strips + i, state->padded), there, state->padded);
             strip.exact = exact;
             T(amx_multiply)(&strip, there, run->panels + view->columns[p] * state->panels * panel_bytes, panel_bytes, state->panels,
-                            sums + i * AMX_STRIP * ld * 4);
+                            sums + i * AMX_STRIP * ld * 4, NULL);
         }
         S(sddmm_finish)(run->bound, run->args, p, rows, (const REAL *)(const void *)sums, ld);
     }
@@ -167,7 +168,7 @@ static void work(void *arg, int64_t worker)
 {
     amx_run *run = arg;
     const amx_sddmm *state = run->state;
-    amx_place place = {.first = worker * state->slices / state->workers};
+    amx_place place = {.slice = -1, .first = worker * state->slices / state->workers};
     const bool exact = !S(pairs_are_exact)(atomic_load(&run->least_x), atomic_load(&run->least_y));
     amx_begin(amx_step(run->bound->problem.k));
     while (amx_take(&run->queue, &place))
@@ -186,7 +187,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
         return SPK_OK;
     char *workspace = args->workspace;
     amx_run run = {.bound = bound, .args = args, .state = state};
-    run.queue = (amx_queue){state->slices, view->grid_rows, (amx_counter *)(void *)workspace};
+    run.queue = (amx_queue){state->slices, view->grid_rows, (amx_counter *)(void *)workspace, false};
     run.panels = workspace + state->counter_bytes;
     run.strips = (STORED *)(void *)(run.panels + state->y_bytes);
     run.sums = run.panels + state->y_bytes + state->x_bytes;

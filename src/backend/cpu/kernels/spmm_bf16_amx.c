@@ -1,7 +1,8 @@
 /* spmm_bf16_amx: D = epilogue(A_bsr B) in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any layout, orientation, N and
- * epilogue. B is copied as pairs of rows in panels of 32 columns; blocks whose sides are whole tiles are read where they are (PACK=0), others
- * and all that PACK=1 says are copied first, once and for all where the values are static. Then threads share slices of at most COLUMNS
- * columns, and take strips of 32 rows. Bound: the tiles' loads from the second cache, and copies where few rows of B's panels are used. */
+ * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in panels
+ * of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are whole
+ * tiles are read where they are (PACK=0); of others, and of all with PACK=1, a strip is copied before it is multiplied, or once and for all
+ * where the values are static. Bound: what comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
 #define ROW spmm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
@@ -13,8 +14,8 @@ typedef struct amx_spmm {
     STORED *kept;                           /* static values, copied; NULL: there are none */
     bool ready;
     int least; /* of their numbers */
-    /* the workspace, in bytes: counters, B, A, sums of each worker */
-    int64_t counter_bytes, b_bytes, a_bytes, sum_bytes;
+    /* the workspace, in bytes: counters; of each worker a slice of B, a strip of A, sums */
+    int64_t counter_bytes, panel_bytes, b_bytes, a_bytes, sum_bytes;
 } amx_spmm;
 
 typedef struct amx_run {
@@ -22,12 +23,17 @@ typedef struct amx_run {
     const spk_args *args;
     const amx_spmm *state;
     amx_queue queue;
-    const STORED *values;
-    STORED *copies; /* of the values; NULL: none are made */
-    char *panels, *sums;
-    int64_t a_tasks, b_tasks;
-    atomic_int least_a, least_b;
 } amx_run;
+
+/* A thread at work. */
+typedef struct amx_worker {
+    const amx_run *run;
+    int64_t number;  /* of the slice that it has; -1: none yet */
+    amx_range slice; /* its panels */
+    int least;       /* of their numbers */
+    char *panels, *sums;
+    STORED *copy; /* of a strip */
+} amx_worker;
 
 /* Whether blocks are whole tiles, all inside the matrix, whose rows lie as tiles want them. */
 static bool whole_tiles(const spk_problem *problem)
@@ -51,7 +57,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "PACK=0 reads blocks in place: their rows must be whole tiles, and inside the matrix";
     else if (!packs && problem->static_values)
         *why = "static values are copied once: PACK=1";
-    else if (columns > 128 && problem->n <= columns / 2)
+    else if (columns > 64 && problem->n <= columns / 2)
         *why = "a smaller COLUMNS makes the same slices";
     return *why == NULL;
 }
@@ -59,12 +65,13 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const int64_t rows = tile_block_rows(problem), cols = tile_block_cols(problem), panels = tile_ceil(problem->n, AMX_PANEL);
-    const double blocks = (double)problem->pattern->nnzb, slices = (double)amx_slices(device, panels, problem->k, SPK_TUNED(ROW, params, COLUMNS));
+    const double blocks = (double)problem->pattern->nnzb, slices = (double)amx_slices(panels, SPK_TUNED(ROW, params, COLUMNS)),
+                 threads = device->executor.threads > 0 ? device->executor.threads : 1, copies = threads > slices ? threads : slices;
     const double tiles = blocks * (double)(tile_ceil(rows, TILE_ROWS) * amx_padded(cols) / amx_step(cols) * 2 * panels);
-    const double values = 2 * blocks * (double)(rows * cols);
-    const double copies = (double)(problem->k * panels * AMX_PANEL * 2) + (problem->static_values ? 0 : SPK_TUNED(ROW, params, PACK) ? 2 : 1) * values +
-                          slices * values + (double)problem->m * (double)panels * AMX_PANEL * 4;
-    return amx_cost(problem, device, tiles, copies, (double)tile_grid_rows(problem) * (double)tile_ceil(rows, AMX_STRIP) * slices);
+    const double values = 2 * blocks * (double)(rows * cols), b = (double)(problem->k * panels * AMX_PANEL) * 2;
+    const double bytes = copies / slices * b + slices * values * (SPK_TUNED(ROW, params, PACK) && !problem->static_values ? 2 : 1) +
+                         (double)problem->m * (double)panels * AMX_PANEL * 4;
+    return amx_cost(problem, device, tiles, bytes, (double)tile_grid_rows(problem) * (double)tile_ceil(rows, AMX_STRIP) * slices);
 }
 
 static void unbind(spk_bound *bound)
@@ -92,140 +99,190 @@ static spk_status bind(spk_bound *bound)
     state->strips = tile_ceil(view->block_rows, AMX_STRIP);
     state->in_place = SPK_TUNED(ROW, &bound->params, PACK) == 0;
     state->panels = tile_ceil(problem->n, AMX_PANEL);
-    state->slices = amx_slices(bound->device, state->panels, view->grid_cols * state->padded_cols, SPK_TUNED(ROW, &bound->params, COLUMNS));
+    state->slices = amx_slices(state->panels, SPK_TUNED(ROW, &bound->params, COLUMNS));
     state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
+    int64_t longest = 0;
+    for (int64_t row = 0; row < view->grid_rows; row++)
+        if (view->offsets[row + 1] - view->offsets[row] > longest)
+            longest = view->offsets[row + 1] - view->offsets[row];
+    const int64_t copied = view->nnzb * state->padded_rows * state->padded_cols, widest = tile_ceil(state->panels, state->slices);
     state->counter_bytes = state->slices * (int64_t)sizeof(amx_counter);
-    state->b_bytes = state->panels * view->grid_cols * state->padded_cols * (AMX_PAIR_BYTES / 2);
-    const int64_t copied = view->nnzb * state->padded_rows * state->padded_cols;
-    state->a_bytes = state->in_place || problem->static_values ? 0 : tile_ceil(copied * 2, 64) * 64;
-    state->sum_bytes = AMX_STRIP * tile_ceil(state->panels, state->slices) * AMX_PANEL * 4;
+    state->panel_bytes = view->grid_cols * state->padded_cols * (AMX_PAIR_BYTES / 2);
+    state->b_bytes = widest * state->panel_bytes;
+    state->a_bytes = state->in_place || problem->static_values ? 0 : longest * AMX_STRIP * state->padded_cols * 2;
+    state->sum_bytes = AMX_STRIP * widest * AMX_PANEL * 4;
     if (problem->static_values)
         SPK_GOTO(spk_alloc(&bound->device->mem, copied > 0 ? (size_t)copied : 1, sizeof *state->kept, &state->kept));
-    bound->workspace_bytes = (size_t)(state->counter_bytes + state->b_bytes + state->a_bytes + state->workers * state->sum_bytes);
+    bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * (state->b_bytes + state->a_bytes + state->sum_bytes));
     return SPK_OK;
 done:
     unbind(bound);
     return status;
 }
 
-/* Numbers that stay where they are. */
-static void look_at(const STORED *from, int64_t count, S(pair_least) *least)
+/* Strip number i of stored block p, of which `rows` rows are there, to its copy. */
+static void copy_strip(const spk_bound *bound, const STORED *values, int64_t p, int64_t i, int64_t rows, STORED *to, S(pair_least) *least)
+{
+    const spk_bsr_view *view = &bound->view;
+    const amx_spmm *state = bound->state;
+    const int64_t left = view->cols - (int64_t)view->columns[p] * view->block_cols;
+    const STORED *from = values + (view->positions != NULL ? view->positions[p] : p) * view->block_stride + i * AMX_STRIP * view->row_stride;
+    S(amx_copy_strip)(from, view->row_stride, view->col_stride, rows, left < view->block_cols ? left : view->block_cols, state->padded_cols, to,
+                      least);
+}
+
+/* Rows of strip number i of a block row that are there. */
+static int64_t rows_of(const spk_bound *bound, int64_t block_row, int64_t i)
+{
+    const int64_t left = bound->problem.m - block_row * bound->view.block_rows;
+    return amx_strip_rows(left < bound->view.block_rows ? left : bound->view.block_rows, i);
+}
+
+/* The panels of a slice. */
+static void take_slice(amx_worker *worker, int64_t slice)
+{
+    const spk_bsr_view *view = &worker->run->bound->view;
+    const spk_problem *problem = &worker->run->bound->problem;
+    const amx_spmm *state = worker->run->state;
+    const STORED *b = worker->run->args->b;
+    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b);
+    S(pair_least) least = S(least_of_none)();
+    worker->number = slice;
+    worker->slice = amx_part(state->panels, slice, state->slices);
+    const bool ahead = SPK_TUNED(ROW, &worker->run->bound->params, AHEAD) & 1 && problem->b.layout == SPK_ROW_MAJOR;
+    for (int64_t block = 0; block < view->grid_cols; block++) {
+        const int64_t next = (block + 1) * view->block_cols, end = next + view->block_cols < view->cols ? next + view->block_cols : view->cols;
+        for (int64_t k = next; ahead && k < end; k++)
+            for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++)
+                __builtin_prefetch(b + k * row_step + panel * AMX_PANEL, 0, 2);
+        for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++) {
+            const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
+            S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld, left < view->block_cols ? left : view->block_cols,
+                              state->padded_cols, problem->n - n,
+                              worker->panels + (panel - worker->slice.begin) * state->panel_bytes + block * state->padded_cols * (AMX_PAIR_BYTES / 2),
+                              &least);
+        }
+    }
+    worker->least = S(least_number)(least);
+}
+
+/* Bytes of numbers that stay where they are. */
+static void look_at(const char *from, int64_t bytes, S(pair_least) *least)
 {
     S(pair_least) found = *least;
-    for (int64_t i = 0; i < count; i += 2 * T(lanes))
-        S(least_of)(&found, S(pairs_of_line)(from + i, count - i));
+    for (int64_t i = 0; i < bytes; i += VECTOR_BYTES)
+        S(least_of)(&found, (T(words))T(load)((const REAL *)(const void *)(from + i)));
     *least = found;
 }
 
-/* Stored blocks begin .. end - 1 in the order of op(A): copied, or looked at. */
-static void take_values(amx_run *run, int64_t begin, int64_t end)
+/* A strip of a block row as tiles read it. */
+static amx_strip find_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows)
 {
-    const spk_bsr_view *view = &run->bound->view;
-    const amx_spmm *state = run->state;
-    S(pair_least) least = S(least_of_none)();
-    if (run->copies == NULL) {
-        for (int64_t p = begin; p < end; p++)
-            look_at(run->values + p * view->block_stride, view->block_stride, &least);
-        amx_least(&run->least_a, S(least_number)(least));
-        return;
-    }
-    int64_t row = 0, high = view->grid_rows;
-    while (high - row > 1) { /* the block row of `begin`: the last one that begins there or before */
-        const int64_t middle = row + (high - row) / 2;
-        if (view->offsets[middle] <= begin)
-            row = middle;
-        else
-            high = middle;
-    }
-    for (int64_t p = begin; p < end; p++) {
-        while (view->offsets[row + 1] <= p)
-            row++;
-        const int64_t rows = view->rows - row * view->block_rows, cols = view->cols - view->columns[p] * (int64_t)view->block_cols;
-        const int64_t there = rows < view->block_rows ? rows : view->block_rows;
-        const STORED *from = run->values + (view->positions != NULL ? view->positions[p] : p) * view->block_stride;
-        STORED *to = run->copies + p * state->padded_rows * state->padded_cols;
-        for (int64_t i = 0; i * AMX_STRIP < there; i++)
-            S(amx_copy_strip)(from + i * AMX_STRIP * view->row_stride, view->row_stride, view->col_stride, amx_strip_rows(there, i),
-                              cols < view->block_cols ? cols : view->block_cols, state->padded_cols, to + amx_strip_at(i, state->padded_cols),
-                              &least);
-    }
-    amx_least(&run->least_a, S(least_number)(least));
-}
-
-/* Some block columns' rows of B, all panels. */
-static void take_b(amx_run *run, int64_t begin, int64_t end)
-{
-    const spk_bsr_view *view = &run->bound->view;
-    const spk_problem *problem = &run->bound->problem;
-    const amx_spmm *state = run->state;
-    const bool row_major = problem->b.layout == SPK_ROW_MAJOR;
-    const int64_t panel_bytes = view->grid_cols * state->padded_cols * (AMX_PAIR_BYTES / 2);
-    S(pair_least) least = S(least_of_none)();
-    for (int64_t block = begin; block < end; block++)
-        for (int64_t panel = 0; panel < state->panels; panel++) {
-            const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
-            const STORED *b = (const STORED *)run->args->b + (row_major ? k * problem->b.ld + n : k + n * problem->b.ld);
-            S(amx_copy_panel)(problem->b.layout, b, problem->b.ld, left < view->block_cols ? left : view->block_cols, state->padded_cols,
-                              problem->n - n, run->panels + panel * panel_bytes + block * state->padded_cols * (AMX_PAIR_BYTES / 2), &least);
-        }
-    amx_least(&run->least_b, S(least_number)(least));
-}
-
-static void prepare(void *arg, int64_t task)
-{
-    amx_run *run = arg;
-    const spk_bsr_view *view = &run->bound->view;
-    const bool is_b = task < run->b_tasks;
-    const amx_range part = is_b ? amx_part(view->grid_cols, task, run->b_tasks) : amx_part(view->nnzb, task - run->b_tasks, run->a_tasks);
-    if (is_b)
-        take_b(run, part.begin, part.end);
-    else
-        take_values(run, part.begin, part.end);
-}
-
-/* A strip of a block row times the panels of a slice. */
-static void multiply(const amx_run *run, const amx_place *place, bool exact, void *sums)
-{
-    const spk_bsr_view *view = &run->bound->view;
-    const spk_problem *problem = &run->bound->problem;
-    const amx_spmm *state = run->state;
-    const int64_t block_row = place->unit / state->strips, i = place->unit % state->strips, first = view->offsets[block_row];
-    const int64_t row0 = block_row * view->block_rows, in_d = problem->m - row0,
-                  rows = amx_strip_rows(in_d < view->block_rows ? in_d : view->block_rows, i);
-    if (rows <= 0) /* all of it hangs over */
-        return;
-    const amx_range panels = amx_part(state->panels, place->slice, state->slices);
-    const int64_t count = panels.end - panels.begin, column0 = panels.begin * AMX_PANEL, left = problem->n - column0,
-                  panel_bytes = view->grid_cols * state->padded_cols * (AMX_PAIR_BYTES / 2);
-    const STORED *copies = state->kept != NULL ? state->kept : run->copies;
-    amx_strip strip = amx_copied_strip(copies, rows, state->padded_cols);
+    const spk_bsr_view *view = &worker->run->bound->view;
+    const amx_spmm *state = worker->run->state;
+    const int64_t first = view->offsets[block_row], inside = amx_strip_at(i, state->padded_cols);
+    amx_strip strip = amx_copied_strip(worker->copy, rows, state->padded_cols);
+    strip.columns = view->columns + first;
+    strip.blocks = view->offsets[block_row + 1] - first;
     strip.block_bytes = state->padded_rows * state->padded_cols * 2;
-    if (copies == NULL) {
+    if (state->kept != NULL) {
+        strip.a = (const char *)(state->kept + inside) + first * strip.block_bytes;
+    } else if (!state->in_place) {
+        strip.block_bytes = AMX_STRIP * state->padded_cols * 2;
+    } else {
         strip.tile_bytes = strip.row_bytes;
         strip.row_bytes = state->padded_cols * 2;
         strip.positions = view->positions != NULL ? view->positions + first : NULL;
+        strip.a = (const char *)((const STORED *)worker->run->args->a + inside) + (strip.positions == NULL ? first * strip.block_bytes : 0);
     }
-    strip.a = (const char *)((copies != NULL ? copies : run->values) + amx_strip_at(i, state->padded_cols));
-    if (strip.positions == NULL)
-        strip.a += first * strip.block_bytes;
-    strip.columns = view->columns + first;
-    strip.blocks = view->offsets[block_row + 1] - first;
-    strip.exact = exact;
-    T(amx_multiply)(&strip, rows, run->panels + panels.begin * panel_bytes, panel_bytes, count, sums);
-    amx_finish(problem, run->args, sums, count * AMX_PANEL, row0 + i * AMX_STRIP, rows, column0,
-               left < count * AMX_PANEL ? left : count * AMX_PANEL);
+    return strip;
 }
 
-static void work(void *arg, int64_t worker)
+/* The least of its numbers; it is copied where that is wanted. */
+static int take_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows, const amx_strip *strip)
 {
-    amx_run *run = arg;
+    const spk_bound *bound = worker->run->bound;
+    const amx_spmm *state = worker->run->state;
+    S(pair_least) least = S(least_of_none)();
+    if (state->kept != NULL)
+        return state->least;
+    for (int64_t p = 0; p < strip->blocks; p++) {
+        if (state->in_place)
+            look_at(amx_block(strip, p), rows * strip->row_bytes, &least);
+        else
+            copy_strip(bound, worker->run->args->a, bound->view.offsets[block_row] + p, i, rows,
+                       worker->copy + p * AMX_STRIP * state->padded_cols, &least);
+    }
+    return S(least_number)(least);
+}
+
+/* D's lines of a strip. */
+static void fetch_d(const spk_problem *problem, const spk_args *args, int64_t row0, int64_t rows, int64_t column0, int64_t columns)
+{
+    const int64_t element = (int64_t)spk_dtype_bytes(problem->d.dtype);
+    for (int64_t row = row0; problem->d.layout == SPK_ROW_MAJOR && row < row0 + rows; row++)
+        for (int64_t at = 0; at < columns * element; at += 64)
+            __builtin_prefetch((char *)args->d + (row * problem->d.ld + column0) * element + at, 1, 3);
+}
+
+static void work(void *arg, int64_t number)
+{
+    const amx_run *run = arg;
+    const spk_problem *problem = &run->bound->problem;
     const amx_spmm *state = run->state;
-    amx_place place = {.first = worker * state->slices / state->workers};
-    const bool exact = !S(pairs_are_exact)(atomic_load(&run->least_a), atomic_load(&run->least_b));
+    const int ahead = SPK_TUNED(ROW, &run->bound->params, AHEAD);
+    amx_worker worker = {.run = run, .number = -1};
+    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->b_bytes + state->a_bytes + state->sum_bytes);
+    worker.copy = (STORED *)(void *)(worker.panels + state->b_bytes);
+    worker.sums = worker.panels + state->b_bytes + state->a_bytes;
+    amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
     amx_begin(state->step);
-    while (amx_take(&run->queue, &place))
-        multiply(run, &place, exact, run->sums + worker * state->sum_bytes);
+    bool more = amx_take(&run->queue, &place);
+    while (more) {
+        const int64_t block_row = place.unit / state->strips, i = place.unit % state->strips, rows = rows_of(run->bound, block_row, i),
+                      row0 = block_row * run->bound->view.block_rows + i * AMX_STRIP;
+        if (place.slice != worker.number)
+            take_slice(&worker, place.slice);
+        more = amx_take(&run->queue, &place);
+        if (rows <= 0) /* all of it hangs over */
+            continue;
+        amx_strip strip = find_strip(&worker, block_row, i, rows), next = {0};
+        const int least = take_strip(&worker, block_row, i, rows, &strip);
+        const int64_t count = worker.slice.end - worker.slice.begin, columns = count * AMX_PANEL, column0 = worker.slice.begin * AMX_PANEL,
+                      there = problem->n - column0 < columns ? problem->n - column0 : columns;
+        strip.exact = !S(pairs_are_exact)(least, worker.least);
+        if (ahead & 4)
+            fetch_d(problem, run->args, row0, rows, column0, there);
+        amx_fetch fetch = {0};
+        if (more && ahead & 2 && (state->in_place || state->kept != NULL)) {
+            const int64_t next_rows = rows_of(run->bound, place.unit / state->strips, place.unit % state->strips);
+            next = find_strip(&worker, place.unit / state->strips, place.unit % state->strips, next_rows);
+            fetch = amx_fetch_of(&next, (next_rows > 0 ? next_rows : 0) * state->padded_cols * 2, &strip, count);
+        }
+        T(amx_multiply)(&strip, rows, worker.panels, state->panel_bytes, count, worker.sums, fetch.lines > 0 ? &fetch : NULL);
+        amx_finish(problem, run->args, worker.sums, columns, row0, rows, column0, there);
+    }
     tile_release();
+}
+
+typedef struct amx_keeping {
+    const spk_bound *bound;
+    const STORED *values;
+    atomic_int least;
+} amx_keeping;
+
+/* The blocks of a block row. */
+static void keep(void *arg, int64_t block_row)
+{
+    amx_keeping *keeping = arg;
+    const spk_bsr_view *view = &keeping->bound->view;
+    const amx_spmm *state = keeping->bound->state;
+    S(pair_least) least = S(least_of_none)();
+    for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++)
+        for (int64_t i = 0, rows; i < state->strips && (rows = rows_of(keeping->bound, block_row, i)) > 0; i++)
+            copy_strip(keeping->bound, keeping->values, p, i, rows,
+                       state->kept + p * state->padded_rows * state->padded_cols + amx_strip_at(i, state->padded_cols), &least);
+    amx_least(&keeping->least, S(least_number)(least));
 }
 
 static spk_status update_values(spk_bound *bound, const void *values)
@@ -233,11 +290,10 @@ static spk_status update_values(spk_bound *bound, const void *values)
     amx_spmm *state = bound->state;
     if (!bound->problem.static_values)
         return SPK_OK;
-    amx_run run = {.bound = bound, .state = state, .values = values, .copies = state->kept};
-    run.a_tasks = bound->view.nnzb < state->workers * AMX_COPIES_A_THREAD ? bound->view.nnzb : state->workers * AMX_COPIES_A_THREAD;
-    atomic_init(&run.least_a, S(LEAST_OF_NONE));
-    spk_execute(&bound->device->executor, run.a_tasks, prepare, &run);
-    state->least = atomic_load(&run.least_a);
+    amx_keeping keeping = {.bound = bound, .values = values};
+    atomic_init(&keeping.least, S(LEAST_OF_NONE));
+    spk_execute(&bound->device->executor, bound->view.grid_rows, keep, &keeping);
+    state->least = atomic_load(&keeping.least);
     state->ready = true;
     return SPK_OK;
 }
@@ -246,26 +302,14 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 {
     (void)stream;
     const amx_spmm *state = bound->state;
-    const spk_bsr_view *view = &bound->view;
-    const spk_executor *executor = &bound->device->executor;
-    const int64_t tasks = state->workers * AMX_COPIES_A_THREAD;
     if (bound->problem.m == 0 || bound->problem.n == 0)
         return SPK_OK;
     if (state->kept != NULL && !state->ready)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
-    char *workspace = args->workspace;
-    amx_run run = {.bound = bound, .args = args, .state = state, .values = args->a};
-    run.queue = (amx_queue){state->slices, view->grid_rows * state->strips, (amx_counter *)(void *)workspace};
-    run.panels = workspace + state->counter_bytes;
-    run.sums = run.panels + state->b_bytes + state->a_bytes;
-    run.copies = state->a_bytes > 0 ? (STORED *)(void *)(run.panels + state->b_bytes) : NULL;
-    run.b_tasks = view->grid_cols < tasks ? view->grid_cols : tasks;
-    run.a_tasks = state->kept != NULL ? 0 : view->nnzb < tasks ? view->nnzb : tasks;
-    atomic_init(&run.least_a, state->kept != NULL ? state->least : S(LEAST_OF_NONE));
-    atomic_init(&run.least_b, S(LEAST_OF_NONE));
+    amx_run run = {.bound = bound, .args = args, .state = state};
+    run.queue = (amx_queue){state->slices, bound->view.grid_rows * state->strips, args->workspace, true};
     amx_open(&run.queue);
-    spk_execute(executor, run.b_tasks + run.a_tasks, prepare, &run);
-    spk_execute(executor, state->workers, work, &run);
+    spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;
 }
 
