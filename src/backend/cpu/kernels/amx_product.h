@@ -1,6 +1,6 @@
 /* Template of products on AMX, after tile_pairs.h with bfloat16: a strip of 16 or 32 rows of A times panels of 32 columns of B. A strip is
- * blocks that lie one beside the other along K, where they are stored or a copy, `step` numbers of a row a tile. A panel holds pairs of rows
- * of B. In copies a block's side along K is filled up with 0 to whole steps, its rows to whole tiles.
+ * blocks that lie one beside the other along K, where they are stored or a copy, `step` numbers of a row a tile. A panel holds pairs of
+ * rows of B. In copies a block's side along K is filled up with 0 to whole steps, its rows to whole tiles.
  *
  * Tiles take denormal numbers for 0 and make 0 of denormal results: where a product may have bits below 2^-126 (tile_pairs.h), float
  * instructions multiply instead. */
@@ -116,8 +116,13 @@ static inline amx_strip amx_copied_strip(const void *copy, int64_t rows, int64_t
 {
     static const int32_t first_column = 0;
     const int64_t step = padded > 16 ? 32 : 16;
-    return (amx_strip){.a = copy, .columns = &first_column, .blocks = 1, .tile_bytes = amx_padded_rows(rows) * step * 2,
-                       .row_bytes = step * 2, .step = step, .steps = padded / step};
+    return (amx_strip){.a = copy,
+                       .columns = &first_column,
+                       .blocks = 1,
+                       .tile_bytes = amx_padded_rows(rows) * step * 2,
+                       .row_bytes = step * 2,
+                       .step = step,
+                       .steps = padded / step};
 }
 
 SPK_INLINE const char *amx_block(const amx_strip *strip, int64_t i)

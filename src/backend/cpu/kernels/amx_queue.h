@@ -1,5 +1,5 @@
-/* Work for threads that share slices of B's panels: each slice has the same units, which are taken one at a time, so that a slice stays in a
- * few second caches. A thread begins with a slice of its own and helps with the others when its units are taken. Who computes a unit does
+/* Work for threads that share slices of B's panels: each slice has the same units, which are taken one at a time, so that a slice stays in
+ * a few second caches. A thread begins with a slice of its own and helps with the others when its units are taken. Who computes a unit does
  * not change its bits. */
 #ifndef SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H
 #define SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H

@@ -1,6 +1,6 @@
 /* gemm_bf16_amx: D = epilogue(A B) in bfloat16 with float32 sums, with AMX. 16 rows and columns of D and more, any K, layouts and epilogue.
- * A is copied as strips of 32 rows, B as panels of 32 columns; then threads share slices of at most COLUMNS columns, and take strips. Bound:
- * the tiles' loads from the second cache; copies where M or N is small. */
+ * A is copied as strips of 32 rows, B as panels of 32 columns; then threads share slices of at most COLUMNS columns, and take strips.
+ * Bound: the tiles' loads from the second cache; copies where M or N is small. */
 #define ROW gemm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 

@@ -49,8 +49,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     (void)params;
     const spk_pattern *pattern = problem->pattern;
-    const int64_t rows = tile_ceil(problem->m, pattern->block_rows), cols = tile_ceil(problem->n, pattern->block_cols), k = amx_padded(problem->k),
-                  panels = tile_ceil(pattern->block_cols, AMX_PANEL), slices = slices_of(problem, device, rows, cols);
+    const int64_t rows = tile_ceil(problem->m, pattern->block_rows), cols = tile_ceil(problem->n, pattern->block_cols),
+                  k = amx_padded(problem->k), panels = tile_ceil(pattern->block_cols, AMX_PANEL),
+                  slices = slices_of(problem, device, rows, cols);
     const double blocks = (double)pattern->nnzb,
                  tiles = blocks * (double)(tile_ceil(pattern->block_rows, TILE_ROWS) * 2 * panels * k / amx_step(problem->k));
     const double copies = (double)(3 * k * (problem->m + problem->n)) + (double)(slices * 2 * k * problem->m) +
@@ -100,8 +101,8 @@ static void take_x(amx_run *run, int64_t begin, int64_t end)
     S(pair_least) least = S(least_of_none)();
     for (int64_t block_row = begin; block_row < end; block_row++)
         for (int64_t i = 0; i * AMX_STRIP < rows_of(run->bound, block_row); i++)
-            S(amx_copy_strip)((const STORED *)run->args->a + (block_row * height + i * AMX_STRIP) * row_step, row_step, spk_operand_col_step(x),
-                              amx_strip_rows(rows_of(run->bound, block_row), i), run->bound->problem.k, padded,
+            S(amx_copy_strip)((const STORED *)run->args->a + (block_row * height + i * AMX_STRIP) * row_step, row_step,
+                              spk_operand_col_step(x), amx_strip_rows(rows_of(run->bound, block_row), i), run->bound->problem.k, padded,
                               run->strips + amx_strip_at(block_row * run->state->strips + i, padded), &least);
     amx_least(&run->least_x, S(least_number)(least));
 }

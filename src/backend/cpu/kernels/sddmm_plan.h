@@ -99,7 +99,8 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const tile_split split = tile_make_split(tiles, pattern->block_rows, width);
     const double k = (double)problem->k, blocks = (double)pattern->nnzb,
                  steps = k / (double)(problem->k > 0 ? sddmm_step(tuned, problem->k) : 1);
-    const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k / (double)tiles->step), rows = (double)tile_grid_rows(problem);
+    const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k / (double)tiles->step),
+                 rows = (double)tile_grid_rows(problem);
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     cycles += packed * (double)tiles->element_bytes / (double)tiles->step / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);

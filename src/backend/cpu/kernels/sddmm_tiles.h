@@ -1,6 +1,6 @@
 /* Template of a tiled SDDMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h), sddmm_finish.h and
- * sddmm_plan.h. The register tiles are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y for
- * B. With TILE_PAIRED what is copied are pairs along K. */
+ * sddmm_plan.h. The register tiles are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y
+ * for B. With TILE_PAIRED what is copied are pairs along K. */
 
 typedef struct S(sddmm_run) {
     const spk_bound *bound;

@@ -1,8 +1,9 @@
 /* spmm_bf16_amx: D = epilogue(A_bsr B) in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any layout, orientation, N and
- * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in panels
- * of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are whole
- * tiles are read where they are (PACK=0); of others, and of all with PACK=1, a strip is copied before it is multiplied, or once and for all
- * where the values are static. Bound: what comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
+ * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in
+ * panels of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are
+ * whole tiles are read where they are (PACK=0); of others, and of all with PACK=1, a strip is copied before it is multiplied, or once and
+ * for all where the values are static. Bound: what comes from the last cache (A for each slice, B for each thread), then the tiles' loads.
+ */
 #define ROW spmm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
@@ -40,8 +41,8 @@ static bool whole_tiles(const spk_problem *problem)
 {
     const spk_pattern *pattern = problem->pattern;
     const int64_t rows = tile_block_rows(problem), cols = tile_block_cols(problem);
-    return (problem->block_layout == SPK_ROW_MAJOR) == (problem->trans_a != SPK_TRANS) && rows % TILE_ROWS == 0 && cols % amx_step(cols) == 0 &&
-           pattern->rows % pattern->block_rows == 0 && pattern->cols % pattern->block_cols == 0;
+    return (problem->block_layout == SPK_ROW_MAJOR) == (problem->trans_a != SPK_TRANS) && rows % TILE_ROWS == 0 &&
+           cols % amx_step(cols) == 0 && pattern->rows % pattern->block_rows == 0 && pattern->cols % pattern->block_cols == 0;
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -126,9 +127,10 @@ static void copy_strip(const spk_bound *bound, const STORED *values, int64_t p, 
     const spk_bsr_view *view = &bound->view;
     const amx_spmm *state = bound->state;
     const int64_t left = view->cols - (int64_t)view->columns[p] * view->block_cols;
-    const STORED *from = values + (view->positions != NULL ? view->positions[p] : p) * view->block_stride + i * AMX_STRIP * view->row_stride;
-    S(amx_copy_strip)(from, view->row_stride, view->col_stride, rows, left < view->block_cols ? left : view->block_cols, state->padded_cols, to,
-                      least);
+    const STORED *from =
+        values + (view->positions != NULL ? view->positions[p] : p) * view->block_stride + i * AMX_STRIP * view->row_stride;
+    S(amx_copy_strip)(from, view->row_stride, view->col_stride, rows, left < view->block_cols ? left : view->block_cols, state->padded_cols,
+                      to, least);
 }
 
 /* Rows of strip number i of a block row that are there. */
@@ -151,15 +153,17 @@ static void take_slice(amx_worker *worker, int64_t slice)
     worker->slice = amx_part(state->panels, slice, state->slices);
     const bool ahead = SPK_TUNED(ROW, &worker->run->bound->params, AHEAD) & 1 && problem->b.layout == SPK_ROW_MAJOR;
     for (int64_t block = 0; block < view->grid_cols; block++) {
-        const int64_t next = (block + 1) * view->block_cols, end = next + view->block_cols < view->cols ? next + view->block_cols : view->cols;
+        const int64_t next = (block + 1) * view->block_cols,
+                      end = next + view->block_cols < view->cols ? next + view->block_cols : view->cols;
         for (int64_t k = next; ahead && k < end; k++)
             for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++)
                 __builtin_prefetch(b + k * row_step + panel * AMX_PANEL, 0, 2);
         for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++) {
             const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
-            S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld, left < view->block_cols ? left : view->block_cols,
-                              state->padded_cols, problem->n - n,
-                              worker->panels + (panel - worker->slice.begin) * state->panel_bytes + block * state->padded_cols * (AMX_PAIR_BYTES / 2),
+            S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld,
+                              left < view->block_cols ? left : view->block_cols, state->padded_cols, problem->n - n,
+                              worker->panels + (panel - worker->slice.begin) * state->panel_bytes +
+                                  block * state->padded_cols * (AMX_PAIR_BYTES / 2),
                               &least);
         }
     }

@@ -116,8 +116,8 @@ SPK_INLINE void S(pair_col_major)(const STORED *b, int64_t ldb, const S(pair_run
 }
 
 /* As S(pack) of tile_pack.h, steps for rows. */
-static __attribute__((unused)) void S(pack_pairs)(const S(pair_rows) *rows, spk_layout layout, const STORED *b, int64_t ldb, int64_t s0, int64_t s1, int w,
-                          int64_t columns, REAL *panel, S(pair_least) *least)
+static __attribute__((unused)) void S(pack_pairs)(const S(pair_rows) *rows, spk_layout layout, const STORED *b, int64_t ldb, int64_t s0,
+                                                  int64_t s1, int w, int64_t columns, REAL *panel, S(pair_least) *least)
 {
     for (int64_t s = s0; s < s1;) {
         const S(pair_run) run = S(pair_run_at)(rows, s);
